@@ -1,0 +1,15 @@
+"""The algorithms: pure functions of what one rank does, one file per collective."""
+
+from . import (
+    allgatherv,
+    inter_allgatherv,
+    inter_allgatherv_roots,
+    inter_allgatherv_teams,
+)
+
+__all__ = [
+    "allgatherv",
+    "inter_allgatherv",
+    "inter_allgatherv_roots",
+    "inter_allgatherv_teams",
+]

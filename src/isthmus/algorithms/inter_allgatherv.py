@@ -1,0 +1,211 @@
+"""Allgather and Allgatherv between two groups.
+
+Each function says what rank r of the group `here` does; the other group, `there`, runs
+the same function seen from its side. `here.blocks` are the contributions of the own
+group, `there.blocks` those of the other, as they lie in "recv" in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
+from ..layout import (
+    Blocks,
+    Mapped,
+    Shares,
+    Side,
+    Uneven,
+    cut,
+    lesser,
+    overlap,
+    pick,
+)
+from ..registry import Stage, algorithm
+from ..schedule import place, shift
+from .patterns import log2
+
+BOTH = ("inter_allgather", "inter_allgatherv")
+KANG = "Kang, Träff et al. 2019"
+
+
+def larger_first(p: int, q: int, ka: float, kb: float) -> tuple[int, int, float, float]:
+    """Sizes with the larger group first."""
+    return (p, q, ka, kb) if p >= q else (q, p, kb, ka)
+
+
+def collect(r: Index, here: Side, pieces: Blocks, stage: Stage) -> Program:
+    """The allgather inside the own group that ends an exchange."""
+    return shift(stage(here.n, r, pieces), here.base)
+
+
+def is_larger(here: Side, there: Side) -> bool:
+    """Whether the own group is the larger one; of equals, the first."""
+    return (here.n, -here.base) > (there.n, -there.base)
+
+
+@algorithm(
+    *BOTH,
+    paper="folklore",
+    cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (alpha + max(ka, kb) * beta),
+    one_round=True,
+)
+def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """Everyone sends its block to everyone of the other group.
+
+    One round of q messages; transfer time max(p, q) max(k_A, k_B). Sends go up and
+    receives down from the own relative position, so that no two senders meet.
+    """
+    first = r * there.n // here.n
+    up = [(first + t) % there.n for t in range(there.n)]
+    down = [(first - t) % there.n for t in range(there.n)]
+    yield Round(
+        (
+            *(Recv(there.base + j, there.blocks[j]) for j in down),
+            *(Send(there.base + j, here.own(r)) for j in up),
+        )
+    )
+
+
+def _segmented_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    p, q, ka, kb = larger_first(p, q, ka, kb)
+    g = -(-p // q)
+    exchange = max(g * ka, kb)
+    collect = max((p - p / q) * ka, (q - q / p) * kb)
+    return (g + log2(p)) * alpha + (exchange + collect) * beta
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Algorithm 1", cost=_segmented_cost, staged=True)
+def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """A process of the smaller group swaps segments of its block for a team's blocks.
+
+    The larger group is cut into one team per process of the smaller one. Both groups
+    then hold the other's data in near-equal pieces in rank order, and collect them.
+    """
+    if is_larger(here, there):
+        teams = Shares(there.n, here.n)
+
+        def begin(i: Index) -> Index:
+            j = teams.find(i)
+            member = i - teams.offset(j)
+            return there.blocks.offset(j) + cut(
+                there.blocks.size(j), teams.size(j), member
+            )
+
+        segments = Mapped(here.n, begin)
+        partner = there.base + teams.find(r)
+        yield Round((Recv(partner, segments[r]), Send(partner, here.own(r))))
+        yield from collect(r, here, segments, stage)
+    else:
+        teams = Shares(here.n, there.n)
+        first, n = teams.offset(r), teams.size(r)
+        k = here.blocks.size(r)
+        comm: list[Recv | Send] = []
+        for i in range(int(np.max(n))):
+            partner, start = there.base + first + i, cut(k, n, i)
+            segment = (Span("send", start, cut(k, n, i + 1) - start),)
+            comm += [
+                Recv(partner, there.blocks[first + i], i < n),
+                Send(partner, segment, i < n),
+            ]
+        yield Round(tuple(comm))
+        pieces = Mapped(here.n, lambda j: there.blocks.offset(teams.offset(j)))
+        yield from collect(r, here, pieces, stage)
+
+
+def _sends_in_shares(r: Index, here: Side, there: Side) -> list[Send]:
+    """Cut the own block where the receivers' shares begin; lowest receiver first."""
+    shares = Shares(there.n, here.blocks.total)
+    first = shares.find(here.blocks.offset(r))
+    last = shares.find(here.blocks.offset(r + 1) - 1)
+    sends = []
+    for t in range(int(np.max(last - first)) + 1):
+        start, size = overlap(here.blocks, r, shares, first + t)
+        data = (Span("send", start - here.blocks.offset(r), size),)
+        sends.append(Send(there.base + first + t, data, first + t <= last))
+    return sends
+
+
+def _receives_of_share(r: Index, here: Side, there: Side, shares: Blocks) -> list[Recv]:
+    """A share's senders: the one that goes on to the next share first, the one that
+    comes from the share before last, those in between in rank order."""
+    low, high = shares.offset(r), shares.offset(r + 1)
+    first, last = there.blocks.find(low), there.blocks.find(high - 1)
+    n = last - first + 1
+    goes_on = pick(there.blocks.offset(last + 1) > high, 1, 0)
+    came = pick(there.blocks.offset(first) < low, 1, 0)
+    receives = []
+    for t in range(int(np.max(n))):
+        middle = t - goes_on
+        wrapped = pick(middle == n - goes_on - 1, 0, middle + 1)
+        i = first + pick(middle < 0, n - 1, pick(came == 1, wrapped, middle))
+        start, size = overlap(there.blocks, i, shares, r)
+        data = (Span("recv", start, size),)
+        receives.append(Recv(there.base + i, data, (t < n) & (high > low)))
+    return receives
+
+
+def _balanced_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    p, q, ka, kb = larger_first(p, q, ka, kb)
+    exchange = max(p * ka / q, q * kb / p, ka, kb)
+    collect = max((p - p / q) * ka, (q - q / p) * kb)
+    return (-(-p // q) + log2(p)) * alpha + (exchange + collect) * beta
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=_balanced_cost, staged=True)
+def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """Each receives a near-equal share of the other group's data, whoever it is from.
+
+    Sends and receives keep the paper's order, in which no sender waits for a receiver
+    that waits for another: the exchange lasts as long as the largest block. Then both
+    groups collect their shares.
+    """
+    shares = Shares(here.n, there.blocks.total)
+    yield Round(
+        (
+            *_receives_of_share(r, here, there, shares),
+            *_sends_in_shares(r, here, there),
+        )
+    )
+    yield from collect(r, here, shares, stage)
+
+
+def _merged_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    return log2(p + q) * alpha + (p * ka + q * kb - min(ka, kb)) * beta
+
+
+@algorithm(*BOTH, paper="folklore", cost=_merged_cost, staged=True)
+def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """One allgatherv over both groups; what comes from the own group is thrown away.
+
+    The sum of both totals moves to everyone: at most twice the lower bound.
+    """
+    first, second = (here, there) if here.base < there.base else (there, here)
+    border = first.blocks.total
+    sizes = [
+        np.diff(side.blocks.offset(np.arange(side.n + 1))) for side in (first, second)
+    ]
+    everything = Uneven(np.concatenate(sizes))
+
+    def where(span: Span) -> Spans:
+        """Split at the border between the groups; keep the own group's part aside."""
+        end = span.start + span.size
+        low = lesser(end, border) - span.start
+        low = pick(low > 0, low, 0)
+        below = "tmp" if first is here else "recv"
+        above = "recv" if first is here else "tmp"
+        start = pick(span.start > border, span.start - border, 0)
+        return Span(below, span.start, low), Span(above, start, span.size - low)
+
+    own = replace(here.blocks, buf="tmp")[r][0]
+    yield Round(then=(Copy(here.own(r)[0], own),))
+    program = stage(first.n + second.n, here.base + r, everything)
+    yield from place(program, where)

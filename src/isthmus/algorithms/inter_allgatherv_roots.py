@@ -1,0 +1,88 @@
+"""Allgather(v) between two groups through one process of each: what libraries do."""
+
+from __future__ import annotations
+
+from ..ir import Index, Program, Recv, Round, Send, Span
+from ..layout import Side
+from ..registry import Stage, algorithm
+from ..schedule import shift
+from . import bcast, gather
+from .inter_allgatherv import BOTH, KANG
+from .patterns import log2
+
+
+def _roots_swap(
+    r: Index, here: Side, there: Side, sends: bool, receives: bool
+) -> Round:
+    """What the root does when the gathered messages change sides."""
+    mine = (Span("tmp", 0, here.blocks.total),)
+    theirs = (Span("recv", 0, there.blocks.total),)
+    return Round(
+        (
+            *((Recv(there.base, theirs, r == 0),) if receives else ()),
+            *((Send(there.base, mine, r == 0),) if sends else ()),
+        )
+    )
+
+
+def _root_gathering_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    startups = 1 + 2 * log2(max(p, q))
+    return startups * alpha + max((3 * p - 1) * ka, (3 * q - 1) * kb) * beta
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost)
+def root_gathering(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """Gather at a root in each group, let the roots swap, broadcast: all at its best.
+
+    About three times the lower bound, both directions at once.
+    """
+    yield from gather.binomial(r, here)
+    yield _roots_swap(r, here, there, sends=True, receives=True)
+    yield from shift(bcast.chain(here.n, r, there.blocks.total), here.base)
+
+
+def _sequential_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    startups = 2 + 2 * log2(max(p, q)) + log2(min(p, q))
+    gathered = max((p - 1) * ka, (q - 1) * kb)
+    return startups * alpha + (gathered + 3 * p * ka + 3 * q * kb) * beta
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost)
+def root_gathering_sequential(
+    r: Index, here: Side, there: Side, stage: Stage
+) -> Program:
+    """What MPI libraries do: gather, then one direction after the other.
+
+    Up to seven times the lower bound.
+    """
+    local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total), here.base)
+    yield from gather.binomial(r, here)
+    if here.base < there.base:
+        yield _roots_swap(r, here, there, sends=True, receives=False)
+        yield _roots_swap(r, here, there, sends=False, receives=True)
+        yield from local
+    else:
+        yield _roots_swap(r, here, there, sends=False, receives=True)
+        yield from local
+        yield _roots_swap(r, here, there, sends=True, receives=False)
+
+
+def _leader_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    return max(
+        (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
+        (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,
+    )
+
+
+@algorithm(*BOTH, paper="Silva, Silva 1999", cost=_leader_cost)
+def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """Everyone sends to the other group's leader, which broadcasts inside its group."""
+    receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
+    yield Round((*receives, Send(there.base, here.own(r))))
+    yield from shift(bcast.binomial(here.n, r, there.blocks.total), here.base)

@@ -1,0 +1,31 @@
+"""Index arithmetic that algorithms share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..ir import Index, Mask
+
+
+def log2(n: int) -> int:
+    """The logarithm of n to base 2, rounded up."""
+    return (n - 1).bit_length()
+
+
+def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
+    """For each round of a ring of n: which block place i receives, which it sends, and
+    whether a ring of that size still turns."""
+    for t in range(int(np.max(n)) - 1):
+        yield (i - t - 1) % n, (i - t) % n, t < n - 1
+
+
+def tree(n: int, r: Index) -> Iterator[tuple[int, Mask, Mask]]:
+    """For each level of a binomial tree with root 0, leaves first: its step, whether r
+    hangs below r - step there, and whether r + step hangs below r."""
+    for level in range(log2(n)):
+        step = 1 << level
+        below = r % (2 * step) == step
+        above = (r % (2 * step) == 0) & (r + step < n)
+        yield step, below, above

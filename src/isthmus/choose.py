@@ -1,0 +1,64 @@
+"""Which algorithm, where nobody says: only from values that every rank agrees on.
+
+The model is one of rounds: a round costs a start, each of its messages a little, each
+byte its share. The constants are those of one shared-memory node; they decide between
+algorithms only, so that their ratios matter and not their size.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from .ir import Index, Program
+from .layout import Blocks
+from .registry import Stage, stage
+
+ROUND = 8e-6
+MESSAGE = 1e-6
+BYTE = 2e-10
+
+#: beyond this many peers, the same block would cross the same wire too often
+PEERS = 16
+#: up to this many bytes gathered in a group, few rounds beat short messages
+FEW_ROUNDS = 1 << 19
+
+
+def stage_for(n: int, nbytes: int) -> str:
+    """The intragroup allgather for n ranks that gather nbytes."""
+    if n <= 2 or nbytes > FEW_ROUNDS:
+        return "ring"
+    return "bruck" if n & (n - 1) else "recursive_doubling"
+
+
+def stage_by_size(unit: int) -> Stage:
+    """The stage that fits a group and what it gathers, in units of `unit` bytes."""
+
+    def program(n: int, r: Index, blocks: Blocks) -> Program:
+        return stage(stage_for(n, blocks.total * unit))(n, r, blocks)
+
+    return program
+
+
+def _direct(p: int, q: int, a: int, b: int, largest: int) -> float:
+    """Everyone sends its block to everyone, and receives the other group's total."""
+    peers = max(p, q)
+    return ROUND + peers * MESSAGE + max(a, b, peers * largest) * BYTE
+
+
+def _balanced(p: int, q: int, a: int, b: int, largest: int) -> float:
+    """An exchange of shares, then an allgather in each group."""
+    few, many = sorted((p, q))
+    rounds = 1 + max(
+        n - 1 if stage_for(n, nbytes) == "ring" else (n - 1).bit_length()
+        for n, nbytes in ((p, b), (q, a))
+    )
+    messages = ceil(many / few) + rounds
+    return rounds * ROUND + messages * MESSAGE + (max(a, b) + largest) * BYTE
+
+
+def inter_allgatherv(p: int, q: int, a: int, b: int, largest: int, v: bool) -> str:
+    """For groups of p and q that send a and b bytes, in blocks up to `largest`."""
+    costs = _direct(p, q, a, b, largest), _balanced(p, q, a, b, largest)
+    if max(p, q) <= PEERS and costs[0] <= costs[1]:
+        return "direct"
+    return "balanced" if v else "segmented"

@@ -1,0 +1,120 @@
+"""Schedules of all ranks: a collective, an algorithm and sizes, made one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import algorithms, contracts
+from .choose import stage_by_size
+from .ir import Index, Program
+from .layout import Blocks, Even, Found, Side, Uneven
+from .registry import Algorithm, Stage, collectives, resolve
+from .schedule import Schedule
+
+__all__ = ["algorithms", "inter_program", "schedule"]
+
+
+def inter_program(
+    entry: Algorithm, sides: tuple[Side, Side], r: Index, stage: Stage
+) -> Program:
+    """The program of rank r, or of an array of ranks of one group."""
+    mine = int(np.ravel(r)[0] >= sides[1].base)
+    here, there = sides[mine], sides[1 - mine]
+    return entry.program(r - here.base, here, there, stage)
+
+
+def _inter(collective: str, full: str, a: Found, b: Found) -> Schedule:
+    entry, chosen = resolve(collective, full)
+    stage = chosen or stage_by_size(unit=1)
+    sides = Side(0, a), Side(a.n, b)
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        for ranks in (range(a.n), range(a.n, a.n + b.n)):
+            yield ranks, inter_program(entry, sides, np.asarray(ranks), stage)
+
+    return Schedule(
+        collective,
+        full,
+        a.n + b.n,
+        contracts.inter_allgatherv(_counts(a), _counts(b)),
+        lambda r: inter_program(entry, sides, r, stage),
+        lanes,
+    )
+
+
+def _counts(blocks: Blocks) -> list[int]:
+    return [int(blocks.size(i)) for i in range(blocks.n)]
+
+
+def _checked(name: str, n: int, least: int) -> int:
+    if n < least:
+        raise ValueError(f"{name} = {n}: must be at least {least}")
+    return n
+
+
+def _uneven(name: str, counts: Sequence[int]) -> Uneven:
+    if len(counts) == 0:
+        raise ValueError(f"{name} is empty: a group has at least one rank")
+    _checked(f"a count in {name}", min(counts), 0)
+    return Uneven(counts)
+
+
+def _inter_allgather(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
+    a = Even(_checked("p", p, 1), _checked("ka", ka, 0))
+    b = Even(_checked("q", q, 1), _checked("kb", kb, 0))
+    return _inter("inter_allgather", full, a, b)
+
+
+def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Schedule:
+    return _inter("inter_allgatherv", full, _uneven("a", a), _uneven("b", b))
+
+
+def _allgatherv(full: str, *, counts: Sequence[int]) -> Schedule:
+    entry, _ = resolve("allgatherv", full)
+    blocks = _uneven("counts", counts)
+    n = blocks.n
+    if not entry.needs(n):
+        raise ValueError(f"{full!r} does not work for a group of {n}")
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        yield range(n), entry.program(n, np.arange(n), blocks)
+
+    return Schedule(
+        "allgatherv",
+        full,
+        n,
+        contracts.allgatherv(_counts(blocks)),
+        lambda r: entry.program(n, r, blocks),
+        lanes,
+    )
+
+
+_BUILDERS: dict[str, Any] = {
+    "inter_allgather": _inter_allgather,
+    "inter_allgatherv": _inter_allgatherv,
+    "allgatherv": _allgatherv,
+}
+
+
+def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
+    """The schedule of all ranks for a collective.
+
+    `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
+    `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
+    "allgatherv", which is in place inside one group. An intragroup stage may follow the
+    algorithm's name: "segmented+ring".
+    """
+    build = _BUILDERS.get(collective)
+    if build is None:
+        raise ValueError(
+            f"no collective {collective!r}; known: {', '.join(collectives())}"
+        )
+    wanted = set(build.__kwdefaults__ or build.__annotations__) - {"full", "return"}
+    if set(sizes) != wanted:
+        takes = ", ".join(sorted(wanted))
+        raise TypeError(f"{collective} takes {takes}; got {', '.join(sizes) or 'none'}")
+    result: Schedule = build(algorithm, **sizes)
+    return result

@@ -1,0 +1,106 @@
+"""The intermediate form: what one rank does, round by round.
+
+Every index may be an int, for one rank, or an int array with one lane per rank; a
+schedule of all ranks is then built by the same function in O(rounds) numpy calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+#: One rank's number, or an int array with one lane per rank.
+Index: TypeAlias = Any
+#: A truth value, or a bool array with one lane per rank.
+Mask: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Elements of a named buffer: "send", "recv" or "tmp"."""
+
+    buf: str
+    start: Index
+    size: Index
+
+
+Spans: TypeAlias = tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send the elements of the spans, in their order, as one message."""
+
+    to: Index
+    data: Spans
+    when: Mask = True
+
+
+@dataclass(frozen=True, slots=True)
+class Recv:
+    """Receive one message into the spans, in their order."""
+
+    frm: Index
+    data: Spans
+    when: Mask = True
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The MPI library's own allgather, in place, of consecutive blocks in one group."""
+
+    base: int
+    buf: str
+    offsets: tuple[int, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of ranks in the group."""
+        return len(self.offsets) - 1
+
+    @property
+    def whole(self) -> Span:
+        """All blocks."""
+        return Span(self.buf, 0, self.offsets[-1])
+
+    def block(self, i: int) -> Span:
+        """The block of the i-th rank of the group."""
+        return Span(self.buf, self.offsets[i], self.offsets[i + 1] - self.offsets[i])
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """dst := src, inside one rank."""
+
+    src: Span
+    dst: Span
+    when: Mask = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """dst := src (op) dst, the order of MPI.Op.Reduce_local."""
+
+    src: Span
+    dst: Span
+    when: Mask = True
+
+
+Comm: TypeAlias = Send | Recv | Library
+Local: TypeAlias = Copy | Reduce
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Communication that is in flight at once, then local steps once it is done.
+
+    The order of the sends, and of the receives, is the order in which they take the
+    rank's port. A message without elements is no message.
+    """
+
+    comm: tuple[Comm, ...] = ()
+    then: tuple[Local, ...] = ()
+
+
+Program: TypeAlias = Iterator[Round]

@@ -1,0 +1,178 @@
+"""Blocks that lie one after the other in a buffer, and how to cut and find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .ir import Index, Span, Spans
+
+
+def clip(i: Index, low: int, high: int) -> Index:
+    """i, kept between low and high."""
+    if isinstance(i, np.ndarray):
+        return np.clip(i, low, high)
+    return low if i < low else min(i, high)
+
+
+def pick(condition: Index, yes: Index, no: Index) -> Index:
+    """`yes` in the lanes where the condition holds, `no` in the others."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, yes, no)
+    return yes if condition else no
+
+
+def lesser(x: Index, y: Index) -> Index:
+    """The smaller of the two, lane by lane."""
+    return pick(x < y, x, y)
+
+
+def cut(total: Index, n: Index, i: Index) -> Index:
+    """Where part i begins when total is cut into n parts, the longer ones first."""
+    return i * (total // n) + lesser(i, total % n)
+
+
+class Blocks:
+    """n blocks in rank order; block i is the elements offset(i) to offset(i + 1).
+
+    Beyond the first and the last block lies nothing: such a block is empty.
+    """
+
+    n: int
+    buf: str = "recv"
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        raise NotImplementedError
+
+    @property
+    def total(self) -> int:
+        """The number of elements of all blocks together."""
+        return int(self.offset(self.n))
+
+    def size(self, i: Index) -> Index:
+        """The number of elements of block i."""
+        return self.offset(i + 1) - self.offset(i)
+
+    def range(self, i: Index, j: Index) -> Spans:
+        """Blocks i to j - 1, as one span."""
+        start = self.offset(i)
+        return (Span(self.buf, start, self.offset(j) - start),)
+
+    def __getitem__(self, i: Index) -> Spans:
+        return self.range(i, i + 1)
+
+    def window(self, i: Index, n: int) -> Spans:
+        """n blocks from block i on, the first following the last."""
+        i = i % self.n
+        return self.range(i, i + n) + self.range(0, i + n - self.n)
+
+
+@dataclass(frozen=True)
+class Even(Blocks):
+    """n blocks of one size."""
+
+    n: int
+    each: int
+    buf: str = "recv"
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        return clip(i, 0, self.n) * self.each
+
+    def find(self, x: Index) -> Index:
+        """The block that holds element x."""
+        return clip(x // max(self.each, 1), 0, self.n - 1)
+
+
+@dataclass(frozen=True)
+class Uneven(Blocks):
+    """Blocks of the given counts."""
+
+    counts: Sequence[int] | np.ndarray
+    buf: str = "recv"
+
+    @cached_property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of blocks."""
+        return len(self.counts)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each block begins, and where the last ends."""
+        return np.concatenate(([0], np.cumsum(self.counts, dtype=np.int64)))
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        return self.offsets[clip(i, 0, self.n)]
+
+    def find(self, x: Index) -> Index:
+        """The block that holds element x; an empty block holds none."""
+        i = np.searchsorted(self.offsets, x, side="right") - 1
+        return clip(i, 0, self.n - 1)
+
+
+@dataclass(frozen=True)
+class Shares(Blocks):
+    """total elements cut into n nearly equal shares, the longer ones first."""
+
+    n: int
+    whole: int
+    buf: str = "recv"
+
+    def offset(self, i: Index) -> Index:
+        """Where share i begins."""
+        return cut(self.whole, self.n, clip(i, 0, self.n))
+
+    def find(self, x: Index) -> Index:
+        """The share that holds element x."""
+        short, longer = divmod(self.whole, self.n)
+        edge = longer * (short + 1)
+        beyond = longer + (x - edge) // max(short, 1)
+        return clip(pick(x < edge, x // (short + 1), beyond), 0, self.n - 1)
+
+
+@dataclass(frozen=True)
+class Mapped(Blocks):
+    """Blocks whose beginnings a function gives."""
+
+    n: int
+    begin: Callable[[Index], Index]
+    buf: str = "recv"
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        return self.begin(clip(i, 0, self.n))
+
+
+Found = Even | Uneven
+
+
+@dataclass(frozen=True)
+class Side:
+    """One group: where its numbering begins, and the blocks its ranks contribute.
+
+    As a span of the receivers' "recv" buffer, blocks[i] is where rank i's block goes.
+    """
+
+    base: int
+    blocks: Found
+
+    @property
+    def n(self) -> int:
+        """The number of ranks in the group."""
+        return self.blocks.n
+
+    def own(self, i: Index) -> Spans:
+        """What rank i contributes, in its own send buffer."""
+        return (Span("send", 0, self.blocks.size(i)),)
+
+
+def overlap(x: Blocks, i: Index, y: Blocks, j: Index) -> tuple[Index, Index]:
+    """Start and size of what block i of x and block j of y have in common."""
+    low = pick(x.offset(i) > y.offset(j), x.offset(i), y.offset(j))
+    high = lesser(x.offset(i + 1), y.offset(j + 1))
+    return low, pick(high > low, high - low, 0)

@@ -1,0 +1,253 @@
+"""The reference machine: all ranks in one process, the definition of the form.
+
+Sends are synchronous: a message moves when both ends are in their round, so a schedule
+that leans on buffering ends in `Deadlock`. Memory holds marks: (index, lo, hi) stands
+for element `index` of the contributions of ranks lo to hi - 1, reduced in that order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from .ir import Comm, Library, Recv, Reduce, Round, Send, Span, Spans
+from .schedule import reads, writes
+
+MARK = np.dtype([("index", "i8"), ("lo", "i4"), ("hi", "i4")])
+Memory = dict[str, np.ndarray]
+
+
+class ScheduleError(Exception):
+    """A schedule does what no schedule may do."""
+
+
+class Deadlock(ScheduleError):
+    """Ranks wait for each other for ever."""
+
+
+class Overlap(ScheduleError):
+    """Within a round an element is written twice, or written and read."""
+
+
+class BadMessage(ScheduleError):
+    """A message's two ends differ, or it lies outside its buffer."""
+
+
+class BadOrder(ScheduleError):
+    """A reduction combines contributions that are not neighbours in rank order."""
+
+
+def blank(n: int) -> np.ndarray:
+    """n elements that nobody wrote."""
+    return np.full(n, -1, MARK)
+
+
+def marks(origin: int, n: int) -> np.ndarray:
+    """The n elements that one rank contributes."""
+    out = np.empty(n, MARK)
+    out["index"], out["lo"], out["hi"] = np.arange(n), origin, origin + 1
+    return out
+
+
+def show(span: Span) -> str:
+    """A span as Python would slice it."""
+    return f"{span.buf}[{span.start}:{span.start + span.size}]"
+
+
+def check_overlap(r: Round, where: str) -> None:
+    """Raise if two writes of a round overlap, or a write and a read."""
+    spans = [(s.buf, s.start, True, s) for s in writes(r)]
+    spans += [(s.buf, s.start, False, s) for s in reads(r)]
+    spans.sort(key=lambda x: x[:3])
+    far: Span | None = None
+    far_end, written_end = 0, 0
+    for buf, start, written, s in spans:
+        if far is None or buf != far.buf:
+            far, far_end, written_end = s, start, start
+        if start < (far_end if written else written_end):
+            raise Overlap(f"{where}: {show(s)} overlaps {show(far)} in one round")
+        end = start + s.size
+        if end >= far_end:
+            far, far_end = s, end
+        if written:
+            written_end = max(written_end, end)
+
+
+class _Rank:
+    """Where one rank stands."""
+
+    def __init__(self, number: int, program: Iterable[Round], memory: Memory) -> None:
+        self.number = number
+        self.program: Iterator[Round] = iter(program)
+        self.memory = memory
+        self.index = -1
+        self.round = Round()
+        self.open: list[Comm] = []
+        self.done = False
+
+    @property
+    def where(self) -> str:
+        return f"rank {self.number}, round {self.index}"
+
+    def view(self, span: Span) -> np.ndarray:
+        """The elements of a span, which must lie in its buffer."""
+        buf = self.memory.get(span.buf, blank(0))
+        if not 0 <= span.start <= span.start + span.size <= len(buf):
+            raise BadMessage(
+                f"{self.where}: {show(span)} lies outside a buffer of {len(buf)}"
+            )
+        return buf[span.start : span.start + span.size]
+
+    def load(self, spans: Spans) -> np.ndarray:
+        """The elements of a message, in order."""
+        return np.concatenate([self.view(s) for s in spans])
+
+    def store(self, spans: Spans, data: np.ndarray) -> None:
+        """Put a message where it belongs."""
+        at = 0
+        for s in spans:
+            self.view(s)[:] = data[at : at + s.size]
+            at += s.size
+
+    def finish_round(self) -> None:
+        """Do the local steps."""
+        for s in self.round.then:
+            src, dst = self.view(s.src), self.view(s.dst)
+            if len(src) != len(dst):
+                raise BadMessage(
+                    f"{self.where}: {show(s.src)} and {show(s.dst)} differ"
+                )
+            if isinstance(s, Reduce):
+                ordered = (src["index"] == dst["index"]) & (src["hi"] == dst["lo"])
+                if not ordered.all():
+                    raise BadOrder(
+                        f"{self.where}: {show(s.src)} is not next to {s.dst}"
+                    )
+                dst["lo"] = src["lo"]
+            else:
+                dst[:] = src.copy()
+
+
+def _size(c: Send | Recv) -> int:
+    return sum(s.size for s in c.data)
+
+
+class _Machine:
+    """All ranks, and the ends of messages that wait for their other end."""
+
+    def __init__(self, ranks: Sequence[_Rank]) -> None:
+        self.ranks = ranks
+        self.ready = deque(ranks)
+        self.sends: dict[tuple[int, int], deque[Send]] = defaultdict(deque)
+        self.recvs: dict[tuple[int, int], deque[Recv]] = defaultdict(deque)
+        self.halls: dict[int, list[tuple[_Rank, Library]]] = defaultdict(list)
+
+    def enter(self, rank: _Rank) -> None:
+        """Take the next round and put all its messages in flight."""
+        following = next(rank.program, None)
+        if following is None:
+            rank.done = True
+            return
+        rank.index, rank.round = rank.index + 1, following
+        check_overlap(following, rank.where)
+        rank.open = list(following.comm)
+        for c in following.comm:
+            self.post(rank, c)
+        self.leave(rank)
+
+    def post(self, rank: _Rank, c: Comm) -> None:
+        """Put one end of a message in flight, and move it if the other is there."""
+        if isinstance(c, Library):
+            self.meet(rank, c)
+            return
+        other = c.to if isinstance(c, Send) else c.frm
+        if not 0 <= other < len(self.ranks):
+            raise BadMessage(f"{rank.where}: there is no rank {other}")
+        if isinstance(c, Send):
+            pair = (rank.number, other)
+            self.sends[pair].append(c)
+        else:
+            pair = (other, rank.number)
+            self.recvs[pair].append(c)
+        if self.sends[pair] and self.recvs[pair]:
+            self.move(pair, self.sends[pair].popleft(), self.recvs[pair].popleft())
+
+    def move(self, pair: tuple[int, int], send: Send, recv: Recv) -> None:
+        """Carry a message from its sender to its receiver."""
+        source, target = self.ranks[pair[0]], self.ranks[pair[1]]
+        if _size(send) != _size(recv):
+            raise BadMessage(
+                f"{source.where} sends {_size(send)} elements to {target.where}, "
+                f"which expects {_size(recv)}"
+            )
+        target.store(recv.data, source.load(send.data))
+        for rank, c in ((source, send), (target, recv)):
+            _forget(rank.open, c)
+            self.leave(rank)
+
+    def meet(self, rank: _Rank, c: Library) -> None:
+        """The library's allgather, once the whole group has come."""
+        hall = self.halls[c.base]
+        hall.append((rank, c))
+        if len(hall) < c.n:
+            return
+        del self.halls[c.base]
+        blocks = [(c.block(i),) for i in range(c.n)]
+        pieces = [
+            (block, self.ranks[c.base + i].load(block))
+            for i, block in enumerate(blocks)
+        ]
+        for member, call in hall:
+            for spans, data in pieces:
+                member.store(spans, data)
+            _forget(member.open, call)
+            self.leave(member)
+
+    def leave(self, rank: _Rank) -> None:
+        """Once nothing of the round is in flight, end it and go on."""
+        if not rank.open and rank.round is not _LEFT:
+            rank.finish_round()
+            rank.round = _LEFT
+            self.ready.append(rank)
+
+    def run(self) -> None:
+        while self.ready:
+            self.enter(self.ready.popleft())
+        stuck = [r for r in self.ranks if not r.done]
+        if stuck:
+            raise Deadlock("; ".join(_waits(r) for r in stuck[:8]))
+        left = [
+            pair for ends in (self.sends, self.recvs) for pair in ends if ends[pair]
+        ]
+        if left:
+            raise BadMessage(f"messages from, to {left[:8]} have only one end")
+
+
+_LEFT = Round()
+
+
+def _forget(open_: list[Comm], c: Comm) -> None:
+    """Take away this very end; equal ones of the same round stay."""
+    del open_[next(i for i, x in enumerate(open_) if x is c)]
+
+
+def _waits(rank: _Rank) -> str:
+    """What a stuck rank waits for."""
+    ends = [
+        f"to send {_size(c)} to rank {c.to}"
+        if isinstance(c, Send)
+        else f"for {_size(c)} from rank {c.frm}"
+        if isinstance(c, Recv)
+        else "for its group"
+        for c in rank.open
+    ]
+    return f"{rank.where} waits " + ", ".join(ends)
+
+
+def run(programs: Sequence[Iterable[Round]], memory: Sequence[Memory]) -> None:
+    """Run every rank's rounds on its memory, in place."""
+    _Machine(
+        [_Rank(i, p, m) for i, (p, m) in enumerate(zip(programs, memory, strict=True))]
+    ).run()

@@ -1,0 +1,1 @@
+"""The engine: rounds run on a user's communicators. Only this folder knows mpi4py."""

@@ -1,0 +1,147 @@
+"""The arguments of a call: checked, shared with the other ranks where asked, keyed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ..recipe import Sizes
+from ..registry import resolve
+from . import buffers
+from .buffers import Message
+from .check import agree, share
+from .context import Context
+
+_memory = MPI.memory
+_ndarray = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a rank passed to Allgather (v false) or Allgatherv (v true)."""
+
+    context: Context
+    name: str
+    send: Message
+    recv: Message
+    v: bool
+
+    @property
+    def sent(self) -> int:
+        """The bytes this rank contributes."""
+        return sum(self.send.nbytes)
+
+    def sizes(self, own: np.ndarray | None = None) -> Sizes:
+        """Everyone's bytes; of an irregular call, once the own group's are known."""
+        c = self.context
+        mine: Any = (c.here, self.sent)
+        other: Any = (c.there, self.recv.nbytes[0])
+        if own is not None:
+            mine = own.tobytes()
+            other = np.array(self.recv.nbytes, np.int64).tobytes()
+        return Sizes(mine, other) if c.mine == 0 else Sizes(other, mine)
+
+
+def prepare(
+    context: Context, sendbuf: Any, recvbuf: Any, algorithm: str | None, op: str
+) -> Call:
+    """Check the arguments of an operation, before anything is sent."""
+    v = "gatherv" in op
+    name = context.name(algorithm, v)
+    try:
+        _known(name)
+        send = buffers.block(sendbuf, writable=False)
+        if v:
+            recv = buffers.vector(recvbuf, context.there)
+        else:
+            recv = buffers.block(recvbuf, writable=True, n=context.there)
+        _check_disjoint(send, recv)
+    except (TypeError, ValueError, KeyError, BufferError) as error:
+        if context.checked:
+            share(context, op, error)
+        raise
+    if context.checked:
+        agree(context, op, name, send.nbytes[0], recv.nbytes)
+    return Call(context, name, send, recv, v)
+
+
+def _known(name: str) -> None:
+    if name not in ("auto", "native"):
+        resolve("inter_allgatherv", name)
+
+
+def check_name(context: Context, name: str, op: str) -> None:
+    """Check an operation that has no argument but its algorithm to agree on."""
+    try:
+        _known(name)
+    except ValueError as error:
+        if context.checked:
+            share(context, op, error)
+        raise
+    if context.checked:
+        agree(context, op, name, 0, ())
+
+
+def _check_disjoint(send: Message, recv: Message) -> None:
+    """What is sent must not be overwritten while it is being sent."""
+    if not (buffers.is_dense(send.datatype) and buffers.is_dense(recv.datatype)):
+        return
+    start = send.base + send.displs[0]
+    end = start + send.nbytes[0]
+    for at, n in zip(recv.displs, recv.nbytes, strict=True):
+        if max(start, recv.base + at) < min(end, recv.base + at + n):
+            raise ValueError("message: send and receive buffers overlap")
+
+
+def _part(x: Any) -> Any:
+    """Counts, displacements or a type, as a value that can be compared."""
+    kind = type(x)
+    if kind is list:
+        return tuple(x)
+    if kind is tuple:
+        return tuple, *map(_part, x)
+    if kind is _ndarray:
+        return x.dtype, x.tobytes()
+    if isinstance(x, MPI.Datatype):
+        if not x.is_predefined:  # when freed, its handle may come to mean another type
+            raise LookupError
+        return x.handle
+    return x
+
+
+def _spec(spec: Any) -> Any:
+    """What a buffer specification says, as a value; `LookupError` where that is not
+    known to be all it says."""
+    if type(spec) is _ndarray:
+        m = _memory(spec)
+        return m.address, m.nbytes, m.readonly, spec.dtype
+    if type(spec) is list and type(spec[0]) is _ndarray:
+        return _spec(spec[0]), *map(_part, spec[1:])
+    raise LookupError
+
+
+def call_key(
+    context: Context, sendbuf: Any, recvbuf: Any, algorithm: str | None
+) -> Any:
+    """What a call's plan depends on; None where it must be made anew."""
+    if context.checked:
+        return None
+    if type(sendbuf) is _ndarray and type(recvbuf) is _ndarray:
+        s, r = _memory(sendbuf), _memory(recvbuf)
+        return (
+            s.address,
+            s.nbytes,
+            sendbuf.dtype,
+            r.address,
+            r.nbytes,
+            recvbuf.dtype,
+            r.readonly,
+            algorithm,
+        )
+    try:
+        return _spec(sendbuf), _spec(recvbuf), algorithm
+    except LookupError:
+        return None

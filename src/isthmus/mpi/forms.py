@@ -1,0 +1,144 @@
+"""The three forms of a call, blocking, nonblocking and persistent, on one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ..recipe import Recipe, Sizes, recipe, settle
+from ..registry import resolve
+from ..schedule import extent
+from . import memory, progress
+from .call import Call
+from .memory import LIMIT
+from .plan import Binding, Plan, bind, uses_library
+
+#: plans with more scratch memory than this are not kept
+SCRATCH = 1 << 16
+
+
+def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
+    """The rounds bound to the buffers, or to scratch where those have gaps."""
+    c = call.context
+    send, recv = memory.message_view(call.send), memory.message_view(call.recv)
+    if recv is not None and uses_library(found.rounds) and len(recv.addresses) > 1:
+        recv = None
+    before, after, scratch = [], [], []
+    if send is None:
+        scratch.append(room := memory.scratch(call.sent))
+        send = memory.scratch_view(room)
+        before.append(memory.packer(call.send, room))
+    if recv is None:
+        scratch.append(room := memory.scratch(sum(call.recv.nbytes)))
+        recv = memory.scratch_view(room)
+        after.append(memory.unpacker(room, call.recv))
+    here, there = found.units[c.mine], found.units[1 - c.mine]
+    scratch.append(room := memory.scratch(extent(found.rounds, "tmp") * here))
+    views = {"send": send, "recv": recv, "tmp": memory.scratch_view(room)}
+    binding = Binding(views, {"send": here, "recv": there, "tmp": here})
+    stages = bind(found.rounds, binding, c.merged, c.local, tag)
+    return Plan(stages, before, after, scratch)
+
+
+def blocking(call: Call, key: Any, sizes: Sizes) -> None:
+    """Do the call now; keep its plan where a key says what it depends on."""
+    c = call.context
+    plan = make_plan(call, recipe(call.name, sizes, c.number), tag=0)
+    plan.run()
+    if key is not None and sum(x.nbytes for x in plan.scratch) <= SCRATCH:
+        c.keep(key, plan)
+    else:
+        plan.free()
+
+
+def _once(plan: Plan) -> Iterator[Sequence[MPI.Request]]:
+    """The steps of a plan that serves one call only."""
+    try:
+        yield from plan.steps()
+    finally:
+        plan.free()
+
+
+def _background(call: Call, sizes: Sizes, tag: int) -> Plan:
+    """A plan that runs beside the caller."""
+    return make_plan(call, recipe(call.name, sizes, call.context.number), tag)
+
+
+def _after_counts(call: Call, tag: int) -> Iterator[Sequence[MPI.Request]]:
+    """An irregular call that first learns what its own group sends."""
+    own = np.empty(call.context.here, np.int64)
+    sent = np.array([call.sent], np.int64)
+    yield [call.context.local.Iallgather(sent, own)]
+    yield from _once(_background(call, call.sizes(own), tag))
+
+
+def _in_one_request(call: Call, name: str) -> bool:
+    """Whether all messages leave at once, as one request of the MPI library."""
+    if call.name == "auto" and not call.context.threads:
+        return True
+    if name == "auto":
+        return False
+    if resolve("inter_allgatherv", name)[0].one_round:
+        return True
+    if not call.context.threads:
+        raise RuntimeError(
+            f"the nonblocking and persistent forms of {name!r} need "
+            "MPI_THREAD_MULTIPLE in every process; use algorithm='direct'"
+        )
+    if name.endswith("+library"):
+        raise ValueError("the stage 'library' works in blocking calls only")
+    return False
+
+
+def nonblocking(call: Call) -> MPI.Request:
+    """Start the call and give its request."""
+    tag = call.context.next_tag()
+    name = call.name if call.v else settle(call.name, call.sizes())
+    if _in_one_request(call, name):
+        native = call.context.merged.Ialltoallw(*_alltoallw(call))
+        return progress.request(native, None, (call, native))
+    if call.v:
+        return progress.start(_after_counts(call, tag), call)
+    return progress.start(_once(_background(call, call.sizes(), tag)), call)
+
+
+def persistent(call: Call) -> MPI.Prequest:
+    """Set the call up, to be started any number of times."""
+    c = call.context
+    tag = c.next_tag()
+    sizes = call.sizes(c.own_counts(call.sent) if call.v else None)
+    if _in_one_request(call, settle(call.name, sizes)):
+        native = c.merged.Alltoallw_init(*_alltoallw(call))
+        return progress.kept(native, (call, native))
+    plan = _background(call, sizes, tag)
+    return progress.persistent(plan.steps, plan.free, call)
+
+
+def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
+    """Every message of the direct exchange, in the user's own types."""
+    c = call.context
+    n = c.here + c.there
+    send, recv = call.send, call.recv
+    counts, displs, types = [0] * n, [0] * n, [MPI.BYTE] * n
+    to = slice(c.there_base, c.there_base + c.there)
+    whole = _element(send.counts[0], send.datatype)
+    counts[to] = [whole[0]] * c.there
+    displs[to] = [send.displs[0]] * c.there
+    types[to] = [whole[1]] * c.there
+    sends = [memory.buffer(send.base), counts, displs, types]
+    counts, displs, types = [0] * n, [0] * n, [MPI.BYTE] * n
+    elements = [_element(k, recv.datatype) for k in recv.counts]
+    counts[to] = [k for k, _ in elements]
+    displs[to] = list(recv.displs)
+    types[to] = [t for _, t in elements]
+    return sends, [memory.buffer(recv.base), counts, displs, types]
+
+
+def _element(count: int, datatype: MPI.Datatype) -> tuple[int, MPI.Datatype]:
+    """A count that fits an int, also where only larger units make it fit."""
+    if count <= LIMIT:
+        return count, datatype
+    return 1, memory.long_type(count, datatype)

@@ -1,0 +1,130 @@
+"""The intercommunicator of isthmus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpi4py import MPI
+
+from . import forms, objects
+from .call import call_key, check_name, prepare
+from .context import Context, context_of
+from .family import COMMON, Comm, making
+
+
+@making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
+class Intercomm(Comm, MPI.Intercomm):
+    """An `MPI.Intercomm` whose collectives run close to the physical limit.
+
+    `isthmus.Intercomm(inter)` is a view of the same communicator: same handle, same
+    methods, same buffer specifications. `algorithm` names an algorithm of isthmus, with
+    an intragroup stage after a "+" where it has one; "native" is the MPI library's own
+    call, "auto" a choice by size. The first collective call on a communicator makes
+    private communicators and so waits for all its processes.
+    """
+
+    def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
+        """A view of the same communicator."""
+        return super().__new__(cls, comm)
+
+    def _context(self) -> Context:
+        """What is kept for the communicator, looked up once for this view."""
+        context: Context | None = self.__dict__.get("context")
+        if context is None or context.freed:
+            context = self.__dict__["context"] = context_of(self)
+        return context
+
+    def Allgather(
+        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+    ) -> None:
+        """Gather to All: everyone receives the blocks of the whole other group."""
+        context = self._context()
+        key = call_key(context, sendbuf, recvbuf, algorithm)
+        plan = context.plan(key)
+        if plan is not None:
+            plan.run()
+            return
+        call = prepare(context, sendbuf, recvbuf, algorithm, "Allgather")
+        if call.name == "native":
+            super().Allgather(sendbuf, recvbuf)
+        else:
+            forms.blocking(call, key, call.sizes())
+
+    def Allgatherv(
+        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+    ) -> None:
+        """Gather to All Vector: as Allgather, with blocks of different sizes."""
+        context = self._context()
+        key = call_key(context, sendbuf, recvbuf, algorithm)
+        call = own = None
+        if context.must_ask(algorithm):
+            sent = context.sent.get(key)
+            if sent is None:
+                call = prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
+                sent = context.remember(key, call.sent)
+            own = context.own_counts(sent)
+            key = key and (key, own.tobytes())
+        plan = context.plan(key)
+        if plan is not None:
+            plan.run()
+            return
+        call = call or prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
+        if call.name == "native":
+            super().Allgatherv(sendbuf, recvbuf)
+            return
+        if own is None:
+            own = context.only_own_count(call.sent)
+        forms.blocking(call, key, call.sizes(own))
+
+    def Iallgather(
+        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+    ) -> MPI.Request:
+        """Nonblocking Gather to All."""
+        call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Iallgather")
+        if call.name == "native":
+            return super().Iallgather(sendbuf, recvbuf)
+        return forms.nonblocking(call)
+
+    def Iallgatherv(
+        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+    ) -> MPI.Request:
+        """Nonblocking Gather to All Vector."""
+        call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Iallgatherv")
+        if call.name == "native":
+            return super().Iallgatherv(sendbuf, recvbuf)
+        return forms.nonblocking(call)
+
+    def Allgather_init(
+        self,
+        sendbuf: Any,
+        recvbuf: Any,
+        info: MPI.Info = MPI.INFO_NULL,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Gather to All."""
+        call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Allgather_init")
+        if call.name == "native":
+            return super().Allgather_init(sendbuf, recvbuf, info)
+        return forms.persistent(call)
+
+    def Allgatherv_init(
+        self,
+        sendbuf: Any,
+        recvbuf: Any,
+        info: MPI.Info = MPI.INFO_NULL,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Gather to All Vector."""
+        call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Allgatherv_init")
+        if call.name == "native":
+            return super().Allgatherv_init(sendbuf, recvbuf, info)
+        return forms.persistent(call)
+
+    def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:
+        """Gather to All, for any object; large arrays in it are not pickled."""
+        context = self._context()
+        name = context.name(algorithm, True)
+        check_name(context, name, "allgather")
+        if name == "native":
+            return super().allgather(sendobj)
+        return objects.allgather(context, sendobj, name)

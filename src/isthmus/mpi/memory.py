@@ -1,0 +1,181 @@
+"""Ranges of a buffer's data as pieces of memory, and messages made of such pieces."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from .buffers import Message, is_dense
+
+#: (address, bytes)
+Piece = tuple[int, int]
+#: (address, count, datatype), as MPI takes it
+Spec = tuple[int, int, MPI.Datatype]
+
+#: an int counts bytes up to here in MPI-3; what is longer is sent in larger units
+LIMIT = (1 << 31) - 1
+CHUNK = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A buffer's data as one sequence of bytes that may lie in several places."""
+
+    starts: tuple[int, ...]
+    addresses: tuple[int, ...]
+
+    def pieces(self, start: int, stop: int) -> list[Piece]:
+        """Where the bytes start to stop - 1 lie."""
+        found = []
+        i = bisect_right(self.starts, start) - 1
+        while start < stop:
+            end = min(stop, self.starts[i + 1])
+            if end > start:
+                found.append((self.addresses[i] + start - self.starts[i], end - start))
+            start, i = end, i + 1
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self.starts[-1]
+
+
+def view(pieces: Sequence[Piece]) -> View:
+    """The pieces one after the other; neighbours in memory become one."""
+    joined: list[Piece] = []
+    for address, n in pieces:
+        if joined and sum(joined[-1]) == address:
+            joined[-1] = (joined[-1][0], joined[-1][1] + n)
+        elif n:
+            joined.append((address, n))
+    starts = accumulate((n for _, n in joined), initial=0)
+    return View(tuple(starts), tuple(a for a, _ in joined))
+
+
+def message_view(message: Message) -> View | None:
+    """A message's data where it lies; None where its datatype has gaps."""
+    if not is_dense(message.datatype):
+        return None
+    sizes = message.nbytes
+    return view(
+        [(message.base + d, n) for d, n in zip(message.displs, sizes, strict=True)]
+    )
+
+
+def scratch(nbytes: int) -> np.ndarray:
+    """Memory of our own."""
+    return np.empty(nbytes, np.uint8)
+
+
+def scratch_view(array: np.ndarray) -> View:
+    """All of an array of ours."""
+    return view([(MPI.memory(array).address, array.nbytes)])
+
+
+def array(piece: Piece) -> np.ndarray:
+    """A piece of memory as an array of bytes."""
+    found: np.ndarray = np.frombuffer(memoryview(buffer(*piece)), np.uint8)
+    return found
+
+
+def copier(src: Sequence[Piece], dst: Sequence[Piece]) -> Callable[[], None]:
+    """A function that copies the bytes of some pieces to others."""
+    pairs = []
+    a, b = list(reversed(src)), list(reversed(dst))
+    while a and b:
+        (x, n), (y, m) = a.pop(), b.pop()
+        k = min(n, m)
+        pairs.append((array((x, k)), array((y, k))))
+        if n > k:
+            a.append((x + k, n - k))
+        if m > k:
+            b.append((y + k, m - k))
+
+    def copy() -> None:
+        for source, target in pairs:
+            target[:] = source
+
+    return copy
+
+
+def long_type(count: int, unit: MPI.Datatype) -> MPI.Datatype:
+    """More elements than an int can count, as one element."""
+    whole, rest = divmod(count, CHUNK)
+    chunk = unit.Create_contiguous(CHUNK)
+    at = whole * chunk.Get_extent()[1]
+    joined = MPI.Datatype.Create_struct([whole, rest], [0, at], [chunk, unit])
+    chunk.Free()
+    return joined.Commit()
+
+
+def _joined(pieces: Sequence[Piece]) -> MPI.Datatype:
+    """Pieces of which some are longer than an int can say, as one element."""
+    base = pieces[0][0]
+    types = [long_type(n, MPI.BYTE) for _, n in pieces]
+    displs = [address - base for address, _ in pieces]
+    result = MPI.Datatype.Create_struct([1] * len(pieces), displs, types).Commit()
+    for datatype in types:
+        datatype.Free()
+    return result
+
+
+def spec(pieces: Sequence[Piece]) -> Spec:
+    """The pieces as one message. A derived type belongs to the caller."""
+    base, n = pieces[0]
+    if any(length > LIMIT for _, length in pieces):
+        return base, 1, _joined(pieces)
+    if len(pieces) == 1:
+        return base, n, MPI.BYTE
+    lengths = [length for _, length in pieces]
+    displs = [address - base for address, _ in pieces]
+    return base, 1, MPI.BYTE.Create_hindexed(lengths, displs).Commit()
+
+
+def release(datatype: MPI.Datatype) -> None:
+    """Free a type that `spec` made; requests that use it keep it alive."""
+    if not datatype.is_predefined:
+        datatype.Free()
+
+
+def buffer(base: int, nbytes: int = 1) -> Any:
+    """An address as something mpi4py takes for a buffer."""
+    return MPI.memory.fromaddress(base, nbytes) if base else MPI.BOTTOM
+
+
+def _whole(message: Message) -> tuple[Any, MPI.Datatype]:
+    """All blocks of a message as one element, of extent 1 so that it counts as one."""
+    base = message.base or 1  # MPI.BOTTOM: mpi4py packs from no null address
+    displs = [message.base + d - base for d in message.displs]
+    inner = message.datatype.Create_hindexed(message.counts, displs)
+    outer = inner.Create_resized(0, 1).Commit()
+    inner.Free()
+    return buffer(base), outer
+
+
+def packer(message: Message, room: np.ndarray) -> Callable[[], None]:
+    """A function that packs a message's data into an array."""
+
+    def pack() -> None:
+        base, datatype = _whole(message)
+        datatype.Pack(base, room, 0, MPI.COMM_SELF)
+        datatype.Free()
+
+    return pack
+
+
+def unpacker(room: np.ndarray, message: Message) -> Callable[[], None]:
+    """A function that unpacks an array to where a message's data belong."""
+
+    def unpack() -> None:
+        base, datatype = _whole(message)
+        datatype.Unpack(room, 0, base, MPI.COMM_SELF)
+        datatype.Free()
+
+    return unpack

@@ -1,0 +1,64 @@
+"""Python objects between groups: large arrays travel straight from their memory."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from . import buffers, forms
+from .buffers import Message
+from .call import Call
+from .context import Context
+
+#: buffers begin at multiples of this, as numpy likes them
+ALIGN = 64
+_PAD = bytes(ALIGN)
+
+
+def _padded(n: int) -> int:
+    return -(-n // ALIGN) * ALIGN
+
+
+def _encode(obj: Any) -> list[Any]:
+    """An object as buffers: how long each part is, the pickle, the large arrays."""
+    pickled, large = MPI.pickle.dumps_oob(obj)
+    parts = [pickled, *large]
+    lengths = [MPI.memory(x).nbytes for x in parts]
+    head = np.array([len(parts), *lengths], np.int64)
+    found: list[Any] = []
+    for part in (head, *parts):
+        n = MPI.memory(part).nbytes
+        found += [part, _PAD[: _padded(n) - n]]
+    return [x for x in found if MPI.memory(x).nbytes]
+
+
+def _decode(data: np.ndarray) -> Any:
+    """The object that was encoded; its large arrays stay where they arrived."""
+    n = int(data[:8].view(np.int64)[0])
+    lengths = data[8 : 8 * (n + 1)].view(np.int64).tolist()
+    starts = accumulate(map(_padded, lengths), initial=_padded(8 * (n + 1)))
+    parts = [data[at : at + k] for at, k in zip(starts, lengths, strict=False)]
+    return MPI.pickle.loads_oob(parts[0], parts[1:])
+
+
+def _message(parts: list[Any]) -> Message:
+    """Buffers anywhere in memory, as blocks of one message."""
+    found = [MPI.memory(x) for x in parts]
+    counts = tuple(x.nbytes for x in found)
+    return Message(parts, 0, MPI.BYTE, counts, tuple(x.address for x in found))
+
+
+def allgather(context: Context, obj: Any, name: str) -> list[Any]:
+    """Exchange objects: first their lengths, then their bytes."""
+    send = _message(_encode(obj))
+    length, lengths = np.array([sum(send.counts)]), np.empty(context.there, np.int64)
+    sizes = buffers.block(length, False), buffers.block(lengths, True, context.there)
+    call = Call(context, name, *sizes, v=False)
+    forms.blocking(call, None, call.sizes())
+    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+    call = Call(context, name, send, _message(arrived), v=True)
+    forms.blocking(call, None, call.sizes(context.own_counts(call.sent)))
+    return [_decode(data) for data in arrived]

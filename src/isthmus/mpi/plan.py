@@ -1,0 +1,157 @@
+"""A schedule bound to buffers: persistent requests, started round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ..ahead import posting
+from ..ir import Copy, Library, Recv, Round, Span
+from . import memory
+from .memory import Piece, View
+
+Step = Callable[[], Any]
+
+_startall = MPI.Prequest.Startall
+_waitall = MPI.Request.Waitall
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Where the buffers of a schedule lie, and the bytes of an element of each."""
+
+    views: dict[str, View]
+    units: dict[str, int]
+
+    def pieces(self, spans: Sequence[Span]) -> list[Piece]:
+        """The memory of some spans, in order."""
+        found: list[Piece] = []
+        for s in spans:
+            unit = self.units[s.buf]
+            found += self.views[s.buf].pieces(s.start * unit, (s.start + s.size) * unit)
+        return found
+
+
+@dataclass(slots=True)
+class Stage:
+    """One round: what to start, what to wait for, what to do then."""
+
+    start: list[MPI.Prequest] = field(default_factory=list)
+    wait: list[MPI.Prequest] = field(default_factory=list)
+    call: list[Callable[[], MPI.Request]] = field(default_factory=list)
+    then: list[Step] = field(default_factory=list)
+
+
+class Plan:
+    """What one rank does in one call, ready to be run any number of times."""
+
+    def __init__(
+        self,
+        stages: list[Stage],
+        before: Sequence[Step] = (),
+        after: Sequence[Step] = (),
+        scratch: Sequence[np.ndarray] = (),
+    ) -> None:
+        self.stages = stages
+        self.before, self.after, self.scratch = before, after, scratch
+
+    def steps(self) -> Iterator[Sequence[MPI.Request]]:
+        """Start each round; yield the requests that must be complete to go on."""
+        for step in self.before:
+            step()
+        for stage in self.stages:
+            _startall(stage.start)
+            yield [*stage.wait, *(call() for call in stage.call)]
+            for step in stage.then:
+                step()
+        for step in self.after:
+            step()
+
+    @cached_property
+    def calls(self) -> list[Step]:
+        """The same, with all waiting, as plain calls one after the other."""
+        calls = [*self.before]
+        for stage in self.stages:
+            calls += _each_or_all(stage.start, "Start", _startall)
+            calls += [partial(_call_and_wait, call) for call in stage.call]
+            calls += _each_or_all(stage.wait, "Wait", _waitall)
+            calls += stage.then
+        return [*calls, *self.after]
+
+    def run(self) -> None:
+        """Do it, and wait."""
+        for call in self.calls:
+            call()
+
+    def free(self) -> None:
+        """Give the requests back."""
+        for stage in self.stages:
+            for request in stage.wait:
+                request.Free()
+        self.stages = []
+
+
+def _call_and_wait(call: Callable[[], MPI.Request]) -> None:
+    call().Wait()
+
+
+def _each_or_all(
+    requests: list[MPI.Prequest], each: str, every: Callable[..., Any]
+) -> list[Step]:
+    """One call for each of up to two requests, which is faster; else one for all."""
+    if len(requests) <= 2:
+        return [getattr(request, each) for request in requests]
+    return [partial(every, requests)]
+
+
+def _library(
+    local: MPI.Intracomm, c: Library, at: Binding
+) -> Callable[[], MPI.Request]:
+    """The library's own allgather, in place in a receive buffer without gaps."""
+    ((base, nbytes),) = at.pieces((c.whole,))
+    offsets = np.array(c.offsets) * at.units[c.buf]
+    spec = [memory.buffer(base, nbytes), np.diff(offsets), offsets[:-1], MPI.BYTE]
+    return lambda: local.Iallgatherv(MPI.IN_PLACE, spec)
+
+
+def bind(
+    rounds: Sequence[Round],
+    at: Binding,
+    merged: MPI.Intracomm,
+    local: MPI.Intracomm,
+    tag: int,
+) -> list[Stage]:
+    """The rounds with requests on the merged communicator, receives posted ahead."""
+    stages = [Stage() for _ in rounds]
+    for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
+        when = iter(posts)
+        for c in r.comm:
+            if isinstance(c, Library):
+                stages[k].call.append(_library(local, c, at))
+                continue
+            base, count, datatype = memory.spec(at.pieces(c.data))
+            spec = [memory.buffer(base), count, datatype]
+            if isinstance(c, Recv):
+                request = merged.Recv_init(spec, c.frm, tag)
+                stages[next(when)].start.append(request)
+            else:
+                request = merged.Send_init(spec, c.to, tag)
+                stages[k].start.append(request)
+            stages[k].wait.append(request)
+            memory.release(datatype)
+        for s in r.then:
+            assert isinstance(s, Copy)
+            stages[k].then.append(
+                memory.copier(at.pieces((s.src,)), at.pieces((s.dst,)))
+            )
+    return stages
+
+
+def uses_library(rounds: Sequence[Round]) -> bool:
+    """Whether a round calls the library's own collective."""
+    return any(isinstance(c, Library) for r in rounds for c in r.comm)

@@ -1,0 +1,283 @@
+"""Operations that go on while the caller does something else.
+
+Each has a true MPI request: a synchronous send to oneself that is received only when
+the operation is done. So it is right in any call of MPI that takes requests, alone or
+among others, and a persistent one may be started by any of MPI's ways to start.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from mpi4py import MPI
+
+Steps = Iterator[Sequence[MPI.Request]]
+
+_log = logging.getLogger("isthmus")
+_EMPTY = [bytearray(1), 0, MPI.BYTE]
+#: how long the thread rests between two looks, at least and at most, in seconds
+REST = 20e-6, 1e-3
+
+
+class Operation:
+    """A running call: advanced by whoever has time, the caller or the thread."""
+
+    def __init__(self, steps: Steps, tag: int) -> None:
+        self._steps = steps
+        self._tag = tag
+        self._lock = threading.Lock()
+        self._open: Sequence[MPI.Request] = ()
+        self.done = False
+        self.error: BaseException | None = None
+
+    def _next(self) -> None:
+        """Go on to the next requests to wait for; at the end, complete the handle."""
+        try:
+            self._open = next(self._steps)
+            return
+        except StopIteration:
+            pass
+        except BaseException as error:
+            _log.exception("a nonblocking operation failed")
+            self.error = error
+        driver.own.Recv(_EMPTY, 0, self._tag)
+        self.done = True
+
+    def begin(self) -> None:
+        """Start the first round."""
+        with self._lock:
+            self._next()
+
+    def advance(self) -> bool:
+        """Do what can be done without waiting; True if that was the end."""
+        if self._lock.acquire(blocking=False):
+            try:
+                while not self.done and MPI.Request.Testall(self._open):
+                    self._next()
+            finally:
+                self._lock.release()
+        return self.done
+
+    def finish(self) -> None:
+        """Wait for the end; raise what went wrong."""
+        with self._lock:
+            while not self.done:
+                MPI.Request.Waitall(self._open)
+                self._next()
+        if self.error is not None:
+            raise self.error
+
+
+class _Driver:
+    """One thread per process, alive only while it has something to look after."""
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()
+        self._active: list[Operation] = []
+        self._idle: list[Persistent] = []
+        self._thread: threading.Thread | None = None
+        self._stop = False
+        self._tags = count()
+        self._own: MPI.Intracomm | None = None
+
+    @property
+    def own(self) -> MPI.Intracomm:
+        """A private communicator of this process alone, for the handles."""
+        if self._own is None:
+            self._own = MPI.COMM_SELF.Dup()
+        return self._own
+
+    def tag(self) -> int:
+        """A tag for a handle."""
+        return next(self._tags) % 16384
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="isthmus", daemon=True
+            )
+            self._thread.start()
+            atexit.register(self.stop)
+        self._wake.notify()
+
+    def add(self, operation: Operation) -> None:
+        """Look after an operation until it is done."""
+        with self._wake:
+            self._active.append(operation)
+            self._start()
+
+    def watch(self, request: Persistent) -> None:
+        """Look whether somebody started the request in MPI's own way."""
+        with self._wake:
+            self._idle.append(request)
+            self._start()
+
+    def forget(self, request: Persistent) -> None:
+        """Stop watching a request."""
+        with self._wake:
+            self._idle = [x for x in self._idle if x is not request]
+
+    def stop(self) -> None:
+        """End the thread, before MPI ends."""
+        with self._wake:
+            self._stop = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        rest = REST[0]
+        while True:
+            with self._wake:
+                while not (self._active or self._idle or self._stop):
+                    self._wake.wait()
+                if self._stop:
+                    return
+                active, idle = list(self._active), list(self._idle)
+            started = [request for request in idle if request.noticed()]
+            ended = [operation for operation in active if operation.advance()]
+            if ended:
+                with self._wake:
+                    self._active = [x for x in self._active if not x.done]
+            rest = REST[0] if started or ended else min(2 * rest, REST[1])
+            time.sleep(rest)
+
+
+driver = _Driver()
+
+
+class Request(MPI.Request):
+    """A nonblocking call under way: an ordinary MPI request."""
+
+    _operation: Operation | None
+    _keep: Any
+
+    def _finish(self) -> None:
+        if self._operation is not None:
+            self._operation.finish()
+
+    def _advance(self) -> None:
+        if self._operation is not None:
+            self._operation.advance()
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self._finish()
+        return super().Wait(status)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Test whether the call is complete."""
+        self._advance()
+        return super().Test(status)
+
+    def wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self._finish()
+        return super().wait(status)
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
+        """Test whether the call is complete."""
+        self._advance()
+        return super().test(status)
+
+
+def request(native: MPI.Request, operation: Operation | None, keep: Any) -> Request:
+    """An MPI request that drives an operation, and keeps its buffers alive."""
+    result = Request(native)
+    result._operation, result._keep = operation, keep
+    return result
+
+
+def start(steps: Steps, keep: Any) -> Request:
+    """Begin an operation and give its request."""
+    tag = driver.tag()
+    handle = driver.own.Issend(_EMPTY, 0, tag)
+    operation = Operation(steps, tag)
+    operation.begin()
+    if not operation.done:
+        driver.add(operation)
+    return request(handle, operation, keep)
+
+
+class _Kept(MPI.Prequest):
+    """A persistent request of the MPI library that keeps its buffers alive."""
+
+    _keep: Any
+
+
+def kept(native: MPI.Prequest, keep: Any) -> MPI.Prequest:
+    """The request, with what must live as long as it does."""
+    result = _Kept(native)
+    result._keep = keep
+    return result
+
+
+class Persistent(MPI.Prequest):
+    """A persistent call: an ordinary persistent MPI request."""
+
+    _make: Callable[[], Steps]
+    _free: Callable[[], None]
+    _tag: int
+    _operation: Operation | None
+    _keep: Any
+    _lock: threading.Lock
+
+    def Start(self) -> None:
+        """Start the call."""
+        with self._lock:
+            super().Start()
+            self._begin()
+
+    def _begin(self) -> None:
+        self._operation = Operation(self._make(), self._tag)
+        self._operation.begin()
+        if not self._operation.done:
+            driver.add(self._operation)
+
+    def noticed(self) -> bool:
+        """Begin the call if its handle was started by other means than `Start`."""
+        with self._lock:
+            running = self._operation is not None and not self._operation.done
+            if running or not driver.own.Iprobe(0, self._tag):
+                return False
+            self._begin()
+            return True
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        if self._operation is not None:
+            self._operation.finish()
+        return super().Wait(status)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Test whether the call is complete."""
+        if self._operation is not None:
+            self._operation.advance()
+        return super().Test(status)
+
+    def Free(self) -> None:
+        """Free the request and what was made for it."""
+        driver.forget(self)
+        self._free()
+        super().Free()
+
+
+def persistent(
+    make: Callable[[], Steps], free: Callable[[], None], keep: Any
+) -> Persistent:
+    """A persistent request whose every start runs the steps once."""
+    tag = 16384 + next(_persistent_tags) % 16384
+    result = Persistent(driver.own.Ssend_init(_EMPTY, 0, tag))
+    result._make, result._free, result._tag = make, free, tag
+    result._operation, result._keep, result._lock = None, keep, threading.Lock()
+    driver.watch(result)
+    return result
+
+
+_persistent_tags = count()

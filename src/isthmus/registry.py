@@ -1,0 +1,95 @@
+"""The algorithms, by collective and name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .ir import Program
+from .layout import Blocks
+
+#: An intragroup allgather: what rank r of n does so that all have all blocks.
+Stage = Callable[[int, Any, Blocks], Program]
+Register = Callable[[Callable[..., Program]], Callable[..., Program]]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to do a collective."""
+
+    name: str
+    program: Callable[..., Program]
+    paper: str
+    #: time of the regular problem in the alpha-beta model
+    cost: Callable[..., float]
+    #: the group sizes it works for
+    needs: Callable[[int], bool] = lambda n: True
+    #: ends with an intragroup allgather that can be chosen
+    staged: bool = False
+    #: all messages of all ranks are in flight at once, and no local step follows
+    one_round: bool = False
+
+    @property
+    def idea(self) -> str:
+        """The first line of its docstring."""
+        return (self.program.__doc__ or "").strip().partition("\n")[0]
+
+
+_algorithms: dict[tuple[str, str], Algorithm] = {}
+
+
+def algorithm(
+    *collectives: str, paper: str, cost: Callable[..., float], **more: Any
+) -> Register:
+    """Register the function below as an algorithm for the collectives."""
+
+    def register(program: Callable[..., Program]) -> Callable[..., Program]:
+        entry = Algorithm(program.__name__, program, paper, cost, **more)
+        for collective in collectives:
+            _algorithms[collective, entry.name] = entry
+        return program
+
+    return register
+
+
+def algorithms(collective: str) -> Iterator[Algorithm]:
+    """The algorithms registered for a collective."""
+    return (entry for (of, _), entry in _algorithms.items() if of == collective)
+
+
+def collectives() -> list[str]:
+    """The collectives that have an algorithm."""
+    return sorted({of for of, _ in _algorithms})
+
+
+def find(collective: str, name: str) -> Algorithm:
+    """The algorithm of that name, or an error that lists the names there are."""
+    try:
+        return _algorithms[collective, name]
+    except KeyError:
+        known = ", ".join(sorted(a.name for a in algorithms(collective)))
+        raise ValueError(
+            f"no algorithm {name!r} for {collective}; known: {known}"
+        ) from None
+
+
+def stage(name: str) -> Stage:
+    """The intragroup allgather of that name."""
+    entry = find("allgatherv", name)
+
+    def program(n: int, r: Any, blocks: Blocks) -> Program:
+        if not entry.needs(n):
+            raise ValueError(f"{name!r} does not work for a group of {n}")
+        return entry.program(n, r, blocks)
+
+    return program
+
+
+def resolve(collective: str, full: str) -> tuple[Algorithm, Stage | None]:
+    """The algorithm, and the intragroup stage that follows its name after a "+"."""
+    name, plus, tail = full.partition("+")
+    entry = find(collective, name)
+    if plus and not entry.staged:
+        raise ValueError(f"{name!r} has no intragroup stage to choose")
+    return entry, stage(tail) if plus else None

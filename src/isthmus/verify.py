@@ -1,0 +1,58 @@
+"""Is a schedule right? Run it on marked data and compare with its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .contracts import Contract
+from .ir import Library, Round, Span
+from .machine import Memory, ScheduleError, blank, run
+from .schedule import extent, writes
+
+
+class WrongResult(ScheduleError):
+    """A schedule ends with other data than its collective promises."""
+
+
+def _describe(mark: np.void) -> str:
+    if mark["lo"] < 0:
+        return "nothing"
+    index, lo, hi = (int(mark[name]) for name in ("index", "lo", "hi"))
+    who = f"rank {lo}" if hi == lo + 1 else f"ranks {lo} to {hi - 1}"
+    return f"element {index} of {who}"
+
+
+def _holds(span: Span, buf: str, index: int) -> bool:
+    return span.buf == buf and span.start <= index < span.start + span.size
+
+
+def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
+    """The last round that wrote an element, in words."""
+    for k in reversed(range(len(rounds))):
+        r = rounds[k]
+        library = any(isinstance(c, Library) for c in r.comm) and buf == "recv"
+        spans = [*writes(r), *(s.dst for s in r.then)]
+        if library or any(_holds(s, buf, index) for s in spans):
+            return f"round {k} wrote it"
+    return "no round wrote it"
+
+
+def verify(programs: Sequence[Sequence[Round]], contract: Contract) -> None:
+    """Raise a `ScheduleError` unless all ranks keep the contract."""
+    memory: list[Memory] = []
+    for r, rounds in enumerate(programs):
+        start = {name: buf.copy() for name, buf in contract.before(r).items()}
+        memory.append({**start, "tmp": blank(extent(rounds, "tmp"))})
+    run(programs, memory)
+    for r, rounds in enumerate(programs):
+        for buf, wanted in contract.after(r).items():
+            wrong = np.flatnonzero(memory[r][buf] != wanted)
+            if len(wrong):
+                i = int(wrong[0])
+                raise WrongResult(
+                    f"rank {r}: {buf}[{i}] holds {_describe(memory[r][buf][i])}, must "
+                    f"hold {_describe(wanted[i])} ({_last_writer(rounds, buf, i)}; "
+                    f"{len(wrong)} of {len(wanted)} elements are wrong)"
+                )

@@ -1,0 +1,69 @@
+"""Who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isthmus
+
+ROOT = Path(isthmus.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+FORM = {"ir", "layout", "schedule"}
+ALLOWED = {
+    "ir": set(),
+    "layout": {"ir"},
+    "schedule": {"ir", "contracts", "verify"},
+    "machine": FORM,
+    "contracts": {"machine"},
+    "verify": FORM | {"machine", "contracts"},
+    "registry": FORM,
+    "ahead": FORM,
+    "choose": FORM | {"registry"},
+    "algorithms": FORM | {"registry", "algorithms"},
+    "draw": FORM | {"machine", "contracts", "draw"},
+}
+
+
+def layer(path: Path) -> str:
+    """The first folder or file below the package."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """The layers of isthmus and the other packages a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").split(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            package = path.parents[node.level - 1]
+            names = [node.module] if node.module else [a.name for a in node.names]
+            found |= {layer(package / n.replace(".", "/")) for n in names}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_layer_knows_only_those_below(path):
+    known = {layer(f) for f in FILES}
+    seen = imports(path)
+    if layer(path) in ALLOWED:
+        assert seen & known <= ALLOWED[layer(path)]
+    if layer(path) != "mpi":
+        assert "mpi4py" not in seen
+
+
+def test_importing_isthmus_starts_no_mpi():
+    code = "import isthmus, sys; assert not any('mpi4py' in m for m in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = isthmus.Nothing

@@ -1,0 +1,52 @@
+"""Composing and reading programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isthmus.ir import Copy, Recv, Round, Send, Span
+from isthmus.schedule import beside, extent, place, shift, then, trim
+
+
+def hello(to, n=1):
+    yield Round((Send(to, (Span("send", 0, n),)),))
+
+
+def test_then_is_one_after_the_other():
+    assert [r.comm[0].to for r in then(hello(1), hello(2))] == [1, 2]
+
+
+def test_beside_joins_rounds_and_lets_the_longer_go_on():
+    joined = list(beside(then(hello(1), hello(2)), hello(3)))
+    assert [[c.to for c in r.comm] for r in joined] == [[1, 3], [2]]
+
+
+def test_shift_renumbers_peers():
+    program = iter([Round((Send(1, ()), Recv(2, ())))])
+    (r,) = shift(program, 10)
+    assert (r.comm[0].to, r.comm[1].frm) == (11, 12)
+
+
+def test_place_moves_messages_elsewhere():
+    (r,) = place(hello(1, 4), lambda s: (Span("tmp", s.start, 1), Span("tmp", 9, 3)))
+    assert [(s.buf, s.size) for s in r.comm[0].data] == [("tmp", 1), ("tmp", 3)]
+
+
+def test_trim_takes_one_lane_and_leaves_out_what_is_empty():
+    lanes = Round(
+        (
+            Send(np.array([1, 2]), (Span("send", 0, np.array([3, 0])),)),
+            Recv(0, (Span("recv", 0, 4),), np.array([False, True])),
+        ),
+        (Copy(Span("send", 0, 0), Span("tmp", 0, 0)),),
+    )
+    (first,) = trim([lanes], 0)
+    (second,) = trim([lanes], 1)
+    assert first == Round((Send(1, (Span("send", 0, 3),)),))
+    assert second == Round((Recv(0, (Span("recv", 0, 4),)),))
+    assert list(trim([Round()])) == []
+
+
+def test_extent_is_the_room_that_is_needed():
+    rounds = [Round((), (Copy(Span("send", 0, 2), Span("tmp", 5, 2)),))]
+    assert (extent(rounds, "tmp"), extent(rounds, "recv")) == (7, 0)
