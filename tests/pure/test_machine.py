@@ -110,7 +110,7 @@ def test_an_overlap_inside_a_round_is_caught(exchange):
         (c,) = (c for c in r.comm if isinstance(c, Recv))
         return replace(r, comm=(*r.comm, Send(1, c.data)))
 
-    with pytest.raises(Overlap, match="rank 0, round 1: .* overlaps"):
+    with pytest.raises(Overlap, match=r"rank 0, round 1: .* overlaps"):
         verify(spoil(programs, 0, 1, overlapping), contract)
 
 

@@ -59,7 +59,8 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
     found = found or _sizes(context, rows)
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
-        raise MismatchError(f"isthmus {row['operation']}: {'; '.join(found[:3])}{more}")
+        first = rows[0]["operation"]
+        raise MismatchError(f"isthmus {first}: {'; '.join(found[:3])}{more}")
 
 
 def agree(

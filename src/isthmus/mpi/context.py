@@ -22,11 +22,12 @@ class Context:
     """Private communicators and plans of one intercommunicator.
 
     All traffic runs on `merged`, both groups in one numbering, where the MPI library
-    has its fastest path; `local` is the own group.
+    has its fastest path; `local` is the own group. Group A, whose rank 0 comes first in
+    the world, is numbered from 0, group B from p.
     """
 
     def __init__(self, inter: MPI.Intercomm) -> None:
-        self.merged = inter.Merge(False)
+        self.merged = inter.Merge(_comes_second(inter))
         self.number = self.merged.Get_rank()
         self.mine = int(self.number != inter.Get_rank())
         self.local = MPI.Intracomm(self.merged.Split(self.mine, self.number))
@@ -113,6 +114,19 @@ class Context:
         self.freed = True
         self.local.Free()
         self.merged.Free()
+
+
+def _comes_second(inter: MPI.Intercomm) -> bool:
+    """Whether the own group is B: its rank 0 comes after the other's in the world.
+
+    Groups of different worlds all say no, and MPI orders them.
+    """
+    world = MPI.COMM_WORLD.Get_group()
+    groups = inter.Get_group(), inter.Get_remote_group()
+    mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
+    for group in (world, *groups):
+        group.Free()
+    return bool(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
 
 
 def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:

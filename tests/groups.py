@@ -1,0 +1,74 @@
+"""Two groups made of the ranks of a launch, and what a right exchange gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from mpi4py import MPI
+
+import isthmus
+from isthmus import registry
+
+#: the group sizes tested at each number of ranks
+SHAPES = {2: [(1, 1)], 3: [(2, 1)], 5: [(1, 4), (3, 2)], 8: [(5, 3), (2, 6)]}
+SIZES = tuple(SHAPES)
+
+ALGORITHMS = [a.name for a in registry.algorithms("inter_allgatherv")]
+NAMES = ["auto", *ALGORITHMS]
+STAGES = ["segmented+ring", "balanced+bruck", "segmented+library", "balanced+library"]
+
+
+@dataclass
+class Pair:
+    """Two groups: mpi4py's own intercommunicator, and ours on the same handle."""
+
+    world: MPI.Intracomm
+    p: int
+    local: MPI.Intracomm
+    native: MPI.Intercomm
+
+    @property
+    def ours(self) -> isthmus.Intercomm:
+        return isthmus.Intercomm(self.native)
+
+    @property
+    def there(self) -> range:
+        """The numbers of the other group's ranks."""
+        n, p = self.world.size, self.p
+        return range(p, n) if self.world.rank < p else range(p)
+
+    def free(self) -> None:
+        self.native.Free()
+        self.local.Free()
+
+
+def pair(world: MPI.Intracomm, p: int) -> Pair:
+    """The first p ranks and the others."""
+    low = world.rank < p
+    local = world.Split(0 if low else 1)
+    native = local.Create_intercomm(0, world, p if low else 0, 11)
+    return Pair(world, p, local, native)
+
+
+def pairs(world: MPI.Intracomm):
+    """Every shape of this launch, one after the other."""
+    for p, _ in SHAPES[world.size]:
+        groups = pair(world, p)
+        yield groups
+        groups.free()
+
+
+def values(rank: int, n: int, dtype="f8") -> np.ndarray:
+    """What a rank contributes: different in every rank and place."""
+    return (np.arange(n) * 7 + 13 * rank + 1).astype(dtype)
+
+
+def expected(groups: Pair, counts, dtype="f8") -> np.ndarray:
+    """What a rank must receive when rank i contributes counts[i]."""
+    parts = [values(i, counts[i], dtype) for i in groups.there]
+    return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def same(x: np.ndarray, y: np.ndarray) -> bool:
+    return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()

@@ -1,0 +1,124 @@
+"""Finding mpiexec, giving it what it needs, and one launch from start to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+# What a launch on a small machine needs; no library minds the variables of another.
+ENVIRONMENT = {
+    # Ranks share few cores, so none of them may start threads of its own.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Sets must have the same order on every rank.
+    "PYTHONHASHSEED": "0",
+    # Open MPI: allow root, as in a container, and more ranks than cores; and naming
+    # the transports saves a second of probing at every start.
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "self,sm,tcp",
+}
+
+POLL = 0.02  # seconds between two looks at the results
+PATIENCE = 5.0  # seconds given to a launch that was asked to end
+
+
+def find_mpiexec() -> str | None:
+    """The mpiexec beside this Python, else the one on the PATH."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
+
+
+@cache
+def library_of(mpiexec: str) -> str:
+    """Which MPI an mpiexec belongs to: "mpich", "openmpi" or "unknown"."""
+    if not mpiexec:
+        return "unknown"
+    answer = subprocess.run(
+        [mpiexec, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    if "Open MPI" in answer.stdout or "OpenRTE" in answer.stdout:
+        return "openmpi"
+    return "mpich" if "HYDRA" in answer.stdout else "unknown"
+
+
+def obstacle() -> str | None:
+    """Why nothing can be launched here, or None."""
+    if find_spec("mpi4py") is None:
+        return "mpi4py is not installed"
+    if find_mpiexec() is None:
+        return "there is no mpiexec beside this Python or on the PATH"
+    return None
+
+
+def command(mpiexec: str, size: int, *arguments: str) -> list[str]:
+    """Run this Python with mpi4py's runner, which ends all ranks when one fails."""
+    return [mpiexec, "-n", str(size), sys.executable, "-m", "mpi4py", *arguments]
+
+
+class Launch:
+    """One mpiexec that appends JSON lines to a file while it runs."""
+
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, folder: Path
+    ) -> None:
+        self.folder = folder
+        (folder / "results").touch()
+        self._results = open(folder / "results", encoding="utf-8")  # noqa: SIM115
+        self._unread = ""
+        with open(folder / "launcher", "wb") as output:
+            self._process = subprocess.Popen(
+                argv,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def next(self, seconds: float) -> dict[str, Any] | None:
+        """The next line, or None once the launch ended or the seconds are over."""
+        deadline = time.monotonic() + seconds
+        while True:
+            # Asked before reading: what an ended launch wrote is all in the file.
+            ended = self._process.poll() is not None
+            self._unread += self._results.read()
+            line, newline, rest = self._unread.partition("\n")
+            if newline:
+                self._unread = rest
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+            if ended or time.monotonic() > deadline:
+                return None
+            time.sleep(POLL)
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status of mpiexec, or None if it is still running by then."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def close(self) -> None:
+        """End mpiexec and with it the ranks, and forget the results."""
+        self._results.close()
+        # mpiexec ends its ranks, which have process groups of their own, when it
+        # is asked politely; killed at once it could leave them behind.
+        for kind in (signal.SIGTERM, signal.SIGKILL):
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, kind)
+                self.wait(PATIENCE)

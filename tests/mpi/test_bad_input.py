@@ -1,0 +1,193 @@
+"""Wrong calls: a clear error before anything is sent, and the next call works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import isthmus
+from groups import SIZES, expected, pairs, same, values
+from support import agree
+
+pytestmark = pytest.mark.mpi(*SIZES)
+
+
+def wrong_calls(n):
+    """(error, part of its text, call) for a group whose other side has n ranks."""
+    x, room = np.zeros(4), np.zeros(4 * n)
+    frozen = np.zeros(4 * n)
+    frozen.flags.writeable = False
+    ints = np.zeros(4 * n, "i4")
+
+    def gather(send, recv, **more):
+        return lambda i, form: getattr(i, form[0])(send, recv, **more)
+
+    def gatherv(send, recv, **more):
+        return lambda i, form: getattr(i, form[1])(send, recv, **more)
+
+    return [
+        (ValueError, "IN_PLACE has no meaning", gather(MPI.IN_PLACE, room)),
+        (ValueError, "IN_PLACE has no meaning", gatherv(MPI.IN_PLACE, room)),
+        (ValueError, "IN_PLACE has no meaning", gather([MPI.IN_PLACE, 4], room)),
+        (ValueError, "block 0 needs bytes 0 to 400", gather([x, 50, MPI.DOUBLE], room)),
+        (ValueError, "needs bytes", gather(x, [room, 5, MPI.DOUBLE])),
+        (ValueError, "needs bytes", gatherv(x, [room, [4] * (n - 1) + [5]])),
+        (ValueError, "needs bytes", gatherv(x, [room, ([4] * n, [4 * n] * n)])),
+        (ValueError, "needs bytes", gatherv(x, [room, ([4] * n, [-1] * n)])),
+        (ValueError, f"expecting {n} counts, got", gatherv(x, [room, [4] * (n + 1)])),
+        (
+            ValueError,
+            f"expecting {n} displs",
+            gatherv(x, [room, ([4] * n, [0] * (n + 2))]),
+        ),
+        (ValueError, "negative count -1", gatherv(x, [room, [-1] * n])),
+        (ValueError, "negative count -3", gather([x, -3, MPI.DOUBLE], room)),
+        (ValueError, "displacement -1", gather([x, (2, -1), MPI.DOUBLE], room)),
+        (ValueError, "expecting 2 to 4 items", gather([x], room)),
+        (ValueError, "buffer is None but count is 3", gather([None, 3, MPI.INT], room)),
+        (ValueError, "datatype is null", gather([x, 4, MPI.DATATYPE_NULL], room)),
+        (ValueError, "no algorithm 'fastest'", gather(x, room, algorithm="fastest")),
+        (
+            ValueError,
+            "no algorithm 'nope'",
+            gatherv(x, room, algorithm="segmented+nope"),
+        ),
+        (
+            ValueError,
+            "has no intragroup stage",
+            gather(x, room, algorithm="direct+ring"),
+        ),
+        (ValueError, "overlap", gather(room[:4], room)),
+        (BufferError, "read-only", gather(x, frozen)),
+        (BufferError, "", gather(np.zeros(8)[::2], room)),
+        (BufferError, "byte order", gather(np.zeros(4, ">f8"), room)),
+        (KeyError, "cannot map", gather([x, "no such type"], room)),
+        (TypeError, "expecting buffer or list/tuple", gather(None, room)),
+        (TypeError, "expecting buffer or list/tuple", gatherv(x, None)),
+        (TypeError, "", gather(7, room)),
+        (TypeError, "", gather([x, 1.5, MPI.DOUBLE], room)),
+        (TypeError, "explicit datatype", gather([MPI.BOTTOM, 1], room)),
+        (ValueError, "cannot infer count", gather(x, [ints.view("u1")[:-1], MPI.INT])),
+    ] + (
+        [
+            (ValueError, "multiple of required number", gather(x, room[:-1])),
+            (
+                ValueError,
+                "blocks 0 and 1 overlap",
+                gatherv(x, [room, ([4] * n, [0] * n)]),
+            ),
+        ]
+        if n > 1
+        else []
+    )
+
+
+FORMS = [
+    ("Allgather", "Allgatherv"),
+    ("Iallgather", "Iallgatherv"),
+    ("Allgather_init", "Allgatherv_init"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f[0])
+def test_wrong_calls_raise_and_leave_nothing_behind(comm, form):
+    for groups in pairs(comm):
+        inter, n = groups.ours, len(groups.there)
+        for error, text, call in wrong_calls(n):
+            with pytest.raises(error) as caught:
+                call(inter, form)
+            assert text in str(caught.value), (text, str(caught.value))
+        send, recv = values(comm.rank, 3), np.empty(3 * n)
+        inter.Allgather(send, recv, algorithm="segmented")
+        agree(comm, same(recv, expected(groups, [3] * comm.size)))
+
+
+def test_the_library_stage_is_for_blocking_calls(comm):
+    for groups in pairs(comm):
+        x, room = np.zeros(4), np.zeros(4 * len(groups.there))
+        for form in ("Iallgather", "Allgather_init", "Iallgatherv", "Allgatherv_init"):
+            with pytest.raises(ValueError, match="works in blocking calls only"):
+                getattr(groups.ours, form)(x, room, algorithm="balanced+library")
+
+
+def test_an_intracommunicator_is_refused(comm):
+    with pytest.raises(TypeError):
+        isthmus.Intercomm(comm)
+    assert isthmus.Intercomm() == MPI.COMM_NULL
+
+
+# -- the checked mode: the same error on every rank ----------------------------------
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+
+
+def everywhere(comm, error, call):
+    """The text of the error that a call raises on every rank alike."""
+    try:
+        call()
+        text = ""
+    except error as caught:
+        text = str(caught)
+    texts = comm.allgather(text)
+    assert len(set(texts)) == 1, texts
+    return texts[0]
+
+
+def test_a_count_that_differs_between_the_sides(comm, checked):
+    for groups in pairs(comm):
+        inter, n = groups.ours, len(groups.there)
+        send = np.zeros(5 if comm.rank == comm.size - 1 else 4)
+        recv = np.zeros(4 * n)
+        text = everywhere(
+            comm, isthmus.MismatchError, lambda: inter.Allgather(send, recv)
+        )
+        q = comm.size - groups.p
+        assert f"group B rank {q - 1} sends 40 bytes, group A rank 0 expects 32" in text
+
+
+def test_another_algorithm_another_operation(comm, checked):
+    for groups in pairs(comm):
+        inter, n = groups.ours, len(groups.there)
+        x, room = np.zeros(4), np.zeros(4 * n)
+        name = "direct" if comm.rank == 0 else "segmented"
+        text = everywhere(
+            comm,
+            isthmus.MismatchError,
+            lambda: inter.Allgather(x, room, algorithm=name),
+        )
+        assert "algorithm 'segmented', group A rank 0 'direct'" in text
+        form = "Allgather" if comm.rank == 0 else "Iallgatherv"
+        text = everywhere(
+            comm, isthmus.MismatchError, lambda: getattr(inter, form)(x, room)
+        )
+        assert "operation 'Iallgatherv', group A rank 0 'Allgather'" in text
+
+
+def test_a_wrong_call_of_one_rank_is_told_to_all(comm, checked):
+    for groups in pairs(comm):
+        inter, n = groups.ours, len(groups.there)
+        send = MPI.IN_PLACE if comm.rank == 0 else np.zeros(4)
+        text = everywhere(
+            comm, ValueError, lambda: inter.Allgather(send, np.zeros(4 * n))
+        )
+        assert "group A rank 0: ValueError: MPI.IN_PLACE has no meaning" in text
+        wrong = "nope" if comm.rank == 0 else None
+        text = everywhere(comm, ValueError, lambda: inter.allgather(1, algorithm=wrong))
+        assert "no algorithm 'nope'" in text
+
+
+def test_right_calls_pass_the_check(comm, checked):
+    for groups in pairs(comm):
+        inter, n = groups.ours, len(groups.there)
+        counts = [i % 3 for i in range(comm.size)]
+        rc = [counts[i] for i in groups.there]
+        send, recv = values(comm.rank, counts[comm.rank]), np.empty(sum(rc))
+        inter.Allgatherv(send, [recv, rc])
+        agree(comm, same(recv, expected(groups, counts)))
+        inter.Iallgatherv(send, [recv, rc]).Wait()
+        assert inter.allgather(comm.rank) == list(groups.there)
+        assert len(np.zeros(n)) == n

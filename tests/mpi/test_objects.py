@@ -1,0 +1,70 @@
+"""Python objects between groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groups import NAMES, SIZES, pairs
+from support import agree
+
+pytestmark = pytest.mark.mpi(*SIZES)
+
+
+def thing(rank):
+    """Something different on every rank: small, empty, nested, or with large arrays."""
+    return [
+        rank,
+        None,
+        {"name": "x" * rank, "field": np.full((300, 200), rank, "f8")},
+        [
+            np.arange(rank * 40_000, dtype="i4"),
+            "text",
+            np.asfortranarray(np.eye(7) * rank),
+        ],
+        (np.full(300_001, rank, "u1"), np.full(70_000, rank, "f4")[::2]),
+        b"\0" * (rank * 100_000),
+    ][rank % 6]
+
+
+def equal(x, y):
+    if isinstance(x, np.ndarray):
+        return x.dtype == y.dtype and x.shape == y.shape and (x == y).all()
+    if isinstance(x, dict):
+        return x.keys() == y.keys() and all(equal(x[k], y[k]) for k in x)
+    if isinstance(x, list | tuple):
+        return len(x) == len(y) and all(map(equal, x, y))
+    return type(x) is type(y) and x == y
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_object(comm, name):
+    for groups in pairs(comm):
+        for turn in range(3):
+            got = groups.ours.allgather(thing(comm.rank + turn), algorithm=name)
+            wanted = [thing(i + turn) for i in groups.there]
+            agree(comm, equal(got, wanted), f"{name}, turn {turn}")
+
+
+def test_large_arrays_arrive_writable_aligned_and_uncopied(comm):
+    for groups in pairs(comm):
+        got = groups.ours.allgather(np.full(100_000, comm.rank, "f8"))
+        for array in got:
+            assert array.flags.writeable and array.ctypes.data % 8 == 0
+            assert not array.flags.owndata
+            array += 1
+        wanted = [i + 1 for i in groups.there]
+        agree(comm, [a[-1] for a in got] == wanted)
+
+
+def test_what_cannot_be_pickled_raises_before_anything_is_sent(comm):
+    for groups in pairs(comm):
+        with pytest.raises((TypeError, AttributeError)):
+            groups.ours.allgather(lambda: None)
+        assert groups.ours.allgather(comm.rank) == list(groups.there)
+
+
+def test_the_native_form(comm):
+    for groups in pairs(comm):
+        got = groups.ours.allgather(comm.rank, algorithm="native")
+        assert got == list(groups.there)

@@ -1,0 +1,162 @@
+"""What the nonblocking and persistent forms return is right wherever it is put."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from groups import ALGORITHMS, SHAPES, SIZES, expected, pair, pairs, same, values
+from support import agree
+
+pytestmark = pytest.mark.mpi(*SIZES)
+
+KINDS = ["auto", "direct", "segmented", "balanced", "merged"]
+
+
+def started(groups, name, k=500):
+    """A nonblocking call, its buffer and what must be in it in the end."""
+    rank, n = groups.world.rank, len(groups.there)
+    recv = np.full(k * n, -1.0)
+    request = groups.ours.Iallgather(values(rank, k), recv, algorithm=name)
+    return request, recv, expected(groups, [k] * groups.world.size)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_with_native_requests_in_every_completion_call(comm, name):
+    for groups in pairs(comm):
+        for finish in (
+            lambda rs: MPI.Request.Waitall(rs),
+            lambda rs: [MPI.Request.Waitany(rs) for _ in rs],
+            lambda rs: until(lambda: MPI.Request.Testall(rs)),
+            lambda rs: until(lambda: MPI.Request.Testany(rs) == (MPI.UNDEFINED, True)),
+            lambda rs: some(rs, MPI.Request.Waitsome),
+            lambda rs: some(rs, MPI.Request.Testsome),
+            lambda rs: [r.Wait() for r in rs],
+            lambda rs: [until(r.Test) for r in rs],
+            lambda rs: [r.wait() for r in rs],
+            lambda rs: [until(lambda r=r: r.test()[0]) for r in rs],
+            lambda rs: MPI.Request.waitall(rs),
+        ):
+            request, recv, wanted = started(groups, name)
+            token = np.zeros(1)
+            other = [
+                comm.Irecv(token, comm.rank, 3),
+                comm.Isend(np.ones(1), comm.rank, 3),
+            ]
+            requests = [other[0], request, other[1], groups.native.Ibarrier()]
+            finish(requests)
+            agree(comm, same(recv, wanted) and token[0] == 1)
+            assert all(r == MPI.REQUEST_NULL for r in requests)
+
+
+def until(done):
+    while not done():
+        pass
+
+
+def some(requests, call):
+    left = len(requests)
+    while left:
+        indices = call(requests)
+        left -= len(indices or [])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_several_under_way_completed_backwards(comm, name):
+    for groups in pairs(comm):
+        under_way = [started(groups, name, k) for k in (300, 1, 7000, 0)]
+        for request, recv, wanted in reversed(under_way):
+            request.Wait()
+            agree(comm, same(recv, wanted))
+
+
+def test_different_algorithms_under_way_with_blocking_calls_between(comm):
+    for groups in pairs(comm):
+        under_way = []
+        for name in ALGORITHMS:
+            under_way.append(started(groups, name))
+            recv = np.empty(9 * len(groups.there))
+            groups.ours.Allgather(values(comm.rank, 9), recv, algorithm=name)
+            agree(comm, same(recv, expected(groups, [9] * comm.size)), name)
+        MPI.Request.Waitall([request for request, _, _ in under_way])
+        ok = all(same(recv, wanted) for _, recv, wanted in under_way)
+        agree(comm, ok)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_goes_on_while_others_wait_in_a_native_call(comm, name):
+    """Half the ranks complete the call before a barrier, the others after it."""
+    for groups in pairs(comm):
+        request, recv, wanted = started(groups, name, 40_000)
+        if comm.rank % 2:
+            request.Wait()
+        comm.Barrier()
+        request.Wait()
+        agree(comm, same(recv, wanted))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_persistent_in_every_way_to_start_and_complete(comm, name):
+    for groups in pairs(comm):
+        k, n = 600, len(groups.there)
+        send, recv = np.empty(k), np.empty(k * n)
+        request = groups.ours.Allgather_init(send, recv, algorithm=name)
+        native = comm.Send_init(np.ones(1), comm.rank, 5)
+        for turn, (start, finish) in enumerate(
+            [
+                (lambda rs: [r.Start() for r in rs], lambda rs: [r.Wait() for r in rs]),
+                (MPI.Prequest.Startall, MPI.Request.Waitall),
+                (MPI.Prequest.Startall, lambda rs: [until(r.Test) for r in rs]),
+                (lambda rs: [r.Start() for r in rs], MPI.Request.Waitall),
+                (MPI.Prequest.Startall, lambda rs: [r.Wait() for r in rs]),
+            ]
+            * 2
+        ):
+            send[:] = values(comm.rank + turn, k)
+            recv[:] = -1
+            start([request, native])
+            token = np.zeros(1)
+            comm.Recv(token, comm.rank, 5)
+            finish([request, native])
+            wanted = np.concatenate([values(i + turn, k) for i in groups.there])
+            agree(comm, same(recv, wanted), f"turn {turn}")
+        native.Free()
+        request.Free()
+        assert request == MPI.REQUEST_NULL
+
+
+def test_buffers_live_as_long_as_their_request(comm):
+    for groups in pairs(comm):
+        for name in KINDS:
+            n = len(groups.there)
+            recv = np.empty(4000 * n)
+            request = groups.ours.Iallgather(
+                values(comm.rank, 4000), recv, algorithm=name
+            )
+            junk = [np.full(4000, -5.0) for _ in range(20)]
+            request.Wait()
+            agree(comm, same(recv, expected(groups, [4000] * comm.size)))
+            init = groups.ours.Allgather_init(
+                values(comm.rank, 4000), recv, algorithm=name
+            )
+            junk = [np.full(4000, -6.0) for _ in range(20)]
+            init.Start()
+            init.Wait()
+            init.Free()
+            agree(comm, same(recv, expected(groups, [4000] * comm.size)))
+            del junk
+
+
+@pytest.mark.mpi(2)
+def test_without_threads_everything_is_one_request(comm):
+    """Where MPI may be called from one thread only, `auto` needs no other."""
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    inter = groups.ours
+    inter._context().threads = False
+    recv = np.empty(5)
+    inter.Iallgather(values(comm.rank, 5), recv).Wait()
+    agree(comm, same(recv, expected(groups, [5, 5])))
+    with pytest.raises(RuntimeError, match="need MPI_THREAD_MULTIPLE"):
+        inter.Iallgather(values(comm.rank, 5), recv, algorithm="segmented")
+    groups.free()
