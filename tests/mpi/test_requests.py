@@ -160,3 +160,32 @@ def test_without_threads_everything_is_one_request(comm):
     with pytest.raises(RuntimeError, match="need MPI_THREAD_MULTIPLE"):
         inter.Iallgather(values(comm.rank, 5), recv, algorithm="segmented")
     groups.free()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_communicator_may_be_freed_while_a_call_is_under_way(comm, name):
+    groups = pair(comm, SHAPES[comm.size][-1][0])
+    request, recv, wanted = started(groups, name, 20_000)
+    groups.free()
+    request.Wait()
+    agree(comm, same(recv, wanted))
+
+
+def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
+    """A message that is too long: its receiver is told, and nobody hangs."""
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    inter, n = groups.ours, len(groups.there)
+    inter._context()
+    from isthmus.mpi import progress
+
+    def fails():
+        yield []
+        raise OSError("the wire broke")
+
+    request = progress.start(fails(), None, None)
+    with pytest.raises(OSError, match="the wire broke"):
+        request.Wait()
+    recv = np.empty(2 * n)
+    inter.Iallgather(values(comm.rank, 2), recv, algorithm="segmented").Wait()
+    agree(comm, same(recv, expected(groups, [2] * comm.size)))
+    groups.free()

@@ -11,6 +11,7 @@ from mpi4py import MPI
 
 from . import check
 from .plan import Plan
+from .progress import driver
 
 #: how many plans are kept for a communicator
 PLANS = 64
@@ -56,12 +57,18 @@ class Context:
         self.tags = self.tags % self.tag_limit + 1
         return self.tags
 
-    def plan(self, key: Any) -> Plan | None:
-        """The plan kept for a key."""
+    def run(self, key: Any) -> bool:
+        """Run the plan kept for a key, if there is one."""
         plan = self.plans.get(key)
-        if plan is not None:
-            self.plans.move_to_end(key)
-        return plan
+        if plan is None:
+            return False
+        self.plans.move_to_end(key)
+        try:
+            plan.run()
+        except BaseException:
+            del self.plans[key]  # its requests may be in any state
+            raise
+        return True
 
     def keep(self, key: Any, plan: Plan) -> None:
         """Keep a plan for the next such call; the one used longest ago makes room."""
@@ -108,6 +115,7 @@ class Context:
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
+        driver.finish(self)
         for plan in self.plans.values():
             plan.free()
         self.plans.clear()

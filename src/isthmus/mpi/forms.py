@@ -95,14 +95,15 @@ def _in_one_request(call: Call, name: str) -> bool:
 
 def nonblocking(call: Call) -> MPI.Request:
     """Start the call and give its request."""
-    tag = call.context.next_tag()
+    c = call.context
+    tag = c.next_tag()
     name = call.name if call.v else settle(call.name, call.sizes())
     if _in_one_request(call, name):
-        native = call.context.merged.Ialltoallw(*_alltoallw(call))
+        native = c.merged.Ialltoallw(*_alltoallw(call))
         return progress.request(native, None, (call, native))
     if call.v:
-        return progress.start(_after_counts(call, tag), call)
-    return progress.start(_once(_background(call, call.sizes(), tag)), call)
+        return progress.start(_after_counts(call, tag), c, call)
+    return progress.start(_once(_background(call, call.sizes(), tag)), c, call)
 
 
 def persistent(call: Call) -> MPI.Prequest:
@@ -114,7 +115,7 @@ def persistent(call: Call) -> MPI.Prequest:
         native = c.merged.Alltoallw_init(*_alltoallw(call))
         return progress.kept(native, (call, native))
     plan = _background(call, sizes, tag)
-    return progress.persistent(plan.steps, plan.free, call)
+    return progress.persistent(plan.steps, plan.free, c, call)
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:

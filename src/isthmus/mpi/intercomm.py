@@ -40,9 +40,7 @@ class Intercomm(Comm, MPI.Intercomm):
         """Gather to All: everyone receives the blocks of the whole other group."""
         context = self._context()
         key = call_key(context, sendbuf, recvbuf, algorithm)
-        plan = context.plan(key)
-        if plan is not None:
-            plan.run()
+        if context.run(key):
             return
         call = prepare(context, sendbuf, recvbuf, algorithm, "Allgather")
         if call.name == "native":
@@ -64,9 +62,7 @@ class Intercomm(Comm, MPI.Intercomm):
                 sent = context.remember(key, call.sent)
             own = context.own_counts(sent)
             key = key and (key, own.tobytes())
-        plan = context.plan(key)
-        if plan is not None:
-            plan.run()
+        if context.run(key):
             return
         call = call or prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
         if call.name == "native":

@@ -28,7 +28,8 @@ REST = 20e-6, 1e-3
 class Operation:
     """A running call: advanced by whoever has time, the caller or the thread."""
 
-    def __init__(self, steps: Steps, tag: int) -> None:
+    def __init__(self, steps: Steps, tag: int, owner: Any) -> None:
+        self.owner = owner
         self._steps = steps
         self._tag = tag
         self._lock = threading.Lock()
@@ -36,11 +37,17 @@ class Operation:
         self.done = False
         self.error: BaseException | None = None
 
-    def _next(self) -> None:
-        """Go on to the next requests to wait for; at the end, complete the handle."""
+    def _go_on(self, complete: Callable[[Sequence[MPI.Request]], bool]) -> bool:
+        """Go from round to round as long as each is complete; True if any was.
+
+        At the end, or when something fails, the handle is completed.
+        """
+        moved = False
         try:
-            self._open = next(self._steps)
-            return
+            while not self.done and complete(self._open):
+                self._open = next(self._steps)
+                moved = True
+            return moved
         except StopIteration:
             pass
         except BaseException as error:
@@ -48,28 +55,21 @@ class Operation:
             self.error = error
         driver.own.Recv(_EMPTY, 0, self._tag)
         self.done = True
-
-    def begin(self) -> None:
-        """Start the first round."""
-        with self._lock:
-            self._next()
+        return True
 
     def advance(self) -> bool:
-        """Do what can be done without waiting; True if that was the end."""
-        if self._lock.acquire(blocking=False):
-            try:
-                while not self.done and MPI.Request.Testall(self._open):
-                    self._next()
-            finally:
-                self._lock.release()
-        return self.done
+        """Do what can be done without waiting; True if that was something."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self._go_on(MPI.Request.Testall)
+        finally:
+            self._lock.release()
 
     def finish(self) -> None:
         """Wait for the end; raise what went wrong."""
         with self._lock:
-            while not self.done:
-                MPI.Request.Waitall(self._open)
-                self._next()
+            self._go_on(MPI.Request.Waitall)
         if self.error is not None:
             raise self.error
 
@@ -112,6 +112,13 @@ class _Driver:
             self._active.append(operation)
             self._start()
 
+    def finish(self, owner: Any) -> None:
+        """Wait for the end of all operations of one owner."""
+        with self._wake:
+            active = [x for x in self._active if x.owner is owner]
+        for operation in active:
+            operation.finish()
+
     def watch(self, request: Persistent) -> None:
         """Look whether somebody started the request in MPI's own way."""
         with self._wake:
@@ -140,12 +147,11 @@ class _Driver:
                 if self._stop:
                     return
                 active, idle = list(self._active), list(self._idle)
-            started = [request for request in idle if request.noticed()]
-            ended = [operation for operation in active if operation.advance()]
-            if ended:
-                with self._wake:
-                    self._active = [x for x in self._active if not x.done]
-            rest = REST[0] if started or ended else min(2 * rest, REST[1])
+            noticed = [request for request in idle if request.noticed()]
+            moved = [operation for operation in active if operation.advance()]
+            with self._wake:
+                self._active = [x for x in self._active if not x.done]
+            rest = REST[0] if noticed or moved else min(2 * rest, REST[1])
             time.sleep(rest)
 
 
@@ -194,12 +200,12 @@ def request(native: MPI.Request, operation: Operation | None, keep: Any) -> Requ
     return result
 
 
-def start(steps: Steps, keep: Any) -> Request:
-    """Begin an operation and give its request."""
+def start(steps: Steps, owner: Any, keep: Any) -> Request:
+    """Begin an operation of an owner and give its request."""
     tag = driver.tag()
     handle = driver.own.Issend(_EMPTY, 0, tag)
-    operation = Operation(steps, tag)
-    operation.begin()
+    operation = Operation(steps, tag, owner)
+    operation.advance()
     if not operation.done:
         driver.add(operation)
     return request(handle, operation, keep)
@@ -225,6 +231,7 @@ class Persistent(MPI.Prequest):
     _free: Callable[[], None]
     _tag: int
     _operation: Operation | None
+    _owner: Any
     _keep: Any
     _lock: threading.Lock
 
@@ -235,8 +242,8 @@ class Persistent(MPI.Prequest):
             self._begin()
 
     def _begin(self) -> None:
-        self._operation = Operation(self._make(), self._tag)
-        self._operation.begin()
+        self._operation = Operation(self._make(), self._tag, self._owner)
+        self._operation.advance()
         if not self._operation.done:
             driver.add(self._operation)
 
@@ -269,12 +276,13 @@ class Persistent(MPI.Prequest):
 
 
 def persistent(
-    make: Callable[[], Steps], free: Callable[[], None], keep: Any
+    make: Callable[[], Steps], free: Callable[[], None], owner: Any, keep: Any
 ) -> Persistent:
     """A persistent request whose every start runs the steps once."""
     tag = 16384 + next(_persistent_tags) % 16384
     result = Persistent(driver.own.Ssend_init(_EMPTY, 0, tag))
     result._make, result._free, result._tag = make, free, tag
+    result._owner = owner
     result._operation, result._keep, result._lock = None, keep, threading.Lock()
     driver.watch(result)
     return result
