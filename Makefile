@@ -15,7 +15,7 @@ help: ## list the targets
 demo: .venv/mpich/.base ## a short tour on this machine
 	@$(MPICH)/isthmus demo $(ARGS)
 
-check: .venv/mpich/.base ## is everything here that isthmus needs?
+check: .venv/mpich/.base ## verify every algorithm, without MPI
 	@$(MPICH)/isthmus check $(ARGS)
 
 bench: .venv/mpich/.base ## measure on this machine

@@ -14,7 +14,7 @@ from .ir import Index, Span, Spans
 def clip(i: Index, low: int, high: int) -> Index:
     """i, kept between low and high."""
     if isinstance(i, np.ndarray):
-        return np.clip(i, low, high)
+        return np.minimum(np.maximum(i, low), high)
     return low if i < low else min(i, high)
 
 

@@ -51,6 +51,9 @@ def marks(origin: int, n: int) -> np.ndarray:
     return out
 
 
+_NOTHING = blank(0)
+
+
 def show(span: Span) -> str:
     """A span as Python would slice it."""
     return f"{span.buf}[{span.start}:{span.start + span.size}]"
@@ -93,7 +96,7 @@ class _Rank:
 
     def view(self, span: Span) -> np.ndarray:
         """The elements of a span, which must lie in its buffer."""
-        buf = self.memory.get(span.buf, blank(0))
+        buf = self.memory.get(span.buf, _NOTHING)
         if not 0 <= span.start <= span.start + span.size <= len(buf):
             raise BadMessage(
                 f"{self.where}: {show(span)} lies outside a buffer of {len(buf)}"

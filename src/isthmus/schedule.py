@@ -55,44 +55,62 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
         yield Round(tuple(map(moved, r.comm)), r.then)
 
 
-def _lane(x: Any, i: int | None) -> Any:
-    """Lane i of an index; an index without lanes stands for all."""
+def _column(x: Any, n: int) -> list[Any]:
+    """The values of an index in n lanes, as plain ints or bools."""
     if isinstance(x, np.ndarray):
-        x = x[i]
-    return x.item() if isinstance(x, np.generic) else x
+        return x.tolist()  # type: ignore[no-any-return]
+    return [x.item() if isinstance(x, np.generic) else x] * n
 
 
-def _span(span: Span, i: int | None) -> Span:
-    return Span(span.buf, _lane(span.start, i), _lane(span.size, i))
+def _spans(span: Span, n: int) -> list[Span]:
+    starts, sizes = _column(span.start, n), _column(span.size, n)
+    return [
+        Span(span.buf, start, size) for start, size in zip(starts, sizes, strict=True)
+    ]
 
 
-def _comm(c: Comm, i: int | None) -> Comm | None:
+def _messages(c: Comm, n: int) -> list[Comm | None]:
+    """A message in each lane; None where it is masked out or has no elements."""
     if isinstance(c, Library):
-        return c if c.whole.size else None
-    if not _lane(c.when, i):
-        return None
-    data = tuple(s for s in (_span(s, i) for s in c.data) if s.size)
-    if not data:
-        return None
-    if isinstance(c, Send):
-        return Send(_lane(c.to, i), data)
-    return Recv(_lane(c.frm, i), data)
+        return [c if c.whole.size else None] * n
+    kind, peers = (Send, c.to) if isinstance(c, Send) else (Recv, c.frm)
+    spans = zip(*(_spans(s, n) for s in c.data), strict=True)
+    found: list[Comm | None] = []
+    for peer, data, when in zip(
+        _column(peers, n), spans, _column(c.when, n), strict=True
+    ):
+        some = tuple(s for s in data if s.size) if when else ()
+        found.append(kind(peer, some) if some else None)
+    return found
 
 
-def _local(s: Local, i: int | None) -> Local | None:
-    if not _lane(s.when, i):
-        return None
-    step = type(s)(_span(s.src, i), _span(s.dst, i))
-    return step if step.dst.size else None
+def _steps(s: Local, n: int) -> list[Local | None]:
+    """A local step in each lane; None where it is masked out or has no elements."""
+    lanes = zip(_spans(s.src, n), _spans(s.dst, n), _column(s.when, n), strict=True)
+    return [
+        type(s)(src, dst) if when and dst.size else None for src, dst, when in lanes
+    ]
 
 
-def trim(program: Iterable[Round], lane: int | None = None) -> Iterator[Round]:
-    """One rank's rounds in plain ints, without what is empty or masked out."""
+def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
+    """The rounds of n lanes, each in plain ints and without what is empty."""
+    ranks: list[list[Round]] = [[] for _ in range(n)]
     for r in program:
-        comm = tuple(c for c in (_comm(c, lane) for c in r.comm) if c is not None)
-        local = tuple(s for s in (_local(s, lane) for s in r.then) if s is not None)
-        if comm or local:
-            yield Round(comm, local)
+        comm = list(zip(*(_messages(c, n) for c in r.comm), strict=True)) or [()] * n
+        then = list(zip(*(_steps(s, n) for s in r.then), strict=True)) or [()] * n
+        for rounds, messages, steps in zip(ranks, comm, then, strict=True):
+            left = Round(
+                tuple(c for c in messages if c is not None),
+                tuple(s for s in steps if s is not None),
+            )
+            if left.comm or left.then:
+                rounds.append(left)
+    return ranks
+
+
+def trim(program: Iterable[Round]) -> list[Round]:
+    """One rank's rounds in plain ints, without what is empty or masked out."""
+    return per_rank(program, 1)[0]
 
 
 def reads(r: Round) -> Iterator[Span]:
@@ -138,15 +156,14 @@ class Schedule:
 
     def rank(self, r: int) -> list[Round]:
         """The rounds of rank r, built for it alone."""
-        return list(trim(self.program(r)))
+        return trim(self.program(r))
 
     def all_ranks(self) -> list[list[Round]]:
         """The rounds of every rank, built for all of them at once."""
         return [
-            list(trim(rounds, lane))
+            rounds
             for ranks, program in self.lanes()
-            for rounds in (list(program),)
-            for lane in range(len(ranks))
+            for rounds in per_rank(program, len(ranks))
         ]
 
     def verify(self) -> None:

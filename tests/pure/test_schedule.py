@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isthmus.ir import Copy, Recv, Round, Send, Span
-from isthmus.schedule import beside, extent, place, shift, then, trim
+from isthmus.schedule import beside, extent, per_rank, place, shift, then, trim
 
 
 def hello(to, n=1):
@@ -32,7 +32,7 @@ def test_place_moves_messages_elsewhere():
     assert [(s.buf, s.size) for s in r.comm[0].data] == [("tmp", 1), ("tmp", 3)]
 
 
-def test_trim_takes_one_lane_and_leaves_out_what_is_empty():
+def test_lanes_are_taken_apart_and_what_is_empty_left_out():
     lanes = Round(
         (
             Send(np.array([1, 2]), (Span("send", 0, np.array([3, 0])),)),
@@ -40,11 +40,10 @@ def test_trim_takes_one_lane_and_leaves_out_what_is_empty():
         ),
         (Copy(Span("send", 0, 0), Span("tmp", 0, 0)),),
     )
-    (first,) = trim([lanes], 0)
-    (second,) = trim([lanes], 1)
+    (first,), (second,) = per_rank([lanes], 2)
     assert first == Round((Send(1, (Span("send", 0, 3),)),))
     assert second == Round((Recv(0, (Span("recv", 0, 4),)),))
-    assert list(trim([Round()])) == []
+    assert trim([Round()]) == []
 
 
 def test_extent_is_the_room_that_is_needed():

@@ -36,7 +36,6 @@ class Context:
         self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
         self.here, self.there = sizes
         self.base = self.p if self.mine else 0
-        self.there_base = 0 if self.mine else self.p
         self.few = max(sizes) <= FEW
         threads = np.array(MPI.Query_thread())
         self.merged.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)

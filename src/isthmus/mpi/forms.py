@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from ..recipe import Recipe, Sizes, recipe, settle
 from ..registry import resolve
 from ..schedule import extent
 from . import memory, progress
+from .buffers import Message
 from .call import Call
-from .memory import LIMIT
+from .context import Context
 from .plan import Binding, Plan, bind, uses_library
 
 #: plans with more scratch memory than this are not kept
@@ -110,36 +111,29 @@ def persistent(call: Call) -> MPI.Prequest:
     """Set the call up, to be started any number of times."""
     c = call.context
     tag = c.next_tag()
-    sizes = call.sizes(c.own_counts(call.sent) if call.v else None)
-    if _in_one_request(call, settle(call.name, sizes)):
-        native = c.merged.Alltoallw_init(*_alltoallw(call))
-        return progress.kept(native, (call, native))
-    plan = _background(call, sizes, tag)
-    return progress.persistent(plan.steps, plan.free, c, call)
+    if not _in_one_request(call, call.name):
+        sizes = call.sizes(c.own_counts(call.sent) if call.v else None)
+        if not _in_one_request(call, settle(call.name, sizes)):
+            plan = _background(call, sizes, tag)
+            return progress.persistent(plan.steps, plan.free, c, call)
+    native = c.merged.Alltoallw_init(*_alltoallw(call))
+    return progress.kept(native, (call, native))
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
     """Every message of the direct exchange, in the user's own types."""
     c = call.context
-    n = c.here + c.there
     send, recv = call.send, call.recv
-    counts, displs, types = [0] * n, [0] * n, [MPI.BYTE] * n
-    to = slice(c.there_base, c.there_base + c.there)
-    whole = _element(send.counts[0], send.datatype)
-    counts[to] = [whole[0]] * c.there
-    displs[to] = [send.displs[0]] * c.there
-    types[to] = [whole[1]] * c.there
-    sends = [memory.buffer(send.base), counts, displs, types]
-    counts, displs, types = [0] * n, [0] * n, [MPI.BYTE] * n
-    elements = [_element(k, recv.datatype) for k in recv.counts]
-    counts[to] = [k for k, _ in elements]
-    displs[to] = list(recv.displs)
-    types[to] = [t for _, t in elements]
-    return sends, [memory.buffer(recv.base), counts, displs, types]
+    own = [(send.counts[0], send.displs[0])] * c.there
+    theirs = zip(recv.counts, recv.displs, strict=True)
+    return _entries(c, send, own), _entries(c, recv, theirs)
 
 
-def _element(count: int, datatype: MPI.Datatype) -> tuple[int, MPI.Datatype]:
-    """A count that fits an int, also where only larger units make it fit."""
-    if count <= LIMIT:
-        return count, datatype
-    return 1, memory.long_type(count, datatype)
+def _entries(
+    c: Context, message: Message, blocks: Iterable[tuple[int, int]]
+) -> list[Any]:
+    """A specification for all ranks of both groups: nothing for the own group."""
+    nothing = [(0, 0, MPI.BYTE)] * c.here
+    there = [memory.entry(n, at, message.datatype) for n, at in blocks]
+    entries = [*there, *nothing] if c.mine else [*nothing, *there]
+    return [memory.buffer(message.base), *map(list, zip(*entries, strict=True))]

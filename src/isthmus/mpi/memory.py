@@ -115,6 +115,21 @@ def long_type(count: int, unit: MPI.Datatype) -> MPI.Datatype:
     return joined.Commit()
 
 
+def entry(
+    count: int, displ: int, datatype: MPI.Datatype
+) -> tuple[int, int, MPI.Datatype]:
+    """A block of an Alltoallw, also where an int cannot say its count or place.
+
+    The type made for such a block lives on: a request may need it at any time.
+    """
+    if count <= LIMIT and displ <= LIMIT:
+        return count, displ, datatype
+    long = long_type(count, datatype)
+    placed = MPI.Datatype.Create_struct([1], [displ], [long]).Commit()
+    long.Free()
+    return 1, 0, placed
+
+
 def _joined(pieces: Sequence[Piece]) -> MPI.Datatype:
     """Pieces of which some are longer than an int can say, as one element."""
     base = pieces[0][0]

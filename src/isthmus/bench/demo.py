@@ -1,0 +1,122 @@
+"""A first tour: an ocean and an atmosphere, two groups of processes, swap their fields.
+
+`python -m isthmus.bench.demo` is `isthmus demo`, also under mpiexec.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..choose import stage_for
+from ..collectives import schedule
+from ..recipe import Sizes, settle
+from ..registry import find
+from . import field, worker
+from .job import NATIVE, Case, Contender, Job, Outcome, contenders
+from .table import Column, Table, show_ratio
+from .units import show_bytes, show_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: names of grids, and how many latitudes they have
+GRIDS = (("7.5°", 24), ("1°", 180), ("1/4°", 720))
+OURS = Contender("auto")
+SECONDS = 1.0
+#: with more processes than this, nobody could read the picture of the exchange
+DRAWN = 48
+
+
+def job(groups: tuple[int, int]) -> Job:
+    """Fields of several sizes, in strips of one height and of different heights."""
+    cases = tuple(
+        strips(rows, groups, f"{name} grid, {word} strips")
+        for name, rows in GRIDS
+        for word, strips in (("even", field.even), ("uneven", field.uneven))
+    )
+    both = contenders(["auto"], False)
+    return Job(groups, cases, both, SECONDS, content="field")
+
+
+class Tour(worker.Display):
+    """Tells what happens, and keeps the results."""
+
+    def __init__(self, console: Console, groups: tuple[int, int]) -> None:
+        self.console, self.groups = console, groups
+        self.outcomes: list[Outcome] = []
+        self.library = ""
+
+    def about(self, library: str) -> None:
+        """What is going on, and the head of the table."""
+        self.library = library
+        p, q = self.groups
+        self.console.print(
+            f"[bold]{p} ocean[/] and [bold]{q} atmosphere[/] processes, {library}.\n"
+            "Each owns a strip of its model's field; everyone needs all of the "
+            "other's.\n",
+            highlight=False,
+        )
+        columns = [Column("field", 25, left=True), Column("size", 9)]
+        columns += [Column(name, 8) for name in ("native", "isthmus")]
+        self.table = Table(self.console, [*columns, Column("ratio", 7)])
+
+    def outcome(self, found: Outcome) -> None:
+        """A row of the table."""
+        self.outcomes.append(found)
+        times = [show_time(found.seconds(c)) for c in (NATIVE, OURS)]
+        size = show_bytes(sum(found.case.a))
+        ratio = show_ratio(found.ratio(OURS))
+        self.table.row([found.case.label, size, *times, ratio])
+
+
+def chosen(case: Case) -> str:
+    """The algorithm that isthmus takes for a case with equal contributions.
+
+    Its stage is named, since the picture's few elements would make it another one.
+    """
+    p, q = len(case.a), len(case.b)
+    name = settle("auto", Sizes((p, case.a[0]), (q, case.b[0])))
+    gathered = (p, sum(case.b)), (q, sum(case.a))
+    stages = {stage_for(n, nbytes) for n, nbytes in gathered if n > 2}
+    if find("inter_allgather", name).staged and len(stages) == 1:
+        return f"{name}+{stages.pop()}"
+    return name
+
+
+def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
+    """What there is to draw: a word about it, the figure, where it goes."""
+    from ..draw import schedule as drawn, speed
+
+    case = next(x.case for x in reversed(tour.outcomes) if x.case.op == "allgather")
+    p, q = tour.groups
+    if p + q <= DRAWN:
+        name = chosen(case)
+        ka, kb = (field.rows_of(sizes) // len(sizes) for sizes in (case.a, case.b))
+        made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
+        words = f"the exchange step by step ({name})"
+        yield words, drawn.figure(made), folder / "exchange.png"
+    pairs = [
+        speed.Pair(
+            found.case.label.replace(", ", "\n"),
+            show_time(found.seconds(NATIVE)),
+            show_time(found.seconds(OURS)),
+            found.ratio(OURS),
+        )
+        for found in tour.outcomes
+    ]
+    title = "An ocean and an atmosphere swap their fields"
+    under = f"{p} + {q} processes, {tour.library}; time of one call, each pair to scale"
+    yield (
+        "native against isthmus",
+        speed.figure(title, under, pairs),
+        folder / "speed.png",
+    )
+
+
+if __name__ == "__main__":
+    from ..cli import main
+
+    main(["demo", *sys.argv[1:]])

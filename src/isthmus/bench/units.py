@@ -1,0 +1,31 @@
+"""Sizes and times as people read and write them."""
+
+from __future__ import annotations
+
+import re
+
+UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?\s*", re.IGNORECASE)
+
+
+def show_bytes(n: float) -> str:
+    """A size in three digits."""
+    name, unit = next((u for u in UNITS.items() if n >= u[1]), ("B", 1))
+    return f"{n / unit:.3g} {name}" if n < 1000 * unit else f"{n / unit:.0f} {name}"
+
+
+def read_bytes(text: str) -> int:
+    """The bytes of 8, 4KiB, 1.5 MiB; a kilobyte is 1024 bytes however it is spelt."""
+    found = SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a size; write 8, 4KiB or 1MiB")
+    return int(float(found[1]) * FACTORS[found[2].lower()])
+
+
+def show_time(seconds: float) -> str:
+    """A time in three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"

@@ -1,0 +1,54 @@
+"""The commands together, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ..bench.launch import LaunchError, own_rank
+from . import bench, check, demo, draw, listing
+
+app = typer.Typer(
+    name="isthmus",
+    help="Fast collectives between groups of MPI processes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo.demo)
+app.command()(bench.bench)
+app.command()(check.check)
+app.command("list")(listing.list_)
+app.command()(draw.draw)
+
+
+def _complain(message: str, status: int) -> int:
+    """Say what is wrong, once, whoever started how many of us."""
+    if not own_rank():
+        print(f"isthmus: {message}", file=sys.stderr)
+    return status
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status of a command: 0, 1 if it found something wrong, 2 if misused."""
+    try:
+        status = app(arguments, prog_name="isthmus", standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("stopped", 130)
+    except LaunchError as error:
+        return _complain(str(error), 1)
+    except ValueError as error:
+        return _complain(str(error), 2)
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        return _complain('pictures need: pip install "isthmus[plot]"', 2)
+    except Exception as error:
+        # What typer and click raise for bad input has a message for people; which of
+        # the two defines it depends on the version.
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message()
+        return _complain(message, 2) if message else 0
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,59 @@
+"""`isthmus check`: is every algorithm right?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.table import Table
+
+from .. import sweep
+
+Most = Annotated[int, typer.Option("--max", min=1, help="ranks of a group, at most")]
+Seed = Annotated[int, typer.Option(help="of the random counts")]
+
+
+def _table(total: sweep.Tally) -> Table:
+    """A row for each algorithm; those with a named stage count for the algorithm."""
+    table = Table("collective", "algorithm", box=None, pad_edge=False)
+    table.add_column("cases", justify="right")
+    table.add_column("result")
+    cases: Counter[tuple[str, str]] = Counter()
+    wrong = {(of, name.partition("+")[0]) for of, name in total.failures}
+    for (of, name), n in total.cases.items():
+        cases[of, name.partition("+")[0]] += n
+    for key, n in cases.items():
+        result = "[bold red]wrong[/]" if key in wrong else "[green]right[/]"
+        table.add_row(*key, str(n), result)
+    return table
+
+
+def check(max_: Most = 12, seed: Seed = 0) -> None:
+    """Verify every algorithm on every pair of group sizes, without MPI."""
+    console = Console()
+    found = list(sweep.cases(max_, seed))
+    bar = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    total = sweep.Tally()
+    with Progress("verifying", *bar, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(found))
+        for tally in sweep.sweep(found):
+            total += tally
+            done = tally.cases.total() + tally.declined.total()
+            progress.advance(task, done)
+    console.print(_table(total))
+    for (collective, algorithm), failure in total.failures.items():
+        title = f"[bold red]{collective} {algorithm}[/]"
+        console.print(f"{title}: {escape(failure)}", highlight=False)
+    never = [" ".join(key) for key in total.declined if key not in total.cases]
+    if never:
+        console.print(f"does not go together: {', '.join(never)}", style="dim")
+    wrong = len(total.failures)
+    verdict = f"[bold red]{wrong} wrong[/]" if wrong else "[green]all right[/]"
+    words = f"{total.cases.total()} cases, groups of up to {max_} ranks"
+    console.print(f"{words}: {verdict}", highlight=False)
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,19 @@
+"""Options as people write them."""
+
+from __future__ import annotations
+
+
+def integers(text: str, option: str) -> list[int]:
+    """Whole numbers between commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} {text}: must be numbers as in 3,0,5") from None
+
+
+def groups(text: str, option: str = "--groups") -> tuple[int, int]:
+    """The sizes of two groups."""
+    found = integers(text, option)
+    if len(found) != 2 or min(found) < 1:
+        raise ValueError(f"{option} {text}: must be the sizes of two groups, as in 4,4")
+    return found[0], found[1]

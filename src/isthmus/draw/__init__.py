@@ -1,0 +1,1 @@
+"""Pictures, one file each; matplotlib is imported when one is drawn."""

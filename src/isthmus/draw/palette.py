@@ -1,0 +1,55 @@
+"""Colours of ranks: a hue for each group, from light to dark in rank order.
+
+Blue and orange stay apart for every kind of colour vision, and lightness needs none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Colour = tuple[float, float, float]
+
+LIGHT, DARK = 0.34, 0.95
+INK, FAINT, EMPTY = "#222222", "#8a8a8a", "#efefef"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Consecutive ranks that belong together."""
+
+    name: str
+    short: str
+    letter: str
+    ranks: range
+
+    def label(self, rank: int) -> str:
+        """What a rank is called in a picture."""
+        return f"{self.letter}{rank - self.ranks.start}"
+
+
+def groups_of(ranks: list[range]) -> list[Group]:
+    """One group, or A and B."""
+    if len(ranks) == 1:
+        return [Group("ranks", "all", "r", ranks[0])]
+    return [
+        Group(f"group {c}", c, c.lower(), r) for c, r in zip("AB", ranks, strict=True)
+    ]
+
+
+def colours(groups: list[Group]) -> list[Colour]:
+    """The colour of every rank's data."""
+    from matplotlib import colormaps
+
+    found: list[Colour] = []
+    for group, name in zip(groups, ("Blues", "Oranges"), strict=False):
+        n = len(group.ranks)
+        for i in range(n):
+            depth = LIGHT + (DARK - LIGHT) * (i / (n - 1) if n > 1 else 0.5)
+            found.append(colormaps[name](depth)[:3])
+    return found
+
+
+def on(colour: Colour) -> str:
+    """Ink that can be read on a colour."""
+    red, green, blue = colour
+    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

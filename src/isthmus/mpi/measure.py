@@ -1,0 +1,143 @@
+"""Two groups of the world's processes, with the contenders of a comparison."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from .intercomm import Intercomm
+
+#: what all ranks of a group contribute together, in rank order: of which sizes in
+#: bytes, for which group
+Content = Callable[[tuple[int, ...], int], np.ndarray]
+
+
+def random_bytes(sizes: tuple[int, ...], side: int) -> np.ndarray:
+    """Bytes without any pattern, the same on every rank."""
+    rng = np.random.default_rng([side, len(sizes)])
+    return rng.integers(0, 256, sum(sizes), np.uint8)
+
+
+class Trial:
+    """One way to do an operation, with buffers of its own."""
+
+    def __init__(
+        self, run: Callable[[], Any], recv: np.ndarray, expected: np.ndarray
+    ) -> None:
+        self.run = run
+        self.received, self.expected = recv.view(np.uint8), expected.view(np.uint8)
+
+    def wipe(self) -> None:
+        """Make the receive buffer wrong everywhere."""
+        np.bitwise_not(self.expected, out=self.received)
+
+    def right(self) -> bool:
+        """Whether every byte of the receive buffer is right on this rank."""
+        return bool((self.received == self.expected).all())
+
+    def free(self) -> None:
+        """Nothing is held."""
+
+
+class Persistent(Trial):
+    """The same through a persistent request."""
+
+    def __init__(
+        self, request: MPI.Prequest, recv: np.ndarray, expected: np.ndarray
+    ) -> None:
+        super().__init__(self.start_and_wait, recv, expected)
+        self.request = request
+
+    def start_and_wait(self) -> None:
+        """One round of the request."""
+        self.request.Start()
+        self.request.Wait()
+
+    def free(self) -> None:
+        """Give the request back."""
+        self.request.Free()
+
+
+class Stand:
+    """The processes of the world in two groups, joined by an intercommunicator."""
+
+    def __init__(
+        self, groups: tuple[int, int], content: Content = random_bytes
+    ) -> None:
+        self.comm = MPI.COMM_WORLD.Dup()
+        if sum(groups) != self.comm.size:
+            raise ValueError(
+                f"groups of {groups[0]} and {groups[1]} processes need "
+                f"{sum(groups)}; there are {self.comm.size}"
+            )
+        self.content = content
+        self.rank = self.comm.rank
+        self.mine = int(self.rank >= groups[0])
+        self.local = MPI.Intracomm(self.comm.Split(self.mine, self.rank))
+        leader = 0 if self.mine else groups[0]
+        self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
+        self.inter = Intercomm(self.native)
+
+    def prepare(self, case: Any, contender: Any) -> Trial:
+        """A contender of a case (isthmus.bench.job), ready to run."""
+        sizes = (case.a, case.b) if self.mine == 0 else (case.b, case.a)
+        whole, expected = (
+            self.content(sizes[0], self.mine),
+            self.content(sizes[1], 1 - self.mine),
+        )
+        ends = np.cumsum((0, *sizes[0])) // whole.itemsize
+        i = self.local.rank
+        send = whole[ends[i] : ends[i + 1]].copy()
+        recv = np.empty_like(expected)
+        spec: Any = recv
+        if case.op == "allgatherv":
+            spec = [recv, [n // recv.itemsize for n in sizes[1]]]
+        name = case.op.capitalize()
+        more = {"algorithm": contender.algorithm}
+        if contender.persistent:
+            request = getattr(self.inter, f"{name}_init")(send, spec, **more)
+            return Persistent(request, recv, expected)
+        if contender.algorithm == "native":
+            call, more = getattr(self.native, name), {}
+        else:
+            call = getattr(self.inter, name)
+        return Trial(lambda: call(send, spec, **more), recv, expected)
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.comm.Barrier()
+
+    def worst(self, values: Sequence[float]) -> list[float]:
+        """Of each value the largest on any rank."""
+        found = np.array(values, float)
+        self.comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+        result: list[float] = found.tolist()
+        return result
+
+    def free(self) -> None:
+        """Give the communicators back."""
+        for comm in (self.native, self.local, self.comm):
+            comm.Free()
+
+
+def world_size() -> int:
+    """The number of processes that were started together."""
+    return MPI.COMM_WORLD.size
+
+
+def library() -> str:
+    """The MPI library, in a few words."""
+    first = MPI.Get_library_version().replace("\0", "").split("\n")[0]
+    return " ".join(first.split(",")[0].replace("Version:", "").split())
+
+
+def abort(error: BaseException) -> None:
+    """End all processes: the others would wait for this one for ever."""
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    MPI.COMM_WORLD.Abort(1)

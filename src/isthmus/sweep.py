@@ -1,0 +1,178 @@
+"""Every registered algorithm, verified on many sizes without MPI."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from .collectives import schedule
+from .machine import ScheduleError
+from .registry import Algorithm, algorithms, collectives
+from .verify import verify
+
+CHUNK = 64
+PROCESSES = 8
+Sizes = dict[str, Any]
+Counts = Callable[[np.random.Generator, int], list[int]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An algorithm, with its stage after a "+", and the sizes to run it on."""
+
+    collective: str
+    algorithm: str
+    sizes: Sizes
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of some cases, by collective and algorithm."""
+
+    cases: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: sizes that a stage says it does not work for
+    declined: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both; of two failures of an algorithm, the earlier."""
+        return Tally(
+            self.cases + other.cases,
+            self.declined + other.declined,
+            other.failures | self.failures,
+        )
+
+
+def _equal(rng: np.random.Generator, n: int) -> list[int]:
+    return [4] * n
+
+
+def _mixed(rng: np.random.Generator, n: int) -> list[int]:
+    """Small counts, about a third of them zero."""
+    counts: list[int] = np.maximum(rng.integers(-3, 7, n), 0).tolist()
+    return counts
+
+
+def _giant(rng: np.random.Generator, n: int) -> list[int]:
+    """One count that outweighs all others."""
+    counts = _mixed(rng, n)
+    counts[int(rng.integers(n))] = 60
+    return counts
+
+
+def _empty(rng: np.random.Generator, n: int) -> list[int]:
+    return [0] * n
+
+
+KINDS: tuple[Counts, ...] = (_mixed, _equal, _giant, _empty)
+PAIRS: tuple[tuple[Counts, Counts], ...] = (
+    (_mixed, _mixed),
+    (_equal, _giant),
+    (_giant, _mixed),
+    (_mixed, _empty),
+    (_empty, _empty),
+)
+EVEN = ((4, 4), (5, 0))
+
+
+# Of the sizes for one p and q the first is the one that named stages are tried on.
+
+
+def _inter_allgather(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield [{"p": p, "q": q, "ka": ka, "kb": kb} for ka, kb in EVEN]
+
+
+def _inter_allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield [{"a": a(rng, p), "b": b(rng, q)} for a, b in PAIRS]
+
+
+def _allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        yield [{"counts": kind(rng, p)} for kind in KINDS]
+
+
+SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
+    "inter_allgather": _inter_allgather,
+    "inter_allgatherv": _inter_allgatherv,
+    "allgatherv": _allgatherv,
+}
+
+
+def _works(collective: str, entry: Algorithm, sizes: Sizes) -> bool:
+    """Whether an algorithm without a stage is made for the sizes."""
+    return collective != "allgatherv" or entry.needs(len(sizes["counts"]))
+
+
+def cases(most: int, seed: int) -> Iterator[Case]:
+    """All algorithms of all collectives, on groups of up to `most` ranks."""
+    stages = [stage.name for stage in algorithms("allgatherv")]
+    for collective in collectives():
+        if collective not in SIZES:
+            raise ValueError(f"no sizes are known to verify {collective!r} on")
+        rng = np.random.default_rng(seed)
+        for found in SIZES[collective](most, rng):
+            for entry in algorithms(collective):
+                for sizes in found:
+                    if _works(collective, entry, sizes):
+                        yield Case(collective, entry.name, sizes)
+                for stage in stages if entry.staged else ():
+                    yield Case(collective, f"{entry.name}+{stage}", found[0])
+
+
+def _failure(case: Case) -> str | None:
+    """What is wrong in a case; `ValueError` where a stage declines its sizes."""
+    made = schedule(case.collective, case.algorithm, **case.sizes)
+    programs = made.all_ranks()
+    try:
+        verify(programs, made.contract)
+    except ScheduleError as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def examine(chunk: list[Case]) -> Tally:
+    """Verify some cases."""
+    tally = Tally()
+    for case in chunk:
+        key = case.collective, case.algorithm
+        try:
+            wrong = _failure(case)
+        except ValueError:
+            if "+" not in case.algorithm:
+                raise
+            tally.declined[key] += 1
+            continue
+        tally.cases[key] += 1
+        if wrong is not None:
+            sizes = ", ".join(f"{name}={value}" for name, value in case.sizes.items())
+            tally.failures.setdefault(key, f"{sizes}: {wrong}")
+    return tally
+
+
+def _chunks(found: Iterable[Case]) -> Iterator[list[Case]]:
+    iterator = iter(found)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+def sweep(found: Iterable[Case]) -> Iterator[Tally]:
+    """Verify all cases in a few processes; the tally of each chunk as it is done."""
+    chunks = list(_chunks(found))
+    processes = min(PROCESSES, os.cpu_count() or 1, len(chunks))
+    if processes < 2:
+        yield from map(examine, chunks)
+        return
+    # Threads of this process must not be copied, so the helpers start afresh.
+    with get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(examine, chunks)

@@ -1,0 +1,140 @@
+"""The command line: its answers, and one clear line for bad input."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from typer.testing import CliRunner
+
+from isthmus import sweep
+from isthmus.cli import main
+from isthmus.cli.app import app
+from isthmus.machine import Deadlock
+from isthmus.registry import algorithms, collectives
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch):
+    """Run the command line; its status, its output, its complaint."""
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_check_verifies_every_algorithm():
+    answer = CliRunner().invoke(app, ["check", "--max", "3"], env={"COLUMNS": "100"})
+    assert answer.exit_code == 0, answer.output
+    assert "all right" in answer.output and "wrong" not in answer.output
+    for collective in collectives():
+        for entry in algorithms(collective):
+            assert entry.name in answer.output
+
+
+def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
+    def verify(programs, contract):
+        if len(programs) == 4:
+            raise Deadlock("rank 2 waits")
+
+    monkeypatch.setattr(sweep, "verify", verify)
+    monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
+    status, out, _ = cli("check", "--max", "3")
+    assert status == 1
+    assert "inter_allgather segmented: p=1, q=3, ka=4, kb=4: Deadlock: rank 2" in out
+    assert "allgatherv" in out and "wrong" in out
+
+
+def test_a_sweep_has_all_kinds_of_counts():
+    found = list(sweep.cases(3, seed=0))
+    given = [case.sizes["a"] for case in found if "a" in case.sizes]
+    assert any(0 in a and max(a) > 0 for a in given)
+    assert any(max(a) == 60 for a in given) and any(not any(a) for a in given)
+    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "p" in c.sizes} == {
+        (p, q) for p in range(1, 4) for q in range(1, 4)
+    }
+    assert found == list(sweep.cases(3, seed=0)) != list(sweep.cases(3, seed=1))
+
+
+def test_only_a_named_stage_may_decline(monkeypatch):
+    def decline(*args, **sizes):
+        raise ValueError("does not work")
+
+    monkeypatch.setattr(sweep, "schedule", decline)
+    staged = sweep.Case("inter_allgather", "segmented+ring", {})
+    assert sweep.examine([staged]).declined.total() == 1
+    with pytest.raises(ValueError):
+        sweep.examine([sweep.Case("inter_allgather", "segmented", {})])
+
+
+def test_list_names_papers_and_ideas(cli):
+    status, out, _ = cli("list")
+    assert status == 0
+    assert all(c in out for c in collectives())
+    assert "segmented+…" in out and "Bruck et al. 1997" in out
+
+
+def test_draw_writes_a_picture(cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "new" / "x.svg"
+    sizes = ("--a", "3,0,5", "--b", "4,4")
+    status, out, _ = cli(
+        "draw", "inter_allgatherv", "balanced", *sizes, "-o", str(path)
+    )
+    assert status == 0 and path.stat().st_size > 1000
+    assert out.replace("\n", "") == str(path)
+
+
+BAD = [
+    ("check --max 0", "--max"),
+    ("check --max x", "--max"),
+    ("frobnicate", "frobnicate"),
+    ("draw inter_allgather", "Missing argument"),
+    ("draw nowhere direct", "no collective 'nowhere'"),
+    ("draw inter_allgather fast", "no algorithm 'fast'"),
+    ("draw inter_allgather direct+ring", "no intragroup stage"),
+    ("draw inter_allgather direct --p 0", "p = 0"),
+    ("draw inter_allgather direct --a 3", "takes --p"),
+    ("draw inter_allgatherv direct --a 3,x", "--a 3,x"),
+    ("draw inter_allgatherv direct --a=-1", "at least 0"),
+    ("draw inter_allgather direct -o x.nonsense", "nonsense"),
+    ("bench --groups 4", "--groups 4"),
+    ("bench --groups 0,4", "--groups 0,4"),
+    ("bench --bytes 4KiB,much", "'much' is not a size"),
+    ("bench --op gather", "no operation 'gather'"),
+    ("bench --algorithms auto,fast", "no algorithm 'fast'"),
+    ("bench --groups 4,3 --algorithms segmented+recursive_doubling", "group of 3"),
+    ("bench --persistent --algorithms segmented+library", "no persistent form"),
+    ("demo --ranks 1", "at least 2"),
+    ("demo --ranks 6 --groups 4,4", "not 6"),
+]
+
+
+@pytest.mark.parametrize("line, part", BAD, ids=[line for line, _ in BAD])
+def test_bad_input_gives_one_line_and_status_2(cli, line, part):
+    status, out, err = cli(*line.split())
+    assert (status, out) == (2, "")
+    assert part in err and err.startswith("isthmus: ")
+    assert err.count("\n") == 1
+
+
+def test_without_the_extra_it_says_what_to_install(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    for name in [name for name in sys.modules if name.startswith("isthmus.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    status, out, err = cli("list")
+    assert (status, out) == (2, "")
+    assert 'pip install "isthmus[cli]"' in err and err.count("\n") == 1
+
+
+def test_without_arguments_it_shows_help(cli):
+    status, out, err = cli()
+    assert status == 0 and "bench" in out and not err

@@ -1,0 +1,254 @@
+"""Measuring, with a clock and ranks that are not real; launching, without MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from isthmus.bench import compare, demo, field, launch, worker
+from isthmus.bench.job import (
+    NATIVE,
+    Contender,
+    Job,
+    Outcome,
+    Result,
+    case,
+    contenders,
+    read_job,
+    read_outcome,
+    to_json,
+    uneven,
+)
+from isthmus.bench.launch import LaunchError
+from isthmus.bench.units import read_bytes, show_bytes, show_time
+
+AUTO = Contender("auto")
+
+
+class Trial:
+    def __init__(self, stand, contender, seconds, right=True):
+        self.stand, self.contender, self.seconds = stand, contender, seconds
+        self.good, self.freed = right, False
+
+    def run(self):
+        self.stand.log.append(self.contender.algorithm)
+        self.stand.now += self.seconds
+
+    def wipe(self):
+        pass
+
+    def right(self):
+        return self.good
+
+    def free(self):
+        self.freed = True
+
+
+class Stand:
+    """One rank with a clock of its own, and a slower one that nobody sees."""
+
+    def __init__(self, seconds, wrong=()):
+        self.seconds, self.wrong, self.now, self.log = seconds, wrong, 0.0, []
+        self.trials = []
+
+    def prepare(self, case, contender):
+        name = contender.algorithm
+        trial = Trial(self, contender, self.seconds[name], name not in self.wrong)
+        self.trials.append(trial)
+        return trial
+
+    def barrier(self):
+        self.log.append("|")
+
+    def worst(self, values):
+        return [2 * value for value in values]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    def measure(seconds, wrong=()):
+        stand = Stand(seconds, wrong)
+        monkeypatch.setattr(compare, "perf_counter", lambda: stand.now)
+        names = tuple(Contender(name) for name in seconds)
+        cases = (case("allgather", (2, 2), 8),)
+        job = Job((2, 2), cases, names, seconds=0.5)
+        return stand, lambda: compare.compare(stand, cases[0], job)
+
+    return measure
+
+
+def test_a_time_is_that_of_the_slowest_rank(measured):
+    stand, run = measured({"native": 0.004, "auto": 0.001})
+    found = run()
+    assert found.seconds(NATIVE) == pytest.approx(0.008)
+    assert found.ratio(AUTO) == pytest.approx(4)
+    assert all(trial.freed for trial in stand.trials)
+
+
+def test_contenders_take_turns_in_random_order(measured):
+    stand, run = measured({"native": 0.02, "auto": 0.02, "direct": 0.02})
+    found = run()
+    n = len(found.results[0].times)
+    turns = "".join(name[0] for name in stand.log if name != "|")
+    turns = turns.removesuffix("nad").removeprefix("nadnad")
+    rounds = [turns[i : i + 3] for i in range(0, len(turns), 3)]
+    assert len(rounds) == n and {"".join(sorted(r)) for r in rounds} == {"adn"}
+    assert len(set(rounds)) > 1
+
+
+def test_every_repetition_begins_with_a_barrier(measured):
+    stand, run = measured({"native": 0.02})
+    run()
+    assert stand.log[::2] == ["|"] * (len(stand.log) // 2)
+
+
+def test_tiny_calls_are_repeated_and_long_ones_are_not():
+    calls, repetitions = compare.plan([1e-5, 2e-5], seconds=1.0)
+    assert calls * 1e-5 <= compare.SLICE and calls > 100
+    assert repetitions == int(1.0 / (calls * 3e-5))
+    assert compare.plan([0.5, 2.0], seconds=1.0) == (1, compare.REPETITIONS[0])
+
+
+def test_wrong_data_is_an_error(measured):
+    _, run = measured({"native": 0.1, "auto": 0.1}, wrong=("auto",))
+    with pytest.raises(compare.WrongData, match=r"from auto \(allgather, 8 B\)"):
+        run()
+
+
+def test_jobs_and_outcomes_survive_json():
+    cases = tuple(case(op, (3, 2), 100) for op in ("allgather", "allgatherv"))
+    job = Job((3, 2), cases, contenders(["auto", "balanced+ring"], True))
+    assert read_job(to_json(job)) == job
+    outcome = Outcome(
+        cases[1], (Result(NATIVE, 3, (0.5, 0.25)), Result(AUTO, 1, (1.0,)))
+    )
+    assert read_outcome(json.loads(to_json(outcome))) == outcome
+
+
+def test_contenders_begin_with_native_once():
+    names = [c.name for c in contenders(["auto", "native"], True)]
+    assert names == ["native", "auto", "auto, persistent"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_uneven_contributions_have_the_average_asked_for(n):
+    assert sum(uneven(4096, n)) == pytest.approx(4096 * n, rel=0.01)
+    assert all(k % 8 == 0 for k in uneven(4096, n))
+
+
+def test_sizes_and_times_in_words():
+    texts = ["8", "8 B", "4KiB", "64k", "1.5 MiB", "2gb", "0"]
+    assert [read_bytes(t) for t in texts] == [8, 8, 4096, 65536, 3 << 19, 2 << 30, 0]
+    assert [show_bytes(n) for n in (8, 4096, 3 << 19, 1 << 30, 1023)] == [
+        "8 B",
+        "4 KiB",
+        "1.5 MiB",
+        "1 GiB",
+        "1023 B",
+    ]
+    assert [show_time(t) for t in (2, 0.0123, 4.5e-5)] == ["2 s", "12.3 ms", "45 µs"]
+    for text in ("", "-1", "x", "1e3", "4 TiB", "nan"):
+        with pytest.raises(ValueError):
+            read_bytes(text)
+
+
+@pytest.mark.parametrize("groups", [(4, 4), (7, 1), (5, 3)])
+def test_strips_make_up_the_field(groups):
+    for make in (field.even, field.uneven):
+        made = make(24, groups, "x")
+        for side, sizes in enumerate((made.a, made.b)):
+            assert len(sizes) == groups[side]
+            assert field.content(sizes, side).nbytes == sum(sizes)
+    assert len(set(field.even(24, groups, "x").a)) == 1
+
+
+def test_a_process_knows_whether_mpiexec_started_it():
+    assert launch.own_rank({}) is None
+    assert launch.own_rank({"PMI_RANK": "3"}) == 3
+    assert launch.own_rank({"OMPI_COMM_WORLD_RANK": "0"}) == 0
+
+
+def test_without_mpiexec_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(launch.shutil, "which", lambda *args, **more: None)
+    with pytest.raises(LaunchError, match=r'pip install "isthmus\[mpich\]"'):
+        launch.find_mpiexec()
+
+
+@pytest.fixture
+def mpiexec(tmp_path, monkeypatch):
+    """A script in the place of mpiexec, whose last argument is the results' file."""
+
+    def write(body):
+        path = tmp_path / "mpiexec"
+        version = '[ "$1" = --version ] && echo "mpiexec (Open MPI) 5.0" && exit\n'
+        last = "for results; do :; done\n"
+        path.write_text(f"#!/bin/sh\n{version}{last}{body}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(launch, "find_mpiexec", lambda: str(path))
+        return str(path)
+
+    return write
+
+
+def test_the_user_environment_wins(mpiexec):
+    found = launch.environment(mpiexec(""), {"OMPI_MCA_pml": "ucx", "HOME": "h"})
+    assert found["OMPI_MCA_pml"] == "ucx" and found["HOME"] == "h"
+    assert found["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+
+
+def test_lines_come_as_they_are_written(mpiexec):
+    mpiexec("echo one >> $results; sleep 0.1; echo two >> $results")
+    assert list(launch.launch("m", 2, "", 5)) == ["one", "two"]
+
+
+def test_a_launch_that_fails_says_how(mpiexec):
+    mpiexec("echo one >> $results; echo no such thing; exit 3")
+    lines = launch.launch("m", 2, "", 5)
+    assert next(lines) == "one"
+    with pytest.raises(LaunchError, match="returned 3\nno such thing"):
+        next(lines)
+
+
+def test_a_launch_has_a_time_limit(mpiexec, tmp_path):
+    mpiexec(f"echo $$ > {tmp_path}/pid; sleep 60")
+    began = time.monotonic()
+    with pytest.raises(LaunchError, match=r"time limit of 0\.3 s"):
+        list(launch.launch("m", 2, "", 0.3))
+    assert time.monotonic() - began < 5
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_what_the_ranks_tell_reaches_the_display(mpiexec):
+    one = Outcome(case("allgather", (1, 1), 8), (Result(NATIVE, 1, (0.5,)),))
+    mpiexec(
+        f"""echo '{{"library": "An MPI"}}' >> $results
+echo '{to_json(one)}' >> $results
+echo '{{"error": "wrong data"}}' >> $results"""
+    )
+
+    class Kept(worker.Display):
+        library, found = "", None
+
+        def about(self, library):
+            self.library = library
+
+        def outcome(self, found):
+            self.found = found
+
+    display = Kept()
+    with pytest.raises(LaunchError, match="wrong data"):
+        worker.run(Job((1, 1), (one.case,), (NATIVE,)), display)
+    assert display.library == "An MPI" and display.found == one
+
+
+@pytest.mark.parametrize("groups, name", [((4, 4), "direct"), ((6, 2), "segmented")])
+def test_the_demo_draws_what_it_ran(groups, name):
+    last = demo.job(groups).cases[-2]
+    assert last.op == "allgather"
+    base, plus, stage = demo.chosen(last).partition("+")
+    assert (base, stage) in {(name, ""), (name, "ring")}
+    assert bool(plus) == (base == "segmented")

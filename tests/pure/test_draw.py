@@ -1,0 +1,109 @@
+"""The pictures: what they show is what the schedules do."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from isthmus import schedule
+from isthmus.draw.palette import groups_of
+from isthmus.draw.sheet import runs
+from isthmus.draw.steps import steps
+from isthmus.registry import algorithms
+from isthmus.schedule import Schedule
+
+pytest.importorskip("matplotlib")
+
+from isthmus.draw import speed
+from isthmus.draw.schedule import COLUMNS, figure
+
+UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
+
+
+def words(picture) -> list[str]:
+    """All that is written in a picture."""
+    return [text.get_text() for text in picture.axes[0].texts]
+
+
+def schedules() -> list[Schedule]:
+    made = [
+        schedule("inter_allgatherv", entry.name + tail, **UNEVEN)
+        for entry in algorithms("inter_allgatherv")
+        for tail in ("", "+ring", "+library")
+        if (entry.staged or not tail) and entry.name + tail != "merged+library"
+    ]
+    made += [
+        schedule("allgatherv", entry.name, counts=[2, 0, 3, 4])
+        for entry in algorithms("allgatherv")
+    ]
+    return made
+
+
+@pytest.mark.parametrize("made", schedules(), ids=lambda s: f"{s.n}-{s.algorithm}")
+def test_the_last_step_shows_what_the_collective_promises(made):
+    last = list(steps(made))[-1]
+    for rank, memory in enumerate(last.memory):
+        wanted = made.contract.after(rank)["recv"]
+        assert (memory["recv"] == wanted).all()
+
+
+def test_both_ends_of_a_message_are_in_one_step():
+    taken = list(steps(schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)))
+    first = {(m.source, m.target): len(m.data) for m in taken[0].messages}
+    assert first[6, 0] == 2 and first[0, 6] == 6
+    assert len(first) == len(taken[0].messages) == 12
+
+
+def test_the_library_is_shown_as_such():
+    made = schedule("inter_allgatherv", "balanced+library", **UNEVEN)
+    _, last = steps(made)
+    assert last.library == ((0, 6), (6, 2)) and not last.messages
+    assert "MPI library" in words(figure(made))
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_picture_can_be_written(kind):
+    file = io.BytesIO()
+    made = schedule("inter_allgather", "merged", p=3, q=2, ka=2, kb=2)
+    figure(made).savefig(file, format=kind)
+    assert len(file.getvalue()) > 1000
+
+
+def test_ranks_steps_and_sizes_are_named():
+    said = words(figure(schedule("inter_allgather", "direct", p=3, q=2, ka=1, kb=4)))
+    assert {"a0", "a1", "a2", "b0", "b1", "group A", "group B", "step 1"} <= {*said}
+    assert "inter_allgather, direct" in said
+    assert any("3 ranks, 1 element each" in text for text in said)
+
+
+def test_steps_in_the_middle_of_a_long_schedule_are_left_out():
+    made = schedule("inter_allgather", "root_gathering", p=4, q=4, ka=6, kb=6)
+    n, said = len(list(steps(made))), words(figure(made))
+    assert n > COLUMNS
+    assert f"… {n - COLUMNS} steps …" in said
+    assert "step 1" in said and f"step {n}" in said
+
+
+@pytest.mark.parametrize("p, q, k", [(1, 1, 0), (1, 1, 1), (12, 9, 3)])
+def test_sizes_at_the_edge_can_be_drawn(p, q, k):
+    said = words(figure(schedule("inter_allgather", "balanced", p=p, q=q, ka=k, kb=k)))
+    assert ("nothing" in said) == (k == 0)
+
+
+def test_runs_of_equal_values():
+    values = np.array([1, 1, 2, 1])
+    assert list(runs(values)) == [(0, 2, 1), (2, 3, 2), (3, 4, 1)]
+    assert list(runs(values[:0])) == []
+
+
+def test_labels_count_inside_the_group():
+    _, b = groups_of([range(3), range(3, 5)])
+    assert [b.label(r) for r in b.ranks] == ["b0", "b1"]
+
+
+def test_the_ratio_is_written_at_the_bars():
+    pairs = [speed.Pair("8 B", "10 µs", "5 µs", 2.0), speed.Pair("x", "a", "b", 0.1)]
+    said = words(speed.figure("title", "subtitle", pairs))
+    assert {"title", "2.00×", "0.10×", "native 10 µs", "isthmus 5 µs"} <= {*said}
