@@ -179,3 +179,17 @@ def test_a_view_of_a_freed_communicator_raises(comm):
     with pytest.raises(MPI.Exception):
         ours.Allgather(send, recv)
     groups.local.Free()
+
+
+def test_plans_of_one_operation_do_not_serve_another(comm):
+    """The same arrays in Allgather and Allgatherv, kept on some ranks only."""
+    for groups in pairs(comm):
+        n = len(groups.there)
+        send, recv = values(comm.rank, 400), np.empty(400 * n)
+        wanted = expected(groups, [400] * comm.size)
+        for turn in range(6):
+            groups.ours.Allgather(send, recv)
+            agree(comm, same(recv, wanted), f"turn {turn}")
+            other = recv if (comm.rank + turn) % 2 else np.empty_like(recv)
+            groups.ours.Allgatherv(send, other)
+            agree(comm, same(other, wanted), f"turn {turn}, v")

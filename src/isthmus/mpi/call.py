@@ -117,31 +117,31 @@ def _spec(spec: Any) -> Any:
     known to be all it says."""
     if type(spec) is _ndarray:
         m = _memory(spec)
-        return m.address, m.nbytes, m.readonly, spec.dtype
-    if type(spec) is list and type(spec[0]) is _ndarray:
-        return _spec(spec[0]), *map(_part, spec[1:])
+        return m.address, m.nbytes, m.readonly, spec.dtype.char
+    if type(spec) is list:
+        return *_spec(spec[0]), *[_part(x) for x in spec[1:]]
     raise LookupError
 
 
-def call_key(
-    context: Context, sendbuf: Any, recvbuf: Any, algorithm: str | None
-) -> Any:
-    """What a call's plan depends on; None where it must be made anew."""
-    if context.checked:
-        return None
+def call_key(op: str, sendbuf: Any, recvbuf: Any, algorithm: str | None) -> Any:
+    """What a call's plan depends on; None where it must be made anew.
+
+    Addresses are compared, not objects: a plan holds on to no buffer of the user's.
+    """
     if type(sendbuf) is _ndarray and type(recvbuf) is _ndarray:
         s, r = _memory(sendbuf), _memory(recvbuf)
         return (
+            op,
             s.address,
             s.nbytes,
-            sendbuf.dtype,
+            sendbuf.dtype.char,
             r.address,
             r.nbytes,
-            recvbuf.dtype,
             r.readonly,
+            recvbuf.dtype.char,
             algorithm,
         )
     try:
-        return _spec(sendbuf), _spec(recvbuf), algorithm
+        return op, _spec(sendbuf), _spec(recvbuf), algorithm
     except LookupError:
         return None

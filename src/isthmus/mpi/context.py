@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ class Context:
         self.checked = check.wanted()
         both = os.environ.get("ISTHMUS_ALLGATHER", "auto")
         self.asked = both, os.environ.get("ISTHMUS_ALLGATHERV", both)
-        self.plans: OrderedDict[Any, Plan] = OrderedDict()
+        self.plans: dict[Any, Plan] = {}
         self.sent: dict[Any, int] = {}
         self.tags = 0
         self.tag_limit = int(self.merged.Get_attr(MPI.TAG_UB) or 32767)
@@ -61,19 +60,19 @@ class Context:
         plan = self.plans.get(key)
         if plan is None:
             return False
-        self.plans.move_to_end(key)
         try:
-            plan.run()
+            for call in plan.calls:
+                call()
         except BaseException:
             del self.plans[key]  # its requests may be in any state
             raise
         return True
 
     def keep(self, key: Any, plan: Plan) -> None:
-        """Keep a plan for the next such call; the one used longest ago makes room."""
+        """Keep a plan for the next such call; the oldest one makes room."""
         self.plans[key] = plan
         if len(self.plans) > PLANS:
-            self.plans.popitem(last=False)[1].free()
+            self.plans.pop(next(iter(self.plans))).free()
 
     def name(self, algorithm: str | None, v: bool) -> str:
         """The algorithm asked for by a call or by the environment.

@@ -48,8 +48,9 @@ def blocking(call: Call, key: Any, sizes: Sizes) -> None:
     """Do the call now; keep its plan where a key says what it depends on."""
     c = call.context
     plan = make_plan(call, recipe(call.name, sizes, c.number), tag=0)
-    plan.run()
-    if key is not None and sum(x.nbytes for x in plan.scratch) <= SCRATCH:
+    for step in plan.calls:
+        step()
+    if key is not None and not c.checked and plan.scratch_bytes <= SCRATCH:
         c.keep(key, plan)
     else:
         plan.free()

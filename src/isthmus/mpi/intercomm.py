@@ -27,19 +27,23 @@ class Intercomm(Comm, MPI.Intercomm):
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
+    #: what is kept for the communicator, once this view has looked it up
+    _found: Context | None = None
+
     def _context(self) -> Context:
-        """What is kept for the communicator, looked up once for this view."""
-        context: Context | None = self.__dict__.get("context")
-        if context is None or context.freed:
-            context = self.__dict__["context"] = context_of(self)
-        return context
+        """What is kept for the communicator, made at the first collective call."""
+        if self._found is None or self._found.freed:
+            self._found = context_of(self)
+        return self._found
 
     def Allgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """Gather to All: everyone receives the blocks of the whole other group."""
-        context = self._context()
-        key = call_key(context, sendbuf, recvbuf, algorithm)
+        context = self._found
+        if context is None or context.freed:
+            context = self._context()
+        key = call_key("Allgather", sendbuf, recvbuf, algorithm)
         if context.run(key):
             return
         call = prepare(context, sendbuf, recvbuf, algorithm, "Allgather")
@@ -52,8 +56,12 @@ class Intercomm(Comm, MPI.Intercomm):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
-        context = self._context()
-        key = call_key(context, sendbuf, recvbuf, algorithm)
+        context = self._found
+        if context is None or context.freed:
+            context = self._context()
+        key = call_key("Allgatherv", sendbuf, recvbuf, algorithm)
+        if context.run(key):
+            return
         call = own = None
         if context.must_ask(algorithm):
             sent = context.sent.get(key)
@@ -62,8 +70,8 @@ class Intercomm(Comm, MPI.Intercomm):
                 sent = context.remember(key, call.sent)
             own = context.own_counts(sent)
             key = key and (key, own.tobytes())
-        if context.run(key):
-            return
+            if context.run(key):
+                return
         call = call or prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
         if call.name == "native":
             super().Allgatherv(sendbuf, recvbuf)

@@ -83,10 +83,10 @@ class Plan:
             calls += stage.then
         return [*calls, *self.after]
 
-    def run(self) -> None:
-        """Do it, and wait."""
-        for call in self.calls:
-            call()
+    @property
+    def scratch_bytes(self) -> int:
+        """How much memory of our own the plan holds."""
+        return sum(x.nbytes for x in self.scratch)
 
     def free(self) -> None:
         """Give the requests back."""

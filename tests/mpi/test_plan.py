@@ -1,0 +1,95 @@
+"""What one rank needs for an exchange between thousands, and what it gives back."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from groups import SHAPES, expected, pair, same, values
+from isthmus.mpi.memory import scratch_view
+from isthmus.mpi.plan import Binding, Plan, bind
+from isthmus.recipe import Sizes, recipe
+from support import agree
+
+pytestmark = pytest.mark.mpi(2)
+
+
+class Nowhere:
+    """A communicator of any size whose messages go nowhere."""
+
+    def Recv_init(self, spec, rank, tag):
+        return MPI.COMM_SELF.Recv_init(spec, MPI.PROC_NULL, tag)
+
+    def Send_init(self, spec, rank, tag):
+        return MPI.COMM_SELF.Send_init(spec, MPI.PROC_NULL, tag)
+
+
+@pytest.mark.parametrize(
+    ("name", "p", "q", "messages"),
+    [
+        ("segmented+bruck", 4096, 4096, 13),
+        ("balanced+bruck", 4096, 4096, 13),
+        ("segmented+recursive_doubling", 4096, 512, 13),
+        ("segmented+ring", 4096, 4096, 4096),
+    ],
+)
+def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
+    """Between 4096 and 4096 ranks: no table of all ranks, for a regular exchange."""
+    each = 512
+    send, recv = np.empty(each, "u1"), np.empty(q * each, "u1")
+    views = {"send": scratch_view(send), "recv": scratch_view(recv)}
+    at = Binding(views, dict.fromkeys(("send", "recv"), 64))
+    recipe.cache_clear()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    start = time.perf_counter()
+    found = recipe(name, Sizes((p, each), (q, each)), 4000)
+    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0))
+    seconds = time.perf_counter() - start
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    requests = [r for stage in plan.stages for r in stage.wait]
+    assert len(requests) == 2 * messages
+    assert peak - before < 20_000 + 6_000 * messages
+    print(f"{name} {p}+{q}: {seconds * 1e3:.1f} ms, {(peak - before) >> 10} KiB")
+    plan.free()
+    assert not plan.stages
+
+
+def test_a_failed_call_does_not_spoil_the_next(comm):
+    """A message longer than its buffer: the plan that failed is not used again."""
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    inter = groups.ours
+    send, recv = values(comm.rank, 4), np.empty(4)
+    inter.Allgather(send, recv)
+    context = inter._context()
+    (key,) = context.plans
+
+    def fail():
+        raise MPI.Exception(MPI.ERR_TRUNCATE)
+
+    context.plans[key].calls.insert(0, fail)
+    with pytest.raises(MPI.Exception):
+        inter.Allgather(send, recv)
+    assert key not in context.plans
+    recv[:] = 0
+    inter.Allgather(send, recv)
+    agree(comm, same(recv, expected(groups, [4, 4])))
+    groups.free()
+
+
+def test_a_plan_keeps_no_buffer_alive(comm):
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    send = bytearray(values(comm.rank, 4).tobytes())
+    recv = bytearray(32)
+    groups.ours.Allgather([send, MPI.DOUBLE], [recv, MPI.DOUBLE])
+    send.extend(b"more")  # a BufferError if anyone still held it
+    recv.extend(b"more")
+    array = np.zeros(4)
+    groups.ours.Allgather(values(comm.rank, 4), array)
+    array.resize(8)  # a ValueError if anyone still referred to it
+    groups.free()
