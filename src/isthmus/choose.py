@@ -19,13 +19,13 @@ BYTE = 2e-10
 
 #: beyond this many peers, the same block would cross the same wire too often
 PEERS = 16
-#: up to this many bytes gathered in a group, few rounds beat short messages
-FEW_ROUNDS = 1 << 19
+#: from this many bytes a rank, neighbours beat few rounds
+PIECE = 1 << 17
 
 
 def stage_for(n: int, nbytes: int) -> str:
     """The intragroup allgather for n ranks that gather nbytes."""
-    if n <= 2 or nbytes > FEW_ROUNDS:
+    if n <= 2 or nbytes >= n * PIECE:
         return "ring"
     return "bruck" if n & (n - 1) else "recursive_doubling"
 

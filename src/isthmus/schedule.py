@@ -34,9 +34,9 @@ def shift(program: Program, base: int) -> Program:
 
     def move(c: Comm) -> Comm:
         if isinstance(c, Send):
-            return replace(c, to=c.to + base)
+            return Send(c.to + base, c.data, c.when)
         if isinstance(c, Recv):
-            return replace(c, frm=c.frm + base)
+            return Recv(c.frm + base, c.data, c.when)
         return replace(c, base=c.base + base)
 
     for r in program:

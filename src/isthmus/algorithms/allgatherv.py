@@ -25,10 +25,11 @@ def ring(p: int, r: Index, blocks: Blocks) -> Program:
 
     p - 1 rounds; every block travels once to every rank, between neighbours only.
     """
-    for received, sent, _ in patterns.ring(p, r):
-        yield Round(
-            (Recv((r - 1) % p, blocks[received]), Send((r + 1) % p, blocks[sent]))
-        )
+    left, right, latest = (r - 1) % p, (r + 1) % p, blocks[r]
+    for received, _, _ in patterns.ring(p, r):
+        block = blocks[received]
+        yield Round((Recv(left, block), Send(right, latest)))
+        latest = block
 
 
 @algorithm("allgatherv", paper="Bruck et al. 1997", cost=_doubling_cost)
