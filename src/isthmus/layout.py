@@ -53,6 +53,10 @@ class Blocks:
         """The number of elements of all blocks together."""
         return int(self.offset(self.n))
 
+    def find(self, x: Index) -> Index:
+        """The block that holds element x."""
+        raise NotImplementedError
+
     def size(self, i: Index) -> Index:
         """The number of elements of block i."""
         return self.offset(i + 1) - self.offset(i)
@@ -136,6 +140,23 @@ class Shares(Blocks):
 
 
 @dataclass(frozen=True)
+class Told(Blocks):
+    """Blocks of which a rank knows its own, where that lies, and the total."""
+
+    n: int
+    index: int
+    start: int
+    own: int
+    whole: int
+    buf: str = "recv"
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins, if that is known."""
+        known = {0: 0, self.index: self.start, self.index + 1: self.start + self.own}
+        return {**known, self.n: self.whole}[i]
+
+
+@dataclass(frozen=True)
 class Mapped(Blocks):
     """Blocks whose beginnings a function gives."""
 
@@ -148,7 +169,7 @@ class Mapped(Blocks):
         return self.begin(clip(i, 0, self.n))
 
 
-Found = Even | Uneven
+Found = Even | Uneven | Told
 
 
 @dataclass(frozen=True)

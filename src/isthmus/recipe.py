@@ -10,56 +10,131 @@ import numpy as np
 from . import choose
 from .collectives import inter_program
 from .ir import Round
-from .layout import Even, Found, Side, Uneven
+from .layout import Even, Found, Side, Told, Uneven
 from .registry import Algorithm, resolve
 from .schedule import trim
+
+#: blocks are cut at multiples of this many bytes at the most
+GRAIN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """A group of n ranks that contribute the same number of bytes each."""
+
+    n: int
+    each: int
+
+    @property
+    def blocks(self) -> Found:
+        """The blocks, in bytes."""
+        return Even(self.n, self.each)
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest block."""
+        return self.each
+
+    @property
+    def bits(self) -> int:
+        """All counts, or-ed together."""
+        return self.each
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group whose counts are all known; `packed` is them as an int64 array."""
+
+    packed: bytes
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The bytes that each rank contributes."""
+        return np.frombuffer(self.packed, np.int64)
+
+    @property
+    def n(self) -> int:
+        """The number of ranks."""
+        return len(self.counts)
+
+    @property
+    def blocks(self) -> Found:
+        """The blocks, in bytes."""
+        return Uneven(self.counts)
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest block."""
+        return int(self.counts.max())
+
+    @property
+    def bits(self) -> int:
+        """All counts, or-ed together."""
+        return int(np.bitwise_or.reduce(self.counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The own group as a rank knows it that was told its place, the total, the largest
+    block and the bits of all counts."""
+
+    n: int
+    index: int
+    start: int
+    own: int
+    whole: int
+    largest: int
+    bits: int
+
+    @property
+    def blocks(self) -> Found:
+        """The blocks, in bytes."""
+        return Told(self.n, self.index, self.start, self.own, self.whole)
+
+
+Group = Equal | Listed | Summed
+
+
+def listed(counts: object) -> Listed:
+    """A group of the given counts."""
+    return Listed(np.asarray(counts, np.int64).tobytes())
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes that each rank of both groups contributes.
+    """What both groups contribute."""
 
-    A group of n is (n, bytes of each), or its counts as the bytes of an int64 array.
-    """
+    a: Group
+    b: Group
 
-    a: tuple[int, int] | bytes
-    b: tuple[int, int] | bytes
+    @property
+    def irregular(self) -> bool:
+        """Whether ranks of a group may contribute different amounts."""
+        return not isinstance(self.a, Equal)
 
     @property
     def collective(self) -> str:
         """The name of the collective in the registry."""
-        return "inter_allgather" if isinstance(self.a, tuple) else "inter_allgatherv"
-
-    @property
-    def blocks(self) -> tuple[Found, Found]:
-        """The blocks of each group, in bytes."""
-        return _blocks(self.a), _blocks(self.b)
+        return "inter_allgatherv" if self.irregular else "inter_allgather"
 
 
-def _blocks(group: tuple[int, int] | bytes) -> Found:
-    if isinstance(group, tuple):
-        return Even(*group)
-    return Uneven(np.frombuffer(group, np.int64))
-
-
-def _counts(blocks: Found) -> np.ndarray:
-    return np.atleast_1d(blocks.each if isinstance(blocks, Even) else blocks.counts)
-
-
-def grain(blocks: Found) -> int:
+def grain(bits: int) -> int:
     """The unit in bytes in which blocks are cut, so that no basic element is split.
 
-    Every basic type's size is a power of two that divides the size of all its blocks.
+    Every basic type's size is a power of two that divides the size of all its blocks,
+    and so the lowest bit of all those sizes.
     """
-    bits = int(np.bitwise_or.reduce(_counts(blocks)))
-    return min(bits & -bits or 64, 64)
+    return min(bits & -bits or GRAIN, GRAIN)
 
 
-def _in_grains(blocks: Found) -> Found:
-    unit = grain(blocks)
-    if isinstance(blocks, Even):
-        return Even(blocks.n, blocks.each // unit)
-    return Uneven(_counts(blocks) // unit)
+def _in_grains(group: Group) -> Found:
+    unit = grain(group.bits)
+    if isinstance(group, Equal):
+        return Even(group.n, group.each // unit)
+    if isinstance(group, Listed):
+        return Uneven(group.counts // unit)
+    start, own, whole = (x // unit for x in (group.start, group.own, group.whole))
+    return Told(group.n, group.index, start, own, whole)
 
 
 @lru_cache(maxsize=256)
@@ -67,10 +142,10 @@ def settle(name: str, sizes: Sizes) -> str:
     """The algorithm asked for; for "auto", the one that fits the sizes."""
     if name != "auto":
         return name
-    a, b = sizes.blocks
-    largest = int(max(_counts(a).max(), _counts(b).max()))
-    irregular = isinstance(sizes.a, bytes)
-    return choose.inter_allgatherv(a.n, b.n, a.total, b.total, largest, irregular)
+    a, b = sizes.a, sizes.b
+    totals = a.blocks.total, b.blocks.total
+    largest = max(a.largest, b.largest)
+    return choose.inter_allgatherv(a.n, b.n, *totals, largest, sizes.irregular)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +161,9 @@ class Recipe:
 def recipe(name: str, sizes: Sizes, number: int) -> Recipe:
     """What rank `number` does."""
     entry, stage = resolve(sizes.collective, settle(name, sizes))
-    a, b = sizes.blocks
-    units = grain(a), grain(b)
-    sides = Side(0, _in_grains(a)), Side(a.n, _in_grains(b))
-    received = units[number < a.n]
-    stage = stage or choose.stage_by_size(received)
-    return Recipe(entry, tuple(trim(inter_program(entry, sides, number, stage))), units)
+    units = grain(sizes.a.bits), grain(sizes.b.bits)
+    p = sizes.a.n
+    sides = Side(0, _in_grains(sizes.a)), Side(p, _in_grains(sizes.b))
+    stage = stage or choose.stage_by_size(units[number < p])
+    rounds = trim(inter_program(entry, sides, number, stage))
+    return Recipe(entry, tuple(rounds), units)

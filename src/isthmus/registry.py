@@ -27,6 +27,8 @@ class Algorithm:
     needs: Callable[[int], bool] = lambda n: True
     #: ends with an intragroup allgather that can be chosen
     staged: bool = False
+    #: a rank must know what every rank of its own group contributes, not only itself
+    own_counts: bool = False
     #: all messages of all ranks are in flight at once, and no local step follows
     one_round: bool = False
 

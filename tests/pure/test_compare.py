@@ -130,7 +130,7 @@ def test_jobs_and_outcomes_survive_json():
 
 def test_contenders_begin_with_native_once():
     names = [c.name for c in contenders(["auto", "native"], True)]
-    assert names == ["native", "auto", "auto, persistent"]
+    assert names == ["native", "auto", "auto, persistent", "copy"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -10,8 +9,7 @@ from isthmus import choose
 from isthmus.ahead import posting
 from isthmus.contracts import inter_allgatherv
 from isthmus.ir import Recv
-from isthmus.layout import Even, Uneven
-from isthmus.recipe import Sizes, grain, recipe, settle
+from isthmus.recipe import Equal, Sizes, Summed, grain, listed, recipe, settle
 from isthmus.schedule import touches
 from isthmus.verify import verify
 
@@ -19,14 +17,10 @@ NAMES = ["auto", "segmented", "balanced", "merged", "two_step", "root_gathering"
 BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_size=9)
 
 
-def packed(counts):
-    return np.array(counts, np.int64).tobytes()
-
-
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from(NAMES), BYTES, BYTES)
 def test_the_ranks_fit_together(name, a, b):
-    sizes = Sizes(packed(a), packed(b))
+    sizes = Sizes(listed(a), listed(b))
     made = [recipe(name, sizes, r) for r in range(len(a) + len(b))]
     ua, ub = made[0].units
     assert all(m.units == (ua, ub) for m in made)
@@ -39,27 +33,45 @@ def test_the_ranks_fit_together(name, a, b):
     st.sampled_from([1, 2, 4, 8, 16]),
 )
 def test_a_basic_element_is_never_split(counts, itemsize):
-    blocks = Uneven([k * itemsize for k in counts])
-    assert grain(blocks) % itemsize == 0
-    assert all(k % grain(blocks) == 0 for k in blocks.counts)
+    group = listed([k * itemsize for k in counts])
+    unit = grain(group.bits)
+    assert unit % itemsize == 0
+    assert all(k % unit == 0 for k in group.counts)
 
 
 def test_nothing_to_send_has_a_grain_too():
-    assert grain(Even(3, 0)) == 64 and grain(Even(3, 12)) == 4
+    assert grain(0) == 64 and grain(12) == 4
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(["balanced", "segmented", "two_step", "leader"]), BYTES, BYTES)
+def test_what_a_rank_is_told_of_its_group_is_enough(name, a, b):
+    whole = Sizes(listed(a), listed(b))
+    for r in range(len(a) + len(b)):
+        counts, i = (a, r) if r < len(a) else (b, r - len(a))
+        bits = listed(counts).bits
+        place = sum(counts[:i]), counts[i], sum(counts), max(counts), bits
+        own = Summed(len(counts), i, *place)
+        told = Sizes(own, whole.b) if r < len(a) else Sizes(whole.a, own)
+        assert recipe(name, told, r) == recipe(name, whole, r)
+        assert settle("auto", told) == settle("auto", whole)
 
 
 def test_a_recipe_is_kept_by_value():
-    sizes = Sizes((3, 64), (2, 64))
+    sizes = Sizes(Equal(3, 64), Equal(2, 64))
     assert recipe("segmented", sizes, 1) is recipe(
-        "segmented", Sizes((3, 64), (2, 64)), 1
+        "segmented", Sizes(Equal(3, 64), Equal(2, 64)), 1
     )
 
 
 def test_the_choice_is_the_same_on_every_rank_and_follows_the_sizes():
-    few, many = Sizes((2, 8), (2, 8)), Sizes((512, 1 << 16), (512, 1 << 16))
+    few, many = (
+        Sizes(Equal(2, 8), Equal(2, 8)),
+        Sizes(Equal(512, 1 << 16), Equal(512, 1 << 16)),
+    )
     assert settle("auto", few) == "direct"
     assert settle("auto", many) == "segmented"
-    lopsided = Sizes(packed([1 << 20]), packed([0] * 40))
+    lopsided = Sizes(listed([1 << 20]), listed([0] * 40))
     assert settle("auto", lopsided) == "balanced"
     assert settle("two_step", few) == "two_step"
 
@@ -78,7 +90,7 @@ def meet(x, y):
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from(NAMES), BYTES, BYTES, st.integers(0, 5))
 def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
-    sizes = Sizes(packed(a), packed(b))
+    sizes = Sizes(listed(a), listed(b))
     for r in range(len(a) + len(b)):
         rounds = recipe(name, sizes, r).rounds
         last: dict[int, int] = {}
@@ -94,10 +106,10 @@ def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
 
 
 def test_receives_of_a_ring_are_posted_ahead():
-    rounds = recipe("segmented+ring", Sizes((6, 4096), (6, 4096)), 0).rounds
+    rounds = recipe("segmented+ring", Sizes(Equal(6, 4096), Equal(6, 4096)), 0).rounds
     assert posting(rounds, 4)[5] == [1]
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="no algorithm 'x'"):
-        recipe("x", Sizes((1, 8), (1, 8)), 0)
+        recipe("x", Sizes(Equal(1, 8), Equal(1, 8)), 0)

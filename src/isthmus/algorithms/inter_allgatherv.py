@@ -182,7 +182,7 @@ def _merged_cost(
     return log2(p + q) * alpha + (p * ka + q * kb - min(ka, kb)) * beta
 
 
-@algorithm(*BOTH, paper="folklore", cost=_merged_cost, staged=True)
+@algorithm(*BOTH, paper="folklore", cost=_merged_cost, staged=True, own_counts=True)
 def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """One allgatherv over both groups; what comes from the own group is thrown away.
 

@@ -32,7 +32,7 @@ def _root_gathering_cost(
     return startups * alpha + max((3 * p - 1) * ka, (3 * q - 1) * kb) * beta
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost)
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
 def root_gathering(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Gather at a root in each group, let the roots swap, broadcast: all at its best.
 
@@ -51,7 +51,7 @@ def _sequential_cost(
     return startups * alpha + (gathered + 3 * p * ka + 3 * q * kb) * beta
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost)
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost, own_counts=True)
 def root_gathering_sequential(
     r: Index, here: Side, there: Side, stage: Stage
 ) -> Program:

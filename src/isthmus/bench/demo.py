@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..choose import stage_for
 from ..collectives import schedule
-from ..recipe import Sizes, settle
+from ..recipe import Equal, Sizes, settle
 from ..registry import find
 from . import field, worker
 from .job import NATIVE, Case, Contender, Job, Outcome, contenders
@@ -78,7 +78,7 @@ def chosen(case: Case) -> str:
     Its stage is named, since the picture's few elements would make it another one.
     """
     p, q = len(case.a), len(case.b)
-    name = settle("auto", Sizes((p, case.a[0]), (q, case.b[0])))
+    name = settle("auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])))
     gathered = (p, sum(case.b)), (q, sum(case.a))
     stages = {stage_for(n, nbytes) for n, nbytes in gathered if n > 2}
     if find("inter_allgather", name).staged and len(stages) == 1:

@@ -32,7 +32,8 @@ class Shown(worker.Display):
         p, q = self.job.groups
         op = self.job.cases[0].op.capitalize()
         self.console.print(f"{op} between {p} and {q} processes, {library}")
-        self.console.print("ratio: how many times faster than native\n", style="dim")
+        said = "ratio: how many times faster than native; copy: the limit of one host"
+        self.console.print(f"{said}\n", style="dim")
         self.comparison = Comparison(self.console, self.job.contenders)
 
     def outcome(self, found: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..recipe import Sizes
+from ..recipe import Equal, Group, Sizes, listed
 from ..registry import resolve
 from . import buffers
 from .buffers import Message
@@ -34,15 +34,14 @@ class Call:
         """The bytes this rank contributes."""
         return sum(self.send.nbytes)
 
-    def sizes(self, own: np.ndarray | None = None) -> Sizes:
-        """Everyone's bytes; of an irregular call, once the own group's are known."""
+    def sizes(self, own: Group | None = None) -> Sizes:
+        """Everyone's bytes; of an irregular call, once the own group is known."""
         c = self.context
-        mine: Any = (c.here, self.sent)
-        other: Any = (c.there, self.recv.nbytes[0])
-        if own is not None:
-            mine = own.tobytes()
-            other = np.array(self.recv.nbytes, np.int64).tobytes()
-        return Sizes(mine, other) if c.mine == 0 else Sizes(other, mine)
+        here: Group = own or Equal(c.here, self.sent)
+        there: Group = (
+            listed(self.recv.nbytes) if own else Equal(c.there, self.recv.nbytes[0])
+        )
+        return Sizes(here, there) if c.mine == 0 else Sizes(there, here)
 
 
 def prepare(

@@ -34,7 +34,8 @@ class Context:
         sizes = inter.Get_size(), inter.Get_remote_size()
         self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
         self.here, self.there = sizes
-        self.base = self.p if self.mine else 0
+        self.index = inter.Get_rank()
+        self.there_base = 0 if self.mine else self.p
         self.few = max(sizes) <= FEW
         threads = np.array(MPI.Query_thread())
         self.merged.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
@@ -43,12 +44,10 @@ class Context:
         both = os.environ.get("ISTHMUS_ALLGATHER", "auto")
         self.asked = both, os.environ.get("ISTHMUS_ALLGATHERV", both)
         self.plans: dict[Any, Plan] = {}
-        self.sent: dict[Any, int] = {}
+        self.questions: dict[Any, Any] = {}
         self.tags = 0
         self.tag_limit = int(self.merged.Get_attr(MPI.TAG_UB) or 32767)
         self.freed = False
-        self._count = np.zeros(1, np.int64)
-        self._counts = np.zeros(self.here, np.int64)
 
     def next_tag(self) -> int:
         """A tag for an operation that others may overtake; 0 is for blocking ones."""
@@ -74,6 +73,12 @@ class Context:
         if len(self.plans) > PLANS:
             self.plans.pop(next(iter(self.plans))).free()
 
+    def keep_question(self, key: Any, question: Any) -> None:
+        """Keep what such a call must ask; the oldest one makes room."""
+        self.questions[key] = question
+        if len(self.questions) > PLANS:
+            self.questions.pop(next(iter(self.questions)))
+
     def name(self, algorithm: str | None, v: bool) -> str:
         """The algorithm asked for by a call or by the environment.
 
@@ -85,31 +90,6 @@ class Context:
     def must_ask(self, algorithm: str | None) -> bool:
         """Whether an irregular call depends on what the own group's members send."""
         return self.name(algorithm, True) not in ("direct", "native")
-
-    def remember(self, key: Any, sent: int) -> int:
-        """Keep how many bytes a call with that key contributes."""
-        if len(self.sent) >= PLANS:
-            self.sent.clear()
-        if key is not None:
-            self.sent[key] = sent
-        return sent
-
-    def own_counts(self, count: int) -> np.ndarray:
-        """What each rank of the own group contributes, which only each itself knows.
-
-        One small allgather takes half the time of the paper's Exscan and Allreduce.
-        """
-        if self.here == 1:
-            return self.only_own_count(count)
-        self._count[0] = count
-        self.local.Allgather(self._count, self._counts)
-        return self._counts
-
-    def only_own_count(self, count: int) -> np.ndarray:
-        """The same where the others' contributions do not matter: they are left out."""
-        self._counts[:] = 0
-        self._counts[self.number - self.base] = count
-        return self._counts
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
 from ..recipe import Recipe, Sizes, recipe, settle
@@ -15,6 +14,7 @@ from . import memory, progress
 from .buffers import Message
 from .call import Call
 from .context import Context
+from .counts import Question, complete
 from .plan import Binding, Plan, bind, uses_library
 
 #: plans with more scratch memory than this are not kept
@@ -56,6 +56,11 @@ def blocking(call: Call, key: Any, sizes: Sizes) -> None:
         plan.free()
 
 
+def question(call: Call) -> Question:
+    """What an irregular call must ask first."""
+    return Question(call.context, call.name, call.sent, call.recv.nbytes)
+
+
 def _once(plan: Plan) -> Iterator[Sequence[MPI.Request]]:
     """The steps of a plan that serves one call only."""
     try:
@@ -71,9 +76,7 @@ def _background(call: Call, sizes: Sizes, tag: int) -> Plan:
 
 def _after_counts(call: Call, tag: int) -> Iterator[Sequence[MPI.Request]]:
     """An irregular call that first learns what its own group sends."""
-    own = np.empty(call.context.here, np.int64)
-    sent = np.array([call.sent], np.int64)
-    yield [call.context.local.Iallgather(sent, own)]
+    own = yield from question(call).ask(tag)
     yield from _once(_background(call, call.sizes(own), tag))
 
 
@@ -113,7 +116,7 @@ def persistent(call: Call) -> MPI.Prequest:
     c = call.context
     tag = c.next_tag()
     if not _in_one_request(call, call.name):
-        sizes = call.sizes(c.own_counts(call.sent) if call.v else None)
+        sizes = call.sizes(complete(question(call).ask(tag)) if call.v else None)
         if not _in_one_request(call, settle(call.name, sizes)):
             plan = _background(call, sizes, tag)
             return progress.persistent(plan.steps, plan.free, c, call)

@@ -9,6 +9,7 @@ from mpi4py import MPI
 from . import forms, objects
 from .call import call_key, check_name, prepare
 from .context import Context, context_of
+from .counts import alone, complete
 from .family import COMMON, Comm, making
 
 
@@ -64,21 +65,21 @@ class Intercomm(Comm, MPI.Intercomm):
             return
         call = own = None
         if context.must_ask(algorithm):
-            sent = context.sent.get(key)
-            if sent is None:
+            question = context.questions.get(key)
+            if question is None:
                 call = prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
-                sent = context.remember(key, call.sent)
-            own = context.own_counts(sent)
-            key = key and (key, own.tobytes())
+                question = forms.question(call)
+                if key is not None:
+                    context.keep_question(key, question)
+            own = complete(question.ask(tag=0))
+            key = key and (key, own)
             if context.run(key):
                 return
         call = call or prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
         if call.name == "native":
             super().Allgatherv(sendbuf, recvbuf)
-            return
-        if own is None:
-            own = context.only_own_count(call.sent)
-        forms.blocking(call, key, call.sizes(own))
+        else:
+            forms.blocking(call, key, call.sizes(own or alone(context, call.sent)))
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None

@@ -97,6 +97,8 @@ class Stand:
         spec: Any = recv
         if case.op == "allgatherv":
             spec = [recv, [n // recv.itemsize for n in sizes[1]]]
+        if contender.algorithm == "copy":
+            return Trial(lambda: np.copyto(recv, expected), recv, expected)
         name = case.op.capitalize()
         more = {"algorithm": contender.algorithm}
         if contender.persistent:

@@ -12,6 +12,7 @@ from . import buffers, forms
 from .buffers import Message
 from .call import Call
 from .context import Context
+from .counts import alone, complete
 
 #: buffers begin at multiples of this, as numpy likes them
 ALIGN = 64
@@ -60,5 +61,9 @@ def allgather(context: Context, obj: Any, name: str) -> list[Any]:
     forms.blocking(call, None, call.sizes())
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
     call = Call(context, name, send, _message(arrived), v=True)
-    forms.blocking(call, None, call.sizes(context.own_counts(call.sent)))
+    if context.must_ask(name):
+        own = complete(forms.question(call).ask(tag=0))
+    else:
+        own = alone(context, call.sent)
+    forms.blocking(call, None, call.sizes(own))
     return [_decode(data) for data in arrived]
