@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .ir import Recv, Round, Span
-from .schedule import touches
+from .program import touches
 
 #: how many rounds ahead of its own a receive is posted at most
 WINDOW = 4

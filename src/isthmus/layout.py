@@ -153,7 +153,13 @@ class Told(Blocks):
     def offset(self, i: Index) -> Index:
         """Where block i begins, if that is known."""
         known = {0: 0, self.index: self.start, self.index + 1: self.start + self.own}
-        return {**known, self.n: self.whole}[i]
+        known[self.n] = self.whole
+        if i not in known:
+            raise ValueError(
+                f"rank {self.index} does not know block {i} of its own group: an "
+                "algorithm that must know it is registered with own_counts=True"
+            )
+        return known[i]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from .ir import Comm, Library, Recv, Reduce, Round, Send, Span, Spans
-from .schedule import reads, writes
+from .program import reads, writes
 
 MARK = np.dtype([("index", "i8"), ("lo", "i4"), ("hi", "i4")])
 Memory = dict[str, np.ndarray]

@@ -11,8 +11,8 @@ from . import choose
 from .collectives import inter_program
 from .ir import Round
 from .layout import Even, Found, Side, Told, Uneven
+from .program import trim
 from .registry import Algorithm, resolve
-from .schedule import trim
 
 #: blocks are cut at multiples of this many bytes at the most
 GRAIN = 64
@@ -121,8 +121,8 @@ class Sizes:
 def grain(bits: int) -> int:
     """The unit in bytes in which blocks are cut, so that no basic element is split.
 
-    Every basic type's size is a power of two that divides the size of all its blocks,
-    and so the lowest bit of all those sizes.
+    The size of a basic type is a power of two; it divides the size of all blocks of
+    that type, and so the lowest bit of all those sizes.
     """
     return min(bits & -bits or GRAIN, GRAIN)
 

@@ -29,8 +29,9 @@ class Algorithm:
     staged: bool = False
     #: a rank must know what every rank of its own group contributes, not only itself
     own_counts: bool = False
-    #: all messages of all ranks are in flight at once, and no local step follows
-    one_round: bool = False
+    #: one round, in which everyone sends its whole block to everyone of the other
+    #: group: its nonblocking forms are one request of the MPI library
+    whole_blocks: bool = False
 
     @property
     def idea(self) -> str:

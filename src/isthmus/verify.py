@@ -9,7 +9,7 @@ import numpy as np
 from .contracts import Contract
 from .ir import Library, Round, Span
 from .machine import Memory, ScheduleError, blank, run
-from .schedule import extent, writes
+from .program import extent, writes
 
 
 class WrongResult(ScheduleError):

@@ -148,6 +148,22 @@ def test_buffers_live_as_long_as_their_request(comm):
             del junk
 
 
+def test_a_persistent_request_may_be_dropped(comm):
+    """Nobody goes on watching it."""
+    from isthmus.mpi.progress import driver
+
+    for groups in pairs(comm):
+        recv = np.empty(4 * len(groups.there))
+        request = groups.ours.Allgather_init(
+            values(comm.rank, 4), recv, algorithm="segmented"
+        )
+        request.Start()
+        request.Wait()
+        assert any(x() is request for x in driver._idle)
+        del request
+        until(lambda: not any(x() is not None for x in driver._idle))
+
+
 @pytest.mark.mpi(2)
 def test_without_threads_everything_is_one_request(comm):
     """Where MPI may be called from one thread only, `auto` needs no other."""
@@ -185,6 +201,9 @@ def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
     request = progress.start(fails(), None, None)
     with pytest.raises(OSError, match="the wire broke"):
         request.Wait()
+    request = progress.start(fails(), None, None)
+    with pytest.raises(OSError, match="the wire broke"):
+        until(request.Test)
     recv = np.empty(2 * n)
     inter.Iallgather(values(comm.rank, 2), recv, algorithm="segmented").Wait()
     agree(comm, same(recv, expected(groups, [2] * comm.size)))

@@ -13,11 +13,11 @@ import isthmus
 
 ROOT = Path(isthmus.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-FORM = {"ir", "layout", "schedule"}
+FORM = {"ir", "layout", "program"}
 ALLOWED = {
     "ir": set(),
     "layout": {"ir"},
-    "schedule": {"ir", "contracts", "verify"},
+    "program": {"ir", "contracts", "verify"},
     "machine": FORM,
     "contracts": {"machine"},
     "verify": FORM | {"machine", "contracts"},

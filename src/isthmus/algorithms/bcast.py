@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send
 from ..layout import Shares
-from ..schedule import then
+from ..program import then
 from .allgatherv import ring
 from .patterns import tree
 

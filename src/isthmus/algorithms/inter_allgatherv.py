@@ -23,8 +23,8 @@ from ..layout import (
     overlap,
     pick,
 )
+from ..program import place, shift
 from ..registry import Stage, algorithm
-from ..schedule import place, shift
 from .patterns import log2
 
 BOTH = ("inter_allgather", "inter_allgatherv")
@@ -50,7 +50,7 @@ def is_larger(here: Side, there: Side) -> bool:
     *BOTH,
     paper="folklore",
     cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (alpha + max(ka, kb) * beta),
-    one_round=True,
+    whole_blocks=True,
 )
 def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Everyone sends its block to everyone of the other group.

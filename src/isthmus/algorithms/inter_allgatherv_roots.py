@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send, Span
 from ..layout import Side
+from ..program import shift
 from ..registry import Stage, algorithm
-from ..schedule import shift
 from . import bcast, gather
 from .inter_allgatherv import BOTH, KANG
 from .patterns import log2

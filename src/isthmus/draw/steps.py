@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir import Comm, Library, Local, Recv, Reduce, Round, Send, Spans
 from ..machine import Deadlock, Memory, blank
-from ..schedule import Schedule, extent
+from ..program import Schedule, extent
 
 
 @dataclass(frozen=True)

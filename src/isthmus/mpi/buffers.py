@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+#: DLPack's numbers for plain memory and for host memory pinned for a device
+_HOST = (1, 3, 11)
 _DENSE = (MPI.COMBINER_CONTIGUOUS, MPI.COMBINER_DUP)
 
 
@@ -72,6 +74,13 @@ def _array_type(owner: Any) -> Any:
     if hasattr(owner, "__cuda_array_interface__"):
         return owner.__cuda_array_interface__["typestr"]
     return np.from_dlpack(owner).dtype
+
+
+def on_device(owner: Any) -> bool:
+    """Whether a buffer is in memory that the host cannot read."""
+    if hasattr(owner, "__dlpack_device__"):
+        return owner.__dlpack_device__()[0] not in _HOST
+    return hasattr(owner, "__cuda_array_interface__")
 
 
 def _memory(owner: Any, writable: bool) -> tuple[int, int]:

@@ -51,7 +51,7 @@ def prepare(
     v = "gatherv" in op
     name = context.name(algorithm, v)
     try:
-        _known(name)
+        _known(name, v)
         send = buffers.block(sendbuf, writable=False)
         if v:
             recv = buffers.vector(recvbuf, context.there)
@@ -67,15 +67,15 @@ def prepare(
     return Call(context, name, send, recv, v)
 
 
-def _known(name: str) -> None:
+def _known(name: str, v: bool) -> None:
     if name not in ("auto", "native"):
-        resolve("inter_allgatherv", name)
+        resolve("inter_allgatherv" if v else "inter_allgather", name)
 
 
 def check_name(context: Context, name: str, op: str) -> None:
     """Check an operation that has no argument but its algorithm to agree on."""
     try:
-        _known(name)
+        _known(name, True)
     except ValueError as error:
         if context.checked:
             share(context, op, error)
@@ -116,7 +116,7 @@ def _spec(spec: Any) -> Any:
     known to be all it says."""
     if type(spec) is _ndarray:
         m = _memory(spec)
-        return m.address, m.nbytes, m.readonly, spec.dtype.char
+        return m.address, m.nbytes, m.readonly, spec.dtype
     if type(spec) is list:
         return *_spec(spec[0]), *[_part(x) for x in spec[1:]]
     raise LookupError
@@ -133,11 +133,11 @@ def call_key(op: str, sendbuf: Any, recvbuf: Any, algorithm: str | None) -> Any:
             op,
             s.address,
             s.nbytes,
-            sendbuf.dtype.char,
+            sendbuf.dtype,
             r.address,
             r.nbytes,
             r.readonly,
-            recvbuf.dtype.char,
+            recvbuf.dtype,
             algorithm,
         )
     try:

@@ -7,11 +7,11 @@ from typing import Any
 
 from mpi4py import MPI
 
+from ..program import extent
 from ..recipe import Recipe, Sizes, recipe, settle
 from ..registry import resolve
-from ..schedule import extent
 from . import memory, progress
-from .buffers import Message
+from .buffers import Message, on_device
 from .call import Call
 from .context import Context
 from .counts import Question, complete
@@ -38,6 +38,14 @@ def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
         after.append(memory.unpacker(room, call.recv))
     here, there = found.units[c.mine], found.units[1 - c.mine]
     scratch.append(room := memory.scratch(extent(found.rounds, "tmp") * here))
+    if any(len(x) for x in scratch) and any(
+        on_device(x.owner) for x in (call.send, call.recv)
+    ):
+        raise ValueError(
+            f"{found.entry.name!r} copies these buffers through the memory of the "
+            "host, and they are on a device; 'direct', 'segmented' and 'balanced' "
+            "with types without gaps do not"
+        )
     views = {"send": send, "recv": recv, "tmp": memory.scratch_view(room)}
     binding = Binding(views, {"send": here, "recv": there, "tmp": here})
     stages = bind(found.rounds, binding, c.merged, c.local, tag)
@@ -86,7 +94,7 @@ def _in_one_request(call: Call, name: str) -> bool:
         return True
     if name == "auto":
         return False
-    if resolve("inter_allgatherv", name)[0].one_round:
+    if resolve("inter_allgatherv", name)[0].whole_blocks:
         return True
     if not call.context.threads:
         raise RuntimeError(

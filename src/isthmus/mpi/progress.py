@@ -11,6 +11,7 @@ import atexit
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -66,21 +67,30 @@ class Operation:
         finally:
             self._lock.release()
 
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self.error is not None:
+            raise self.error
+
+    def test(self) -> None:
+        """Do what can be done without waiting; raise what went wrong."""
+        self.advance()
+        self.check()
+
     def finish(self) -> None:
         """Wait for the end; raise what went wrong."""
         with self._lock:
             self._go_on(MPI.Request.Waitall)
-        if self.error is not None:
-            raise self.error
+        self.check()
 
 
 class _Driver:
-    """One thread per process, alive only while it has something to look after."""
+    """One thread per process, asleep while it has nothing to look after."""
 
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._active: list[Operation] = []
-        self._idle: list[Persistent] = []
+        self._idle: list[weakref.ref[Persistent]] = []
         self._thread: threading.Thread | None = None
         self._stop = False
         self._tags = count()
@@ -90,7 +100,8 @@ class _Driver:
     def own(self) -> MPI.Intracomm:
         """A private communicator of this process alone, for the handles."""
         if self._own is None:
-            self._own = MPI.COMM_SELF.Dup()
+            with self._wake:
+                self._own = self._own or MPI.COMM_SELF.Dup()
         return self._own
 
     def tag(self) -> int:
@@ -122,13 +133,13 @@ class _Driver:
     def watch(self, request: Persistent) -> None:
         """Look whether somebody started the request in MPI's own way."""
         with self._wake:
-            self._idle.append(request)
+            self._idle.append(weakref.ref(request))
             self._start()
 
     def forget(self, request: Persistent) -> None:
         """Stop watching a request."""
         with self._wake:
-            self._idle = [x for x in self._idle if x is not request]
+            self._idle = [x for x in self._idle if x() is not request]
 
     def stop(self) -> None:
         """End the thread, before MPI ends."""
@@ -146,8 +157,10 @@ class _Driver:
                     self._wake.wait()
                 if self._stop:
                     return
-                active, idle = list(self._active), list(self._idle)
-            noticed = [request for request in idle if request.noticed()]
+                active, idle = list(self._active), [x() for x in self._idle]
+                self._idle = [x for x in self._idle if x() is not None]
+            noticed = [x for x in idle if x is not None and x.noticed()]
+            del idle
             moved = [operation for operation in active if operation.advance()]
             with self._wake:
                 self._active = [x for x in self._active if not x.done]
@@ -170,7 +183,7 @@ class Request(MPI.Request):
 
     def _advance(self) -> None:
         if self._operation is not None:
-            self._operation.advance()
+            self._operation.test()
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
@@ -265,7 +278,7 @@ class Persistent(MPI.Prequest):
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Test whether the call is complete."""
         if self._operation is not None:
-            self._operation.advance()
+            self._operation.test()
         return super().Test(status)
 
     def Free(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isthmus.ir import Copy, Recv, Round, Send, Span
-from isthmus.schedule import beside, extent, per_rank, place, shift, then, trim
+from isthmus.program import beside, extent, per_rank, place, shift, then, trim
 
 
 def hello(to, n=1):

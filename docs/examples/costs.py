@@ -1,0 +1,13 @@
+"""What the cost functions say of a large exchange, in multiples of the lower bound."""
+
+from isthmus import registry
+
+SHAPES = [(64, 64, 1, 1), (100, 28, 1, 1), (100, 28, 1, 4), (512, 8, 1, 64)]
+
+print(f"{'':26}" + "".join(f"{f'{p}, {q}, {ka}:{kb}':>15}" for p, q, ka, kb in SHAPES))
+for entry in registry.algorithms("inter_allgather"):
+    row = f"{entry.name:26}"
+    for p, q, ka, kb in SHAPES:
+        transfer = entry.cost(p, q, ka, kb, alpha=0, beta=1)
+        row += f"{transfer / max(p * ka, q * kb):15.2f}"
+    print(row)

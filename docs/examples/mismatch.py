@@ -1,0 +1,24 @@
+"""One rank sends too much: ISTHMUS_CHECK=1 mpiexec -n 4 python mismatch.py"""
+
+import numpy as np
+from mpi4py import MPI
+
+import isthmus
+
+world = isthmus.Intracomm(MPI.COMM_WORLD)
+half = world.size // 2
+first = world.rank < half
+local = world.Split(0 if first else 1, world.rank)
+inter = local.Create_intercomm(0, world, half if first else 0)
+
+wrong = world.rank == world.size - 1
+mine = np.zeros(5 if wrong else 4)
+theirs = np.empty(4 * inter.remote_size)
+try:
+    inter.Allgather(mine, theirs)
+except isthmus.MismatchError as error:
+    if world.rank == 0:
+        print(error)
+
+inter.Free()
+local.Free()

@@ -1,0 +1,24 @@
+"""The programs of the documentation, run as they are."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+#: those that two jobs, a parent, or no MPI at all must run
+OTHERS = {"connect", "spawn", "mismatch", "schedule", "costs", "algorithm"}
+NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)
+
+
+@pytest.mark.mpi(5)
+@pytest.mark.parametrize("name", NAMES)
+def test_example(comm, name):
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+
+
+@pytest.mark.parametrize("name", ["schedule", "costs"])
+def test_example_without_mpi(name):
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
