@@ -11,8 +11,8 @@ from . import algorithms, contracts
 from .choose import stage_by_size
 from .ir import Index, Program
 from .layout import Blocks, Even, Found, Side, Uneven
-from .program import Schedule
 from .registry import Algorithm, Stage, collectives, resolve
+from .schedules import Schedule
 
 __all__ = ["algorithms", "inter_program", "schedule"]
 

@@ -1,18 +1,15 @@
-"""Programs of one rank: composing them, reading them; schedules of all ranks."""
+"""Programs of one rank: composing them, reading them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .ir import Comm, Library, Local, Program, Recv, Round, Send, Span, Spans
-
-if TYPE_CHECKING:
-    from .contracts import Contract
 
 
 def then(*programs: Program) -> Program:
@@ -27,6 +24,14 @@ def beside(*programs: Program) -> Program:
             tuple(c for r in rounds for c in r.comm),
             tuple(s for r in rounds for s in r.then),
         )
+
+
+def pad(program: Program, n: int) -> Program:
+    """The program with empty rounds at its end, so that it has n."""
+    for r in program:
+        yield r
+        n -= 1
+    yield from (Round() for _ in range(n))
 
 
 def shift(program: Program, base: int) -> Program:
@@ -141,33 +146,3 @@ def extent(rounds: Iterable[Round], buf: str) -> int:
     """How many elements of a buffer the rounds need."""
     spans = (s for r in rounds for s in touches(r) if s.buf == buf)
     return max((s.start + s.size for s in spans), default=0)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """What every rank does in one collective, built on demand."""
-
-    collective: str
-    algorithm: str
-    n: int
-    contract: Contract
-    program: Callable[[int], Program] = field(repr=False)
-    lanes: Callable[[], Iterator[tuple[range, Program]]] = field(repr=False)
-
-    def rank(self, r: int) -> list[Round]:
-        """The rounds of rank r, built for it alone."""
-        return trim(self.program(r))
-
-    def all_ranks(self) -> list[list[Round]]:
-        """The rounds of every rank, built for all of them at once."""
-        return [
-            rounds
-            for ranks, program in self.lanes()
-            for rounds in per_rank(program, len(ranks))
-        ]
-
-    def verify(self) -> None:
-        """Run all ranks on marked data; raise what is wrong, where, in which round."""
-        from .verify import verify
-
-        verify(self.all_ranks(), self.contract)

@@ -21,7 +21,8 @@ class Algorithm:
     name: str
     program: Callable[..., Program]
     paper: str
-    #: time of the regular problem in the alpha-beta model
+    #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
+    #: group; (p, q, ka, kb, alpha, beta, cost of the stage) between two
     cost: Callable[..., float]
     #: the group sizes it works for
     needs: Callable[[int], bool] = lambda n: True

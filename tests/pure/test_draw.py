@@ -11,8 +11,8 @@ from isthmus import schedule
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
-from isthmus.program import Schedule
 from isthmus.registry import algorithms
+from isthmus.schedules import Schedule
 
 pytest.importorskip("matplotlib")
 

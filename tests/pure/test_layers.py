@@ -17,7 +17,10 @@ FORM = {"ir", "layout", "program"}
 ALLOWED = {
     "ir": set(),
     "layout": {"ir"},
-    "program": {"ir", "contracts", "verify"},
+    "program": {"ir"},
+    "schedules": FORM | {"contracts", "verify", "cost"},  # for a type only
+    "cost": FORM | {"machine", "schedules", "cost"},
+    "export": FORM | {"schedules", "export"},
     "machine": FORM,
     "contracts": {"machine"},
     "verify": FORM | {"machine", "contracts"},
@@ -25,7 +28,7 @@ ALLOWED = {
     "ahead": FORM,
     "choose": FORM | {"registry"},
     "algorithms": FORM | {"registry", "algorithms"},
-    "draw": FORM | {"machine", "contracts", "draw"},
+    "draw": FORM | {"machine", "contracts", "schedules", "draw"},
 }
 
 

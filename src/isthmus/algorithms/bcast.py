@@ -6,7 +6,7 @@ from ..ir import Index, Program, Recv, Round, Send
 from ..layout import Shares
 from ..program import then
 from .allgatherv import ring
-from .patterns import tree
+from .patterns import log2, tree
 
 
 def binomial(p: int, r: Index, total: int) -> Program:
@@ -16,12 +16,14 @@ def binomial(p: int, r: Index, total: int) -> Program:
         yield Round((Recv(r - step, whole, below), Send(r + step, whole, above)))
 
 
-def chain(p: int, r: Index, total: int) -> Program:
-    """Segments flow down the chain of ranks: close to one transfer of all of it.
+def _segments(p: int) -> int:
+    """So many that filling the chain adds an eighth."""
+    return max(8 * (p - 1), 1)
 
-    8 (p - 1) segments, so that filling the chain adds an eighth.
-    """
-    n = min(max(8 * (p - 1), 1), max(total, 1))
+
+def chain(p: int, r: Index, total: int) -> Program:
+    """Segments flow down the chain of ranks: close to one transfer of all of it."""
+    n = min(_segments(p), max(total, 1))
     segments = Shares(n, total)
     for t in range(n + p - 2):
         yield Round(
@@ -30,6 +32,12 @@ def chain(p: int, r: Index, total: int) -> Program:
                 Send(r + 1, segments[t - r], r < p - 1),
             )
         )
+
+
+def chain_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """The time until the last rank has all."""
+    n = _segments(p)
+    return (n + p - 2) * (alpha + total / n * beta) if p > 1 else 0.0
 
 
 def _scatter(p: int, r: Index, pieces: Shares) -> Program:
@@ -47,3 +55,9 @@ def scatter_allgather(p: int, r: Index, total: int) -> Program:
     """Scatter, then a ring: all of it travels twice, as in MPICH for long messages."""
     pieces = Shares(p, total)
     return then(_scatter(p, r, pieces), ring(p, r, pieces))
+
+
+def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """The time until all have all, for p a power of two."""
+    startups = log2(p) + p - 1
+    return startups * alpha + 2 * (1 - 1 / p) * total * beta

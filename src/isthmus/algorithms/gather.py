@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..ir import Copy, Index, Program, Recv, Round, Send
 from ..layout import Side
-from .patterns import tree
+from .patterns import log2, tree
 
 
 def binomial(r: Index, here: Side) -> Program:
@@ -23,3 +23,8 @@ def binomial(r: Index, here: Side) -> Program:
                 Send(here.base + r - step, blocks.range(r, r + step), below),
             )
         )
+
+
+def cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time until rank 0 has all, for p a power of two."""
+    return log2(p) * alpha + (p - 1) * k * beta

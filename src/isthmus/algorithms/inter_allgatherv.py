@@ -7,6 +7,7 @@ group, `there.blocks` those of the other, as they lie in "recv" in the end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,6 @@ from ..layout import (
 )
 from ..program import place, shift
 from ..registry import Stage, algorithm
-from .patterns import log2
 
 BOTH = ("inter_allgather", "inter_allgatherv")
 KANG = "Kang, Träff et al. 2019"
@@ -49,34 +49,45 @@ def is_larger(here: Side, there: Side) -> bool:
 @algorithm(
     *BOTH,
     paper="folklore",
-    cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (alpha + max(ka, kb) * beta),
+    cost=lambda p, q, ka, kb, alpha, beta, stage: (
+        max(p, q) * (alpha + max(ka, kb) * beta)
+    ),
     whole_blocks=True,
 )
 def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Everyone sends its block to everyone of the other group.
 
-    One round of q messages; transfer time max(p, q) max(k_A, k_B). Sends go up and
-    receives down from the own relative position, so that no two senders meet.
+    One round of q messages; transfer time max(p, q) max(k_A, k_B). One group goes up
+    from its own number and the other down, so that partners meet: in each turn a
+    process has one partner at the most.
     """
-    first = r * there.n // here.n
-    up = [(first + t) % there.n for t in range(there.n)]
-    down = [(first - t) % there.n for t in range(there.n)]
+    n, turn = there.n, 1 if here.base < there.base else -1
+    first = pick(r < n, r, 0 if turn > 0 else n - 1)
+    partners = [(first + turn * t) % n for t in range(n)]
     yield Round(
         (
-            *(Recv(there.base + j, there.blocks[j]) for j in down),
-            *(Send(there.base + j, here.own(r)) for j in up),
+            *(Recv(there.base + j, there.blocks[j]) for j in partners),
+            *(Send(there.base + j, here.own(r)) for j in partners),
         )
     )
 
 
 def _segmented_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
 ) -> float:
+    """The exchange of a team, one after the other, then both groups collect."""
     p, q, ka, kb = larger_first(p, q, ka, kb)
-    g = -(-p // q)
-    exchange = max(g * ka, kb)
-    collect = max((p - p / q) * ka, (q - q / p) * kb)
-    return (g + log2(p)) * alpha + (exchange + collect) * beta
+    team = -(-p // q)
+    exchange = team * (alpha + max(ka, kb / team) * beta)
+    return exchange + max(
+        stage(p, q * kb / p, alpha, beta), stage(q, p * ka / q, alpha, beta)
+    )
 
 
 @algorithm(*BOTH, paper=f"{KANG}, Algorithm 1", cost=_segmented_cost, staged=True)
@@ -149,16 +160,7 @@ def _receives_of_share(r: Index, here: Side, there: Side, shares: Blocks) -> lis
     return receives
 
 
-def _balanced_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
-) -> float:
-    p, q, ka, kb = larger_first(p, q, ka, kb)
-    exchange = max(p * ka / q, q * kb / p, ka, kb)
-    collect = max((p - p / q) * ka, (q - q / p) * kb)
-    return (-(-p // q) + log2(p)) * alpha + (exchange + collect) * beta
-
-
-@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=_balanced_cost, staged=True)
+@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=_segmented_cost, staged=True)
 def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Each receives a near-equal share of the other group's data, whoever it is from.
 
@@ -176,13 +178,15 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     yield from collect(r, here, shares, stage)
 
 
-def _merged_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
-) -> float:
-    return log2(p + q) * alpha + (p * ka + q * kb - min(ka, kb)) * beta
-
-
-@algorithm(*BOTH, paper="folklore", cost=_merged_cost, staged=True, own_counts=True)
+@algorithm(
+    *BOTH,
+    paper="folklore",
+    cost=lambda p, q, ka, kb, alpha, beta, stage: stage(
+        p + q, max(ka, kb), alpha, beta
+    ),
+    staged=True,
+    own_counts=True,
+)
 def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """One allgatherv over both groups; what comes from the own group is thrown away.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send, Span
 from ..layout import Side
-from ..program import shift
+from ..program import pad, shift
 from ..registry import Stage, algorithm
 from . import bcast, gather
 from .inter_allgatherv import BOTH, KANG
@@ -25,11 +25,24 @@ def _roots_swap(
     )
 
 
+def _gathered(r: Index, here: Side, there: Side) -> Program:
+    """Both groups gather, in the same number of rounds."""
+    return pad(gather.binomial(r, here), 1 + log2(max(here.n, there.n)))
+
+
 def _root_gathering_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
-    startups = 1 + 2 * log2(max(p, q))
-    return startups * alpha + max((3 * p - 1) * ka, (3 * q - 1) * kb) * beta
+    """Eq. 1, but for the start-ups of the segments and for filling the chains."""
+    return (
+        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        + alpha
+        + max(p * ka, q * kb) * beta
+        + max(
+            bcast.chain_cost(p, q * kb, alpha, beta),
+            bcast.chain_cost(q, p * ka, alpha, beta),
+        )
+    )
 
 
 @algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
@@ -38,17 +51,22 @@ def root_gathering(r: Index, here: Side, there: Side, stage: Stage) -> Program:
 
     About three times the lower bound, both directions at once.
     """
-    yield from gather.binomial(r, here)
+    yield from _gathered(r, here, there)
     yield _roots_swap(r, here, there, sends=True, receives=True)
     yield from shift(bcast.chain(here.n, r, there.blocks.total), here.base)
 
 
 def _sequential_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
-    startups = 2 + 2 * log2(max(p, q)) + log2(min(p, q))
-    gathered = max((p - 1) * ka, (q - 1) * kb)
-    return startups * alpha + (gathered + 3 * p * ka + 3 * q * kb) * beta
+    """Eq. 2, with the start-ups of the ring that ends a broadcast."""
+    return (
+        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        + 2 * alpha
+        + (p * ka + q * kb) * beta
+        + bcast.scatter_allgather_cost(q, p * ka, alpha, beta)
+        + bcast.scatter_allgather_cost(p, q * kb, alpha, beta)
+    )
 
 
 @algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost, own_counts=True)
@@ -60,9 +78,12 @@ def root_gathering_sequential(
     Up to seven times the lower bound.
     """
     local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total), here.base)
-    yield from gather.binomial(r, here)
+    # The other group's broadcast is as many rounds in which this one does nothing.
+    pause = pad(iter(()), log2(there.n) + there.n - 1)
+    yield from _gathered(r, here, there)
     if here.base < there.base:
         yield _roots_swap(r, here, there, sends=True, receives=False)
+        yield from pause
         yield _roots_swap(r, here, there, sends=False, receives=True)
         yield from local
     else:
@@ -72,8 +93,9 @@ def root_gathering_sequential(
 
 
 def _leader_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
+    """For p = q; else the broadcast in one group may wait for sends to the other."""
     return max(
         (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
         (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,

@@ -5,6 +5,8 @@ In both, as in `segmented`, each process of the smaller group has a team in the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..ir import Index, Program, Recv, Round, Send, Span, Spans
@@ -32,12 +34,19 @@ def _across(r: Index, here: Side, there: Side) -> Program:
 
 
 def _unsegmented_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
 ) -> float:
     p, q, ka, kb = larger_first(p, q, ka, kb)
-    g = -(-p // q)
-    collect = max((p - p / q) * ka, (q - 1) * kb)
-    return (g + q - 1) * alpha + (g * max(ka, kb) + collect) * beta
+    team = -(-p // q)
+    exchange = team * (alpha + max(ka, kb) * beta)
+    across = (q - 1) * (alpha + kb * beta)
+    return exchange + max(across, stage(q, team * ka, alpha, beta))
 
 
 @algorithm(
@@ -92,12 +101,20 @@ def _inside_team(r: Index, here: Side, there: Side) -> Program:
 
 
 def _two_step_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
 ) -> float:
     p, q, ka, kb = larger_first(p, q, ka, kb)
-    g = -(-p // q)
-    collect = max((p - p / q) * ka, (q - 1 / g) * kb)
-    return (2 * g + q - 2) * alpha + (max(g * ka, kb) + collect) * beta
+    team = -(-p // q)
+    exchange = team * (alpha + max(ka, kb / team) * beta)
+    inside = (team - 1) * (alpha + kb / team * beta)
+    across = (q - 1) * (alpha + kb * beta)
+    return exchange + max(inside + across, stage(q, team * ka, alpha, beta))
 
 
 @algorithm(

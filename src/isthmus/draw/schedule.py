@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..machine import Memory
-from ..program import Schedule
+from ..schedules import Schedule
 from .palette import EMPTY, FAINT, INK, Group, groups_of, on
 from .sheet import BAR, BOTTOM, LEFT, SCRATCH, TOP, Sheet, blank_sheet, runs
 from .steps import Message, Step, steps

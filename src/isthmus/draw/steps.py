@@ -15,7 +15,8 @@ import numpy as np
 
 from ..ir import Comm, Library, Local, Recv, Reduce, Round, Send, Spans
 from ..machine import Deadlock, Memory, blank
-from ..program import Schedule, extent
+from ..program import extent
+from ..schedules import Schedule
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,11 +10,6 @@ if TYPE_CHECKING:
 
 class MismatchError(ValueError):
     """The ranks of an operation do not agree on their arguments."""
-
-
-def wanted() -> bool:
-    """Whether the environment asks for the checked mode."""
-    return os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
 
 
 def _who(context: Context, number: int) -> str:

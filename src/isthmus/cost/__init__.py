@@ -1,0 +1,1 @@
+"""Machine models: a schedule in, a timeline out. One file per model."""

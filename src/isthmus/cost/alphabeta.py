@@ -1,0 +1,107 @@
+"""The alpha-beta model: single port, full duplex, every pair connected.
+
+A message of m bytes takes alpha + m beta, and for all that time the send port of its
+sender and the receive port of its receiver. Within a round the sends take the port in
+their order, and so do the receives; a rank is in its next round when all is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..machine import Deadlock
+from ..schedules import Schedule
+from .messages import Messages, steps
+from .timeline import Events, Timeline
+
+
+@dataclass(frozen=True)
+class AlphaBeta:
+    """A machine with start-up time alpha, time per byte beta, and per byte reduced
+    gamma; `unit` is the bytes of an element."""
+
+    alpha: float
+    beta: float
+    gamma: float = 0.0
+    unit: int = 1
+
+    def duration(self, m: Messages) -> np.ndarray:
+        """How long each message takes."""
+        times: np.ndarray = self.alpha + self.beta * self.unit * m.size
+        return times
+
+    def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
+        """The timeline of all ranks."""
+        n = schedule.n
+        now = np.zeros(n)
+        tally = np.zeros((5, n))
+        events: list[tuple[np.ndarray, ...]] = []
+        rounds = 0
+        for k, step in enumerate(steps(schedule.lanes(), n)):
+            m = step.messages
+            lasts = self.duration(m)
+            start, sends, recvs = ports(m, lasts, now)
+            now = np.maximum(sends, recvs) + self.gamma * self.unit * step.reduced
+            for row, who, what in (
+                (0, m.source, m.size * self.unit),
+                (1, m.target, m.size * self.unit),
+                (2, m.source, np.ones(len(m))),
+                (3, m.source, lasts),
+                (4, m.target, lasts),
+            ):
+                tally[row] += np.bincount(who, what, n)
+            rounds += bool(len(m))
+            if record:
+                place = np.full(len(m), k)
+                bytes_ = m.size * self.unit
+                events.append((m.source, m.target, bytes_, place, start, start + lasts))
+        found = _join(events) if record else None
+        sent, received, count, sending, receiving = tally
+        return Timeline(now, sent, received, count, sending, receiving, rounds, found)
+
+
+def _join(events: list[tuple[np.ndarray, ...]]) -> Events:
+    if not events:
+        return Events(*(np.zeros(0, np.int64),) * 4, *(np.zeros(0),) * 2)
+    return Events(*(np.concatenate(x) for x in zip(*events, strict=True)))
+
+
+def _heads(who: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each rank's messages begin and end in a list sorted by rank."""
+    edges = np.searchsorted(who, np.arange(n + 1))
+    return edges[:-1].copy(), edges[1:]
+
+
+def ports(
+    m: Messages, lasts: np.ndarray, now: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """When each message starts, and when each rank's ports are free again.
+
+    In waves: every message that is next at both its ports moves.
+    """
+    n = len(now)
+    sends, recvs = now.copy(), now.copy()
+    start = np.zeros(len(m))
+    by_target = m.arrival
+    next_send, last_send = _heads(m.source, n)
+    next_recv, last_recv = _heads(m.target[by_target], n)
+    left = len(m)
+    while left:
+        senders = np.flatnonzero(next_send < last_send)
+        heads = next_send[senders]
+        targets = m.target[heads]
+        ready = by_target[np.minimum(next_recv[targets], len(m) - 1)] == heads
+        ready &= next_recv[targets] < last_recv[targets]
+        moved = heads[ready]
+        if not len(moved):
+            raise Deadlock("the orders of sends and receives wait for each other")
+        source, target = m.source[moved], m.target[moved]
+        begin = np.maximum(sends[source], recvs[target])
+        start[moved] = begin
+        sends[source] = recvs[target] = begin + lasts[moved]
+        next_send[source] += 1
+        next_recv[target] += 1
+        left -= len(moved)
+    return start, sends, recvs

@@ -1,0 +1,113 @@
+"""All messages of one round of all ranks, each with its place at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from ..ir import Comm, Library, Program, Recv, Reduce, Round, Send
+from ..machine import BadMessage
+
+
+@dataclass(frozen=True)
+class Messages:
+    """One entry per message, in the order of the senders' ports.
+
+    `arrival` lists the same messages in the order of the receivers' ports.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    size: np.ndarray
+    arrival: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def _full(x: Any, n: int) -> np.ndarray:
+    return np.broadcast_to(np.asarray(x), (n,))
+
+
+def _size(c: Any, n: int) -> np.ndarray:
+    total = sum((np.asarray(s.size) for s in c.data), np.zeros(n, np.int64))
+    return np.where(_full(c.when, n), _full(total, n), 0)
+
+
+def _ends(
+    groups: Sequence[tuple[range, Round]], kind: type[Send] | type[Recv]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Own rank, peer and size of every message of a kind, by rank and port order."""
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    for ranks, r in groups:
+        n = len(ranks)
+        own = np.arange(ranks.start, ranks.stop)
+        mine = [c for c in r.comm if isinstance(c, kind)]
+        for place, c in enumerate(mine):
+            peer = c.to if isinstance(c, Send) else c.frm
+            sizes = _size(c, n)
+            some = sizes > 0
+            places = np.full(n, place)
+            found.append((own[some], _full(peer, n)[some], sizes[some], places[some]))
+    if not found:
+        none = np.zeros(0, np.int64)
+        return none, none, none
+    own, peer, sizes, places = (np.concatenate(x) for x in zip(*found, strict=True))
+    order = np.lexsort((places, own))
+    return own[order], peer[order], sizes[order]
+
+
+def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:
+    """The messages of a round, whose two ends must stand in the same round."""
+    source, target, size = _ends(groups, Send)
+    owner, origin, expected = _ends(groups, Recv)
+    sent = np.argsort(source * n + target, kind="stable")
+    received = np.argsort(origin * n + owner, kind="stable")
+    if not (
+        len(sent) == len(received)
+        and np.array_equal(source[sent], origin[received])
+        and np.array_equal(target[sent], owner[received])
+        and np.array_equal(size[sent], expected[received])
+    ):
+        raise BadMessage("a message has only one end in its round")
+    arrival = np.empty(len(sent), np.int64)
+    arrival[received] = sent
+    return Messages(source, target, size, arrival)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of all ranks: its messages, then what each rank reduces."""
+
+    messages: Messages
+    reduced: np.ndarray
+
+
+def _reduced(groups: Sequence[tuple[range, Round]], n: int) -> np.ndarray:
+    total = np.zeros(n, np.int64)
+    for ranks, r in groups:
+        for s in r.then:
+            if isinstance(s, Reduce):
+                sizes = np.where(_full(s.when, len(ranks)), s.dst.size, 0)
+                total[ranks.start : ranks.stop] += sizes
+    return total
+
+
+def _check_library(c: Comm) -> None:
+    if isinstance(c, Library):
+        raise ValueError("the stage 'library' has no time: nobody knows what it does")
+
+
+def steps(lanes: Iterator[tuple[range, Program]], n: int) -> Iterator[Step]:
+    """The rounds of all groups side by side, round by round."""
+    groups = list(lanes)
+    for rounds in zip_longest(*(p for _, p in groups), fillvalue=Round()):
+        here = list(zip((ranks for ranks, _ in groups), rounds, strict=True))
+        for _, r in here:
+            for c in r.comm:
+                _check_library(c)
+        yield Step(match(here, n), _reduced(here, n))

