@@ -1,0 +1,154 @@
+"""The theorems of Kang, Träff et al. 2019 as properties, with t_s = 0 and t_w = 1.
+
+Times are then numbers of elements. Shares and segments are whole elements, so a bound
+holds up to one element for each rank that a message passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import isthmus
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.ir import Recv, Round
+
+TRANSFER = AlphaBeta(alpha=0.0, beta=1.0)
+COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 400)), min_size=1, max_size=16)
+SIZE = st.integers(1, 12)
+BLOCK = st.integers(0, 500)
+STAGE = st.sampled_from(["ring", "bruck"])
+
+
+def transfer(collective, name, **sizes):
+    return isthmus.schedule(collective, name, **sizes).simulate(TRANSFER).time
+
+
+@settings(deadline=None, max_examples=80)
+@given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
+def test_theorem_1(q, team, ka, kb, stage):
+    """Where q divides p: never below M, at most M + k_B."""
+    p, kb = q * team, kb * team
+    time = transfer("inter_allgather", f"segmented+{stage}", p=p, q=q, ka=ka, kb=kb)
+    m = max(p * ka, q * kb)
+    assert m <= time <= m + kb
+
+
+@settings(deadline=None, max_examples=120)
+@given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
+def test_where_q_does_not_divide_p(p, q, ka, kb, stage):
+    """Teams of ceil and floor size make both terms of Theorem 1 grow.
+
+    At most max(q ceil(p/q) k_A, s q k_B) + s k_B, where s = (p/q) / floor(p/q).
+    """
+    p, q = max(p, q), min(p, q)
+    large, s = -(-p // q), p / q / (p // q)
+    time = transfer("inter_allgather", f"segmented+{stage}", p=p, q=q, ka=ka, kb=kb)
+    m = max(p * ka, q * kb)
+    assert m <= time <= max(q * large * ka, s * q * kb) + s * kb + p
+
+
+def test_that_bound_is_nearly_reached():
+    """25 and 7: Theorem 1 itself does not hold."""
+    ka, kb = 84_000, 84_000
+    heavy_a = transfer("inter_allgather", "segmented+ring", p=25, q=7, ka=ka, kb=84)
+    assert heavy_a == pytest.approx(7 * 4 * ka)
+    assert heavy_a / (25 * ka) == pytest.approx(4 / (25 / 7))
+    heavy_b = transfer("inter_allgather", "segmented+ring", p=25, q=7, ka=84, kb=kb)
+    assert heavy_b > 1.18 * 7 * kb
+    s = 25 / 7 / 3
+    assert heavy_b <= s * 7 * kb + s * kb
+
+
+@settings(deadline=None, max_examples=120)
+@given(COUNTS, COUNTS, STAGE)
+def test_theorem_3(a, b, stage):
+    """Never below M, at most M + the largest block, for any counts."""
+    time = transfer("inter_allgatherv", f"balanced+{stage}", a=a, b=b)
+    m = max(sum(a), sum(b))
+    assert m <= time <= m + max(*a, *b) + len(a) + len(b)
+
+
+@settings(deadline=None, max_examples=120)
+@given(COUNTS, COUNTS)
+def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
+    made = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)
+    time = first_round(made).simulate(TRANSFER).time
+    shares = -(-sum(a) // len(b)), -(-sum(b) // len(a))
+    assert time <= max(*a, *b, *shares)
+
+
+def first_round(made):
+    """The schedule without what follows its first round."""
+
+    def lanes():
+        for ranks, program in made.lanes():
+            yield ranks, iter([next(program, Round())])
+
+    return replace(made, lanes=lanes)
+
+
+def ascending(made):
+    """The schedule with the receives of each round by rank: the obvious order."""
+
+    def turned(rounds):
+        for r in rounds:
+            recvs = [c for c in r.comm if isinstance(c, Recv)]
+            others = [c for c in r.comm if not isinstance(c, Recv)]
+            recvs.sort(key=lambda c: c.frm)
+            yield Round((*recvs, *others), r.then)
+
+    def lanes():
+        for r, rounds in enumerate(made.all_ranks()):
+            yield range(r, r + 1), turned(rounds)
+
+    return replace(made, lanes=lanes)
+
+
+def test_another_order_of_receives_breaks_the_bound():
+    """Blocks that straddle the shares: each sender waits for the one before it."""
+    n = 12
+    a = [6] + [8] * (n - 1) + [2]
+    made = isthmus.schedule("inter_allgatherv", "balanced+bruck", a=a, b=[0] * n)
+    right = first_round(made).simulate(TRANSFER).time
+    wrong = first_round(ascending(made)).simulate(TRANSFER).time
+    assert right <= 8
+    assert wrong > 2 * 8
+
+
+def test_links_are_linear_in_the_processes():
+    """p between the groups and a ring in each: 2 p + q, of more than (p + q)² / 2."""
+    for p, q in ((6, 2), (8, 3), (64, 64), (200, 56)):
+        made = isthmus.schedule(
+            "inter_allgather", "segmented+ring", p=p, q=q, ka=64, kb=64
+        )
+        events = made.simulate(TRANSFER, record=True).events
+        pairs = zip(events.source.tolist(), events.target.tolist(), strict=True)
+        links = {frozenset(pair) for pair in pairs}
+        assert len(links) <= 2 * p + q
+
+
+def test_without_segments_no_multiple_of_the_bound_holds():
+    ratios = {"unsegmented": [], "segmented": []}
+    for p in (4, 16, 64, 256):
+        sizes = {"p": p, "q": 2, "ka": 1, "kb": 256 * p}
+        for name, found in ratios.items():
+            time = transfer("inter_allgather", f"{name}+bruck", **sizes)
+            found.append(time / max(p, 2 * 256 * p))
+    grows = ratios["unsegmented"]
+    assert all(y >= 3 * x for x, y in pairwise(grows))
+    assert max(ratios["segmented"]) <= 1.5 + 1e-9
+
+
+@pytest.mark.parametrize("p", [16, 64, 128])
+def test_root_gathering_costs_what_the_paper_says(p):
+    """Eq. 1 but for filling the chains, Eq. 2 but for what a broadcast's root has."""
+    sizes = {"p": p, "q": p, "ka": 8 * (p - 1) * p, "kb": 8 * (p - 1) * p}
+    k = sizes["ka"]
+    best = transfer("inter_allgather", "root_gathering", **sizes)
+    assert (3 * p - 1) * k <= best <= (3 * p - 1) * k + p * k / 8
+    real = transfer("inter_allgather", "root_gathering_sequential", **sizes)
+    assert real == pytest.approx((7 * p - 1) * k - 4 * k)
