@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -28,10 +29,13 @@ def inter_allgatherv(a: Sequence[int], b: Sequence[int]) -> Contract:
     """Everyone of a group ends with all blocks of the other, in rank order."""
     p = len(a)
     counts = [*a, *b]
-    from_a, from_b = _in_order(a), _in_order(b, p)
+
+    @cache
+    def sent(by_a: bool) -> np.ndarray:
+        return _in_order(a) if by_a else _in_order(b, p)
 
     def after(r: int) -> Memory:
-        return {"recv": from_b if r < p else from_a}
+        return {"recv": sent(by_a=r >= p)}
 
     def before(r: int) -> Memory:
         return {"send": marks(r, int(counts[r])), "recv": blank(len(after(r)["recv"]))}
@@ -41,16 +45,19 @@ def inter_allgatherv(a: Sequence[int], b: Sequence[int]) -> Contract:
 
 def allgatherv(counts: Sequence[int]) -> Contract:
     """In place: everyone begins with its own block in its place, and ends with all."""
-    everything = _in_order(counts)
     ends = np.cumsum(counts)
 
+    @cache
+    def everything() -> np.ndarray:
+        return _in_order(counts)
+
     def before(r: int) -> Memory:
-        recv = blank(len(everything))
+        recv = blank(len(everything()))
         own = slice(int(ends[r]) - int(counts[r]), int(ends[r]))
-        recv[own] = everything[own]
+        recv[own] = everything()[own]
         return {"recv": recv}
 
-    return Contract(before, lambda r: {"recv": everything})
+    return Contract(before, lambda r: {"recv": everything()})
 
 
 def reduce(p: int, count: int, root: int = 0) -> Contract:

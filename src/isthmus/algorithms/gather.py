@@ -25,6 +25,19 @@ def binomial(r: Index, here: Side) -> Program:
         )
 
 
+def linear(r: Index, here: Side) -> Program:
+    """Everyone sends its block to rank 0, which takes them in rank order, in "tmp"."""
+    blocks = replace(here.blocks, buf="tmp")
+    yield Round(then=(Copy(here.own(r)[0], blocks[r][0], r == 0),))
+    others = range(1, here.n)
+    yield Round(
+        (
+            *(Recv(here.base + i, blocks[i], r == 0) for i in others),
+            Send(here.base, here.own(r), r > 0),
+        )
+    )
+
+
 def cost(p: int, k: float, alpha: float, beta: float) -> float:
     """The time until rank 0 has all, for p a power of two."""
     return log2(p) * alpha + (p - 1) * k * beta

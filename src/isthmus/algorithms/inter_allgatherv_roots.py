@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send, Span
-from ..layout import Side
+from ..layout import Even, Side
 from ..program import pad, shift
 from ..registry import Stage, algorithm
 from . import bcast, gather
@@ -26,8 +26,13 @@ def _roots_swap(
 
 
 def _gathered(r: Index, here: Side, there: Side) -> Program:
-    """Both groups gather, in the same number of rounds."""
-    return pad(gather.binomial(r, here), 1 + log2(max(here.n, there.n)))
+    """Both groups gather, in the same number of rounds.
+
+    As in MPICH, blocks of one size up a tree, others straight to the root.
+    """
+    even = isinstance(here.blocks, Even)
+    program = gather.binomial(r, here) if even else gather.linear(r, here)
+    return pad(program, 2 + log2(max(here.n, there.n)))
 
 
 def _root_gathering_cost(

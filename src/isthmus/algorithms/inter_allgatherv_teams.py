@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..ir import Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Mapped, Shares, Side, cut
+from ..layout import Mapped, Shares, Side, cut, pick
 from ..registry import Stage, algorithm
 from .inter_allgatherv import BOTH, collect, is_larger, larger_first, segmented
 from .patterns import ring
@@ -18,19 +18,22 @@ from .patterns import ring
 
 def _across(r: Index, here: Side, there: Side) -> Program:
     """Pass whole blocks round the ring of teams, member c of one to member c of the
-    next; where teams differ in size, to the members that c also stands for."""
+    next; where the next has one more, the members take turns to serve it."""
     teams = Shares(there.n, here.n)
     j = teams.find(r)
     c, n = r - teams.offset(j), teams.size(j)
     left, right = (j - 1) % teams.n, (j + 1) % teams.n
-    source = here.base + teams.offset(left) + c % teams.size(left)
-    for received, sent, _ in ring(teams.n, j):
-        sends = tuple(
-            Send(here.base + teams.offset(right) + i, there.blocks[sent], when)
-            for i in (c, c + n)
-            for when in (i < teams.size(right),)
+    few, many = teams.size(left), teams.size(right)
+    for t, (received, sent, _) in enumerate(ring(teams.n, j)):
+        source = here.base + teams.offset(left) + pick(c < few, c, t % few)
+        target, data = here.base + teams.offset(right), there.blocks[sent]
+        yield Round(
+            (
+                Recv(source, there.blocks[received]),
+                Send(target + c, data, c < many),
+                Send(target + n, data, (n < many) & (c == t % n)),
+            )
         )
-        yield Round((Recv(source, there.blocks[received]), *sends))
 
 
 def _unsegmented_cost(

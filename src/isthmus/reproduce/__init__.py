@@ -1,0 +1,1 @@
+"""The papers' tables and figures, made anew from the algorithms' own definitions."""
