@@ -49,6 +49,12 @@ class Schedule:
         """When each rank does what on a machine; with every message, if recorded."""
         return model.simulate(self, record)
 
+    def _repr_svg_(self) -> str | None:
+        """A picture for notebooks, where matplotlib is installed."""
+        from .draw.svg import svg
+
+        return svg(self)
+
     def verify(self) -> None:
         """Run all ranks on marked data; raise what is wrong, where, in which round."""
         verify(self.all_ranks(), self.contract)

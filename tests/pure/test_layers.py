@@ -18,9 +18,9 @@ ALLOWED = {
     "ir": set(),
     "layout": {"ir"},
     "program": {"ir"},
-    "schedules": FORM | {"contracts", "verify", "cost"},  # for a type only
+    "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
     "cost": FORM | {"machine", "schedules", "cost"},
-    "export": FORM | {"schedules", "export"},
+    "export": FORM | {"schedules", "cost", "export"},
     "machine": FORM,
     "contracts": {"machine"},
     "verify": FORM | {"machine", "contracts"},
@@ -28,7 +28,7 @@ ALLOWED = {
     "ahead": FORM,
     "choose": FORM | {"registry"},
     "algorithms": FORM | {"registry", "algorithms"},
-    "draw": FORM | {"machine", "contracts", "schedules", "draw"},
+    "draw": FORM | {"machine", "contracts", "schedules", "cost", "draw"},
 }
 
 

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from ..bench.launch import LaunchError, own_rank
-from . import bench, check, demo, draw, listing
+from . import bench, check, demo, draw, listing, predict, reproduce, trace
 
 app = typer.Typer(
     name="isthmus",
@@ -21,6 +21,9 @@ app.command()(bench.bench)
 app.command()(check.check)
 app.command("list")(listing.list_)
 app.command()(draw.draw)
+app.command()(predict.predict)
+app.command()(trace.trace)
+app.command()(reproduce.reproduce)
 
 
 def _complain(message: str, status: int) -> int:

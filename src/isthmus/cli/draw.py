@@ -7,16 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import schedule
+from ..draw.gantt import gantt
 from ..draw.schedule import figure
-from .parse import integers
-
-#: sizes for what is not given
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "inter_allgather": {"p": 6, "q": 2, "ka": 6, "kb": 6},
-    "inter_allgatherv": {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
-    "allgatherv": {"counts": [3, 0, 4, 4, 9]},
-}
+from . import simulate as sim
 
 
 def save(picture: Any, path: Path) -> Path:
@@ -27,29 +20,35 @@ def save(picture: Any, path: Path) -> Path:
 
 
 def draw(
-    collective: Annotated[str, typer.Argument(help="as isthmus list names it")],
-    algorithm: Annotated[str, typer.Argument(help="such as segmented+ring")],
-    p: Annotated[int | None, typer.Option(help="ranks of group A")] = None,
-    q: Annotated[int | None, typer.Option(help="ranks of group B")] = None,
-    ka: Annotated[int | None, typer.Option(help="elements of each of A")] = None,
-    kb: Annotated[int | None, typer.Option(help="elements of each of B")] = None,
-    a: Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")] = None,
-    b: Annotated[str | None, typer.Option(help="counts of B")] = None,
-    counts: Annotated[str | None, typer.Option(help="counts of one group")] = None,
+    collective: sim.Collective,
+    algorithm: sim.Name,
+    p: sim.P = None,
+    q: sim.Q = None,
+    ka: sim.Ka = None,
+    kb: sim.Kb = None,
+    a: sim.A = None,
+    b: sim.B = None,
+    counts: sim.Counts = None,
+    times: Annotated[
+        bool, typer.Option("--gantt", help="when each rank does what on a machine")
+    ] = False,
+    machine: sim.Machine = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .png, .svg or .pdf file")
     ] = None,
 ) -> None:
-    """Draw what every rank holds after every step of a schedule."""
-    given: dict[str, Any] = {"p": p, "q": q, "ka": ka, "kb": kb}
-    for name, text in (("a", a), ("b", b), ("counts", counts)):
-        given[name] = None if text is None else integers(text, f"--{name}")
-    sizes = {name: value for name, value in given.items() if value is not None}
-    known = DEFAULTS.get(collective, {})
-    odd = [f"--{name}" for name in sizes if known and name not in known]
-    if odd:
-        takes = ", ".join(f"--{name}" for name in known)
-        raise ValueError(f"{collective} takes {takes}; not {', '.join(odd)}")
-    made = schedule(collective, algorithm, **{**known, **sizes})
-    path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.png")
-    print(save(figure(made), path))
+    """Draw what every rank holds after every step of a schedule.
+
+    Or, with --gantt, who sends, receives and idles when; an element is a byte then.
+    """
+    if machine is not None and not times:
+        raise ValueError("--machine goes with --gantt: the steps take no time")
+    given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
+    made = sim.made(collective, algorithm, given, sim.LARGER if times else 1)
+    kind = "-gantt" * times
+    path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
+    if times:
+        line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
+        print(save(gantt(line, sim.groups(made), name), path))
+    else:
+        print(save(figure(made), path))

@@ -6,12 +6,15 @@ damaged, the sizes below are those from which the expected gains follow exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..collectives import schedule
+from ..cost.alphabeta import AlphaBeta
+from ..cost.hierarchy import Hierarchy
+from ..cost.machines import load
 from ..schedules import Model, Schedule
 
 #: message sizes per node, in bytes: the axis of figures 4 to 6
@@ -115,36 +118,74 @@ class Point:
     seconds: float
 
 
+LIBRARY = "root_gathering_sequential"
+
+
 def contenders(setting: Setting) -> tuple[str, ...]:
-    """What a figure shows: the library's way, the paper's, and its forerunner."""
-    library = ("root_gathering_sequential",)
+    """What a figure shows: the library's way, the paper's, and its forerunner.
+
+    Groups collect by a ring, as MPICH does with as many bytes as these.
+    """
     if setting.irregular:
-        return (*library, "balanced+bruck")
-    return (*library, "two_step+bruck", "segmented+bruck")
+        return LIBRARY, "balanced+ring"
+    return LIBRARY, "two_step+ring", "segmented+ring"
 
 
-def jobs(
-    clusters: tuple[Cluster, ...] = CLUSTERS, sizes: tuple[int, ...] = SIZES
-) -> Iterator[tuple[Setting, Cluster, int, str]]:
-    """Everything that the figures show, the slowest first."""
-    for cluster in sorted(clusters, key=lambda c: -c.n):
+def sizes(cluster: Cluster) -> tuple[int, ...]:
+    """The places of the axis that are simulated: fewer of the large cluster."""
+    return SIZES if cluster.n < 1000 else (*SIZES[:-1:2], SIZES[-1])
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point to simulate."""
+
+    setting: Setting
+    cluster: Cluster
+    per_node: int
+    algorithm: str
+
+
+def figure_jobs() -> Iterator[Job]:
+    """Everything that figures 4 to 6 show, the slowest first."""
+    for cluster in sorted(CLUSTERS, key=lambda c: -c.n):
         for setting in SETTINGS:
             for name in contenders(setting):
-                for per_node in sizes:
-                    yield setting, cluster, per_node, name
+                for per_node in sizes(cluster):
+                    yield Job(setting, cluster, per_node, name)
 
 
-def point(
-    model: Model, setting: Setting, cluster: Cluster, per_node: int, name: str
-) -> Point:
-    """Simulate one."""
-    made = problem(setting, cluster, per_node, name)
-    seconds = made.simulate(model).time
-    return Point(setting.number, cluster.name, cluster.n, per_node, name, seconds)
+def machine(cluster: Cluster) -> Model:
+    """The paper's machine: nodes of the Cori-like file, with so many processes."""
+    model = load("cori-like", unit=UNIT)
+    assert isinstance(model, Hierarchy)
+    node, rest = model.levels
+    return replace(model, levels=(replace(node, size=cluster.each), rest))
 
 
-def gain(points: list[Point], ours: Callable[[Point], bool]) -> float:
-    """How many times faster than the library's way, at one place of a figure."""
-    (library,) = (p for p in points if p.algorithm == "root_gathering_sequential")
-    (mine,) = (p for p in points if ours(p))
-    return library.seconds / mine.seconds
+def point(job: Job) -> Point:
+    """Simulate one on the paper's machine."""
+    c = job.cluster
+    made = problem(job.setting, c, job.per_node, job.algorithm)
+    seconds = made.simulate(machine(c)).time
+    return Point(job.setting.number, c.name, c.n, job.per_node, job.algorithm, seconds)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How many times faster than the library's way, by transfer time alone."""
+
+    setting: int
+    cluster: str
+    expected: float
+    simulated: float
+
+
+def transfer_gain(setting: Setting, cluster: Cluster) -> Gain:
+    """The gain in the paper's model with t_s = 0, at the largest size."""
+    model = AlphaBeta(0.0, 1.0, unit=UNIT)
+    times = [
+        problem(setting, cluster, SIZES[-1], name).simulate(model).time
+        for name in (LIBRARY, f"{setting.ours}+ring")
+    ]
+    return Gain(setting.number, cluster.name, setting.expected, times[0] / times[1])

@@ -1,0 +1,126 @@
+"""`isthmus predict`: what an exchange would cost, before it is run."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress
+from rich.table import Table
+
+from ..bench.units import read_bytes, show_bytes, show_time
+from ..predict import LIBRARY, MOST, Answer, Case, answer, candidates, rows, weight
+from ..schedules import Model
+from . import simulate as sim
+from .parse import integers
+
+#: for all simulations together, about
+SECONDS = 12.0
+#: ranks of the rings that show how fast it is; the first is to warm up
+TRIALS = (8, 192)
+BETWEEN = ("allgather", "allgatherv")
+
+
+def _case(collective: str, groups: str, bytes_: str) -> Case:
+    """The collective of one or two groups."""
+    sizes = integers(groups, "--groups")
+    if len(sizes) > 2 or min(sizes) < 1:
+        raise ValueError(
+            f"--groups {groups}: must be the sizes of one or two groups, as in 512,128"
+        )
+    each = [read_bytes(text) for text in bytes_.split(",")]
+    each = each * len(sizes) if len(each) == 1 else each
+    if len(each) != len(sizes):
+        raise ValueError(f"--bytes {bytes_}: must be one size, or one for each group")
+    name = collective.removeprefix("inter_")
+    if name not in BETWEEN:
+        raise ValueError(f"no collective {collective!r}; known: {', '.join(BETWEEN)}")
+    if len(sizes) == 1 and collective != "allgatherv":
+        raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
+    full = name if len(sizes) == 1 else f"inter_{name}"
+    return Case(full, tuple(sizes), tuple(each))
+
+
+def _affordable(model: Model) -> int:
+    """How much this machine's model simulates in the time there is."""
+    for n in TRIALS:
+        trial = Case("allgatherv", (n,), (8,))
+        start = perf_counter()
+        trial.schedule("ring").simulate(model)
+        pace = (perf_counter() - start) / weight(trial, "ring", MOST)
+    return min(MOST, int(SECONDS / pace))
+
+
+def _table(found: Answer) -> Table:
+    """A row for each algorithm, best first."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("algorithm", no_wrap=True)
+    for name in ("time", "gain", "of the limit", "rounds", "messages"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for row in found.rows:
+        gain = f"{found.library / row.time:.2f}×" if found.library else "–"
+        far = f"{row.time / found.limit:.3f}×" if found.limit else "–"
+        counts = [
+            f"{n:,}" if n is not None else "–" for n in (row.rounds, row.messages)
+        ]
+        notes = ["formula"] * row.formula
+        notes += ["the library's way"] * (row.name == LIBRARY)
+        notes += ["isthmus's choice"] * (row.name == found.chosen)
+        words = f"[dim]{', '.join(notes)}[/]"
+        table.add_row(row.name, show_time(row.time), gain, far, *counts, words)
+    return table
+
+
+def _heading(case: Case, machine: str | None) -> str:
+    """What was asked."""
+    ranks = " + ".join(map(str, case.groups))
+    each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
+    where = machine or "2 µs and 12 GB/s"
+    return f"{case.collective}, {ranks} processes, {each} each, on {where}"
+
+
+def _notes(found: Answer) -> list[str]:
+    """What the columns mean."""
+    notes = [
+        f"The limit is {show_time(found.limit)}: one process receives the "
+        f"{show_bytes(found.case.most)} it must receive as one message."
+    ]
+    if found.library is not None:
+        notes.append(f"Gain is over {LIBRARY}, what MPI libraries do between groups.")
+    if any(row.formula for row in found.rows):
+        notes.append(
+            "Formula: too much to simulate; its closed form, as if every message went "
+            "between far processes and nobody shared a port."
+        )
+    return notes
+
+
+def predict(
+    collective: Annotated[str, typer.Argument(help="allgather or allgatherv")],
+    groups: Annotated[str, typer.Option(help="processes of each group")] = "512,128",
+    bytes_: Annotated[
+        str, typer.Option("--bytes", help="that each process contributes")
+    ] = "64KiB",
+    machine: sim.Machine = None,
+) -> None:
+    """Predict the time of every algorithm on a machine, best first.
+
+    With one group, as in --groups 64, the allgatherv inside it. Two sizes, as in
+    --bytes 4MiB,1MiB, are what each process of one group and of the other contributes.
+    """
+    case, model = _case(collective, groups, bytes_), sim.machine(machine)
+    console = Console()
+    most = _affordable(model)
+    bar = (BarColumn(), MofNCompleteColumn())
+    with Progress("simulating", *bar, console=console, transient=True) as progress:
+        total = len(candidates(case, most))
+        every = progress.track(rows(case, model, most), total=total)
+        found = answer(case, model, every)
+    console.print(_heading(case, machine), style="bold", highlight=False)
+    console.print(_table(found), highlight=False)
+    console.print()
+    for words in (found.why, *_notes(found)):
+        console.print(words, highlight=False)

@@ -1,0 +1,34 @@
+"""`isthmus reproduce`: a paper's figures and tables, from nothing but the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+from ..reproduce import kang2019_report
+
+PAPERS = {"kang2019": kang2019_report.reproduce}
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help=f"one of: {', '.join(PAPERS)}")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder for the report")
+    ] = None,
+) -> None:
+    """Make a paper's figures and tables anew, by simulation."""
+    if paper not in PAPERS:
+        raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
+    console = Console()
+    columns = "simulating", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(paper, total=None)
+        report = PAPERS[paper](
+            output or Path(paper),
+            lambda done, of: bar.update(task, completed=done, total=of),
+        )
+    console.print(f"report: {report}")

@@ -1,0 +1,83 @@
+"""What commands that simulate have in common: a schedule, a machine, a timeline."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from .. import schedule
+from ..cost.alphabeta import AlphaBeta
+from ..cost.timeline import Timeline
+from ..schedules import Model, Schedule
+from .parse import integers
+
+#: sizes for what is not given
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "inter_allgather": {"p": 6, "q": 2, "ka": 6, "kb": 6},
+    "inter_allgatherv": {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
+    "allgatherv": {"counts": [3, 0, 4, 4, 9]},
+}
+#: so many times as much for a timeline, where few bytes are start-ups only
+LARGER = 1000
+#: the machine where none is named: 2 µs and 12 GB/s
+MACHINE = AlphaBeta(2e-6, 1 / 12e9)
+
+Collective = Annotated[str, typer.Argument(help="as isthmus list names it")]
+Name = Annotated[str, typer.Argument(help="such as segmented+ring")]
+P = Annotated[int | None, typer.Option(help="ranks of group A")]
+Q = Annotated[int | None, typer.Option(help="ranks of group B")]
+Ka = Annotated[int | None, typer.Option(help="elements of each of A")]
+Kb = Annotated[int | None, typer.Option(help="elements of each of B")]
+A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
+B = Annotated[str | None, typer.Option(help="counts of B")]
+Counts = Annotated[str | None, typer.Option(help="counts of one group")]
+Machine = Annotated[
+    str | None,
+    typer.Option(help="a name or a TOML file; without it, 2 µs and 12 GB/s"),
+]
+
+
+def made(
+    collective: str, algorithm: str, given: dict[str, Any], times: int
+) -> Schedule:
+    """The schedule of these sizes; the default ones are so many times as large."""
+    sizes = {
+        name: integers(value, f"--{name}") if isinstance(value, str) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    known = DEFAULTS.get(collective, {})
+    odd = [f"--{name}" for name in sizes if known and name not in known]
+    if odd:
+        takes = ", ".join(f"--{name}" for name in known)
+        raise ValueError(f"{collective} takes {takes}; not {', '.join(odd)}")
+    filled = {name: _larger(name, size, times) for name, size in known.items()}
+    return schedule(collective, algorithm, **{**filled, **sizes})
+
+
+def _larger(name: str, size: Any, times: int) -> Any:
+    """A default size, but for the number of ranks, so many times as large."""
+    if name in ("p", "q"):
+        return size
+    return [times * n for n in size] if isinstance(size, list) else times * size
+
+
+def groups(made: Schedule) -> tuple[int, ...]:
+    """The sizes of a schedule's groups."""
+    return tuple(len(ranks) for ranks, _ in made.lanes())
+
+
+def machine(name: str | None) -> Model:
+    """The machine of that name or file."""
+    if name is None:
+        return MACHINE
+    from ..cost.machines import load
+
+    found: Model = load(name)
+    return found
+
+
+def timeline(made: Schedule, name: str | None) -> Timeline:
+    """When each rank does what, with every message."""
+    return made.simulate(machine(name), record=True)

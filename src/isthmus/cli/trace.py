@@ -1,0 +1,43 @@
+"""`isthmus trace`: a simulated schedule for a trace viewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..export import chrome
+from . import simulate as sim
+
+#: more messages than this no viewer opens
+MOST = 1_000_000
+
+
+def trace(
+    collective: sim.Collective,
+    algorithm: sim.Name,
+    p: sim.P = None,
+    q: sim.Q = None,
+    ka: sim.Ka = None,
+    kb: sim.Kb = None,
+    a: sim.A = None,
+    b: sim.B = None,
+    counts: sim.Counts = None,
+    machine: sim.Machine = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a .json file")
+    ] = None,
+) -> None:
+    """Write when each rank sends and receives on a machine, for ui.perfetto.dev.
+
+    An element is a byte.
+    """
+    given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
+    made = sim.made(collective, algorithm, given, sim.LARGER)
+    line = sim.timeline(made, machine)
+    if (n := int(line.messages.sum())) > MOST:
+        raise ValueError(f"{n} messages: a trace has at most {MOST}")
+    path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
+    chrome.write(path, line, sim.groups(made))
+    print(path)

@@ -1,0 +1,251 @@
+"""A machine described in a TOML file.
+
+    name = "my cluster"
+    note = "measured with osu_latency and osu_bw"
+    model = "hierarchy"          # or "alphabeta", "loggops"
+    reduction = "5 GB/s"         # optional: how fast a process reduces
+
+    [[level]]                    # from the inside out: a node …
+    units = 32                   # … of so many processes
+    latency = "0.4 us"
+    bandwidth = "8 GB/s"
+    shared_port = true           # its processes leave it through one port (default)
+
+    [[level]]                    # all nodes: no `units`
+    latency = "1.3 us"
+    bandwidth = "10 GB/s"
+
+"alphabeta" has one `latency` and `bandwidth`; "loggops" has `latency`, `overhead`,
+`gap` and `bandwidth`, and may have `overhead_per_byte` and `eager` (bytes).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..schedules import Model
+from .alphabeta import AlphaBeta
+from .hierarchy import Hierarchy, Level
+
+T = TypeVar("T")
+SHIPPED = Path(__file__).parents[1] / "machines"
+
+_toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+_TENS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12}
+_SECONDS = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9, "ps": -12}
+TIMES = {name: Fraction(10) ** ten for name, ten in _SECONDS.items()}
+RATES = {f"{x}B/s": Fraction(10**ten) for x, ten in _TENS.items()}
+RATES |= {f"{x}bit/s": Fraction(10**ten, 8) for x, ten in _TENS.items()}
+RATES |= {f"{x}iB/s": Fraction(1024**k) for k, x in enumerate("KMGT", 1)}
+SIZES = {"B": Fraction(1)}
+SIZES |= {f"{x}iB": Fraction(1024**k) for k, x in enumerate("KMGT", 1)}
+_QUANTITY = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)\s*(\S*)\s*")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A model with its name and where its numbers come from."""
+
+    name: str
+    note: str
+    model: Model
+
+
+def shipped() -> list[str]:
+    """The names of the machines that come with the library."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+
+
+def load(source: str | Path, unit: int = 1) -> Model:
+    """The model of a machine file, or of a shipped machine, by its name."""
+    return read(source, unit).model
+
+
+def read(source: str | Path, unit: int = 1) -> Machine:
+    """A machine file, or a shipped machine by its name; an element has `unit` bytes."""
+    table = _Table(str(source), _parse(source))
+    kind = table.take("model", _text)
+    name, note = (table.take(key, _text, "") for key in ("name", "note"))
+    if kind not in _MODELS:
+        known = ", ".join(_MODELS)
+        raise table.error("model", f"{kind!r} is unknown; known: {known}")
+    model = _MODELS[kind](table, unit)
+    table.check_rest()
+    return Machine(name or str(source), note, model)
+
+
+def _parse(source: str | Path) -> dict[str, Any]:
+    """What stands in the file."""
+    known = str(source) in shipped()
+    place = SHIPPED / f"{source}.toml" if known else Path(source)
+    try:
+        found: dict[str, Any] = _toml.loads(place.read_text("utf-8"))
+        return found
+    except FileNotFoundError:
+        names = ", ".join(shipped())
+        raise ValueError(
+            f"{source}: no such file, nor a shipped machine; shipped: {names}"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"{source}: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, or not TOML
+        why = str(error).partition("\n")[0]
+        raise ValueError(f"{source}: not a TOML file: {why}") from None
+
+
+class _Table:
+    """A table of a file, whose keys are taken out one by one."""
+
+    def __init__(self, where: str, values: Mapping[str, Any]) -> None:
+        self.where, self.values = where, dict(values)
+
+    def error(self, key: str, wrong: str) -> ValueError:
+        """One line: which file, which key, what is wrong."""
+        return ValueError(f"{self.where}: {key}: {wrong}")
+
+    def take(self, key: str, read: Callable[[Any], T], default: T | None = None) -> T:
+        """The value of a key, which may be absent only if it has a default."""
+        if key not in self.values:
+            if default is None:
+                raise self.error(key, "missing")
+            return default
+        try:
+            return read(self.values.pop(key))
+        except ValueError as error:
+            raise self.error(key, str(error)) from None
+
+    def tables(self, key: str) -> Iterator[_Table]:
+        """The tables of an array of tables."""
+        found = self.take(key, _tables)
+        for k, values in enumerate(found, 1):
+            yield _Table(f"{self.where}: {key} {k}", values)
+
+    def check_rest(self) -> None:
+        """Refuse keys that nobody took."""
+        for key in self.values:
+            raise self.error(key, "unknown key")
+
+
+def _tables(x: Any) -> list[dict[str, Any]]:
+    if not isinstance(x, list) or not x or not all(isinstance(y, dict) for y in x):
+        raise ValueError("must be one [[table]] or more")
+    return x
+
+
+def _text(x: Any) -> str:
+    if not isinstance(x, str):
+        raise ValueError(f"{x!r} is not a text in quotes")
+    return x
+
+
+def _truth(x: Any) -> bool:
+    if not isinstance(x, bool):
+        raise ValueError(f"{x!r} is not true or false")
+    return x
+
+
+def _count(x: Any) -> int:
+    if not isinstance(x, int) or isinstance(x, bool) or x < 1:
+        raise ValueError(f"{x!r} is not a whole number of at least 1")
+    return x
+
+
+def _nodes(x: Any) -> tuple[int, ...]:
+    if not isinstance(x, list) or not all(type(y) is int and y >= 0 for y in x):
+        raise ValueError("must be a list: for each rank the number of its unit")
+    return tuple(x)
+
+
+def _quantity(x: Any, units: Mapping[str, Fraction], example: str) -> Fraction:
+    """A number and its unit; below zero is refused."""
+    found = _QUANTITY.fullmatch(x) if isinstance(x, str) else None
+    if found is None:
+        raise ValueError(f"{x!r} is not a number with a unit, such as {example!r}")
+    if found[2] not in units:
+        raise ValueError(f"unknown unit in {x!r}; known: {', '.join(units)}")
+    value = Fraction(found[1]) * units[found[2]]
+    if value < 0:
+        raise ValueError(f"{x!r} is negative")
+    return value
+
+
+def _time(x: Any) -> Fraction:
+    """Seconds."""
+    return _quantity(x, TIMES, "1.3 us")
+
+
+def _per_byte(x: Any) -> Fraction:
+    """Seconds per byte, from bytes per second."""
+    rate = _quantity(x, RATES, "9.6 GB/s")
+    if rate == 0:
+        raise ValueError(f"{x!r} is not above zero")
+    return 1 / rate
+
+
+def _size(x: Any) -> Fraction:
+    """Bytes."""
+    return _quantity(x, SIZES, "64 KiB")
+
+
+def _gamma(table: _Table) -> Fraction:
+    return table.take("reduction", _per_byte, Fraction(0))
+
+
+def _alpha_beta(table: _Table) -> tuple[float, float]:
+    alpha, beta = table.take("latency", _time), table.take("bandwidth", _per_byte)
+    return float(alpha), float(beta)
+
+
+def _alphabeta(table: _Table, unit: int) -> Model:
+    alpha, beta = _alpha_beta(table)
+    return AlphaBeta(alpha, beta, float(_gamma(table)), unit)
+
+
+def _level(table: _Table, last: bool) -> Level:
+    table.take("name", _text, "")
+    size = table.take("units", _count, 0 if last else None) or None
+    alpha, beta = _alpha_beta(table)
+    shared = table.take("shared_port", _truth, True)
+    table.check_rest()
+    return Level(size, alpha, beta, shared)
+
+
+def _hierarchy(table: _Table, unit: int) -> Model:
+    tables = list(table.tables("level"))
+    levels = tuple(_level(x, x is tables[-1]) for x in tables)
+    nobody: tuple[int, ...] = ()
+    placement = table.take("placement", _nodes, nobody) or None
+    return Hierarchy(levels, float(_gamma(table)), unit, placement)
+
+
+def _loggops(table: _Table, unit: int) -> Model:
+    from .loggops import LogGOPS
+
+    def nanoseconds(x: Fraction) -> float:
+        return float(x * 10**9)
+
+    return LogGOPS(
+        L=nanoseconds(table.take("latency", _time)),
+        o=nanoseconds(table.take("overhead", _time)),
+        g=nanoseconds(table.take("gap", _time)),
+        G=nanoseconds(table.take("bandwidth", _per_byte)),
+        O=nanoseconds(table.take("overhead_per_byte", _time, Fraction(0))),
+        S=float(table.take("eager", _size, Fraction(65535))),
+        gamma=nanoseconds(_gamma(table)),
+        unit=unit,
+    )
+
+
+_MODELS: dict[str, Callable[[_Table, int], Model]] = {
+    "alphabeta": _alphabeta,
+    "hierarchy": _hierarchy,
+    "loggops": _loggops,
+}

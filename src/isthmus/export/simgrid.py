@@ -1,0 +1,117 @@
+"""SimGrid: a schedule as a trace that `smpirun -replay` runs, and a machine for it.
+
+The trace is SimGrid's time-independent one. On the platform below, and with the
+options `OPTIONS`, SimGrid computes the single-port alpha-beta model wherever a rank
+has one message in each direction at a time; several at once share a link there, and
+queue at a port here. `turns=True` writes them one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Protocol
+
+from ..ir import Comm, Recv, Reduce, Round, Send
+from ..schedules import Schedule
+
+#: What SMPI adds to every message, in bytes.
+ENVELOPE = 16
+#: A flow model without correction factors, and no buffering of short messages.
+OPTIONS = (
+    "--cfg=network/model:CM02",
+    "--cfg=network/bandwidth-factor:1",
+    "--cfg=network/latency-factor:1",
+    "--cfg=network/weight-S:0",
+    "--cfg=network/TCP-gamma:0",
+    "--cfg=network/crosstraffic:no",
+    "--cfg=smpi/async-small-thresh:0",
+    "--cfg=smpi/send-is-detached-thresh:0",
+    "--cfg=maxmin/precision:1e-9",
+)
+
+
+class Priced(Protocol):
+    """A machine of the alpha-beta model."""
+
+    @property
+    def alpha(self) -> float:
+        """Seconds per message."""
+
+    @property
+    def beta(self) -> float:
+        """Seconds per byte."""
+
+    @property
+    def gamma(self) -> float:
+        """Seconds per byte reduced."""
+
+
+def _line(c: Comm, unit: int) -> str:
+    """A message as an action; tag 0, since a pair's messages match in order."""
+    if isinstance(c, Send):
+        return f"isend {c.to} 0 {unit * sum(s.size for s in c.data)}"
+    if isinstance(c, Recv):
+        return f"irecv {c.frm} 0 {unit * sum(s.size for s in c.data)}"
+    raise ValueError("the stage 'library' has no trace: nobody knows what it does")
+
+
+def _turns(comm: tuple[Comm, ...]) -> Iterator[tuple[Comm, ...]]:
+    """The k-th receive together with the k-th send, for every k."""
+    recvs = [c for c in comm if isinstance(c, Recv)]
+    others = [c for c in comm if not isinstance(c, Recv)]
+    for pair in zip_longest(recvs, others):
+        yield tuple(c for c in pair if c is not None)
+
+
+def _round(r: Round, unit: int, turns: bool) -> Iterator[str]:
+    """The actions of one rank in one round."""
+    for comm in _turns(r.comm) if turns else (r.comm,):
+        recvs_first = sorted(comm, key=lambda c: not isinstance(c, Recv))
+        yield from (_line(c, unit) for c in recvs_first)
+        if comm:
+            yield "waitall"
+    reduced = sum(s.dst.size for s in r.then if isinstance(s, Reduce))
+    if reduced:
+        yield f"compute {unit * reduced}"
+
+
+def trace(schedule: Schedule, unit: int = 1, turns: bool = False) -> str:
+    """All ranks' actions as a time-independent trace; an element has `unit` bytes.
+
+    With `turns` a rank's k-th receive and send of a round end before the next begin.
+    """
+    lines: list[str] = []
+    for rank, rounds in enumerate(schedule.all_ranks()):
+        actions = (line for r in rounds for line in _round(r, unit, turns))
+        lines += (f"{rank} {line}" for line in ("init", *actions, "finalize"))
+    return "\n".join(lines) + "\n"
+
+
+def platform(model: Priced, n: int) -> str:
+    """n hosts, each with its own full-duplex link, on which a message takes as long.
+
+    It crosses two links and carries an envelope: alpha is twice the latency and the
+    time of the envelope. Reducing a byte is one flop.
+    """
+    latency = (model.alpha - ENVELOPE * model.beta) / 2
+    if n < 1 or latency < 0 or model.beta <= 0:
+        raise ValueError(
+            f"SimGrid needs n >= 1, beta > 0 and alpha >= {ENVELOPE} beta, "
+            f"not n = {n}, beta = {model.beta}, alpha = {model.alpha}"
+        )
+    speed = 1 / model.gamma if model.gamma else 1e30
+    return (
+        "<?xml version='1.0'?>\n"
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        '<platform version="4.1">\n'
+        f'  <cluster id="isthmus" prefix="rank" suffix="" radical="0-{n - 1}"\n'
+        f'           speed="{speed!r}f" bw="{1 / model.beta!r}Bps"\n'
+        f'           lat="{latency!r}s" sharing_policy="SPLITDUPLEX"/>\n'
+        "</platform>\n"
+    )
+
+
+def hosts(n: int) -> str:
+    """The host file for `smpirun -hostfile`: rank r on the r-th host."""
+    return "".join(f"rank{r}\n" for r in range(n))

@@ -1,0 +1,126 @@
+"""Figures 1 to 6 of Kang, Träff et al. 2019."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..collectives import schedule
+from .kang2019 import CLUSTERS, SETTINGS, Cluster, Point, Setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: label, colour and marker of each algorithm; the colours survive colour blindness
+STYLES: dict[str, tuple[str, str, str]] = {
+    "root_gathering_sequential": ("Root gathering", "#999999", "s"),
+    "two_step+ring": ("EuroMPI", "#E69F00", "^"),
+    "segmented+ring": ("Algorithm 1", "#0072B2", "o"),
+    "balanced+ring": ("Algorithm 2", "#0072B2", "o"),
+}
+#: a colour and a marker for each setting
+MARKS: tuple[tuple[str, str], ...] = (
+    ("#000000", "o"),
+    ("#E69F00", "s"),
+    ("#56B4E9", "^"),
+    ("#009E73", "v"),
+    ("#F0E442", "D"),
+    ("#0072B2", "P"),
+    ("#D55E00", "X"),
+    ("#CC79A7", "*"),
+)
+
+
+def exchanges() -> Iterator[tuple[str, Any]]:
+    """Figures 1 to 3 as schedules: the examples of Algorithms 1 and 2."""
+    yield (
+        "figure1",
+        schedule("inter_allgather", "segmented+ring", p=6, q=2, ka=6, kb=6),
+    )
+    yield (
+        "figure2",
+        schedule("inter_allgather", "segmented+ring", p=8, q=3, ka=6, kb=6),
+    )
+    counts = {"a": [5, 3, 4, 6, 2, 4], "b": [7, 11]}
+    yield "figure3", schedule("inter_allgatherv", "balanced+ring", **counts)
+
+
+def _curve(
+    points: Sequence[Point], setting: Setting, cluster: Cluster, name: str
+) -> tuple[list[int], list[float]]:
+    found = sorted(
+        (p.per_node, p.seconds)
+        for p in points
+        if (p.setting, p.cluster, p.algorithm) == (setting.number, cluster.name, name)
+    )
+    return [x for x, _ in found], [y for _, y in found]
+
+
+def _axis(ax: Axes) -> None:
+    """Bytes per node, in powers of two, as people read them."""
+    ticks = [1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 23]
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, ["64K", "256K", "1M", "4M", "8M"])
+    ax.minorticks_off()
+    ax.grid(True, linewidth=0.4, alpha=0.5)
+
+
+def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
+    """Figures 4 and 5: completion time against message size."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 9), layout="constrained")
+    axes = figure.subplots(len(CLUSTERS), len(settings), sharex=True)
+    for row, cluster in zip(axes, CLUSTERS, strict=True):
+        for ax, setting in zip(row, settings, strict=True):
+            for name, (label, colour, marker) in STYLES.items():
+                x, y = _curve(points, setting, cluster, name)
+                if x:
+                    ms = [1e3 * t for t in y]
+                    ax.plot(
+                        x, ms, color=colour, marker=marker, markersize=4, label=label
+                    )
+            ax.set_title(f"{cluster.n} ({setting.number})", fontsize=10)
+            ax.set_yscale("log")
+            _axis(ax)
+        row[0].set_ylabel(f"{cluster.name} processes\ntime in ms")
+    for ax in axes[-1]:
+        ax.set_xlabel("bytes per node")
+    for ax, setting in zip(axes[0], settings, strict=True):
+        ax.set_title(f"{setting.text}\n{ax.get_title()}", fontsize=10)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    return figure
+
+
+def improvements(points: Sequence[Point]) -> Figure:
+    """Figure 6: how many times faster than root gathering."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    axes = figure.subplots(1, len(CLUSTERS), sharey=True)
+    for ax, cluster in zip(axes, CLUSTERS, strict=True):
+        for setting, (colour, marker) in zip(SETTINGS, MARKS, strict=True):
+            x, old = _curve(points, setting, cluster, "root_gathering_sequential")
+            _, new = _curve(points, setting, cluster, f"{setting.ours}+ring")
+            gains = [a / b for a, b in zip(old, new, strict=True)]
+            ax.plot(
+                x,
+                gains,
+                color=colour,
+                marker=marker,
+                markersize=5,
+                markeredgecolor="black",
+                markeredgewidth=0.4,
+                label=f"setting {setting.number}: {setting.text}",
+            )
+        for expected in sorted({s.expected for s in SETTINGS}):
+            ax.axhline(expected, color="grey", linestyle=":", linewidth=0.8, zorder=0)
+        ax.set_title(f"{cluster.n} processes, {cluster.name}")
+        ax.set_xlabel("bytes per node")
+        _axis(ax)
+    axes[0].set_ylabel("times faster than root gathering\n(dotted: expected)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+    return figure

@@ -1,0 +1,141 @@
+"""Machine files: what ships works, what is wrong is said in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+import isthmus
+from isthmus.cost import machines
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.hierarchy import Hierarchy, Level
+
+FLAT = 'model = "alphabeta"\nlatency = "2 us"\nbandwidth = "50 Mbit/s"\n'
+NODES = """
+name = "mine"
+model = "hierarchy"
+[[level]]
+name = "node"
+units = 4
+latency = "250 ns"
+bandwidth = "4 GiB/s"
+shared_port = false
+[[level]]
+latency = "1.3 µs"
+bandwidth = "9.6 GB/s"
+"""
+LOGGOPS = """
+model = "loggops"
+latency = "2.5 us"
+overhead = "1500 ns"
+gap = "4 us"
+bandwidth = "200 MB/s"
+eager = "64 KiB"
+reduction = "1 GB/s"
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.toml"
+        path.write_text(text, "utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", machines.shipped())
+def test_what_ships_simulates_and_says_where_it_is_from(name):
+    machine = machines.read(name)
+    assert machine.name != name
+    assert "arithmetic" in machine.note or "Typical values" in machine.note
+    sizes = {"p": 100, "q": 28, "ka": 1000, "kb": 1000}
+    made = isthmus.schedule("inter_allgather", "segmented+bruck", **sizes)
+    assert 0 < made.simulate(machine.model).time < 1
+
+
+def test_the_shipped_machines():
+    assert machines.shipped() == [
+        "cori-like",
+        "gigabit-ethernet",
+        "hdr-infiniband",
+        "shared-memory",
+    ]
+    cori = machines.load("cori-like")
+    assert isinstance(cori, Hierarchy) and cori.levels[0].size == 32
+
+
+def test_units_are_exact(written):
+    assert machines.load(written(FLAT)) == AlphaBeta(2e-6, 1.6e-7)
+    assert machines.load(written(FLAT), unit=8).unit == 8
+    assert machines.load(written(NODES)) == Hierarchy(
+        (
+            Level(4, 250e-9, 1 / (4 << 30), shared=False),
+            Level(None, 1.3e-6, float(f"{1 / 9.6e9:.17g}")),
+        )
+    )
+    assert machines.read(written(NODES)).name == "mine"
+
+
+def test_a_placement(written):
+    text = NODES.replace("[[level]]", "placement = [0, 1, 0]\n[[level]]", 1)
+    assert machines.load(written(text)).placement == (0, 1, 0)
+
+
+def test_loggops_is_in_nanoseconds(written):
+    model = machines.load(written(LOGGOPS))
+    assert (model.L, model.o, model.g, model.G) == (2500, 1500, 4000, 5)
+    assert (model.O, model.S, model.gamma) == (0, 65536, 1)
+
+
+def swap(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        (swap(FLAT, "2 us", "-2 us"), "latency: '-2 us' is negative"),
+        (swap(FLAT, "50 M", "-50 M"), "bandwidth: '-50 Mbit/s' is negative"),
+        (swap(FLAT, "50 M", "0 M"), "bandwidth: '0 Mbit/s' is not above zero"),
+        (swap(FLAT, "Mbit/s", "knots"), "bandwidth: unknown unit in '50 knots'; known"),
+        (swap(FLAT, "2 us", "2"), "latency: unknown unit in '2'; known: s, ms"),
+        (swap(FLAT, '"2 us"', "2"), "latency: 2 is not a number with a unit, such as"),
+        (swap(FLAT, "2 us", "nan us"), "latency: 'nan us' is not a number with a unit"),
+        (swap(FLAT, 'latency = "2 us"', ""), "latency: missing"),
+        (swap(FLAT, "latency", "latancy"), "latency: missing"),
+        (FLAT + 'latancy = "1 us"', "latancy: unknown key"),
+        (swap(FLAT, "alphabeta", "abacus"), "model: 'abacus' is unknown; known: alpha"),
+        (swap(FLAT, '"alphabeta"', "7"), "model: 7 is not a text in quotes"),
+        ("", "model: missing"),
+        ("model = ", "not a TOML file: "),
+        ('model = "hierarchy"', "level: missing"),
+        ('model = "hierarchy"\nlevel = 3', "level: must be one [[table]] or more"),
+        (swap(NODES, "units = 4", ""), "level 1: units: missing"),
+        (swap(NODES, "= 4", "= 0"), "level 1: units: 0 is not a whole number"),
+        (swap(NODES, "= false", "= 1"), "level 1: shared_port: 1 is not true or false"),
+        (swap(NODES, "1.3", "-1.3"), "level 2: latency: '-1.3 µs' is negative"),
+        (NODES + "color = 1", "level 2: color: unknown key"),
+        (swap(NODES, "name", "placement = [-1]\nname"), "placement: must be a list"),
+        (swap(LOGGOPS, 'gap = "4 us"', ""), "gap: missing"),
+        (swap(LOGGOPS, "64 KiB", "64 GB/s"), "eager: unknown unit in '64 GB/s'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(written, text, wrong):
+    path = written(text)
+    with pytest.raises(ValueError) as caught:
+        machines.load(path)
+    line = str(caught.value)
+    assert line.startswith(f"{path}: {wrong}") and "\n" not in line
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match="no such file, nor a shipped machine; shipp"):
+        machines.load(tmp_path / "none.toml")
+    with pytest.raises(ValueError, match=r"irectory|ermission"):
+        machines.load(tmp_path)
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not a TOML file"):
+        machines.load(binary)

@@ -1,0 +1,136 @@
+"""Predictions: every algorithm, in order, against the limit and the library's way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from isthmus.cli import main
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.predict import LIBRARY, Case, candidates, default, limit, predict
+from isthmus.registry import algorithms
+
+MODEL = AlphaBeta(2e-6, 1 / 12e9)
+
+
+def case(p: int, q: int, k: int, collective: str = "inter_allgather") -> Case:
+    return Case(collective, (p, q), (k, k))
+
+
+@pytest.mark.parametrize("collective", ["inter_allgather", "inter_allgatherv"])
+def test_every_algorithm_has_a_row_and_the_best_is_first(collective):
+    found = predict(case(8, 4, 4096, collective), MODEL)
+    names = {row.name.partition("+")[0] for row in found.rows}
+    assert names == {entry.name for entry in algorithms(collective)}
+    times = [row.time for row in found.rows]
+    assert times == sorted(times) and not any(row.formula for row in found.rows)
+    assert found.library == next(r.time for r in found.rows if r.name == LIBRARY)
+    assert found.why.startswith(found.rows[0].name)
+
+
+def test_the_limit_is_that_of_the_alpha_beta_model():
+    uneven = Case("inter_allgather", (3, 5), (1000, 10))
+    assert limit(uneven, MODEL) == pytest.approx(2e-6 + 3000 / 12e9)
+    inside = Case("allgatherv", (4,), (1000,))
+    assert limit(inside, MODEL) == pytest.approx(2e-6 + 3000 / 12e9)
+
+
+@pytest.mark.parametrize("p, q, k", [(1, 1, 1), (8, 4, 10), (7, 3, 10**4), (5, 9, 77)])
+def test_nothing_beats_the_limit(p, q, k):
+    found = predict(case(p, q, k), MODEL)
+    assert found.rows[0].time >= found.limit * (1 - 1e-12) > 0
+
+
+def test_only_stages_that_work_are_tried():
+    assert "merged+recursive_doubling" not in candidates(case(8, 4, 1))
+    assert "segmented+recursive_doubling" in candidates(case(8, 4, 1))
+    assert "segmented+recursive_doubling" not in candidates(case(7, 4, 1))
+    assert not any("library" in name for name in candidates(case(8, 4, 1)))
+
+
+def test_formulas_stand_in_for_what_is_too_much():
+    exact = {r.name: r for r in predict(case(8, 4, 26880), MODEL).rows}
+    claimed = {r.name: r for r in predict(case(8, 4, 26880), MODEL, most=0).rows}
+    assert all(r.formula and r.messages is None for r in claimed.values())
+    for name in ("direct", "segmented+bruck", "root_gathering", LIBRARY):
+        assert claimed[name].time == pytest.approx(exact[name].time, rel=1e-9)
+
+
+def test_the_heaviest_are_left_to_their_formula():
+    weights = candidates(case(8, 4, 4096))
+    found = predict(case(8, 4, 4096), MODEL, most=sum(weights.values()) - 1)
+    assert [r.name for r in found.rows if r.formula] == [list(weights)[-1]]
+
+
+def test_the_default_choice_is_among_the_rows():
+    for asked in (case(20, 5, 8), case(9, 4, 10**5), Case("allgatherv", (9,), (8,))):
+        found = predict(asked, MODEL)
+        assert default(asked) == found.chosen in [row.name for row in found.rows]
+
+
+def test_it_says_whether_startups_or_bytes_decide():
+    assert "wins by its start-ups" in predict(case(16, 4, 8), MODEL).why
+    assert "wins by its transfer" in predict(case(16, 4, 10**5), MODEL).why
+    assert "no time" in predict(case(2, 2, 0), MODEL).why
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch):
+    pytest.importorskip("typer")
+    pytest.importorskip("rich")
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(line: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(line.split())
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_predict_prints_a_table(cli):
+    status, out, err = cli("predict allgatherv --groups 96,24 --bytes 4")
+    assert status == 0 and not err
+    assert "96 + 24 processes, 4 B each" in out and "wins by its" in out
+    assert "isthmus's choice" in out and "the library's way" in out
+
+
+def test_predict_inside_one_group(cli):
+    status, out, _ = cli("predict allgatherv --groups 16 --bytes 1KiB")
+    assert status == 0 and "recursive_doubling" in out and "gain is" not in out.lower()
+
+
+def test_trace_and_gantt_are_written(cli, tmp_path):
+    path = tmp_path / "x.json"
+    status, out, _ = cli(f"trace inter_allgatherv balanced -o {path}")
+    assert status == 0 and out.replace("\n", "") == str(path)
+    assert json.loads(path.read_text())["traceEvents"]
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "x.svg"
+    status, _, _ = cli(f"draw inter_allgather leader --p 4 --q 4 --gantt -o {path}")
+    assert status == 0 and path.stat().st_size > 1000
+
+
+BAD = [
+    ("predict gather", "no collective 'gather'"),
+    ("predict allgather --groups 4", "between two groups"),
+    ("predict allgather --groups 4,0", "--groups 4,0"),
+    ("predict allgather --groups 4,x", "--groups 4,x"),
+    ("predict allgather --groups 1,2,3", "--groups 1,2,3"),
+    ("predict allgather --groups 4,4 --bytes much", "'much' is not a size"),
+    ("predict allgather --groups 4,4 --bytes 1,2,3", "one for each group"),
+    ("predict allgather --groups 4,4 --machine nowhere.toml", "nowhere.toml"),
+    ("trace inter_allgather fast", "no algorithm 'fast'"),
+    ("trace inter_allgather direct --p 0", "p = 0"),
+    ("trace inter_allgather segmented+library", "has no time"),
+    ("draw inter_allgather direct --machine nowhere", "--gantt"),
+    ("draw inter_allgather direct --gantt --machine nowhere", "nowhere"),
+]
+
+
+@pytest.mark.parametrize("line, part", BAD, ids=[line for line, _ in BAD])
+def test_bad_input_gives_one_line_and_status_2(cli, line, part):
+    status, out, err = cli(line)
+    assert (status, out) == (2, "")
+    assert part in err and err.startswith("isthmus: ") and err.count("\n") == 1
