@@ -15,6 +15,7 @@ from ..collectives import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy
 from ..cost.machines import load
+from ..registry import algorithms
 from ..schedules import Model, Schedule
 
 #: message sizes per node, in bytes: the axis of figures 4 to 6
@@ -94,16 +95,25 @@ def _counts(n: int, each: int, arithmetic: bool) -> list[int]:
     return (step * np.arange(1, n + 1)).tolist()  # type: ignore[no-any-return]
 
 
-def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
-    """An algorithm on a setting, with so many bytes per node on the axis."""
+def blocks(
+    setting: Setting, cluster: Cluster, per_node: int
+) -> tuple[list[int], list[int]]:
+    """The ints that each rank of both groups contributes."""
     p, q = groups(setting, cluster.n)
     each = per_node // cluster.each // UNIT
-    ka, kb = int(each * setting.ka), int(each * setting.kb)
-    if not setting.irregular:
-        return schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-    a = _counts(p, ka, setting.arithmetic)
-    b = _counts(q, kb, setting.arithmetic)
-    return schedule("inter_allgatherv", name, a=a, b=b)
+    return (
+        _counts(p, int(each * setting.ka), setting.arithmetic),
+        _counts(q, int(each * setting.kb), setting.arithmetic),
+    )
+
+
+def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
+    """An algorithm on a setting, with so many bytes per node on the axis."""
+    a, b = blocks(setting, cluster, per_node)
+    if setting.irregular:
+        return schedule("inter_allgatherv", name, a=a, b=b)
+    sizes = {"p": len(a), "q": len(b), "ka": a[0], "kb": b[0]}
+    return schedule("inter_allgather", name, **sizes)
 
 
 @dataclass(frozen=True)
@@ -133,7 +143,7 @@ def contenders(setting: Setting) -> tuple[str, ...]:
 
 def sizes(cluster: Cluster) -> tuple[int, ...]:
     """The places of the axis that are simulated: fewer of the large cluster."""
-    return SIZES if cluster.n < 1000 else (*SIZES[:-1:2], SIZES[-1])
+    return SIZES if cluster.n < 1000 else SIZES[0:1] + SIZES[3::2]
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,37 @@ def point(job: Job) -> Point:
     return Point(job.setting.number, c.name, c.n, job.per_node, job.algorithm, seconds)
 
 
+def _transfer(job: Job) -> float:
+    """The simulated transfer time alone, in the paper's model, in bytes."""
+    model = AlphaBeta(0.0, 1.0, unit=UNIT)
+    made = problem(job.setting, job.cluster, job.per_node, job.algorithm)
+    return made.simulate(model).time
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """The transfer time of an algorithm as a multiple of the lower bound M."""
+
+    setting: int
+    algorithm: str
+    multiple: float
+
+
+def table_jobs() -> Iterator[Job]:
+    """Every algorithm on every setting, on the largest cluster; the slowest first."""
+    names = [a.name + "+ring" * a.staged for a in algorithms("inter_allgather")]
+    for name in sorted(names, key=lambda x: x != "root_gathering"):
+        for setting in SETTINGS:
+            yield Job(setting, CLUSTERS[-1], SIZES[-1], name)
+
+
+def multiple(job: Job) -> Multiple:
+    """How far an algorithm is from the lower bound."""
+    a, b = blocks(job.setting, job.cluster, job.per_node)
+    bound = UNIT * max(sum(a), sum(b))
+    return Multiple(job.setting.number, job.algorithm, _transfer(job) / bound)
+
+
 @dataclass(frozen=True)
 class Gain:
     """How many times faster than the library's way, by transfer time alone."""
@@ -183,9 +224,6 @@ class Gain:
 
 def transfer_gain(setting: Setting, cluster: Cluster) -> Gain:
     """The gain in the paper's model with t_s = 0, at the largest size."""
-    model = AlphaBeta(0.0, 1.0, unit=UNIT)
-    times = [
-        problem(setting, cluster, SIZES[-1], name).simulate(model).time
-        for name in (LIBRARY, f"{setting.ours}+ring")
-    ]
+    names = LIBRARY, f"{setting.ours}+ring"
+    times = [_transfer(Job(setting, cluster, SIZES[-1], name)) for name in names]
     return Gain(setting.number, cluster.name, setting.expected, times[0] / times[1])
