@@ -78,8 +78,18 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
                 x, y = _curve(points, setting, cluster, name)
                 if x:
                     ms = [1e3 * t for t in y]
+                    # The forerunner often lies on the curve it led to: draw it above.
+                    above = name.startswith("two_step")
                     ax.plot(
-                        x, ms, color=colour, marker=marker, markersize=4, label=label
+                        x,
+                        ms,
+                        color=colour,
+                        marker=marker,
+                        markersize=3 if above else 6,
+                        linewidth=1.2 if above else 2,
+                        linestyle="--" if above else "-",
+                        zorder=3 if above else 2,
+                        label=label,
                     )
             ax.set_title(f"{cluster.n} ({setting.number})", fontsize=10)
             ax.set_yscale("log")

@@ -1,0 +1,65 @@
+"""GOAL, the language of LogGOPSim: every rank's steps, and which wait for which.
+
+A step of a round requires all steps of the rank's previous round. A `Reduce` is a
+`calc` after the messages of its round; a `Copy` takes no time and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from ..ir import Comm, Library, Recv, Reduce, Round
+from ..schedules import Schedule
+
+
+def _message(c: Comm, unit: int) -> str:
+    if isinstance(c, Library):
+        raise ValueError("the stage 'library' is not messages: it cannot be exported")
+    size = unit * sum(s.size for s in c.data)
+    if isinstance(c, Recv):
+        return f"recv {size}b from {c.frm} tag 0"
+    return f"send {size}b to {c.to} tag 0"
+
+
+def _stages(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[list[str]]:
+    """The steps of a rank; each stage is free once the one before is done."""
+    for r in rounds:
+        yield [_message(c, unit) for c in r.comm]
+        reduced = (s.dst.size for s in r.then if isinstance(s, Reduce))
+        yield [f"calc {gamma * unit * size}" for size in reduced]
+
+
+def _rank(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[str]:
+    before = range(0)
+    for stage in _stages(rounds, unit, gamma):
+        if not stage:
+            continue
+        here = range(before.stop, before.stop + len(stage))
+        for i, step in zip(here, stage, strict=True):
+            yield f"l{i}: {step}\n"
+        for i in here:
+            yield from (f"l{i} requires l{j}\n" for j in before)
+        before = here
+
+
+def goal_lines(schedule: Schedule, unit: int = 1, gamma: int = 0) -> Iterator[str]:
+    """The lines of a schedule in GOAL, each rank built when its turn comes.
+
+    `unit` is the bytes of an element, `gamma` the nanoseconds to reduce a byte.
+    """
+    yield f"num_ranks {schedule.n}\n"
+    for r in range(schedule.n):
+        yield f"\nrank {r} {{\n"
+        yield from _rank(schedule.rank(r), unit, gamma)
+        yield "}\n"
+
+
+def goal(schedule: Schedule, unit: int = 1, gamma: int = 0) -> str:
+    """A schedule as GOAL text."""
+    return "".join(goal_lines(schedule, unit, gamma))
+
+
+def write_goal(schedule: Schedule, file: TextIO, unit: int = 1, gamma: int = 0) -> None:
+    """Write a schedule as GOAL text, one rank in memory at a time."""
+    file.writelines(goal_lines(schedule, unit, gamma))
