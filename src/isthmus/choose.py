@@ -61,4 +61,5 @@ def inter_allgatherv(p: int, q: int, a: int, b: int, largest: int, v: bool) -> s
     costs = _direct(p, q, a, b, largest), _balanced(p, q, a, b, largest)
     if max(p, q) <= PEERS and costs[0] <= costs[1]:
         return "direct"
-    return "balanced" if v else "segmented"
+    few, many = sorted((p, q))
+    return "balanced" if v or many % few else "segmented"
