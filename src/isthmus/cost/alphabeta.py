@@ -14,7 +14,8 @@ import numpy as np
 from ..machine import Deadlock
 from ..schedules import Schedule
 from .messages import Messages, steps
-from .timeline import Events, Timeline
+from .tally import Tally
+from .timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -34,38 +35,16 @@ class AlphaBeta:
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
-        n = schedule.n
-        now = np.zeros(n)
-        tally = np.zeros((5, n))
-        events: list[tuple[np.ndarray, ...]] = []
-        rounds = 0
-        for k, step in enumerate(steps(schedule.lanes(), n)):
+        now = np.zeros(schedule.n)
+        tally = Tally(schedule.n, self.unit, record)
+        for k, step in enumerate(steps(schedule.lanes(), schedule.n)):
             m = step.messages
             lasts = self.duration(m)
             start, sends, recvs = ports(m, lasts, now)
-            now = np.maximum(sends, recvs) + self.gamma * self.unit * step.reduced
-            for row, who, what in (
-                (0, m.source, m.size * self.unit),
-                (1, m.target, m.size * self.unit),
-                (2, m.source, np.ones(len(m))),
-                (3, m.source, lasts),
-                (4, m.target, lasts),
-            ):
-                tally[row] += np.bincount(who, what, n)
-            rounds += bool(len(m))
-            if record:
-                place = np.full(len(m), k)
-                bytes_ = m.size * self.unit
-                events.append((m.source, m.target, bytes_, place, start, start + lasts))
-        found = _join(events) if record else None
-        sent, received, count, sending, receiving = tally
-        return Timeline(now, sent, received, count, sending, receiving, rounds, found)
-
-
-def _join(events: list[tuple[np.ndarray, ...]]) -> Events:
-    if not events:
-        return Events(*(np.zeros(0, np.int64),) * 4, *(np.zeros(0),) * 2)
-    return Events(*(np.concatenate(x) for x in zip(*events, strict=True)))
+            pause = self.gamma * self.unit * step.reduced
+            tally.add(k, m, start, lasts, pause)
+            now = np.maximum(sends, recvs) + pause
+        return tally.timeline(now)
 
 
 def _heads(who: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,8 @@ from ..schedules import Schedule
 from .alphabeta import ports as own_ports
 from .contention import Queue, Traffic
 from .messages import Messages, Step, steps
-from .timeline import Events, Timeline
+from .tally import Tally
+from .timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Hierarchy:
         """The timeline of all ranks."""
         net = _Network(self, self.units(schedule.n))
         rounds = steps(schedule.lanes(), schedule.n)
-        tally = _Tally(schedule.n, self.unit, record)
+        tally = Tally(schedule.n, self.unit, record)
         run = _at_once if self.exact else _round_by_round
         return tally.timeline(run(net, rounds, tally))
 
@@ -151,40 +152,6 @@ def _single(who: np.ndarray, n: int) -> bool:
     return len(who) == 0 or int(np.bincount(who, minlength=n).max()) == 1
 
 
-class _Tally:
-    """What each rank sent and received, and each message if recorded."""
-
-    def __init__(self, n: int, unit: int, record: bool) -> None:
-        self.n, self.unit, self.record = n, unit, record
-        self.sums = np.zeros((5, n))
-        self.rounds = 0
-        self.events: list[tuple[np.ndarray, ...]] = []
-
-    def add(self, k: int, m: Messages, start: np.ndarray, lasts: np.ndarray) -> None:
-        """Count the messages of round k."""
-        amount = m.size * self.unit
-        whom = (m.source, m.target, m.source, m.source, m.target)
-        what = (amount, amount, np.ones(len(m)), lasts, lasts)
-        for row, (who, much) in enumerate(zip(whom, what, strict=True)):
-            self.sums[row] += np.bincount(who, much, self.n)
-        self.rounds += bool(len(m))
-        if self.record:
-            place = np.full(len(m), k)
-            self.events.append(
-                (m.source, m.target, amount, place, start, start + lasts)
-            )
-
-    def timeline(self, finish: np.ndarray) -> Timeline:
-        """All of it."""
-        none = (*(np.zeros(0, np.int64),) * 4, *(np.zeros(0),) * 2)
-        columns = zip(none, *self.events, strict=True)
-        joined = Events(*map(np.concatenate, columns)) if self.record else None
-        sent, received, count, sending, receiving = self.sums
-        return Timeline(
-            finish, sent, received, count, sending, receiving, self.rounds, joined
-        )
-
-
 def _queued(
     m: Messages,
     lasts: np.ndarray,
@@ -227,7 +194,7 @@ def _starts(
     return start
 
 
-def _round_by_round(net: _Network, rounds: Iterable[Step], tally: _Tally) -> np.ndarray:
+def _round_by_round(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.ndarray:
     """When each rank is done, with every round after the one before it."""
     now, free = np.zeros(net.n), np.zeros(net.ports)
     for k, step in enumerate(rounds):
@@ -235,14 +202,15 @@ def _round_by_round(net: _Network, rounds: Iterable[Step], tally: _Tally) -> np.
         level = net.level(m)
         lasts = net.lasts(m, level)
         start = _starts(net, m, level, now, free)
-        tally.add(k, m, start, lasts)
+        pause = net.model.gamma * net.model.unit * step.reduced
+        tally.add(k, m, start, lasts, pause)
         for who in (m.source, m.target):
             np.maximum.at(now, who, start + lasts)
-        now = now + net.model.gamma * net.model.unit * step.reduced
+        now = now + pause
     return now
 
 
-def _at_once(net: _Network, rounds: Iterable[Step], tally: _Tally) -> np.ndarray:
+def _at_once(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.ndarray:
     """When each rank is done, with all messages in the order of time."""
     found = list(rounds)
     many = [step.messages for step in found]
@@ -264,8 +232,10 @@ def _at_once(net: _Network, rounds: Iterable[Step], tally: _Tally) -> np.ndarray
     start = np.array(queue.start)
     order = np.argsort(round_, kind="stable")
     edges = np.cumsum([len(x) for x in many])[:-1]
-    for k, part in enumerate(np.split(order, edges)):
-        tally.add(k, _plain(m, part), start[part], lasts[part])
+    rate = net.model.gamma * net.model.unit
+    for k, (step, part) in enumerate(zip(found, np.split(order, edges), strict=True)):
+        pause = rate * step.reduced
+        tally.add(k, _plain(m, part), start[part], lasts[part], pause)
     return np.maximum(queue.sends, queue.recvs)
 
 

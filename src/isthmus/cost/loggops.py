@@ -112,6 +112,7 @@ class _Host:
         self.cpu: float = 0
         self.send_port: float = 0
         self.recv_port: float = 0
+        self.computed: float = 0
         self.stages = iter(stages)
         self.open = 0
         self.done = False
@@ -211,6 +212,7 @@ class _Run:
 
     def calculate(self, host: _Host, step: _Step) -> None:
         host.cpu = self.now + step.size
+        host.computed += step.size
         self.finish(host)
 
     def send(self, host: _Host, step: _Step) -> None:
@@ -272,6 +274,7 @@ class _Run:
             np.bincount(found.source, minlength=n).astype(float),
             sending / 1e9,
             receiving / 1e9,
+            np.array([host.computed for host in self.hosts], float) / 1e9,
             len(np.unique(found.round)),
             found if record else None,
         )

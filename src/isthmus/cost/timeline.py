@@ -35,6 +35,7 @@ class Timeline:
     messages: np.ndarray
     sending: np.ndarray
     receiving: np.ndarray
+    computing: np.ndarray
     rounds: int
     events: Events | None = field(default=None, repr=False)
 
@@ -58,8 +59,8 @@ class Timeline:
     def critical_path(self) -> list[int]:
         """The messages, as numbers of events, that the last rank's end waited for.
 
-        Goes back from the message that ends last, each time to the one whose end is the
-        beginning of the present one at either of its ranks.
+        Goes back from the message that ends last, each time to one whose end is the
+        beginning of the present one: at either of its ranks, else at a port they share.
         """
         if self.events is None:
             raise ValueError("simulate with record=True to see the critical path")
@@ -69,9 +70,11 @@ class Timeline:
         while at >= 0:
             path.append(at)
             ends = (e.source[at], e.target[at])
-            touching = np.isin(e.source, ends) | np.isin(e.target, ends)
-            before = touching & np.isclose(e.end, e.start[at], rtol=1e-12, atol=0)
+            before = np.isclose(e.end, e.start[at], rtol=1e-12, atol=0)
             before[path] = False
-            found = np.flatnonzero(before)
+            touching = np.isin(e.source, ends) | np.isin(e.target, ends)
+            found = np.flatnonzero(before & touching)
+            if not len(found):
+                found = np.flatnonzero(before)
             at = int(found[-1]) if len(found) and e.start[at] > 0 else -1
         return path[::-1]
