@@ -2,12 +2,13 @@
 
 from isthmus import registry
 
+collect = registry.find("allgatherv", "bruck").cost
 SHAPES = [(64, 64, 1, 1), (100, 28, 1, 1), (100, 28, 1, 4), (512, 8, 1, 64)]
 
 print(f"{'':26}" + "".join(f"{f'{p}, {q}, {ka}:{kb}':>15}" for p, q, ka, kb in SHAPES))
 for entry in registry.algorithms("inter_allgather"):
     row = f"{entry.name:26}"
     for p, q, ka, kb in SHAPES:
-        transfer = entry.cost(p, q, ka, kb, alpha=0, beta=1)
+        transfer = entry.cost(p, q, ka, kb, 0, 1, collect)
         row += f"{transfer / max(p * ka, q * kb):15.2f}"
     print(row)

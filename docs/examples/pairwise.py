@@ -8,7 +8,9 @@ from isthmus.registry import algorithm
     "inter_allgather",
     "inter_allgatherv",
     paper="the documentation of isthmus",
-    cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (alpha + max(ka, kb) * beta),
+    cost=lambda p, q, ka, kb, alpha, beta, stage: (
+        max(p, q) * (alpha + max(ka, kb) * beta)
+    ),
 )
 def pairwise(r, here, there, stage):
     """In round t, ranks i and j of the two groups with i + j = t (mod n) swap blocks.

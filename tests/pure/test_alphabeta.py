@@ -42,7 +42,7 @@ def test_the_closed_form_is_what_the_simulator_says(entry):
             assert time == pytest.approx(claimed, rel=1e-12), (p, q, ka, kb, stage)
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", [*STAGES, "blocked_ring", "circulant"])
 @pytest.mark.parametrize("p", [1, 2, 4, 8, 16, 32])
 def test_the_closed_form_inside_a_group(name, p):
     made = isthmus.schedule("allgatherv", name, counts=[1000] * p)

@@ -2,6 +2,7 @@
 
 from . import (
     allgatherv,
+    allgatherv_blocked,
     inter_allgatherv,
     inter_allgatherv_roots,
     inter_allgatherv_teams,
@@ -9,6 +10,7 @@ from . import (
 
 __all__ = [
     "allgatherv",
+    "allgatherv_blocked",
     "inter_allgatherv",
     "inter_allgatherv_roots",
     "inter_allgatherv_teams",
