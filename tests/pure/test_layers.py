@@ -67,6 +67,15 @@ def test_importing_isthmus_starts_no_mpi():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_the_classes_can_be_imported_before_mpi_is_started():
+    pytest.importorskip("mpi4py")
+    code = (
+        "import mpi4py; mpi4py.rc.initialize = False; import isthmus; "
+        "isthmus.Intercomm; from mpi4py import MPI; assert not MPI.Is_initialized()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = isthmus.Nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -118,14 +119,17 @@ def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:
     context.free()
 
 
-_keyval = MPI.Comm.Create_keyval(delete_fn=_delete)
+@cache
+def _keyval() -> int:
+    """Our attribute on communicators; made when MPI is certainly running."""
+    return MPI.Comm.Create_keyval(delete_fn=_delete)
 
 
 def context_of(inter: MPI.Intercomm) -> Context:
     """The context of an intercommunicator, made at its first collective call."""
-    found = inter.Get_attr(_keyval)
+    found = inter.Get_attr(_keyval())
     if isinstance(found, Context):
         return found
     context = Context(inter)
-    inter.Set_attr(_keyval, context)
+    inter.Set_attr(_keyval(), context)
     return context
