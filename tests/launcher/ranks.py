@@ -127,12 +127,14 @@ class Ranks:
     ) -> bool:
         """Run one test here as on all other ranks, and settle what became of it."""
         limit = dict(self.job.tests)[item.nodeid]
+        # A rank that ends the launch must not do so before the test has a name.
+        if self.comm.rank == 0:
+            self.tell(event="start")
+        self.comm.Barrier()
         # The kernel ends a rank even where Python no longer runs; by then every
         # rank has written where it was.
         faulthandler.dump_traceback_later(limit, file=self.log)
         signal.setitimer(signal.ITIMER_REAL, limit + SETTLE)
-        if self.comm.rank == 0:
-            self.tell(event="start")
         print(f"@ {item.nodeid}", file=self.log)
         before = self.path.stat().st_size
         reports = runtestprotocol(item, log=False, nextitem=nextitem)
