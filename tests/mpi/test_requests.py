@@ -192,16 +192,16 @@ def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
     groups = pair(comm, SHAPES[comm.size][0][0])
     inter, n = groups.ours, len(groups.there)
     inter._context()
-    from isthmus.mpi import progress
+    from isthmus.mpi import requests
 
     def fails():
         yield []
         raise OSError("the wire broke")
 
-    request = progress.start(fails(), None, None)
+    request = requests.start(fails(), None, None)
     with pytest.raises(OSError, match="the wire broke"):
         request.Wait()
-    request = progress.start(fails(), None, None)
+    request = requests.start(fails(), None, None)
     with pytest.raises(OSError, match="the wire broke"):
         until(request.Test)
     recv = np.empty(2 * n)

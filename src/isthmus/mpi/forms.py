@@ -10,7 +10,7 @@ from mpi4py import MPI
 from ..program import extent
 from ..recipe import Recipe, Sizes, recipe, settle
 from ..registry import resolve
-from . import memory, progress
+from . import memory, requests
 from .buffers import Message, on_device
 from .call import Call
 from .context import Context
@@ -113,10 +113,10 @@ def nonblocking(call: Call) -> MPI.Request:
     name = call.name if call.v else settle(call.name, call.sizes())
     if _in_one_request(call, name):
         native = c.merged.Ialltoallw(*_alltoallw(call))
-        return progress.request(native, None, (call, native))
+        return requests.request(native, None, (call, native))
     if call.v:
-        return progress.start(_after_counts(call, tag), c, call)
-    return progress.start(_once(_background(call, call.sizes(), tag)), c, call)
+        return requests.start(_after_counts(call, tag), c, call)
+    return requests.start(_once(_background(call, call.sizes(), tag)), c, call)
 
 
 def persistent(call: Call) -> MPI.Prequest:
@@ -127,9 +127,9 @@ def persistent(call: Call) -> MPI.Prequest:
         sizes = call.sizes(complete(question(call).ask(tag)) if call.v else None)
         if not _in_one_request(call, settle(call.name, sizes)):
             plan = _background(call, sizes, tag)
-            return progress.persistent(plan.steps, plan.free, c, call)
+            return requests.persistent(plan.steps, plan.free, c, call)
     native = c.merged.Alltoallw_init(*_alltoallw(call))
-    return progress.kept(native, (call, native))
+    return requests.kept(native, (call, native))
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:

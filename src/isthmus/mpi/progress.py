@@ -1,9 +1,4 @@
-"""Operations that go on while the caller does something else.
-
-Each has a true MPI request: a synchronous send to oneself that is received only when
-the operation is done. So it is right in any call of MPI that takes requests, alone or
-among others, and a persistent one may be started by any of MPI's ways to start.
-"""
+"""Operations that go on while the caller does something else, and who advances them."""
 
 from __future__ import annotations
 
@@ -14,16 +9,23 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from mpi4py import MPI
 
 Steps = Iterator[Sequence[MPI.Request]]
 
 _log = logging.getLogger("isthmus")
-_EMPTY = [bytearray(1), 0, MPI.BYTE]
+EMPTY = [bytearray(1), 0, MPI.BYTE]
 #: how long the thread rests between two looks, at least and at most, in seconds
 REST = 20e-6, 1e-3
+
+
+class Watched(Protocol):
+    """A request that somebody may start without our knowing."""
+
+    def noticed(self) -> bool:
+        """Begin the call if it was started; whether that was so."""
 
 
 class Operation:
@@ -54,7 +56,7 @@ class Operation:
         except BaseException as error:
             _log.exception("a nonblocking operation failed")
             self.error = error
-        driver.own.Recv(_EMPTY, 0, self._tag)
+        driver.own.Recv(EMPTY, 0, self._tag)
         self.done = True
         return True
 
@@ -90,7 +92,7 @@ class _Driver:
     def __init__(self) -> None:
         self._wake = threading.Condition()
         self._active: list[Operation] = []
-        self._idle: list[weakref.ref[Persistent]] = []
+        self._idle: list[weakref.ref[Watched]] = []
         self._thread: threading.Thread | None = None
         self._stop = False
         self._tags = count()
@@ -130,13 +132,13 @@ class _Driver:
         for operation in active:
             operation.finish()
 
-    def watch(self, request: Persistent) -> None:
+    def watch(self, request: Watched) -> None:
         """Look whether somebody started the request in MPI's own way."""
         with self._wake:
             self._idle.append(weakref.ref(request))
             self._start()
 
-    def forget(self, request: Persistent) -> None:
+    def forget(self, request: Watched) -> None:
         """Stop watching a request."""
         with self._wake:
             self._idle = [x for x in self._idle if x() is not request]
@@ -169,136 +171,3 @@ class _Driver:
 
 
 driver = _Driver()
-
-
-class Request(MPI.Request):
-    """A nonblocking call under way: an ordinary MPI request."""
-
-    _operation: Operation | None
-    _keep: Any
-
-    def _finish(self) -> None:
-        if self._operation is not None:
-            self._operation.finish()
-
-    def _advance(self) -> None:
-        if self._operation is not None:
-            self._operation.test()
-
-    def Wait(self, status: MPI.Status | None = None) -> Any:
-        """Wait for the call to complete."""
-        self._finish()
-        return super().Wait(status)
-
-    def Test(self, status: MPI.Status | None = None) -> bool:
-        """Test whether the call is complete."""
-        self._advance()
-        return super().Test(status)
-
-    def wait(self, status: MPI.Status | None = None) -> Any:
-        """Wait for the call to complete."""
-        self._finish()
-        return super().wait(status)
-
-    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
-        """Test whether the call is complete."""
-        self._advance()
-        return super().test(status)
-
-
-def request(native: MPI.Request, operation: Operation | None, keep: Any) -> Request:
-    """An MPI request that drives an operation, and keeps its buffers alive."""
-    result = Request(native)
-    result._operation, result._keep = operation, keep
-    return result
-
-
-def start(steps: Steps, owner: Any, keep: Any) -> Request:
-    """Begin an operation of an owner and give its request."""
-    tag = driver.tag()
-    handle = driver.own.Issend(_EMPTY, 0, tag)
-    operation = Operation(steps, tag, owner)
-    operation.advance()
-    if not operation.done:
-        driver.add(operation)
-    return request(handle, operation, keep)
-
-
-class _Kept(MPI.Prequest):
-    """A persistent request of the MPI library that keeps its buffers alive."""
-
-    _keep: Any
-
-
-def kept(native: MPI.Prequest, keep: Any) -> MPI.Prequest:
-    """The request, with what must live as long as it does."""
-    result = _Kept(native)
-    result._keep = keep
-    return result
-
-
-class Persistent(MPI.Prequest):
-    """A persistent call: an ordinary persistent MPI request."""
-
-    _make: Callable[[], Steps]
-    _free: Callable[[], None]
-    _tag: int
-    _operation: Operation | None
-    _owner: Any
-    _keep: Any
-    _lock: threading.Lock
-
-    def Start(self) -> None:
-        """Start the call."""
-        with self._lock:
-            super().Start()
-            self._begin()
-
-    def _begin(self) -> None:
-        self._operation = Operation(self._make(), self._tag, self._owner)
-        self._operation.advance()
-        if not self._operation.done:
-            driver.add(self._operation)
-
-    def noticed(self) -> bool:
-        """Begin the call if its handle was started by other means than `Start`."""
-        with self._lock:
-            running = self._operation is not None and not self._operation.done
-            if running or not driver.own.Iprobe(0, self._tag):
-                return False
-            self._begin()
-            return True
-
-    def Wait(self, status: MPI.Status | None = None) -> Any:
-        """Wait for the call to complete."""
-        if self._operation is not None:
-            self._operation.finish()
-        return super().Wait(status)
-
-    def Test(self, status: MPI.Status | None = None) -> bool:
-        """Test whether the call is complete."""
-        if self._operation is not None:
-            self._operation.test()
-        return super().Test(status)
-
-    def Free(self) -> None:
-        """Free the request and what was made for it."""
-        driver.forget(self)
-        self._free()
-        super().Free()
-
-
-def persistent(
-    make: Callable[[], Steps], free: Callable[[], None], owner: Any, keep: Any
-) -> Persistent:
-    """A persistent request whose every start runs the steps once."""
-    tag = 16384 + next(_persistent_tags) % 16384
-    result = Persistent(driver.own.Ssend_init(_EMPTY, 0, tag))
-    result._make, result._free, result._tag = make, free, tag
-    result._owner = owner
-    result._operation, result._keep, result._lock = None, keep, threading.Lock()
-    driver.watch(result)
-    return result
-
-
-_persistent_tags = count()

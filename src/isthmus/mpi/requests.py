@@ -1,0 +1,150 @@
+"""The requests of calls that go on beside the caller: true requests of MPI.
+
+A call's handle is a synchronous send to oneself, received only when the call is done.
+So it is right in any call of MPI that takes requests, alone or among others, and a
+persistent one may be started by any of MPI's ways to start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from mpi4py import MPI
+
+from .progress import EMPTY, Operation, Steps, driver
+
+
+class Request(MPI.Request):
+    """A nonblocking call under way: an ordinary MPI request."""
+
+    _operation: Operation | None
+    _keep: Any
+
+    def _finish(self) -> None:
+        if self._operation is not None:
+            self._operation.finish()
+
+    def _advance(self) -> None:
+        if self._operation is not None:
+            self._operation.test()
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self._finish()
+        return super().Wait(status)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Test whether the call is complete."""
+        self._advance()
+        return super().Test(status)
+
+    def wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self._finish()
+        return super().wait(status)
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
+        """Test whether the call is complete."""
+        self._advance()
+        return super().test(status)
+
+
+def request(native: MPI.Request, operation: Operation | None, keep: Any) -> Request:
+    """An MPI request that drives an operation, and keeps its buffers alive."""
+    result = Request(native)
+    result._operation, result._keep = operation, keep
+    return result
+
+
+def start(steps: Steps, owner: Any, keep: Any) -> Request:
+    """Begin an operation of an owner and give its request."""
+    tag = driver.tag()
+    handle = driver.own.Issend(EMPTY, 0, tag)
+    operation = Operation(steps, tag, owner)
+    operation.advance()
+    if not operation.done:
+        driver.add(operation)
+    return request(handle, operation, keep)
+
+
+class _Kept(MPI.Prequest):
+    """A persistent request of the MPI library that keeps its buffers alive."""
+
+    _keep: Any
+
+
+def kept(native: MPI.Prequest, keep: Any) -> MPI.Prequest:
+    """The request, with what must live as long as it does."""
+    result = _Kept(native)
+    result._keep = keep
+    return result
+
+
+class Persistent(MPI.Prequest):
+    """A persistent call: an ordinary persistent MPI request."""
+
+    _make: Callable[[], Steps]
+    _free: Callable[[], None]
+    _tag: int
+    _operation: Operation | None
+    _owner: Any
+    _keep: Any
+    _lock: threading.Lock
+
+    def Start(self) -> None:
+        """Start the call."""
+        with self._lock:
+            super().Start()
+            self._begin()
+
+    def _begin(self) -> None:
+        self._operation = Operation(self._make(), self._tag, self._owner)
+        self._operation.advance()
+        if not self._operation.done:
+            driver.add(self._operation)
+
+    def noticed(self) -> bool:
+        """Begin the call if its handle was started by other means than `Start`."""
+        with self._lock:
+            running = self._operation is not None and not self._operation.done
+            if running or not driver.own.Iprobe(0, self._tag):
+                return False
+            self._begin()
+            return True
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        if self._operation is not None:
+            self._operation.finish()
+        return super().Wait(status)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Test whether the call is complete."""
+        if self._operation is not None:
+            self._operation.test()
+        return super().Test(status)
+
+    def Free(self) -> None:
+        """Free the request and what was made for it."""
+        driver.forget(self)
+        self._free()
+        super().Free()
+
+
+def persistent(
+    make: Callable[[], Steps], free: Callable[[], None], owner: Any, keep: Any
+) -> Persistent:
+    """A persistent request whose every start runs the steps once."""
+    tag = 16384 + next(_persistent_tags) % 16384
+    result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
+    result._make, result._free, result._tag = make, free, tag
+    result._owner = owner
+    result._operation, result._keep, result._lock = None, keep, threading.Lock()
+    driver.watch(result)
+    return result
+
+
+_persistent_tags = count()
