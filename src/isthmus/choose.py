@@ -1,8 +1,8 @@
 """Which algorithm, where nobody says: only from values that every rank agrees on.
 
 The model is one of rounds: a round costs a start, each of its messages a little, each
-byte its share. The constants are those of one shared-memory node; they decide between
-algorithms only, so that their ratios matter and not their size.
+byte its share. The constants are rough guesses for one shared-memory node, not fitted
+to measurements; they only decide between algorithms, so their ratios matter.
 """
 
 from __future__ import annotations

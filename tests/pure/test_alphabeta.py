@@ -53,7 +53,7 @@ def test_the_closed_form_inside_a_group(name, p):
 def test_a_timeline_says_who_did_what():
     made = isthmus.schedule("allgatherv", "ring", counts=[10, 20, 30])
     line = made.simulate(AlphaBeta(1.0, 0.1), record=True)
-    assert line.sent.tolist() == [40, 50, 30] or sum(line.sent) == 120
+    assert line.sent.tolist() == [40, 30, 50]
     assert line.received.tolist() == [50, 40, 30]
     assert line.messages.tolist() == [2, 2, 2]
     assert line.rounds == 2 and len(line.events) == 6

@@ -11,7 +11,7 @@ What is exact: with `exact` all that, in the order of time. Without it, rounds a
 taken one after the other, so that a shared port serves messages of an earlier round
 before those of a later one even if these asked first; inside a round, and where no
 two rounds meet at a port, it is the same. Where nodes belong to one group only, the
-times differ by less than 0.1 %; where a node has ranks of both, by up to 20 %. It is
+times differed by less than 0.2 %; where a node has ranks of both, by up to 20 %. It is
 many times faster: a round in which no message waits for another is a few numpy calls.
 """
 
