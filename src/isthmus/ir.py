@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 #: One rank's number, or an int array with one lane per rank.
 Index: TypeAlias = Any
 #: A truth value, or a bool array with one lane per rank.
@@ -25,7 +27,31 @@ class Span:
     size: Index
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Many spans of one buffer as two arrays, whose first axis goes over the pieces and
+    whose second, if there is one, over the lanes. Equal to a tuple of the spans."""
+
+    buf: str
+    start: np.ndarray
+    size: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __iter__(self) -> Iterator[Span]:
+        for start, size in zip(self.start, self.size, strict=True):
+            yield Span(self.buf, start, size)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pieces | tuple):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+
 Spans: TypeAlias = tuple[Span, ...]
+#: what a message carries
+Data: TypeAlias = Spans | Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +59,7 @@ class Send:
     """Send the elements of the spans, in their order, as one message."""
 
     to: Index
-    data: Spans
+    data: Data
     when: Mask = True
 
 
@@ -42,7 +68,7 @@ class Recv:
     """Receive one message into the spans, in their order."""
 
     frm: Index
-    data: Spans
+    data: Data
     when: Mask = True
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from .ir import Comm, Library, Recv, Reduce, Round, Send, Span, Spans
+from .ir import Comm, Data, Library, Recv, Reduce, Round, Send, Span
 from .program import reads, writes
 
 MARK = np.dtype([("index", "i8"), ("lo", "i4"), ("hi", "i4")])
@@ -103,11 +103,11 @@ class _Rank:
             )
         return buf[span.start : span.start + span.size]
 
-    def load(self, spans: Spans) -> np.ndarray:
+    def load(self, spans: Data) -> np.ndarray:
         """The elements of a message, in order."""
         return np.concatenate([self.view(s) for s in spans])
 
-    def store(self, spans: Spans, data: np.ndarray) -> None:
+    def store(self, spans: Data, data: np.ndarray) -> None:
         """Put a message where it belongs."""
         at = 0
         for s in spans:

@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from .ir import Comm, Library, Local, Program, Recv, Round, Send, Span, Spans
+from .ir import (
+    Comm,
+    Data,
+    Library,
+    Local,
+    Pieces,
+    Program,
+    Recv,
+    Round,
+    Send,
+    Span,
+    Spans,
+)
 
 
 def then(*programs: Program) -> Program:
@@ -74,11 +86,20 @@ def _spans(span: Span, n: int) -> list[Span]:
     ]
 
 
+def _some(data: Pieces) -> Pieces:
+    """The pieces of one lane that are not empty."""
+    some = data.size > 0
+    return data if some.all() else Pieces(data.buf, data.start[some], data.size[some])
+
+
 def _messages(c: Comm, n: int) -> list[Comm | None]:
     """A message in each lane; None where it is masked out or has no elements."""
     if isinstance(c, Library):
         return [c if c.whole.size else None] * n
     kind, peers = (Send, c.to) if isinstance(c, Send) else (Recv, c.frm)
+    if isinstance(c.data, Pieces) and c.data.start.ndim == 1:
+        left = _some(c.data)
+        return [kind(int(peers), left) if c.when and len(left) else None]
     spans = zip(*(_spans(s, n) for s in c.data), strict=True)
     found: list[Comm | None] = []
     for peer, data, when in zip(
@@ -142,7 +163,22 @@ def touches(r: Round) -> Iterator[Span]:
         yield from (s.src, s.dst)
 
 
+def data_of(r: Round) -> Iterator[Data]:
+    """The spans of each message and each step of a round."""
+    for c in r.comm:
+        yield (c.whole,) if isinstance(c, Library) else c.data
+    for s in r.then:
+        yield (s.src, s.dst)
+
+
+def _end(data: Data, buf: str) -> int:
+    """Where the last of the spans that lie in a buffer ends there."""
+    if isinstance(data, Pieces):
+        return int((data.start + data.size).max()) if data.buf == buf else 0
+    return max((s.start + s.size for s in data if s.buf == buf), default=0)
+
+
 def extent(rounds: Iterable[Round], buf: str) -> int:
     """How many elements of a buffer the rounds need."""
-    spans = (s for r in rounds for s in touches(r) if s.buf == buf)
-    return max((s.start + s.size for s in spans), default=0)
+    ends = (_end(data, buf) for r in rounds for data in data_of(r))
+    return max(ends, default=0)

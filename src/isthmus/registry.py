@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import Parameter, signature
 from typing import Any
 
 from .ir import Program
@@ -37,7 +40,19 @@ class Algorithm:
     @property
     def idea(self) -> str:
         """The first line of its docstring."""
-        return (self.program.__doc__ or "").strip().partition("\n")[0]
+        program = getattr(self.program, "func", self.program)
+        return (program.__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What may be set, as in "circulant(n=4)", and its default."""
+        found = signature(self.program).parameters.values()
+        return {x.name: x.default for x in found if x.default is not Parameter.empty}
+
+    def given(self, **options: Any) -> Algorithm:
+        """The same with some options set; those that it does not have are ignored."""
+        known = {k: v for k, v in options.items() if k in self.options}
+        return replace(self, program=partial(self.program, **known))
 
 
 _algorithms: dict[tuple[str, str], Algorithm] = {}
@@ -78,9 +93,38 @@ def find(collective: str, name: str) -> Algorithm:
         ) from None
 
 
+_CALL = re.compile(r"(\w*)(?:\((.*)\))?")
+
+
+def _option(entry: Algorithm, text: str) -> tuple[str, Any]:
+    """One option as it is written, and its value."""
+    name, _, value = (x.strip() for x in text.partition("="))
+    if name not in entry.options:
+        known = ", ".join(entry.options) or "none"
+        raise ValueError(f"{entry.name!r} has no option {text!r}; it has: {known}")
+    kind = type(entry.options[name])
+    try:
+        return name, kind(value)
+    except ValueError:
+        raise ValueError(
+            f"{entry.name!r}: {name} = {value!r}: must be of type {kind.__name__}"
+        ) from None
+
+
+def named(collective: str, text: str) -> Algorithm:
+    """The algorithm of a name that may be followed by options: "circulant(n=4)"."""
+    call = _CALL.fullmatch(text)
+    if call is None:
+        raise ValueError(f"{text!r} is not the name of an algorithm")
+    entry = find(collective, call[1])
+    if not call[2]:
+        return entry
+    return entry.given(**dict(_option(entry, x) for x in call[2].split(",")))
+
+
 def stage(name: str) -> Stage:
     """The intragroup allgather of that name."""
-    entry = find("allgatherv", name)
+    entry = named("allgatherv", name)
 
     def program(n: int, r: Any, blocks: Blocks) -> Program:
         if not entry.needs(n):
@@ -93,7 +137,7 @@ def stage(name: str) -> Stage:
 def resolve(collective: str, full: str) -> tuple[Algorithm, Stage | None]:
     """The algorithm, and the intragroup stage that follows its name after a "+"."""
     name, plus, tail = full.partition("+")
-    entry = find(collective, name)
+    entry = named(collective, name)
     if plus and not entry.staged:
         raise ValueError(f"{name!r} has no intragroup stage to choose")
     return entry, stage(tail) if plus else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isthmus.ir import Copy, Recv, Round, Send, Span
+from isthmus.ir import Copy, Pieces, Recv, Round, Send, Span
 from isthmus.program import beside, extent, per_rank, place, shift, then, trim
 
 
@@ -49,3 +49,16 @@ def test_lanes_are_taken_apart_and_what_is_empty_left_out():
 def test_extent_is_the_room_that_is_needed():
     rounds = [Round((), (Copy(Span("send", 0, 2), Span("tmp", 5, 2)),))]
     assert (extent(rounds, "tmp"), extent(rounds, "recv")) == (7, 0)
+
+
+def test_pieces_are_the_same_message_as_a_tuple_of_spans():
+    start, size = np.array([[0, 5], [8, 9]]), np.array([[2, 0], [1, 3]])
+    peers = np.array([1, 0])
+    lanes = Round((Send(peers, Pieces("recv", start, size)),))
+    spans = tuple(Span("recv", a, n) for a, n in zip(start, size, strict=True))
+    assert per_rank([lanes], 2) == per_rank(
+        [Round((Send(np.array([1, 0]), spans),))], 2
+    )
+    alone = Round((Send(1, Pieces("recv", start[:, 0], size[:, 0])),))
+    assert trim([alone]) == per_rank([lanes], 2)[0]
+    assert extent([alone], "recv") == 9 and extent([alone], "tmp") == 0

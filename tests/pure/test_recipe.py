@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -14,7 +16,15 @@ from isthmus.recipe import Equal, Sizes, Summed, grain, listed, recipe, settle
 from isthmus.registry import algorithms
 from isthmus.verify import verify
 
-NAMES = ["auto", "segmented", "balanced", "merged", "two_step", "root_gathering"]
+NAMES = [
+    "auto",
+    "segmented",
+    "balanced",
+    "balanced+circulant(n=2)",
+    "merged",
+    "two_step",
+    "root_gathering",
+]
 #: those that need not know what every rank of their own group contributes
 MODEST = [a.name for a in algorithms("inter_allgatherv") if not a.own_counts]
 BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_size=9)
@@ -116,3 +126,17 @@ def test_receives_of_a_ring_are_posted_ahead():
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="no algorithm 'x'"):
         recipe("x", Sizes(Equal(1, 8), Equal(1, 8)), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("balanced+ring(n=4)", "'ring' has no option 'n=4'; it has: none"),
+        ("balanced+circulant(m=4)", "it has: n, startup"),
+        ("balanced+circulant(n=x)", "n = 'x': must be of type int"),
+        ("balanced+circulant(n=4", "is not the name of an algorithm"),
+    ],
+)
+def test_unknown_options_are_refused(name, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        recipe(name, Sizes(Equal(2, 8), Equal(2, 8)), 0)

@@ -3,6 +3,7 @@
 from . import (
     allgatherv,
     allgatherv_blocked,
+    allgatherv_circulant,
     inter_allgatherv,
     inter_allgatherv_roots,
     inter_allgatherv_teams,
@@ -11,6 +12,7 @@ from . import (
 __all__ = [
     "allgatherv",
     "allgatherv_blocked",
+    "allgatherv_circulant",
     "inter_allgatherv",
     "inter_allgatherv_roots",
     "inter_allgatherv_teams",

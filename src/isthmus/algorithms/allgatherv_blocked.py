@@ -7,13 +7,9 @@ from math import isqrt
 import numpy as np
 
 from ..ir import Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks, cut
+from ..layout import Blocks
 from ..registry import algorithm
-from .circulant import phase, receives, skips
-from .patterns import log2
-
-#: how many elements pass in the time of a start-up, where nobody says
-STARTUP = 1 << 14
+from .patterns import STARTUP
 
 
 def sizes(blocks: Blocks) -> np.ndarray:
@@ -51,14 +47,16 @@ def _blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
 
 
 @algorithm("allgatherv", paper="Träff et al. 2008", cost=_blocked_cost)
-def blocked_ring(p: int, r: Index, blocks: Blocks, size: int | None = None) -> Program:
+def blocked_ring(
+    p: int, r: Index, blocks: Blocks, size: int = 0, startup: float = STARTUP
+) -> Program:
     """The ring with large blocks cut into pieces that follow each other round it.
 
     Every piece moves on in every round, so a giant block is a pipeline. Empty pieces
     are neither sent nor received, and no rank receives what it has.
     """
     counts = sizes(blocks)
-    size = size or best_size(counts)
+    size = size or best_size(counts, startup)
     pieces = _pieces(counts, size)
     first = np.cumsum(pieces) - pieces
     owner = np.repeat(np.arange(p), pieces)
@@ -79,66 +77,3 @@ def blocked_ring(p: int, r: Index, blocks: Blocks, size: int | None = None) -> P
                 Send(right, piece(sent), k < n - pieces[right]),
             )
         )
-
-
-def _cuts(p: int, total: int) -> int:
-    """The number of parts for which n - 1 + q rounds of total / n are fastest."""
-    return max(1, isqrt((log2(p) - 1) * total // STARTUP)) if p > 1 else 1
-
-
-def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    rounds = _cuts(p, int(p * k)) - 1 + log2(p)
-    return rounds * alpha + (p - 1) * k * beta
-
-
-@algorithm("allgatherv", paper="Träff 2025, circulant graphs", cost=_circulant_cost)
-def circulant(p: int, r: Index, blocks: Blocks, n: int | None = None) -> Program:
-    """Every block in n parts; in each round all roots' broadcasts advance together.
-
-    n - 1 + ceil(log2 p) rounds, whatever the distribution; every part arrives once.
-    """
-    n = n or _cuts(p, blocks.total)
-    skip = skips(p)
-    q = len(skip) - 1
-    tables = [receives(p, v) for v in range(p)]
-    last: dict[int, int] = {}
-    for i in range(n - 1 + q if p > 1 else 0):
-        k, shift = phase(p, n, i)
-        parts = _parts(tables, last, n, i, k, shift)
-        source, target = (r - skip[k]) % p, (r + skip[k]) % p
-        yield Round(
-            (
-                Recv(source, _gathered(blocks, r, parts, n)),
-                Send(target, _gathered(blocks, target, parts, n)),
-            )
-        )
-
-
-def _parts(
-    tables: list[tuple[int, ...]],
-    last: dict[int, int],
-    n: int,
-    i: int,
-    k: int,
-    shift: int,
-) -> list[tuple[int, int]]:
-    """Of the root at each distance, the part that arrives in this round; the last part
-    only in the first of the rounds that bring it."""
-    found = []
-    for v in range(1, len(tables)):
-        part = min(tables[v][k] + shift, n - 1)
-        if part < 0 or (part == n - 1 and last.setdefault(v, i) != i):
-            continue
-        found.append((v, part))
-    return found
-
-
-def _gathered(blocks: Blocks, r: Index, parts: list[tuple[int, int]], n: int) -> Spans:
-    """Where the parts lie that arrive at r."""
-    spans = []
-    for v, part in parts:
-        root = (r - v) % blocks.n
-        m, at = blocks.size(root), blocks.offset(root)
-        start = cut(m, n, part)
-        spans.append(Span(blocks.buf, at + start, cut(m, n, part + 1) - start))
-    return tuple(spans)

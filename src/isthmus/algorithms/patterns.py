@@ -8,6 +8,9 @@ import numpy as np
 
 from ..ir import Index, Mask
 
+#: how many elements pass in the time of a start-up, where nobody says
+STARTUP = float(1 << 14)
+
 
 def log2(n: int) -> int:
     """The logarithm of n to base 2, rounded up."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Comm, Library, Program, Recv, Reduce, Round, Send
+from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send
 from ..machine import BadMessage
 
 
@@ -34,7 +34,10 @@ def _full(x: Any, n: int) -> np.ndarray:
 
 
 def _size(c: Any, n: int) -> np.ndarray:
-    total = sum((np.asarray(s.size) for s in c.data), np.zeros(n, np.int64))
+    if isinstance(c.data, Pieces):
+        total = np.asarray(c.data.size.sum(axis=0))
+    else:
+        total = sum((np.asarray(s.size) for s in c.data), np.zeros(n, np.int64))
     return np.where(_full(c.when, n), _full(total, n), 0)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import Comm, Library, Local, Recv, Reduce, Round, Send, Spans
+from ..ir import Comm, Data, Library, Local, Recv, Reduce, Round, Send
 from ..machine import Deadlock, Memory, blank
 from ..program import extent
 from ..schedules import Schedule
@@ -47,11 +47,11 @@ class _Rank:
         self.then: tuple[Local, ...] = ()
         self.open: list[Comm] = []
 
-    def load(self, spans: Spans) -> np.ndarray:
+    def load(self, spans: Data) -> np.ndarray:
         parts = [self.memory[s.buf][s.start : s.start + s.size] for s in spans]
         return np.concatenate(parts)
 
-    def store(self, spans: Spans, data: np.ndarray) -> None:
+    def store(self, spans: Data, data: np.ndarray) -> None:
         for s in spans:
             self.memory[s.buf][s.start : s.start + s.size] = data[: s.size]
             data = data[s.size :]

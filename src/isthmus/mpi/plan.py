@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..ahead import posting
-from ..ir import Copy, Library, Recv, Round, Span
+from ..ir import Copy, Data, Library, Recv, Round
 from . import memory
 from .memory import Piece, View
 
@@ -28,7 +28,7 @@ class Binding:
     views: dict[str, View]
     units: dict[str, int]
 
-    def pieces(self, spans: Sequence[Span]) -> list[Piece]:
+    def pieces(self, spans: Data) -> list[Piece]:
         """The memory of some spans, in order."""
         found: list[Piece] = []
         for s in spans:
