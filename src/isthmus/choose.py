@@ -7,7 +7,10 @@ to measurements; they only decide between algorithms, so their ratios matter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from .ir import Index, Program
 from .layout import Blocks
@@ -63,3 +66,31 @@ def inter_allgatherv(p: int, q: int, a: int, b: int, largest: int, v: bool) -> s
         return "direct"
     few, many = sorted((p, q))
     return "balanced" if v or many % few else "segmented"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a message costs: alpha seconds and beta a byte."""
+
+    alpha: float
+    beta: float
+
+    @property
+    def startup(self) -> float:
+        """The bytes that pass in the time of a start-up."""
+        return self.alpha / self.beta
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm, and why."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.why}"
+
+
+def allgatherv(group: Any, machine: Callable[[], Machine]) -> Choice:
+    return Choice("blocked_ring", "for now")

@@ -150,20 +150,35 @@ def settle(name: str, sizes: Sizes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One rank's rounds, and the bytes of an element of each group's data."""
+    """One rank's rounds, and the bytes of an element of each buffer."""
 
     entry: Algorithm
     rounds: tuple[Round, ...]
-    units: tuple[int, int]
+    units: dict[str, int]
+    #: a rank's own contribution is in "recv" from the beginning
+    in_place: bool = False
 
 
 @lru_cache(maxsize=32)
-def recipe(name: str, sizes: Sizes, number: int) -> Recipe:
-    """What rank `number` does."""
+def between(name: str, sizes: Sizes, number: int) -> Recipe:
+    """What rank `number` of two groups does."""
     entry, stage = resolve(sizes.collective, settle(name, sizes))
     units = grain(sizes.a.bits), grain(sizes.b.bits)
     p = sizes.a.n
     sides = Side(0, _in_grains(sizes.a)), Side(p, _in_grains(sizes.b))
-    stage = stage or choose.stage_by_size(units[number < p])
+    here, there = units if number < p else units[::-1]
+    stage = stage or choose.stage_by_size(there)
     rounds = trim(inter_program(entry, sides, number, stage))
-    return Recipe(entry, tuple(rounds), units)
+    return Recipe(entry, tuple(rounds), {"send": here, "recv": there, "tmp": here})
+
+
+@lru_cache(maxsize=32)
+def inside(
+    name: str, group: Group, number: int, startup: float, nodes: tuple[int, ...] = ()
+) -> Recipe:
+    """What rank `number` of one group does; `startup` is in bytes."""
+    unit = grain(group.bits)
+    entry = resolve("allgatherv", name)[0].counting(unit)
+    entry = entry.given(startup=max(startup / unit, 1.0), nodes=nodes)
+    rounds = trim(entry.program(group.n, number, _in_grains(group)))
+    return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)

@@ -12,7 +12,7 @@ from mpi4py import MPI
 from groups import SHAPES, expected, pair, same, values
 from isthmus.mpi.memory import scratch_view
 from isthmus.mpi.plan import Binding, Plan, bind
-from isthmus.recipe import Equal, Sizes, recipe
+from isthmus.recipe import Equal, Sizes, between
 from support import agree
 
 pytestmark = pytest.mark.mpi(2)
@@ -43,11 +43,11 @@ def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
     send, recv = np.empty(each, "u1"), np.empty(q * each, "u1")
     views = {"send": scratch_view(send), "recv": scratch_view(recv)}
     at = Binding(views, dict.fromkeys(("send", "recv"), 64))
-    recipe.cache_clear()
+    between.cache_clear()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     start = time.perf_counter()
-    found = recipe(name, Sizes(Equal(p, each), Equal(q, each)), 4000)
+    found = between(name, Sizes(Equal(p, each), Equal(q, each)), 4000)
     plan = Plan(bind(found.rounds, at, Nowhere(), None, 0))
     seconds = time.perf_counter() - start
     _, peak = tracemalloc.get_traced_memory()

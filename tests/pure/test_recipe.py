@@ -12,7 +12,7 @@ from isthmus.ahead import posting
 from isthmus.contracts import inter_allgatherv
 from isthmus.ir import Recv
 from isthmus.program import touches
-from isthmus.recipe import Equal, Sizes, Summed, grain, listed, recipe, settle
+from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
 from isthmus.registry import algorithms
 from isthmus.verify import verify
 
@@ -34,9 +34,12 @@ BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_s
 @given(st.sampled_from(NAMES), BYTES, BYTES)
 def test_the_ranks_fit_together(name, a, b):
     sizes = Sizes(listed(a), listed(b))
-    made = [recipe(name, sizes, r) for r in range(len(a) + len(b))]
-    ua, ub = made[0].units
-    assert all(m.units == (ua, ub) for m in made)
+    made = [between(name, sizes, r) for r in range(len(a) + len(b))]
+    ua, ub = made[0].units["send"], made[0].units["recv"]
+    units = {(m.units["send"], m.units["recv"]) for m in made[: len(a)]}
+    assert units == {(ua, ub)}
+    units = {(m.units["send"], m.units["recv"]) for m in made[len(a) :]}
+    assert units == {(ub, ua)}
     contract = inter_allgatherv([k // ua for k in a], [k // ub for k in b])
     verify([m.rounds for m in made], contract)
 
@@ -66,13 +69,13 @@ def test_what_a_rank_is_told_of_its_group_is_enough(name, a, b):
         place = sum(counts[:i]), counts[i], sum(counts), max(counts), bits
         own = Summed(len(counts), i, *place)
         told = Sizes(own, whole.b) if r < len(a) else Sizes(whole.a, own)
-        assert recipe(name, told, r) == recipe(name, whole, r)
+        assert between(name, told, r) == between(name, whole, r)
         assert settle("auto", told) == settle("auto", whole)
 
 
 def test_a_recipe_is_kept_by_value():
     sizes = Sizes(Equal(3, 64), Equal(2, 64))
-    assert recipe("segmented", sizes, 1) is recipe(
+    assert between("segmented", sizes, 1) is between(
         "segmented", Sizes(Equal(3, 64), Equal(2, 64)), 1
     )
 
@@ -105,7 +108,7 @@ def meet(x, y):
 def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
     sizes = Sizes(listed(a), listed(b))
     for r in range(len(a) + len(b)):
-        rounds = recipe(name, sizes, r).rounds
+        rounds = between(name, sizes, r).rounds
         last: dict[int, int] = {}
         for k, posts in enumerate(posting(rounds, window)):
             receives = [c for c in rounds[k].comm if isinstance(c, Recv)]
@@ -114,18 +117,18 @@ def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
                 assert k - window <= at <= k
                 assert at >= last.get(c.frm, 0)
                 last[c.frm] = at
-                between = [s for j in range(at, k) for s in touches(rounds[j])]
-                assert not any(meet(s, t) for s in c.data for t in between)
+                others = [s for j in range(at, k) for s in touches(rounds[j])]
+                assert not any(meet(s, t) for s in c.data for t in others)
 
 
 def test_receives_of_a_ring_are_posted_ahead():
-    rounds = recipe("segmented+ring", Sizes(Equal(6, 4096), Equal(6, 4096)), 0).rounds
+    rounds = between("segmented+ring", Sizes(Equal(6, 4096), Equal(6, 4096)), 0).rounds
     assert posting(rounds, 4)[5] == [1]
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="no algorithm 'x'"):
-        recipe("x", Sizes(Equal(1, 8), Equal(1, 8)), 0)
+        between("x", Sizes(Equal(1, 8), Equal(1, 8)), 0)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +142,4 @@ def test_unknown_names_are_refused():
 )
 def test_unknown_options_are_refused(name, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        recipe(name, Sizes(Equal(2, 8), Equal(2, 8)), 0)
+        between(name, Sizes(Equal(2, 8), Equal(2, 8)), 0)

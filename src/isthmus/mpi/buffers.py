@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import index
 from typing import Any
@@ -31,6 +31,10 @@ class Message:
         """The bytes of data in each block, gaps inside the datatype left out."""
         size = self.datatype.Get_size()
         return tuple(n * size for n in self.counts)
+
+    def block(self, i: int) -> Message:
+        """The i-th block alone."""
+        return replace(self, counts=self.counts[i : i + 1], displs=(self.displs[i],))
 
 
 def is_dense(datatype: MPI.Datatype) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from ..recipe import Equal, Group, Sizes, listed
-from ..registry import resolve
 from . import buffers
 from .buffers import Message
 from .check import agree, share
@@ -21,61 +20,42 @@ _ndarray = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a rank passed to Allgather (v false) or Allgatherv (v true)."""
+    """What a rank passed to Allgather (v false) or Allgatherv (v true).
+
+    `send` is None where its contribution is already in its place.
+    """
 
     context: Context
     name: str
-    send: Message
+    send: Message | None
     recv: Message
     v: bool
 
     @property
     def sent(self) -> int:
         """The bytes this rank contributes."""
+        if self.send is None:
+            return self.recv.nbytes[self.context.index]
         return sum(self.send.nbytes)
 
-    def sizes(self, own: Group | None = None) -> Sizes:
-        """Everyone's bytes; of an irregular call, once the own group is known."""
-        c = self.context
-        here: Group = own or Equal(c.here, self.sent)
-        there: Group = (
-            listed(self.recv.nbytes) if own else Equal(c.there, self.recv.nbytes[0])
-        )
-        return Sizes(here, there) if c.mine == 0 else Sizes(there, here)
 
-
-def prepare(
-    context: Context, sendbuf: Any, recvbuf: Any, algorithm: str | None, op: str
-) -> Call:
-    """Check the arguments of an operation, before anything is sent."""
-    v = "gatherv" in op
-    name = context.name(algorithm, v)
+def checked(context: Context, op: str, name: str, parse: Callable[[], Call]) -> Call:
+    """The call, once it is known to be right; in the checked mode, on every rank."""
     try:
-        _known(name, v)
-        send = buffers.block(sendbuf, writable=False)
-        if v:
-            recv = buffers.vector(recvbuf, context.there)
-        else:
-            recv = buffers.block(recvbuf, writable=True, n=context.there)
-        _check_disjoint(send, recv)
+        call = parse()
     except (TypeError, ValueError, KeyError, BufferError) as error:
         if context.checked:
             share(context, op, error)
         raise
     if context.checked:
-        agree(context, op, name, send.nbytes[0], recv.nbytes)
-    return Call(context, name, send, recv, v)
+        agree(context, op, name, call.sent, call.recv.nbytes)
+    return call
 
 
-def _known(name: str, v: bool) -> None:
-    if name not in ("auto", "native"):
-        resolve("inter_allgatherv" if v else "inter_allgather", name)
-
-
-def check_name(context: Context, name: str, op: str) -> None:
+def check_name(context: Context, name: str, op: str, known: Callable[..., Any]) -> None:
     """Check an operation that has no argument but its algorithm to agree on."""
     try:
-        _known(name, True)
+        known(name, True)
     except ValueError as error:
         if context.checked:
             share(context, op, error)
@@ -84,7 +64,7 @@ def check_name(context: Context, name: str, op: str) -> None:
         agree(context, op, name, 0, ())
 
 
-def _check_disjoint(send: Message, recv: Message) -> None:
+def check_disjoint(send: Message, recv: Message, hint: str = "") -> None:
     """What is sent must not be overwritten while it is being sent."""
     if not (buffers.is_dense(send.datatype) and buffers.is_dense(recv.datatype)):
         return
@@ -92,7 +72,7 @@ def _check_disjoint(send: Message, recv: Message) -> None:
     end = start + send.nbytes[0]
     for at, n in zip(recv.displs, recv.nbytes, strict=True):
         if max(start, recv.base + at) < min(end, recv.base + at + n):
-            raise ValueError("message: send and receive buffers overlap")
+            raise ValueError(f"message: send and receive buffers overlap{hint}")
 
 
 def _part(x: Any) -> Any:
@@ -117,6 +97,8 @@ def _spec(spec: Any) -> Any:
     if type(spec) is _ndarray:
         m = _memory(spec)
         return m.address, m.nbytes, m.readonly, spec.dtype
+    if spec is MPI.IN_PLACE or spec is None:
+        return ("in place",)
     if type(spec) is list:
         return *_spec(spec[0]), *[_part(x) for x in spec[1:]]
     raise LookupError

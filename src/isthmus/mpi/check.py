@@ -1,4 +1,4 @@
-"""The checked mode: all ranks of both groups compare their arguments first."""
+"""The checked mode: all ranks compare their arguments first."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ class MismatchError(ValueError):
     """The ranks of an operation do not agree on their arguments."""
 
 
-def _who(context: Context, number: int) -> str:
-    p = context.p
-    return f"group A rank {number}" if number < p else f"group B rank {number - p}"
-
-
 def _differences(context: Context, rows: list[dict[str, Any]], what: str) -> list[str]:
     """Ranks whose value differs from that of the first, in words."""
     first = rows[0][what]
     return [
-        f"{_who(context, i)} calls {what} {row[what]!r}, {_who(context, 0)} {first!r}"
+        f"{context.who(i)} calls {what} {row[what]!r}, {context.who(0)} {first!r}"
         for i, row in enumerate(rows)
         if row[what] != first
     ]
@@ -31,22 +26,21 @@ def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
     """Messages whose sender and receiver do not agree on their size."""
     found = []
     for i, row in enumerate(rows):
-        base = context.p if i < context.p else 0
-        for j, expected in enumerate(row["expected"]):
-            sent = rows[base + j]["sent"]
+        for j, expected in zip(context.senders(i), row["expected"], strict=False):
+            sent = rows[j]["sent"]
             if sent != expected:
                 found.append(
-                    f"{_who(context, base + j)} sends {sent} bytes, "
-                    f"{_who(context, i)} expects {expected}"
+                    f"{context.who(j)} sends {sent} bytes, "
+                    f"{context.who(i)} expects {expected}"
                 )
     return found
 
 
 def _compare(context: Context, row: dict[str, Any]) -> None:
     """Let everyone see every row; raise the same error everywhere if they differ."""
-    rows = context.merged.allgather(row)
+    rows = context.comm.allgather(row)
     found = [
-        f"{_who(context, i)}: {x['error']}" for i, x in enumerate(rows) if x["error"]
+        f"{context.who(i)}: {x['error']}" for i, x in enumerate(rows) if x["error"]
     ]
     found = found or _differences(context, rows, "operation")
     found = found or _differences(context, rows, "algorithm")

@@ -1,10 +1,11 @@
-"""What isthmus keeps for a user's intercommunicator, on an attribute of it."""
+"""What isthmus keeps for a user's communicator, on an attribute of it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -14,40 +15,39 @@ from .progress import driver
 
 #: how many plans are kept for a communicator
 PLANS = 64
-#: groups up to this size do not ask what their members send before they choose
-FEW = 8
+
+
+def asked(variable: str, default: str = "auto") -> str:
+    """The algorithm that an environment variable asks for."""
+    return os.environ.get(variable, default)
 
 
 class Context:
-    """Private communicators and plans of one intercommunicator.
+    """Private communicators, plans and tags of one communicator.
 
-    All traffic runs on `merged`, both groups in one numbering, where the MPI library
-    has its fastest path; `local` is the own group. Group A, whose rank 0 comes first in
-    the world, is numbered from 0, group B from p.
+    All traffic runs on `comm`, whose ranks are the numbers of the schedules; `local` is
+    the own group, the same where there is only one.
     """
 
-    def __init__(self, inter: MPI.Intercomm) -> None:
-        self.merged = inter.Merge(_comes_second(inter))
-        self.number = self.merged.Get_rank()
-        self.mine = int(self.number != inter.Get_rank())
-        self.local = MPI.Intracomm(self.merged.Split(self.mine, self.number))
-        sizes = inter.Get_size(), inter.Get_remote_size()
-        self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
-        self.here, self.there = sizes
-        self.index = inter.Get_rank()
-        self.there_base = 0 if self.mine else self.p
-        self.few = max(sizes) <= FEW
+    def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
+        self.comm, self.local = comm, local
+        self.number, self.index = comm.Get_rank(), local.Get_rank()
         threads = np.array(MPI.Query_thread())
-        self.merged.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
+        comm.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
         self.threads = bool(threads == MPI.THREAD_MULTIPLE)
         self.checked = os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
-        both = os.environ.get("ISTHMUS_ALLGATHER", "auto")
-        self.asked = both, os.environ.get("ISTHMUS_ALLGATHERV", both)
         self.plans: dict[Any, Plan] = {}
-        self.questions: dict[Any, Any] = {}
         self.tags = 0
-        self.tag_limit = int(self.merged.Get_attr(MPI.TAG_UB) or 32767)
+        self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.freed = False
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        return f"rank {number}"
+
+    def senders(self, number: int) -> range:
+        """The numbers of those from whom a rank receives, in the order of blocks."""
+        return range(self.comm.size)
 
     def next_tag(self) -> int:
         """A tag for an operation that others may overtake; 0 is for blocking ones."""
@@ -73,24 +73,6 @@ class Context:
         if len(self.plans) > PLANS:
             self.plans.pop(next(iter(self.plans))).free()
 
-    def keep_question(self, key: Any, question: Any) -> None:
-        """Keep what such a call must ask; the oldest one makes room."""
-        self.questions[key] = question
-        if len(self.questions) > PLANS:
-            self.questions.pop(next(iter(self.questions)))
-
-    def name(self, algorithm: str | None, v: bool) -> str:
-        """The algorithm asked for by a call or by the environment.
-
-        Only what everyone knows may decide: of an irregular call, the group sizes.
-        """
-        name = algorithm if algorithm is not None else self.asked[v]
-        return "direct" if v and self.few and name == "auto" else name
-
-    def must_ask(self, algorithm: str | None) -> bool:
-        """Whether an irregular call depends on what the own group's members send."""
-        return self.name(algorithm, True) not in ("direct", "native")
-
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
         driver.finish(self)
@@ -98,21 +80,9 @@ class Context:
             plan.free()
         self.plans.clear()
         self.freed = True
-        self.local.Free()
-        self.merged.Free()
-
-
-def _comes_second(inter: MPI.Intercomm) -> bool:
-    """Whether the own group is B: its rank 0 comes after the other's in the world.
-
-    Groups of different worlds all say no, and MPI orders them.
-    """
-    world = MPI.COMM_WORLD.Get_group()
-    groups = inter.Get_group(), inter.Get_remote_group()
-    mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
-    for group in (world, *groups):
-        group.Free()
-    return bool(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+        if self.local is not self.comm:
+            self.local.Free()
+        self.comm.Free()
 
 
 def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:
@@ -125,11 +95,14 @@ def _keyval() -> int:
     return MPI.Comm.Create_keyval(delete_fn=_delete)
 
 
-def context_of(inter: MPI.Intercomm) -> Context:
-    """The context of an intercommunicator, made at its first collective call."""
-    found = inter.Get_attr(_keyval())
+Made = TypeVar("Made", bound=Context)
+
+
+def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
+    """The context of a communicator, made at its first collective call."""
+    found = comm.Get_attr(_keyval())
     if isinstance(found, Context):
-        return found
-    context = Context(inter)
-    inter.Set_attr(_keyval(), context)
+        return cast(Made, found)
+    context = make(comm)
+    comm.Set_attr(_keyval(), context)
     return context

@@ -14,13 +14,13 @@ from mpi4py import MPI
 
 from ..recipe import Group, Summed, listed
 from ..registry import resolve
-from .context import Context
+from .context_inter import InterContext
 
 #: requests to wait for, then the own group
 Asking = Generator[Sequence[MPI.Request], None, Group]
 
 
-def alone(context: Context, own: int) -> Group:
+def alone(context: InterContext, own: int) -> Group:
     """The own group as it looks to a rank for which the others do not matter."""
     return Summed(context.here, context.index, 0, own, own, own, own)
 
@@ -39,7 +39,7 @@ class Question:
     """What a call must ask before it can begin; the same for all such calls."""
 
     def __init__(
-        self, context: Context, name: str, own: int, expected: Sequence[int]
+        self, context: InterContext, name: str, own: int, expected: Sequence[int]
     ) -> None:
         self.context, self.own = context, own
         self.everything = (
@@ -59,9 +59,9 @@ class Question:
     def _told(self, tag: int) -> Asking:
         """Tell every so-manieth rank of the other group, and be told by one."""
         c, answer = self.context, np.empty(4, np.int64)
-        requests = [c.merged.Irecv(answer, c.there_base + c.index % c.there, tag)]
+        requests = [c.comm.Irecv(answer, c.there_base + c.index % c.there, tag)]
         for i in range(c.index, c.there, c.here):
-            requests.append(c.merged.Isend(self.rows[i], c.there_base + i, tag))
+            requests.append(c.comm.Isend(self.rows[i], c.there_base + i, tag))
         yield requests
         start, whole, largest, bits = answer.tolist()
         return Summed(c.here, c.index, start, self.own, whole, largest, bits)

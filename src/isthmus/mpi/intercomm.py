@@ -6,11 +6,13 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import forms, objects
-from .call import call_key, check_name, prepare
-from .context import Context, context_of
+from . import forms, forms_inter, objects
+from .call import call_key, check_name
+from .context import context_of
+from .context_inter import InterContext
 from .counts import alone, complete
 from .family import COMMON, Comm, making
+from .forms_inter import known, prepare
 
 
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
@@ -29,12 +31,12 @@ class Intercomm(Comm, MPI.Intercomm):
         return super().__new__(cls, comm)
 
     #: what is kept for the communicator, once this view has looked it up
-    _found: Context | None = None
+    _found: InterContext | None = None
 
-    def _context(self) -> Context:
+    def _context(self) -> InterContext:
         """What is kept for the communicator, made at the first collective call."""
         if self._found is None or self._found.freed:
-            self._found = context_of(self)
+            self._found = context_of(self, InterContext)
         return self._found
 
     def Allgather(
@@ -51,7 +53,7 @@ class Intercomm(Comm, MPI.Intercomm):
         if call.name == "native":
             super().Allgather(sendbuf, recvbuf)
         else:
-            forms.blocking(call, key, call.sizes())
+            forms.blocking(call, key, forms_inter.plan(call, None))
 
     def Allgatherv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -68,7 +70,7 @@ class Intercomm(Comm, MPI.Intercomm):
             question = context.questions.get(key)
             if question is None:
                 call = prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
-                question = forms.question(call)
+                question = forms_inter.question(call)
                 if key is not None:
                     context.keep_question(key, question)
             own = complete(question.ask(tag=0))
@@ -79,7 +81,8 @@ class Intercomm(Comm, MPI.Intercomm):
         if call.name == "native":
             super().Allgatherv(sendbuf, recvbuf)
         else:
-            forms.blocking(call, key, call.sizes(own or alone(context, call.sent)))
+            own = own or alone(context, call.sent)
+            forms.blocking(call, key, forms_inter.plan(call, own))
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -88,7 +91,7 @@ class Intercomm(Comm, MPI.Intercomm):
         call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Iallgather")
         if call.name == "native":
             return super().Iallgather(sendbuf, recvbuf)
-        return forms.nonblocking(call)
+        return forms_inter.nonblocking(call)
 
     def Iallgatherv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -97,7 +100,7 @@ class Intercomm(Comm, MPI.Intercomm):
         call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Iallgatherv")
         if call.name == "native":
             return super().Iallgatherv(sendbuf, recvbuf)
-        return forms.nonblocking(call)
+        return forms_inter.nonblocking(call)
 
     def Allgather_init(
         self,
@@ -110,7 +113,7 @@ class Intercomm(Comm, MPI.Intercomm):
         call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Allgather_init")
         if call.name == "native":
             return super().Allgather_init(sendbuf, recvbuf, info)
-        return forms.persistent(call)
+        return forms_inter.persistent(call)
 
     def Allgatherv_init(
         self,
@@ -123,13 +126,13 @@ class Intercomm(Comm, MPI.Intercomm):
         call = prepare(self._context(), sendbuf, recvbuf, algorithm, "Allgatherv_init")
         if call.name == "native":
             return super().Allgatherv_init(sendbuf, recvbuf, info)
-        return forms.persistent(call)
+        return forms_inter.persistent(call)
 
     def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""
         context = self._context()
         name = context.name(algorithm, True)
-        check_name(context, name, "allgather")
+        check_name(context, name, "allgather", known)
         if name == "native":
             return super().allgather(sendobj)
-        return objects.allgather(context, sendobj, name)
+        return objects.exchange(context, sendobj, name)

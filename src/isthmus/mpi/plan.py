@@ -122,11 +122,11 @@ def _library(
 def bind(
     rounds: Sequence[Round],
     at: Binding,
-    merged: MPI.Intracomm,
+    comm: MPI.Intracomm,
     local: MPI.Intracomm,
     tag: int,
 ) -> list[Stage]:
-    """The rounds with requests on the merged communicator, receives posted ahead."""
+    """The rounds with requests on a communicator, receives posted ahead."""
     stages = [Stage() for _ in rounds]
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
         when = iter(posts)
@@ -137,10 +137,10 @@ def bind(
             base, count, datatype = memory.spec(at.pieces(c.data))
             spec = [memory.buffer(base), count, datatype]
             if isinstance(c, Recv):
-                request = merged.Recv_init(spec, c.frm, tag)
+                request = comm.Recv_init(spec, c.frm, tag)
                 stages[next(when)].start.append(request)
             else:
-                request = merged.Send_init(spec, c.to, tag)
+                request = comm.Send_init(spec, c.to, tag)
                 stages[k].start.append(request)
             stages[k].wait.append(request)
             memory.release(datatype)

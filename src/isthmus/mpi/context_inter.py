@@ -1,0 +1,82 @@
+"""What is kept for an intercommunicator: both groups in one numbering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpi4py import MPI
+
+from ..recipe import Equal, Group, Sizes, listed
+from .context import PLANS, Context, asked
+
+#: groups up to this size do not ask what their members send before they choose
+FEW = 8
+
+
+class InterContext(Context):
+    """Both groups of an intercommunicator.
+
+    All traffic runs between the ranks of one merged communicator, where the MPI library
+    has its fastest path. Group A, whose rank 0 comes first in the world, is numbered
+    from 0, group B from p.
+    """
+
+    def __init__(self, inter: MPI.Intercomm) -> None:
+        merged = inter.Merge(_comes_second(inter))
+        self.mine = int(merged.Get_rank() != inter.Get_rank())
+        local = merged.Split(self.mine, merged.Get_rank())
+        super().__init__(merged, MPI.Intracomm(local))
+        sizes = inter.Get_size(), inter.Get_remote_size()
+        self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
+        self.here, self.there = sizes
+        self.there_base = 0 if self.mine else self.p
+        self.few = max(sizes) <= FEW
+        both = asked("ISTHMUS_ALLGATHER")
+        self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
+        self.questions: dict[Any, Any] = {}
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        p = self.p
+        return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    def senders(self, number: int) -> range:
+        """The numbers of the other group."""
+        return range(self.p, self.p + self.q) if number < self.p else range(self.p)
+
+    def keep_question(self, key: Any, question: Any) -> None:
+        """Keep what such a call must ask; the oldest one makes room."""
+        self.questions[key] = question
+        if len(self.questions) > PLANS:
+            self.questions.pop(next(iter(self.questions)))
+
+    def name(self, algorithm: str | None, v: bool) -> str:
+        """The algorithm asked for by a call or by the environment.
+
+        Only what everyone knows may decide: of an irregular call, the group sizes.
+        """
+        name = algorithm if algorithm is not None else self.asked[v]
+        return "direct" if v and self.few and name == "auto" else name
+
+    def must_ask(self, algorithm: str | None) -> bool:
+        """Whether an irregular call depends on what the own group's members send."""
+        return self.name(algorithm, True) not in ("direct", "native")
+
+    def sizes(self, sent: int, received: tuple[int, ...], own: Group | None) -> Sizes:
+        """Everyone's bytes; of an irregular call, once the own group is known."""
+        here: Group = own or Equal(self.here, sent)
+        there: Group = listed(received) if own else Equal(self.there, received[0])
+        return Sizes(here, there) if self.mine == 0 else Sizes(there, here)
+
+
+def _comes_second(inter: MPI.Intercomm) -> bool:
+    """Whether the own group is B: its rank 0 comes after the other's in the world.
+
+    Groups of different worlds all say no, and MPI orders them.
+    """
+    world = MPI.COMM_WORLD.Get_group()
+    groups = inter.Get_group(), inter.Get_remote_group()
+    mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
+    for group in (world, *groups):
+        group.Free()
+    return bool(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)

@@ -1,0 +1,128 @@
+"""The forms of a call between two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mpi4py import MPI
+
+from ..recipe import Group, Sizes, between, settle
+from ..registry import resolve
+from . import buffers, forms, memory, requests
+from .buffers import Message
+from .call import Call, check_disjoint, checked
+from .context_inter import InterContext
+from .counts import Question, complete
+from .plan import Plan
+
+
+def known(name: str, v: bool) -> None:
+    """Refuse an unknown algorithm."""
+    if name not in ("auto", "native"):
+        resolve("inter_allgatherv" if v else "inter_allgather", name)
+
+
+def prepare(
+    context: InterContext, sendbuf: Any, recvbuf: Any, algorithm: str | None, op: str
+) -> Call:
+    """Check the arguments of an operation, before anything is sent."""
+    v = "gatherv" in op
+    name = context.name(algorithm, v)
+
+    def parse() -> Call:
+        known(name, v)
+        send = buffers.block(sendbuf, writable=False)
+        if v:
+            recv = buffers.vector(recvbuf, context.there)
+        else:
+            recv = buffers.block(recvbuf, writable=True, n=context.there)
+        check_disjoint(send, recv)
+        return Call(context, name, send, recv, v)
+
+    return checked(context, op, name, parse)
+
+
+def sizes(call: Call, own: Group | None = None) -> Sizes:
+    """Everyone's bytes; of an irregular call, once the own group is known."""
+    return _context(call).sizes(call.sent, call.recv.nbytes, own)
+
+
+def _context(call: Call) -> InterContext:
+    assert isinstance(call.context, InterContext)
+    return call.context
+
+
+def plan(call: Call, own: Group | None, tag: int = 0) -> Plan:
+    """What this rank does."""
+    found = between(call.name, sizes(call, own), call.context.number)
+    return forms.make_plan(call, found, tag)
+
+
+def question(call: Call) -> Question:
+    """What an irregular call must ask first."""
+    return Question(_context(call), call.name, call.sent, call.recv.nbytes)
+
+
+def _after_counts(call: Call, tag: int) -> Iterator[Sequence[MPI.Request]]:
+    """An irregular call that first learns what its own group sends."""
+    own = yield from question(call).ask(tag)
+    yield from forms.once(plan(call, own, tag))
+
+
+def _in_one_request(call: Call, name: str) -> bool:
+    """Whether all messages leave at once, as one request of the MPI library."""
+    if call.name == "auto" and not call.context.threads:
+        return True
+    if name == "auto":
+        return False
+    if resolve("inter_allgatherv", name)[0].whole_blocks:
+        return True
+    forms.check_threads(call, name, "direct")
+    if name.endswith("+library"):
+        raise ValueError("the stage 'library' works in blocking calls only")
+    return False
+
+
+def nonblocking(call: Call) -> MPI.Request:
+    """Start the call and give its request."""
+    c = call.context
+    tag = c.next_tag()
+    name = call.name if call.v else settle(call.name, sizes(call))
+    if _in_one_request(call, name):
+        native = c.comm.Ialltoallw(*_alltoallw(call))
+        return requests.request(native, None, (call, native))
+    if call.v:
+        return requests.start(_after_counts(call, tag), c, call)
+    return forms.nonblocking(call, plan(call, None, tag))
+
+
+def persistent(call: Call) -> MPI.Prequest:
+    """Set the call up, to be started any number of times."""
+    c = call.context
+    tag = c.next_tag()
+    if not _in_one_request(call, call.name):
+        own = complete(question(call).ask(tag)) if call.v else None
+        if not _in_one_request(call, settle(call.name, sizes(call, own))):
+            return forms.persistent(call, plan(call, own, tag))
+    native = c.comm.Alltoallw_init(*_alltoallw(call))
+    return requests.kept(native, (call, native))
+
+
+def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
+    """Every message of the direct exchange, in the user's own types."""
+    c, send, recv = _context(call), call.send, call.recv
+    assert send is not None
+    own = [(send.counts[0], send.displs[0])] * c.there
+    theirs = zip(recv.counts, recv.displs, strict=True)
+    return _entries(c, send, own), _entries(c, recv, theirs)
+
+
+def _entries(
+    c: InterContext, message: Message, blocks: Iterable[tuple[int, int]]
+) -> list[Any]:
+    """A specification for all ranks of both groups: nothing for the own group."""
+    nothing = [(0, 0, MPI.BYTE)] * c.here
+    there = [memory.entry(n, at, message.datatype) for n, at in blocks]
+    entries = [*there, *nothing] if c.mine else [*nothing, *there]
+    return [memory.buffer(message.base), *map(list, zip(*entries, strict=True))]
