@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import distributions
 from .collectives import schedule
 
 if TYPE_CHECKING:
     from .mpi import Intercomm, Intracomm, MismatchError
 
-__all__ = ["Intercomm", "Intracomm", "MismatchError", "__version__", "schedule"]
+__all__ = [
+    "Intercomm",
+    "Intracomm",
+    "MismatchError",
+    "__version__",
+    "distributions",
+    "schedule",
+]
 __version__ = "0.1.0"
 
 

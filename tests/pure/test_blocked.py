@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms.allgatherv_blocked import best_size, ring_time
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.distributions import DISTRIBUTIONS
 from isthmus.ir import Recv
 
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 300)), min_size=1, max_size=24)
@@ -39,28 +40,12 @@ def test_for_equal_blocks_the_blocked_ring_is_the_ring():
         assert one == two
 
 
-def distributions(p, m):
-    """Six kinds of counts that add up to about m."""
-    linear = [2 * m * (p - i) // (p * (p + 1)) for i in range(p)]
-    geometric = [m >> (i + 1) if i < 60 else 0 for i in range(p)]
-    return {
-        "regular": [m // p] * p,
-        "broadcast": [m] + [0] * (p - 1),
-        "spike": [m // 2] + [m // 2 // (p - 1)] * (p - 1),
-        "half": [2 * m // p if i % 2 == 0 else 0 for i in range(p)],
-        "linear": linear,
-        "geometric": geometric,
-    }
-
-
-@pytest.mark.parametrize(
-    "kind", ["regular", "broadcast", "spike", "half", "linear", "geometric"]
-)
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
 def test_no_distribution_is_far_from_the_limit(kind):
     """64 ranks, 16 MiB, 2 µs and 12 GB/s; the plain ring is up to 63 times off."""
     model = AlphaBeta(2e-6, 1 / 12e9)
     m = 1 << 24
-    counts = distributions(64, m)[kind]
+    counts = DISTRIBUTIONS[kind](64, m)
     times = {
         name: isthmus.schedule("allgatherv", name, counts=counts).simulate(model).time
         for name in BLOCKED

@@ -17,6 +17,7 @@ FORM = {"ir", "layout", "program"}
 ALLOWED = {
     "ir": set(),
     "layout": {"ir"},
+    "distributions": set(),
     "program": {"ir"},
     "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
     "cost": FORM | {"machine", "schedules", "cost"},

@@ -56,9 +56,12 @@ def test_what_ships_simulates_and_says_where_it_is_from(name):
 
 def test_the_shipped_machines():
     assert machines.shipped() == [
+        "bluegene-p",
         "cori-like",
+        "ddr-infiniband",
         "gigabit-ethernet",
         "hdr-infiniband",
+        "nec-sx8",
         "shared-memory",
     ]
     cori = machines.load("cori-like")
