@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from .. import distributions
 from .units import show_bytes
 
 OPERATIONS = "allgather", "allgatherv"
@@ -15,12 +16,15 @@ OPERATIONS = "allgather", "allgatherv"
 
 @dataclass(frozen=True)
 class Case:
-    """One operation, and the bytes that each rank of both groups contributes."""
+    """One operation, and the bytes that each rank of both groups contributes.
+
+    Inside one group `b` is empty.
+    """
 
     label: str
     op: str
     a: tuple[int, ...]
-    b: tuple[int, ...]
+    b: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,12 @@ LIMIT = Contender("copy")
 
 @dataclass(frozen=True)
 class Job:
-    """Cases for two groups of processes, and the contenders of each.
+    """Cases for one or two groups of processes, and the contenders of each.
 
     `seconds` is what a case may take, roughly; `content` names what the buffers hold.
     """
 
-    groups: tuple[int, int]
+    groups: tuple[int, ...]
     cases: tuple[Case, ...]
     contenders: tuple[Contender, ...]
     seconds: float = 1.0
@@ -92,12 +96,25 @@ def uneven(each: int, n: int) -> tuple[int, ...]:
     return tuple(round(2 * each * (i + 1) / (n + 1) / unit) * unit for i in range(n))
 
 
-def case(op: str, groups: tuple[int, int], each: int) -> Case:
+def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, ...]:
+    """What n ranks contribute, so many bytes on average."""
+    if distribution is not None:
+        unit = 8 if each % 8 == 0 else 1
+        elements = distributions.counts(distribution, n, n * each // unit)
+        return tuple(unit * k for k in elements)
+    return uneven(each, n) if op == "allgatherv" else (each,) * n
+
+
+def case(
+    op: str, groups: tuple[int, ...], each: int, distribution: str | None = None
+) -> Case:
     """A case in which each rank contributes so many bytes, on average."""
     if op not in OPERATIONS:
         raise ValueError(f"no operation {op!r}; known: {', '.join(OPERATIONS)}")
-    a, b = (uneven(each, n) if op[-1] == "v" else (each,) * n for n in groups)
-    return Case(show_bytes(each), op, a, b)
+    if distribution is not None and op == "allgather":
+        raise ValueError("allgather has equal contributions: no distribution")
+    label = show_bytes(each) + f" {distribution}" * (distribution is not None)
+    return Case(label, op, *(_counts(op, n, each, distribution) for n in groups))
 
 
 def to_json(value: Job | Outcome) -> str:

@@ -17,3 +17,13 @@ def groups(text: str, option: str = "--groups") -> tuple[int, int]:
     if len(found) != 2 or min(found) < 1:
         raise ValueError(f"{option} {text}: must be the sizes of two groups, as in 4,4")
     return found[0], found[1]
+
+
+def one_or_two_groups(text: str, option: str = "--groups") -> tuple[int, ...]:
+    """The sizes of one or two groups."""
+    found = integers(text, option)
+    if len(found) > 2 or min(found) < 1:
+        raise ValueError(
+            f"{option} {text}: must be the sizes of one or two groups, as in 8 or 4,4"
+        )
+    return tuple(found)

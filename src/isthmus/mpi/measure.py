@@ -1,4 +1,4 @@
-"""Two groups of the world's processes, with the contenders of a comparison."""
+"""The world's processes in groups, with the contenders of a comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from .intercomm import Intercomm
+from . import intercomm, intracomm  # noqa: F401  they enter their classes
+from .family import ours
 
 #: what all ranks of a group contribute together, in rank order: of which sizes in
 #: bytes, for which group
@@ -64,50 +65,51 @@ class Persistent(Trial):
 
 
 class Stand:
-    """The processes of the world in two groups, joined by an intercommunicator."""
+    """The processes of the world in one group, or in two that are joined."""
 
     def __init__(
-        self, groups: tuple[int, int], content: Content = random_bytes
+        self, groups: tuple[int, ...], content: Content = random_bytes
     ) -> None:
         self.comm = MPI.COMM_WORLD.Dup()
         if sum(groups) != self.comm.size:
             raise ValueError(
-                f"groups of {groups[0]} and {groups[1]} processes need "
+                f"groups of {' and '.join(map(str, groups))} processes need "
                 f"{sum(groups)}; there are {self.comm.size}"
             )
         self.content = content
         self.rank = self.comm.rank
         self.mine = int(self.rank >= groups[0])
+        self.other = len(groups) - 1 - self.mine
+        self.native: Any = self.comm
         self.local = MPI.Intracomm(self.comm.Split(self.mine, self.rank))
-        leader = 0 if self.mine else groups[0]
-        self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
-        self.inter = Intercomm(self.native)
+        if len(groups) == 2:
+            leader = 0 if self.mine else groups[0]
+            self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
+        self.ours: Any = ours(self.native)
 
     def prepare(self, case: Any, contender: Any) -> Trial:
         """A contender of a case (isthmus.bench.job), ready to run."""
-        sizes = (case.a, case.b) if self.mine == 0 else (case.b, case.a)
-        whole, expected = (
-            self.content(sizes[0], self.mine),
-            self.content(sizes[1], 1 - self.mine),
-        )
-        ends = np.cumsum((0, *sizes[0])) // whole.itemsize
+        sizes = (case.a, case.b)
+        whole = self.content(sizes[self.mine], self.mine)
+        expected = self.content(sizes[self.other], self.other)
+        ends = np.cumsum((0, *sizes[self.mine])) // whole.itemsize
         i = self.local.rank
         send = whole[ends[i] : ends[i + 1]].copy()
         recv = np.empty_like(expected)
         spec: Any = recv
         if case.op == "allgatherv":
-            spec = [recv, [n // recv.itemsize for n in sizes[1]]]
+            spec = [recv, [n // recv.itemsize for n in sizes[self.other]]]
         if contender.algorithm == "copy":
             return Trial(lambda: np.copyto(recv, expected), recv, expected)
         name = case.op.capitalize()
         more = {"algorithm": contender.algorithm}
         if contender.persistent:
-            request = getattr(self.inter, f"{name}_init")(send, spec, **more)
+            request = getattr(self.ours, f"{name}_init")(send, spec, **more)
             return Persistent(request, recv, expected)
         if contender.algorithm == "native":
             call, more = getattr(self.native, name), {}
         else:
-            call = getattr(self.inter, name)
+            call = getattr(self.ours, name)
         return Trial(lambda: call(send, spec, **more), recv, expected)
 
     def barrier(self) -> None:
@@ -123,7 +125,7 @@ class Stand:
 
     def free(self) -> None:
         """Give the communicators back."""
-        for comm in (self.native, self.local, self.comm):
+        for comm in {id(x): x for x in (self.native, self.local, self.comm)}.values():
             comm.Free()
 
 
