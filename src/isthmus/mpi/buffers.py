@@ -13,6 +13,10 @@ from mpi4py import MPI
 
 #: DLPack's numbers for plain memory and for host memory pinned for a device
 _HOST = (1, 3, 11)
+_IN_PLACE = (
+    "MPI.IN_PLACE has no meaning here: it stands alone, in place of what is sent "
+    "inside a group"
+)
 _DENSE = (MPI.COMBINER_CONTIGUOUS, MPI.COMBINER_DUP)
 
 
@@ -104,7 +108,7 @@ def _is_type(x: Any) -> bool:
 def _unpack(spec: Any, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
     """A specification as (buffer, counts, displacements, type)."""
     if spec is MPI.IN_PLACE:
-        raise ValueError("MPI.IN_PLACE has no meaning on an intercommunicator")
+        raise ValueError(_IN_PLACE)
     if not isinstance(spec, list | tuple):
         if spec is None:
             raise TypeError("message: expecting buffer or list/tuple")
@@ -122,7 +126,7 @@ def _unpack(spec: Any, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
             raise ValueError(f"message: expecting (counts, displs), got {counts!r}")
     counts, displs, datatype = rest
     if owner is MPI.IN_PLACE:
-        raise ValueError("MPI.IN_PLACE has no meaning on an intercommunicator")
+        raise ValueError(_IN_PLACE)
     return owner, counts, displs, datatype
 
 

@@ -1,0 +1,232 @@
+"""Inside a group: what calls take, what they refuse, and what they leave alone."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import isthmus
+from groups import same, values
+from isthmus import registry
+from support import agree
+from things import equal, thing
+
+pytestmark = pytest.mark.mpi(1, 2, 3, 5, 8)
+
+NAMES = ["auto", "library", "ring", "bruck", "blocked_ring", "circulant"]
+
+
+@pytest.fixture
+def group(comm):
+    own = comm.Dup()
+    yield isthmus.Intracomm(own)
+    own.Free()
+
+
+def everyones(n, p, dtype="f8"):
+    return np.concatenate([values(i, n, dtype) for i in range(p)])
+
+
+def wrong_calls(p, r):
+    """(error, part of its text, send, receive, keywords) of an Allgatherv."""
+    x, room = np.zeros(4), np.zeros(4 * p)
+    frozen = room.copy()
+    frozen.flags.writeable = False
+    calls = [
+        (ValueError, "IN_PLACE has no meaning", [MPI.IN_PLACE, 4], room, {}),
+        (ValueError, "IN_PLACE has no meaning", x, MPI.IN_PLACE, {}),
+        (ValueError, "overlap; for data that are", room[4 * r : 4 * r + 4], room, {}),
+        (ValueError, "sends 24 bytes, and has room for 32", x[:3], room, {}),
+        (ValueError, "needs bytes", x, [room, [5] * p], {}),
+        (ValueError, "expecting", x, [room, [4] * (p + 1)], {}),
+        (ValueError, "negative count", x, [room, [-1] * p], {}),
+        (ValueError, "no algorithm 'x'", x, room, {"algorithm": "x"}),
+        (ValueError, "no option 'n=4'", x, room, {"algorithm": "ring(n=4)"}),
+        (ValueError, "no intragroup stage", x, room, {"algorithm": "ring+ring"}),
+        (BufferError, "read-only", x, frozen, {}),
+        (TypeError, "expecting buffer", x, None, {}),
+    ]
+    if p & (p - 1):
+        odd = {"algorithm": "recursive_doubling"}
+        calls.append((ValueError, f"does not work for a group of {p}", x, room, odd))
+    return calls
+
+
+@pytest.mark.parametrize("form", ["Allgatherv", "Iallgatherv", "Allgatherv_init"])
+def test_wrong_calls_raise_and_leave_nothing_behind(group, form):
+    for error, text, send, recv, more in wrong_calls(group.size, group.rank):
+        with pytest.raises(error) as caught:
+            getattr(group, form)(send, recv, **more)
+        assert text in str(caught.value)
+    send, recv = values(group.rank, 3), np.empty(3 * group.size)
+    group.Allgatherv(send, recv, algorithm="ring")
+    agree(group, same(recv, everyones(3, group.size)))
+
+
+def test_an_intercommunicator_is_refused(comm):
+    if comm.size > 1:
+        local = comm.Split(comm.rank % 2)
+        inter = local.Create_intercomm(0, comm, 1 - comm.rank % 2)
+        with pytest.raises(TypeError):
+            isthmus.Intracomm(inter)
+        inter.Free()
+        local.Free()
+
+
+@pytest.mark.parametrize("sent", [3, 5])
+def test_the_checked_mode_tells_everyone(comm, monkeypatch, sent):
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+    own = comm.Dup()
+    group, p = isthmus.Intracomm(own), comm.size
+    counts = [4] * p
+    if comm.rank == p - 1:  # right by itself, but not what the others expect
+        counts[-1] = sent
+    for form in ("Allgatherv", "Iallgatherv", "Allgatherv_init"):
+        send, recv = np.zeros(counts[comm.rank]), np.zeros(sum(counts))
+        if p == 1:
+            continue
+        with pytest.raises(isthmus.MismatchError, match=f"rank {p - 1} sends") as e:
+            getattr(group, form)(send, [recv, counts])
+        assert len(set(comm.allgather(str(e.value)))) == 1
+    own.Free()
+
+
+def test_forms_of_buffers(group):
+    p, r = group.size, group.rank
+    data, room = values(r, 6, "i4"), np.empty((p, 4), "i4")
+    wanted = everyones(6, p, "i4").reshape(p, 6)[:, :4].copy()
+    sends = (
+        data[:4],
+        [data, 4],
+        [data[:4], MPI.INT],
+        [data, (4, 0), "i"],
+        memoryview(data[:4]),
+    )
+    for name in NAMES:
+        for send in sends:
+            for recv in (room, [room, MPI.INT], [room, 4, MPI.INT], (room, "i")):
+                room[:] = -1
+                group.Allgather(send, recv, algorithm=name)
+                assert same(room, wanted), (name, send, recv)
+    agree(group, True)
+
+
+def test_a_receive_type_with_gaps_in_place(group):
+    p, r = group.size, group.rank
+    every_other = MPI.INT.Create_vector(3, 1, 2).Create_resized(0, 24).Commit()
+    for name in NAMES:
+        room = np.full(6 * p, -1, "i4")
+        room[6 * r : 6 * r + 6 : 2] = values(r, 3, "i4")
+        group.Allgatherv(MPI.IN_PLACE, [room, [1] * p, every_other], algorithm=name)
+        right = same(room[::2].copy(), everyones(3, p, "i4")) and (room[1::2] == -1)
+        agree(group, bool(np.all(right)), name)
+    every_other.Free()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_object(group, name):
+    for turn in range(3):
+        got = group.allgather(thing(group.rank + turn), algorithm=name)
+        wanted = [thing(i + turn) for i in range(group.size)]
+        agree(group, equal(got, wanted), f"{name}, turn {turn}")
+    assert group.allgather(group.rank, algorithm="native") == list(range(group.size))
+    with pytest.raises((TypeError, AttributeError)):
+        group.allgather(lambda: None)
+    agree(group, True)
+
+
+def test_nobody_sees_our_messages(group):
+    p = group.size
+    for name in NAMES:
+        box = np.zeros(1)
+        pending = group.Irecv(box, MPI.ANY_SOURCE, MPI.ANY_TAG)
+        send, recv = values(group.rank, 60), np.empty(60 * p)
+        request = group.Iallgather(send, recv, algorithm=name)
+        other = np.empty(60 * p)
+        group.Allgather(send, other, algorithm=name)
+        request.Wait()
+        right = same(recv, everyones(60, p)) and same(other, recv)
+        group.Send(np.array([8.0]), group.rank, 1)
+        pending.Wait()
+        agree(group, right and box[0] == 8, name)
+
+
+def test_requests_may_be_waited_for_in_any_order(group):
+    p, found = group.size, []
+    for k, name in enumerate(NAMES):
+        recv = np.empty((20 + k) * p)
+        send = values(group.rank, 20 + k)
+        found.append((group.Iallgather(send, recv, algorithm=name), recv, k))
+    order = np.random.default_rng(group.rank).permutation(len(found))
+    MPI.Request.Waitall([found[i][0] for i in order])
+    agree(group, all(same(recv, everyones(20 + k, p)) for _, recv, k in found))
+
+
+def test_threads_with_a_communicator_each(comm):
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        pytest.skip("MPI may be called from one thread only")
+    made = [isthmus.Intracomm(comm.Dup()) for _ in range(2)]
+    for group in made:
+        group.Allgather(np.zeros(1), np.empty(comm.size))
+    wrong = []
+
+    def work(group, name):
+        for k in range(1, 30):
+            recv = np.empty(k * comm.size)
+            group.Allgather(values(comm.rank, k), recv, algorithm=name)
+            if not same(recv, everyones(k, comm.size)):
+                wrong.append((name, k))
+
+    names = "ring", "circulant"
+    workers = [
+        threading.Thread(target=work, args=x) for x in zip(made, names, strict=True)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    agree(comm, not wrong, str(wrong))
+    for group in made:
+        group.Free()
+
+
+def test_every_choice_says_why(group, caplog):
+    with caplog.at_level(logging.DEBUG, logger="isthmus"):
+        group.Allgather(np.zeros(3), np.empty(3 * group.size))
+    known = {entry.name for entry in registry.algorithms("allgatherv")}
+    (text,) = [record.getMessage() for record in caplog.records]
+    operation, _, rest = text.partition(": ")
+    assert operation == "Allgather" and rest.partition(",")[0] in known
+
+
+def test_environment(comm, monkeypatch):
+    monkeypatch.setenv("ISTHMUS_INTRA_ALLGATHER", "nonsense")
+    monkeypatch.setenv("ISTHMUS_INTRA_ALLGATHERV", "circulant(n=2)")
+    own = comm.Dup()
+    group, p = isthmus.Intracomm(own), comm.size
+    with pytest.raises(ValueError, match="no algorithm 'nonsense'"):
+        group.Allgather(np.zeros(3), np.empty(3 * p))
+    recv = np.empty(30 * p)
+    group.Allgatherv(values(comm.rank, 30), recv)
+    agree(comm, same(recv, everyones(30, p)))
+    own.Free()
+
+
+def test_a_view_of_a_freed_communicator_raises(comm):
+    group = isthmus.Intracomm(comm.Dup())
+    group.Allgather(np.zeros(1), np.empty(comm.size))
+    group.Free()
+    with pytest.raises(MPI.Exception):
+        group.Allgather(np.zeros(1), np.empty(comm.size))
+
+
+def test_the_worlds_own_communicators(comm):
+    for base in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        group = isthmus.Intracomm(base)
+        recv = np.empty(5 * base.size)
+        group.Allgather(values(base.rank, 5), recv, algorithm="blocked_ring")
+        agree(comm, same(recv, everyones(5, base.size)))
