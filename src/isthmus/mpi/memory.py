@@ -41,10 +41,27 @@ class View:
             start, i = end, i + 1
         return found
 
+    def many(self, start: np.ndarray, stop: np.ndarray) -> list[Piece]:
+        """Where many ranges lie, one after the other; neighbours become one."""
+        i = np.searchsorted(self.starts, start, side="right") - 1
+        if (stop > np.array(self.starts)[i + 1]).any():
+            ranges = zip(start.tolist(), stop.tolist(), strict=True)
+            return [piece for x in ranges for piece in self.pieces(*x)]
+        address = np.array(self.addresses)[i] + start - np.array(self.starts)[i]
+        return _joined_neighbours(address, stop - start)
+
     @property
     def nbytes(self) -> int:
         """The number of bytes."""
         return self.starts[-1]
+
+
+def _joined_neighbours(address: np.ndarray, length: np.ndarray) -> list[Piece]:
+    """The pieces, of which those that follow each other in memory become one."""
+    ends = np.cumsum(length)
+    first = np.flatnonzero(np.diff(address - ends + length, prepend=-1))
+    lengths = np.diff(ends[np.append(first[1:], len(ends)) - 1], prepend=0)
+    return list(zip(address[first].tolist(), lengths.tolist(), strict=True))
 
 
 def view(pieces: Sequence[Piece]) -> View:

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..ahead import posting
-from ..ir import Copy, Data, Library, Recv, Round
+from ..ir import Copy, Data, Library, Pieces, Recv, Round
 from . import memory
 from .memory import Piece, View
 
@@ -30,6 +30,10 @@ class Binding:
 
     def pieces(self, spans: Data) -> list[Piece]:
         """The memory of some spans, in order."""
+        if isinstance(spans, Pieces):
+            start = spans.start * self.units[spans.buf]
+            stop = start + spans.size * self.units[spans.buf]
+            return self.views[spans.buf].many(start, stop)
         found: list[Piece] = []
         for s in spans:
             unit = self.units[s.buf]
