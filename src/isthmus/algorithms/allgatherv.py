@@ -8,7 +8,7 @@ from ..ir import Index, Library, Program, Recv, Round, Send
 from ..layout import Blocks
 from ..registry import algorithm
 from . import patterns
-from .patterns import log2
+from .patterns import log2, tree
 
 
 def _ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
@@ -72,6 +72,48 @@ def recursive_doubling(p: int, r: Index, blocks: Blocks) -> Program:
             )
         )
         have *= 2
+
+
+@algorithm(
+    "allgatherv",
+    paper="Chen, Zhang, Zhang, Yuan 2005",
+    cost=lambda p, k, alpha, beta: p // 2 * alpha + (p - 1) * k * beta,
+    needs=lambda p: p == 1 or p % 2 == 0,
+)
+def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
+    """Swap with the two neighbours in turn: one block, then always the latest pair.
+
+    p / 2 rounds, for even p; every block travels once to every rank, between neighbours
+    only.
+    """
+    turn = 1 - 2 * (r % 2)  # even ranks begin to the right, odd ones to the left
+    latest = blocks[r]
+    for k in range(p // 2):
+        partner = (r + turn) % p
+        # pairs come alternately from both sides, each time from one further away
+        pair = (r // 2 + turn * ((k + 1) // 2)) % (p // 2) * 2
+        block = blocks.range(pair, pair + 2) if k else blocks[partner]
+        yield Round((Recv(partner, block), Send(partner, latest)))
+        latest = block if k else blocks.range(pair, pair + 2)
+        turn = -turn
+
+
+def _gather_bcast_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    return (p - 1) * (alpha + k * beta) + log2(p) * (alpha + p * k * beta)
+
+
+@algorithm("allgatherv", paper="Open MPI, for short blocks", cost=_gather_bcast_cost)
+def gather_bcast(p: int, r: Index, blocks: Blocks) -> Program:
+    """Everyone sends its block to rank 0, and all of it comes back down a tree.
+
+    1 + ceil(log2 p) rounds, the first of p - 1 messages at rank 0; each level of the
+    binomial tree carries everything.
+    """
+    root, whole = r == 0, blocks.range(0, p)
+    others = (Recv(i, blocks[i], root) for i in range(1, p))
+    yield Round((*others, Send(0, blocks[r], r > 0)))
+    for step, below, above in reversed(list(tree(p, r))):
+        yield Round((Recv(r - step, whole, below), Send(r + step, whole, above)))
 
 
 @algorithm("allgatherv", paper="the MPI library", cost=_doubling_cost)
