@@ -17,9 +17,13 @@ class _Touched:
     """What a round reads and writes."""
 
     def __init__(self, r: Round) -> None:
-        found = list(data_of(r))
-        self.spans = [s for x in found if not isinstance(x, Pieces) for s in x]
-        self.many = [_sorted(x) for x in found if isinstance(x, Pieces) and len(x)]
+        self.spans: list[Span] = []
+        self.many: list[Pieces] = []
+        for data in data_of(r):
+            if not isinstance(data, Pieces):
+                self.spans += data
+            elif len(data):
+                self.many.append(_sorted(data))
 
     def meets(self, data: Data) -> bool:
         """Whether any of it is touched."""
@@ -28,15 +32,19 @@ class _Touched:
             return any(_meet_many(mine, x) for x in self.many) or any(
                 _meets_one(mine, s) for s in self.spans
             )
-        return any(_meet(s, t) for s in data for t in self.spans) or any(
+        return _meet(data, self.spans) or any(
             _meets_one(x, s) for x in self.many for s in data
         )
 
 
-def _meet(x: Span, y: Span) -> bool:
-    return bool(
-        x.buf == y.buf and x.start < y.start + y.size and y.start < x.start + x.size
-    )
+def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    """Whether any two spans have an element in common."""
+    for x in some:
+        start, end = x.start, x.start + x.size
+        for y in others:
+            if y.start < end and start < y.start + y.size and x.buf == y.buf:
+                return True
+    return False
 
 
 def _sorted(data: Pieces) -> Pieces:

@@ -134,9 +134,26 @@ def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
     return ranks
 
 
+def _message(c: Comm) -> Comm | None:
+    """One rank's message; if that is one plain span, as most are, without a copy."""
+    if isinstance(c, Library) or isinstance(c.data, Pieces) or len(c.data) != 1:
+        return _messages(c, 1)[0]
+    peer, span = c.to if isinstance(c, Send) else c.frm, c.data[0]
+    plain = type(peer) is type(span.start) is type(span.size) is int
+    if not (plain and type(c.when) is bool):
+        return _messages(c, 1)[0]
+    return c if c.when and span.size else None
+
+
 def trim(program: Iterable[Round]) -> list[Round]:
     """One rank's rounds in plain ints, without what is empty or masked out."""
-    return per_rank(program, 1)[0]
+    rounds = []
+    for r in program:
+        comm = tuple([c for c in map(_message, r.comm) if c is not None])
+        then = tuple([x for s in r.then for x in _steps(s, 1) if x is not None])
+        if comm or then:
+            rounds.append(Round(comm, then))
+    return rounds
 
 
 def reads(r: Round) -> Iterator[Span]:
