@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms.allgatherv_blocked import best_size, ring_time
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import DISTRIBUTIONS
 from isthmus.ir import Recv
@@ -30,16 +28,6 @@ def test_everyone_receives_exactly_what_it_lacks(name, counts):
         assert received(made.rank(r)) == sum(counts) - counts[r]
 
 
-def test_for_equal_blocks_the_blocked_ring_is_the_ring():
-    for p in (1, 2, 5, 8):
-        same = [[100] * p, "blocked_ring"], [[100] * p, "ring"]
-        one, two = (
-            isthmus.schedule("allgatherv", name, counts=counts).all_ranks()
-            for counts, name in same
-        )
-        assert one == two
-
-
 @pytest.mark.parametrize("kind", DISTRIBUTIONS)
 def test_no_distribution_is_far_from_the_limit(kind):
     """64 ranks, 16 MiB, 2 µs and 12 GB/s; the plain ring is up to 63 times off."""
@@ -51,12 +39,3 @@ def test_no_distribution_is_far_from_the_limit(kind):
         for name in BLOCKED
     }
     assert min(times.values()) <= 1.35 * m * model.beta, times
-
-
-def test_the_best_size_of_pieces_is_no_worse_than_any():
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        counts = rng.integers(0, 1 << 18, 9) * rng.integers(0, 2, 9)
-        best = ring_time(counts, best_size(counts), 1 << 14)
-        others = [ring_time(counts, 1 << k, 1 << 14) for k in range(20)]
-        assert best <= min(others)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import isqrt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from ..ir import Index, Program, Recv, Round, Send, Span, Spans
 from ..layout import Blocks
 from ..registry import algorithm
 from .patterns import STARTUP
+from .piece_size import piece_size, pieces
 
 
 def sizes(blocks: Blocks) -> np.ndarray:
@@ -18,62 +21,77 @@ def sizes(blocks: Blocks) -> np.ndarray:
     return counts
 
 
-def _pieces(counts: np.ndarray, size: int) -> np.ndarray:
-    """Into how many pieces of a size each block is cut; an empty one counts too."""
-    pieces: np.ndarray = np.maximum(1, -(-counts // size))
-    return pieces
+def table(values: np.ndarray, r: Index) -> Any:
+    """Values to look up at r: for one rank as a list, which is quicker."""
+    return values if isinstance(r, np.ndarray) else values.tolist()
 
 
-def ring_time(counts: np.ndarray, size: int, startup: float) -> float:
-    """Rounds times what a round costs at the most, in elements."""
-    pieces = _pieces(counts, size)
-    return float((pieces.sum() - pieces.min()) * (startup + size))
+@dataclass(frozen=True)
+class Pipeline:
+    """All blocks in pieces, one behind the other round a ring."""
+
+    #: the number of pieces
+    n: int
+    #: the number of rounds until the last rank has all of them
+    rounds: int
+    #: for each place of the ring its first piece, and how many it has
+    first: Any
+    own: Any
+    #: where a piece lies
+    piece: Callable[[Index], Spans]
 
 
-def best_size(counts: np.ndarray, startup: float = STARTUP) -> int:
-    """The size of pieces for which the blocked ring is fastest: the smallest block, the
-    square-root formula, or a power of two near it."""
-    p, m, empty = len(counts), int(counts.sum()), int((counts == 0).sum())
-    if m == 0:
-        return 1
-    root = isqrt(int(2 * startup * m / max(p + empty - 2, 1)))
-    found = {1 << k for k in range(int(counts.max()).bit_length() + 1)}
-    found |= {root, int(counts.max()), int(counts.min())}
-    return min((b for b in found if b > 0), key=lambda b: ring_time(counts, b, startup))
+def _where(buf: str, start: np.ndarray, size: np.ndarray, r: Index) -> Any:
+    """Where a piece lies; for one rank every span is made once."""
+    if isinstance(r, np.ndarray):
+        return lambda i: (Span(buf, start[i], size[i]),)
+    ends = zip(start.tolist(), size.tolist(), strict=True)
+    return [(Span(buf, at, n),) for at, n in ends].__getitem__
 
 
-def _blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
+def pipeline(blocks: Blocks, order: np.ndarray, size: int, r: Index) -> Pipeline:
+    """The blocks of the ranks in an order, cut into pieces of a size, as seen by r."""
+    counts = sizes(blocks)[order]
+    own = pieces(counts, size)
+    first = np.cumsum(own) - own
+    place = np.repeat(np.arange(len(order)), own)
+    begin = size * (np.arange(len(place)) - first[place])
+    length = np.minimum(counts[place] - begin, size)
+    start = blocks.offset(order[place]) + begin
+    n = len(place)
+    where = _where(blocks.buf, start, length, r)
+    return Pipeline(n, int(n - own.min()), table(first, r), table(own, r), where)
+
+
+def blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time for equal blocks, which stay whole."""
     return (p - 1) * (alpha + k * beta)
 
 
-@algorithm("allgatherv", paper="Träff et al. 2008", cost=_blocked_cost)
+@algorithm("allgatherv", paper="Träff et al. 2008", cost=blocked_cost)
 def blocked_ring(
-    p: int, r: Index, blocks: Blocks, size: int = 0, startup: float = STARTUP
+    p: int,
+    r: Index,
+    blocks: Blocks,
+    rule: str = "",
+    size: int = 0,
+    startup: float = STARTUP,
 ) -> Program:
     """The ring with large blocks cut into pieces that follow each other round it.
 
     Every piece moves on in every round, so a giant block is a pipeline. Empty pieces
-    are neither sent nor received, and no rank receives what it has.
+    are neither sent nor received, and no rank receives what it has. With b pieces, of
+    which the rank that has fewest has f, b - f rounds.
     """
-    counts = sizes(blocks)
-    size = size or best_size(counts, startup)
-    pieces = _pieces(counts, size)
-    first = np.cumsum(pieces) - pieces
-    owner = np.repeat(np.arange(p), pieces)
-    begin = size * (np.arange(len(owner)) - first[owner])
-    length = np.minimum(counts[owner] - begin, size)
-    start = blocks.offset(owner) + begin
-    left, right, n = (r - 1) % p, (r + 1) % p, len(owner)
-
-    def piece(i: Index) -> Spans:
-        return (Span(blocks.buf, start[i], length[i]),)
-
-    for k in range(int(n - pieces.min())):
-        received = (first[r] - 1 - k) % n
-        sent = (first[r] + pieces[r] - 1 - k) % n
+    size = piece_size(sizes(blocks), rule, size, startup)
+    line = pipeline(blocks, np.arange(p), size, r)
+    left, right, n = (r - 1) % p, (r + 1) % p, line.n
+    received, sent = line.first[r] - 1, line.first[r] + line.own[r] - 1
+    lacks, right_lacks = n - line.own[r], n - line.own[right]
+    for k in range(line.rounds):
         yield Round(
             (
-                Recv(left, piece(received), k < n - pieces[r]),
-                Send(right, piece(sent), k < n - pieces[right]),
+                Recv(left, line.piece((received - k) % n), k < lacks),
+                Send(right, line.piece((sent - k) % n), k < right_lacks),
             )
         )
