@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,14 @@ def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Sched
     return _inter("inter_allgatherv", full, _uneven("a", a), _uneven("b", b))
 
 
-def _allgatherv(full: str, *, counts: Sequence[int]) -> Schedule:
-    entry, _ = resolve("allgatherv", full)
+def _allgatherv(
+    full: str, *, counts: Sequence[int], nodes: Sequence[Hashable] = ()
+) -> Schedule:
     blocks = _uneven("counts", counts)
     n = blocks.n
+    if len(nodes) not in (0, n):
+        raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
+    entry = resolve("allgatherv", full)[0].given(nodes=tuple(nodes))
     if not entry.needs(n):
         raise ValueError(f"{full!r} does not work for a group of {n}")
 
@@ -104,17 +109,20 @@ def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
 
     `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
-    "allgatherv", which is in place inside one group. An intragroup stage may follow the
-    algorithm's name: "segmented+ring".
+    "allgatherv", which is in place inside one group, and where `nodes=[…]` may say on
+    which node each rank is. An intragroup stage may follow the algorithm's name:
+    "segmented+ring".
     """
     build = _BUILDERS.get(collective)
     if build is None:
         raise ValueError(
             f"no collective {collective!r}; known: {', '.join(collectives())}"
         )
-    wanted = set(build.__kwdefaults__ or build.__annotations__) - {"full", "return"}
-    if set(sizes) != wanted:
-        takes = ", ".join(sorted(wanted))
+    known = dict(signature(build).parameters)
+    del known["full"]
+    needed = {name for name, x in known.items() if x.default is Parameter.empty}
+    if not needed <= set(sizes) <= set(known):
+        takes = ", ".join(known)
         raise TypeError(f"{collective} takes {takes}; got {', '.join(sizes) or 'none'}")
     result: Schedule = build(algorithm, **sizes)
     return result

@@ -108,6 +108,10 @@ def _option(entry: Algorithm, text: str) -> tuple[str, Any]:
         known = ", ".join(entry.options) or "none"
         raise ValueError(f"{entry.name!r} has no option {text!r}; it has: {known}")
     kind = type(entry.options[name])
+    if kind not in (int, float, str):
+        raise ValueError(
+            f"{entry.name!r}: {name} cannot be written in a name; pass it as {name}="
+        )
     try:
         return name, kind(value)
     except ValueError:

@@ -114,6 +114,16 @@ def _works(collective: str, entry: Algorithm, sizes: Sizes) -> bool:
     return collective != "allgatherv" or entry.needs(len(sizes["counts"]))
 
 
+def _placed(entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:
+    """The sizes; again with two placements where an algorithm looks at nodes."""
+    for sizes in found:
+        yield sizes
+        if "nodes" in entry.options:
+            ranks = range(len(sizes["counts"]))
+            yield {**sizes, "nodes": [r // 3 for r in ranks]}
+            yield {**sizes, "nodes": [r % 3 for r in ranks]}
+
+
 def cases(most: int, seed: int) -> Iterator[Case]:
     """All algorithms of all collectives, on groups of up to `most` ranks."""
     stages = [stage.name for stage in algorithms("allgatherv")]
@@ -123,7 +133,7 @@ def cases(most: int, seed: int) -> Iterator[Case]:
         rng = np.random.default_rng(seed)
         for found in SIZES[collective](most, rng):
             for entry in algorithms(collective):
-                for sizes in found:
+                for sizes in _placed(entry, found):
                     if _works(collective, entry, sizes):
                         yield Case(collective, entry.name, sizes)
                 for stage in stages if entry.staged else ():

@@ -11,7 +11,7 @@ from isthmus.distributions import DISTRIBUTIONS
 from isthmus.ir import Recv
 
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 300)), min_size=1, max_size=24)
-BLOCKED = ["blocked_ring", "circulant"]
+BLOCKED = ["blocked_ring", "node_ring", "circulant"]
 
 
 def received(rounds):
