@@ -80,6 +80,8 @@ PAIRS: tuple[tuple[Counts, Counts], ...] = (
     (_empty, _empty),
 )
 EVEN = ((4, 4), (5, 0))
+#: options that cut blocks, which are too small here to be cut otherwise
+CUTS = {"size": 3, "n": 3}
 
 
 # Of the sizes for one p and q the first is the one that named stages are tried on.
@@ -124,6 +126,12 @@ def _placed(entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:
             yield {**sizes, "nodes": [r % 3 for r in ranks]}
 
 
+def _names(entry: Algorithm) -> list[str]:
+    """The algorithm, and once more for every option that cuts blocks."""
+    cuts = (f"({name}={n})" for name, n in CUTS.items() if name in entry.options)
+    return [entry.name + options for options in ("", *cuts)]
+
+
 def cases(most: int, seed: int) -> Iterator[Case]:
     """All algorithms of all collectives, on groups of up to `most` ranks."""
     stages = [stage.name for stage in algorithms("allgatherv")]
@@ -135,7 +143,8 @@ def cases(most: int, seed: int) -> Iterator[Case]:
             for entry in algorithms(collective):
                 for sizes in _placed(entry, found):
                     if _works(collective, entry, sizes):
-                        yield Case(collective, entry.name, sizes)
+                        for name in _names(entry):
+                            yield Case(collective, name, sizes)
                 for stage in stages if entry.staged else ():
                     yield Case(collective, f"{entry.name}+{stage}", found[0])
 

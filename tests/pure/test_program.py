@@ -62,3 +62,22 @@ def test_pieces_are_the_same_message_as_a_tuple_of_spans():
     alone = Round((Send(1, Pieces("recv", start[:, 0], size[:, 0])),))
     assert trim([alone]) == per_rank([lanes], 2)[0]
     assert extent([alone], "recv") == 9 and extent([alone], "tmp") == 0
+
+
+def test_trim_takes_plain_and_numpy_numbers_alike():
+    """Plain messages are kept as they are; everything else is made plain."""
+    zero, two = np.int64(0), np.int64(2)
+    span, empty = Span("recv", 2, 5), Span("recv", 2, 0)
+    plain = Send(1, (span,))
+    comm = (
+        plain,
+        Send(1, (span,), False),
+        Send(1, (empty,)),
+        Recv(two, (Span("recv", two, 5),), np.bool_(True)),
+        Recv(two, (Span("recv", two, zero),)),
+        Recv(2, (span, empty)),
+    )
+    (left,) = trim([Round(comm), Round((Send(1, (empty,)),))])
+    assert left.comm == (plain, Recv(2, (span,)), Recv(2, (span,)))
+    assert left.comm[0] is plain and type(left.comm[1].frm) is int
+    assert [left] == per_rank([Round(comm)], 1)[0]
