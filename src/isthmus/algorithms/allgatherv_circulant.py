@@ -4,21 +4,42 @@ from __future__ import annotations
 
 from math import isqrt
 
-from ..ir import Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks, cut
+import numpy as np
+
+from ..ir import Index, Pieces, Program, Recv, Round, Send
+from ..layout import Blocks
 from ..registry import algorithm
-from .circulant import phase, receives, skips
+from .circulant import rounds, skips
 from .patterns import STARTUP, log2
 
 
-def _cuts(p: int, total: int, startup: float = STARTUP) -> int:
-    """The number of parts for which n - 1 + q rounds of total / n are fastest."""
-    return max(1, isqrt(int((log2(p) - 1) * total / startup))) if p > 1 else 1
+def volumes(counts: np.ndarray) -> tuple[int, int]:
+    """What some rank may receive in the log p rounds that fill the pipeline, and in a
+    round of the full pipeline, if blocks were not cut.
+
+    Filling round k brings something of skip[k + 1] - skip[k] roots, a full round of all
+    others; these may be the ones with the largest blocks.
+    """
+    p = len(counts)
+    largest = np.concatenate(([0], np.cumsum(np.sort(counts)[::-1])))
+    return int(largest[np.diff(skips(p))].sum()), int(largest[p - 1])
+
+
+def time(counts: np.ndarray, n: int, startup: float = STARTUP) -> float:
+    """What n parts take, in elements; exact for equal blocks and for a single one."""
+    filling, full = volumes(counts)
+    return (n - 1 + log2(len(counts))) * startup + full + (filling - full) / n
+
+
+def best_n(counts: np.ndarray, startup: float = STARTUP) -> int:
+    """The number of parts that takes the least time; one, for equal blocks."""
+    filling, full = volumes(counts)
+    n = max(1, isqrt(int((filling - full) / startup)))
+    return min(n, n + 1, key=lambda n: time(counts, n, startup))
 
 
 def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    rounds = _cuts(p, int(p * k)) - 1 + log2(p)
-    return rounds * alpha + (p - 1) * k * beta
+    return log2(p) * alpha + (p - 1) * k * beta
 
 
 @algorithm("allgatherv", paper="Träff 2025, circulant graphs", cost=_circulant_cost)
@@ -29,48 +50,23 @@ def circulant(
 
     n - 1 + ceil(log2 p) rounds, whatever the distribution; every part arrives once.
     """
-    n = n or _cuts(p, blocks.total, startup)
-    skip = skips(p)
-    q = len(skip) - 1
-    tables = [receives(p, v) for v in range(p)]
-    last: dict[int, int] = {}
-    for i in range(n - 1 + q if p > 1 else 0):
-        k, shift = phase(p, n, i)
-        parts = _parts(tables, last, n, i, k, shift)
-        source, target = (r - skip[k]) % p, (r + skip[k]) % p
-        yield Round(
-            (
-                Recv(source, _gathered(blocks, r, parts, n)),
-                Send(target, _gathered(blocks, target, parts, n)),
-            )
-        )
+    at = np.asarray(blocks.offset(np.arange(p + 1)))
+    counts = np.diff(at)
+    n = n or best_n(counts, startup)
+    short, longer = np.divmod(counts, n)
+    # Falling distances are rising roots: neighbours in memory follow each other.
+    distances = np.arange(p - 1, 0, -1).reshape(-1, *[1] * np.ndim(r))
 
+    for skip, part_at in rounds(p, n):
+        parts = part_at(distances)
+        some = parts.ravel() >= 0
+        part, v = parts[some], distances[some]
 
-def _parts(
-    tables: list[tuple[int, ...]],
-    last: dict[int, int],
-    n: int,
-    i: int,
-    k: int,
-    shift: int,
-) -> list[tuple[int, int]]:
-    """Of the root at each distance, the part that arrives in this round; the last part
-    only in the first of the rounds that bring it."""
-    found = []
-    for v in range(1, len(tables)):
-        part = min(tables[v][k] + shift, n - 1)
-        if part < 0 or (part == n - 1 and last.setdefault(v, i) != i):
-            continue
-        found.append((v, part))
-    return found
+        def arriving(at_rank: Index, part: Index = part, v: Index = v) -> Pieces:
+            root = (at_rank - v) % p
+            more = longer[root]
+            start = at[root] + part * short[root] + np.minimum(part, more)
+            return Pieces(blocks.buf, start, short[root] + (part < more))
 
-
-def _gathered(blocks: Blocks, r: Index, parts: list[tuple[int, int]], n: int) -> Spans:
-    """Where the parts lie that arrive at r."""
-    spans = []
-    for v, part in parts:
-        root = (r - v) % blocks.n
-        m, at = blocks.size(root), blocks.offset(root)
-        start = cut(m, n, part)
-        spans.append(Span(blocks.buf, at + start, cut(m, n, part + 1) - start))
-    return tuple(spans)
+        source, target = (r - skip) % p, (r + skip) % p
+        yield Round((Recv(source, arriving(r)), Send(target, arriving(target))))

@@ -1,12 +1,18 @@
 """Round-optimal schedules on circulant graphs, after Träff.
 
-In round k everyone sends to the rank skip[k] further on. Which of n blocks of a root it
-sends is a matter of its distance from the root only, and is found in O(log p).
+In a round everyone sends to the rank skip[k] further on. Which of n parts of a root's
+data it sends is a matter of its distance from the root only: found in O(log p) for one
+rank, and for all ranks at once by doubling.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ..ir import Index
 
 
 @lru_cache(maxsize=64)
@@ -64,7 +70,6 @@ class _Search:
             e = self._after(e)
 
 
-@lru_cache(maxsize=1 << 16)
 def receives(p: int, r: int) -> tuple[int, ...]:
     """The block that rank r receives in each of q rounds, with root 0; blocks below
     zero belong to the q rounds before."""
@@ -74,28 +79,44 @@ def receives(p: int, r: int) -> tuple[int, ...]:
     return tuple(own if e == q else e - q for e in search.found)
 
 
-def sends(p: int, r: int) -> tuple[int, ...]:
-    """The block that rank r sends in each of q rounds, with root 0."""
+@lru_cache(maxsize=16)
+def receive_table(p: int) -> np.ndarray:
+    """The schedules of all ranks: row r is what `receives` says of rank r."""
+    table = np.empty((1, 0), np.int8)
+    for q, n in enumerate(skips(p)[1:], 1):
+        table = _doubled(table, q, n)
+    table.flags.writeable = False
+    return table
+
+
+def _doubled(half: np.ndarray, q: int, n: int) -> np.ndarray:
+    """The table of n ranks from that of half as many, rounded up.
+
+    One more round comes last. In it the lower half gets the newest block of the round
+    before, and the upper half, which did till then what the lower half does, its own.
+    """
+    own = half.max(axis=1, initial=0)
+    own[0] = q - 1
+    newest = np.full(len(half), -1, np.int8)
+    lower = np.column_stack((np.where(half < 0, half - 1, half), newest))
+    upper = np.column_stack((np.where(half < 0, half - 1, -1), own))
+    table = np.concatenate((lower, upper[: n - len(half)]))
+    if n % 2:
+        # the halves differ by a rank: those whose blocks come from beyond rank 0 may
+        # get them in another order, and these are among the first q
+        table[:q] = [receives(n, r) for r in range(min(q, n))]
+    return table.astype(np.int8, copy=False)
+
+
+def rounds(p: int, n: int) -> Iterator[tuple[int, Callable[[Index], Index]]]:
+    """The n - 1 + q rounds of a broadcast of n parts: the skip, and the part that the
+    rank at a distance from the root gets. Below zero it gets none; none comes twice."""
     skip = skips(p)
     q = len(skip) - 1
-    if r == 0:
-        return tuple(range(q))
-    own = base_block(p, r)
-    found = [own - q] * q
-    x, size, c = r, p, own
-    for k in range(q - 1, 0, -1):
-        if x < skip[k]:
-            known = x + skip[k] < size
-            size = min(size, skip[k])
-        else:
-            c, known = k - q, x > skip[k]
-            x, size = x - skip[k], size - skip[k]
-        found[k] = c if known else receives(p, (r + skip[k]) % p)[k]
-    return tuple(found)
+    for i in range(n - 1 + q if q else 0):
+        k = (i - n + 1) % q
+        yield skip[k], partial(_part, receive_table(p)[:, k], i - k, n - 1)
 
 
-def phase(p: int, n: int, i: int) -> tuple[int, int]:
-    """In round i of n - 1 + q: which skip, and what to add to a schedule's block."""
-    q = len(skips(p)) - 1
-    x = (q - (n - 1) % q) % q
-    return (i + x) % q, q * ((i + x) // q) - x
+def _part(blocks: np.ndarray, since: int, last: int, v: Index) -> Index:
+    return np.minimum(blocks[v] + np.int64(since), last)
