@@ -35,7 +35,7 @@ class Draw(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The picture, and below it the command."""
         words = self.arguments[0].split()
-        name = "-".join(words).replace("+", "-").replace("--", "").replace(",", "-")
+        name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
         path = Path(self.env.srcdir, FOLDER, f"{name}.svg")
         with contextlib.redirect_stdout(io.StringIO()):
             status = run(["draw", *words, "-o", str(path)])

@@ -97,10 +97,42 @@ def _allgatherv(
     )
 
 
+def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
+    entry, _ = resolve(collective, full)
+    _checked("p", p, 1)
+    _checked("m", m, 0)
+    if not 0 <= root < p:
+        raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
+    if not entry.needs(p):
+        raise ValueError(f"{full!r} does not work for a group of {p}")
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        yield range(p), entry.program(p, np.arange(p), m, root)
+
+    def program(r: int) -> Program:
+        return entry.program(p, r, m, root)
+
+    if collective == "bcast":
+        contract = contracts.bcast(p, m, root)
+    else:
+        contract = contracts.reduce(p, m, root, entry.commutative)
+    return Schedule(collective, full, p, contract, program, lanes)
+
+
+def _bcast(full: str, *, p: int, m: int, root: int) -> Schedule:
+    return _rooted("bcast", full, p, m, root)
+
+
+def _reduce(full: str, *, p: int, m: int, root: int) -> Schedule:
+    return _rooted("reduce", full, p, m, root)
+
+
 _BUILDERS: dict[str, Any] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
     "allgatherv": _allgatherv,
+    "bcast": _bcast,
+    "reduce": _reduce,
 }
 
 
@@ -110,7 +142,8 @@ def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
     `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
     "allgatherv", which is in place inside one group, and where `nodes=[…]` may say on
-    which node each rank is. An intragroup stage may follow the algorithm's name:
+    which node each rank is; `p=, m=, root=` (ranks, elements, and who has or gets them
+    all) for "bcast" and "reduce". An intragroup stage may follow the algorithm's name:
     "segmented+ring".
     """
     build = _BUILDERS.get(collective)

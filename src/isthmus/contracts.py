@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from .machine import MARK, Memory, blank, marks
+from .machine import MARK, Memory, blank, marks, unordered
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Contract:
 
     before: Callable[[int], Memory]
     after: Callable[[int], Memory]
+    #: the kind of marks, for scratch memory too
+    mark: np.dtype = MARK
 
 
 def _in_order(counts: Sequence[int], base: int = 0) -> np.ndarray:
@@ -60,12 +62,33 @@ def allgatherv(counts: Sequence[int]) -> Contract:
     return Contract(before, lambda r: {"recv": everything()})
 
 
-def reduce(p: int, count: int, root: int = 0) -> Contract:
-    """The root ends with the contributions of all ranks, combined in rank order."""
-    total = marks(0, count)
-    total["hi"] = p
+def bcast(p: int, count: int, root: int = 0) -> Contract:
+    """In place: the root begins with the data, and everyone ends with them."""
+
+    @cache
+    def data() -> np.ndarray:
+        return marks(root, count)
 
     def before(r: int) -> Memory:
-        return {"send": marks(r, count), "recv": blank(count)}
+        return {"recv": data() if r == root else blank(count)}
 
-    return Contract(before, lambda r: {"recv": total} if r == root else {})
+    return Contract(before, lambda r: {"recv": data()})
+
+
+def reduce(p: int, count: int, root: int = 0, commutative: bool = False) -> Contract:
+    """The root ends with the contributions of all ranks, combined in rank order; for
+    commutative operators, in any, but each once."""
+    mark = unordered(p) if commutative else MARK
+
+    @cache
+    def total() -> np.ndarray:
+        every = marks(0, count, mark)
+        every["hi"] = p
+        if commutative:
+            every["who"] = sum(marks(r, 1, mark)["who"] for r in range(p))
+        return every
+
+    def before(r: int) -> Memory:
+        return {"send": marks(r, count, mark), "recv": blank(count, mark)}
+
+    return Contract(before, lambda r: {"recv": total()} if r == root else {}, mark)

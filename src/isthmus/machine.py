@@ -3,6 +3,7 @@
 Sends are synchronous: a message moves when both ends are in their round, so a schedule
 that leans on buffering ends in `Deadlock`. Memory holds marks: (index, lo, hi) stands
 for element `index` of the contributions of ranks lo to hi - 1, reduced in that order.
+Where order does not matter, a mark also says who is in it, a bit for each rank.
 """
 
 from __future__ import annotations
@@ -39,16 +40,45 @@ class BadOrder(ScheduleError):
     """A reduction combines contributions that are not neighbours in rank order."""
 
 
-def blank(n: int) -> np.ndarray:
+class CountedTwice(ScheduleError):
+    """A reduction in any order takes a contribution that it has already."""
+
+
+def unordered(p: int) -> np.dtype:
+    """Marks of reductions whose order does not matter, of up to p ranks."""
+    return np.dtype([*MARK.descr, ("who", "u8", (-(-p // 64),))])
+
+
+def blank(n: int, mark: np.dtype = MARK) -> np.ndarray:
     """n elements that nobody wrote."""
-    return np.full(n, -1, MARK)
-
-
-def marks(origin: int, n: int) -> np.ndarray:
-    """The n elements that one rank contributes."""
-    out = np.empty(n, MARK)
-    out["index"], out["lo"], out["hi"] = np.arange(n), origin, origin + 1
+    out = np.zeros(n, mark)
+    out["index"] = out["lo"] = out["hi"] = -1
     return out
+
+
+def marks(origin: int, n: int, mark: np.dtype = MARK) -> np.ndarray:
+    """The n elements that one rank contributes."""
+    out = np.zeros(n, mark)
+    out["index"], out["lo"], out["hi"] = np.arange(n), origin, origin + 1
+    if "who" in (mark.names or ()):
+        out["who"][:, origin // 64] = np.uint64(1 << origin % 64)
+    return out
+
+
+def combine(src: np.ndarray, dst: np.ndarray, where: str = "") -> None:
+    """dst := src (op) dst; raise where that would be wrong."""
+    if (src["index"] != dst["index"]).any():
+        raise BadOrder(f"{where} combines different elements")
+    if "who" not in (dst.dtype.names or ()):
+        if (src["hi"] != dst["lo"]).any():
+            raise BadOrder(f"{where} combines ranks that are not neighbours")
+        dst["lo"] = src["lo"]
+        return
+    if (src["who"] & dst["who"]).any():
+        raise CountedTwice(f"{where} combines what has a rank in common")
+    dst["who"] |= src["who"]
+    dst["lo"] = np.minimum(src["lo"], dst["lo"])
+    dst["hi"] = np.maximum(src["hi"], dst["hi"])
 
 
 _NOTHING = blank(0)
@@ -123,12 +153,7 @@ class _Rank:
                     f"{self.where}: {show(s.src)} and {show(s.dst)} differ"
                 )
             if isinstance(s, Reduce):
-                ordered = (src["index"] == dst["index"]) & (src["hi"] == dst["lo"])
-                if not ordered.all():
-                    raise BadOrder(
-                        f"{self.where}: {show(s.src)} is not next to {s.dst}"
-                    )
-                dst["lo"] = src["lo"]
+                combine(src, dst, f"{self.where}: {show(s.src)} to {show(s.dst)}")
             else:
                 dst[:] = src.copy()
 

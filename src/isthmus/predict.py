@@ -12,7 +12,7 @@ import numpy as np
 from . import choose
 from .collectives import schedule
 from .contracts import Contract
-from .ir import Index, Program, Recv, Round, Send, Span
+from .ir import Index, Pieces, Program, Recv, Round, Send, Span
 from .registry import algorithms, find, resolve
 from .schedules import Model, Schedule
 
@@ -22,6 +22,8 @@ LIBRARY = "root_gathering_sequential"
 MOST = 20_000_000
 #: the stage that only the MPI library knows
 OPAQUE = "library"
+#: collectives of one group in which one process has or gets everything
+ROOTED = ("bcast", "reduce")
 #: times closer than this are called equal
 CLOSE = 0.01
 #: so many of those are named
@@ -30,7 +32,8 @@ SHOWN = 4
 
 @dataclass(frozen=True)
 class Case:
-    """A collective of one or two groups, and the bytes each process of one gives."""
+    """A collective of one or two groups, and the bytes each process of one gives; those
+    of the root, if only it has or gets them."""
 
     collective: str
     groups: tuple[int, ...]
@@ -39,11 +42,15 @@ class Case:
     @property
     def totals(self) -> tuple[int, ...]:
         """The bytes that each group gives."""
+        if self.collective in ROOTED:
+            return self.each
         return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
 
     @property
     def most(self) -> int:
         """The bytes that some process must receive."""
+        if self.collective in ROOTED:
+            return self.each[0] if self.groups[0] > 1 else 0
         return max(self.totals) - (self.each[0] if len(self.groups) == 1 else 0)
 
     def doubled(self) -> Case:
@@ -58,6 +65,8 @@ class Case:
         if self.collective == "inter_allgather":
             values = (*self.groups, *self.each)
             return dict(zip(("p", "q", "ka", "kb"), values, strict=True))
+        if self.collective in ROOTED:
+            return {"p": self.groups[0], "m": self.each[0], "root": 0}
         names = ("counts",) if self.collective == "allgatherv" else ("a", "b")
         lists = ([k] * n for n, k in zip(self.groups, self.each, strict=True))
         return dict(zip(names, lists, strict=True))
@@ -86,8 +95,8 @@ class Answer:
     rows: tuple[Row, ...]
     limit: float
     library: float | None
-    #: what isthmus takes when nobody says
-    chosen: str
+    #: what isthmus takes when nobody says, where it has a choice to make
+    chosen: str | None
     why: str
 
 
@@ -145,10 +154,12 @@ def _names(case: Case) -> Iterator[str]:
 
 
 def _weigh(made: Schedule, rank: int, most: int) -> int:
-    """The ends of messages of a rank, counted not far beyond `most`."""
+    """The ends of messages of a rank, or their pieces if they have many, counted not
+    far beyond `most`."""
     found = 0
     for r in made.program(rank):
-        found += len(r.comm)
+        many = (getattr(c, "data", None) for c in r.comm)
+        found += sum(len(x) if isinstance(x, Pieces) else 1 for x in many)
         if found > most:
             break
     return found
@@ -164,15 +175,17 @@ def weight(case: Case, name: str, most: int) -> int:
 def candidates(case: Case, most: int = MOST) -> dict[str, int]:
     """The algorithms that work for these groups, lightest first, and their weights."""
     found = {}
-    for name in (*_names(case), default(case)):
+    for name in filter(None, (*_names(case), default(case))):
         # a stage may work for groups of some sizes only
         with suppress(ValueError):
             found[name] = weight(case, name, most)
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def default(case: Case) -> str:
+def default(case: Case) -> str | None:
     """What isthmus takes when nobody says."""
+    if case.collective in ROOTED:
+        return None
     if len(case.groups) == 1:
         return choose.stage_for(case.groups[0], case.totals[0])
     (p, q), (a, b), v = case.groups, case.totals, case.collective.endswith("v")

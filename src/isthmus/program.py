@@ -12,6 +12,7 @@ import numpy as np
 from .ir import (
     Comm,
     Data,
+    Index,
     Library,
     Local,
     Pieces,
@@ -55,6 +56,20 @@ def shift(program: Program, base: int) -> Program:
         if isinstance(c, Recv):
             return Recv(c.frm + base, c.data, c.when)
         return replace(c, base=c.base + base)
+
+    for r in program:
+        yield Round(tuple(map(move, r.comm)), r.then)
+
+
+def renumber(program: Program, number: Callable[[Index], Index]) -> Program:
+    """The program with every peer's number changed by a function."""
+
+    def move(c: Comm) -> Comm:
+        if isinstance(c, Library):
+            raise ValueError("the stage 'library' keeps the ranks of its group")
+        if isinstance(c, Send):
+            return Send(number(c.to), c.data, c.when)
+        return Recv(number(c.frm), c.data, c.when)
 
     for r in program:
         yield Round(tuple(map(move, r.comm)), r.then)

@@ -36,6 +36,8 @@ class Algorithm:
     #: one round, in which everyone sends its whole block to everyone of the other
     #: group: its nonblocking forms are one request of the MPI library
     whole_blocks: bool = False
+    #: combines contributions in any order: for commutative operators only
+    commutative: bool = False
 
     @property
     def idea(self) -> str:

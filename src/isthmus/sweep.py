@@ -104,16 +104,26 @@ def _allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         yield [{"counts": kind(rng, p)} for kind in KINDS]
 
 
+def _rooted(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        roots = sorted({0, p // 2, p - 1})
+        yield [{"p": p, "m": m, "root": root} for root in roots for m in (7, 24, 0)]
+
+
 SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
     "allgatherv": _allgatherv,
+    "bcast": _rooted,
+    "reduce": _rooted,
 }
 
 
 def _works(collective: str, entry: Algorithm, sizes: Sizes) -> bool:
     """Whether an algorithm without a stage is made for the sizes."""
-    return collective != "allgatherv" or entry.needs(len(sizes["counts"]))
+    if collective.startswith("inter_"):
+        return True
+    return entry.needs(len(sizes["counts"]) if "counts" in sizes else sizes["p"])
 
 
 def _placed(entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:

@@ -20,6 +20,10 @@ def _describe(mark: np.void) -> str:
     if mark["lo"] < 0:
         return "nothing"
     index, lo, hi = (int(mark[name]) for name in ("index", "lo", "hi"))
+    if "who" in (mark.dtype.names or ()):
+        words = mark["who"].tolist()
+        ranks = [r for r in range(lo, hi) if words[r // 64] >> r % 64 & 1]
+        return f"element {index} of ranks {', '.join(map(str, ranks))}"
     who = f"rank {lo}" if hi == lo + 1 else f"ranks {lo} to {hi - 1}"
     return f"element {index} of {who}"
 
@@ -44,7 +48,7 @@ def verify(programs: Sequence[Sequence[Round]], contract: Contract) -> None:
     memory: list[Memory] = []
     for r, rounds in enumerate(programs):
         start = {name: buf.copy() for name, buf in contract.before(r).items()}
-        memory.append({**start, "tmp": blank(extent(rounds, "tmp"))})
+        memory.append({**start, "tmp": blank(extent(rounds, "tmp"), contract.mark)})
     run(programs, memory)
     for r, rounds in enumerate(programs):
         for buf, wanted in contract.after(r).items():

@@ -58,7 +58,7 @@ def test_a_sweep_has_all_kinds_of_counts():
     given = [case.sizes["a"] for case in found if "a" in case.sizes]
     assert any(0 in a and max(a) > 0 for a in given)
     assert any(max(a) == 60 for a in given) and any(not any(a) for a in given)
-    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "p" in c.sizes} == {
+    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "q" in c.sizes} == {
         (p, q) for p in range(1, 4) for q in range(1, 4)
     }
     assert found == list(sweep.cases(3, seed=0)) != list(sweep.cases(3, seed=1))
@@ -93,7 +93,18 @@ def test_draw_writes_a_picture(cli, tmp_path):
     assert out.replace("\n", "") == str(path)
 
 
+def test_draw_knows_roots_and_circles(cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    for line in ("reduce binomial --root 2", "bcast circulant(n=2) --circle 2"):
+        path = tmp_path / f"{line[:3]}.svg"
+        status, _, _ = cli("draw", *line.split(), "--p", "6", "-o", str(path))
+        assert status == 0 and path.stat().st_size > 1000
+
+
 BAD = [
+    ("draw bcast binomial --root 9", "root = 9"),
+    ("draw bcast binomial --circle 2 --gantt", "--circle"),
+    ("draw reduce binomial --circle 2", "--circle"),
     ("check --max 0", "--max"),
     ("check --max x", "--max"),
     ("frobnicate", "frobnicate"),

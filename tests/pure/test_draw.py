@@ -16,7 +16,7 @@ from isthmus.schedules import Schedule
 
 pytest.importorskip("matplotlib")
 
-from isthmus.draw import speed
+from isthmus.draw import circle, speed
 from isthmus.draw.schedule import COLUMNS, figure
 
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
@@ -38,15 +38,22 @@ def schedules() -> list[Schedule]:
         schedule("allgatherv", entry.name, counts=[2, 0, 3, 4])
         for entry in algorithms("allgatherv")
     ]
+    made += [
+        schedule(collective, entry.name, p=6, m=5, root=4)
+        for collective in ("bcast", "reduce")
+        for entry in algorithms(collective)
+    ]
     return made
 
 
-@pytest.mark.parametrize("made", schedules(), ids=lambda s: f"{s.n}-{s.algorithm}")
+@pytest.mark.parametrize(
+    "made", schedules(), ids=lambda s: f"{s.collective}-{s.algorithm}"
+)
 def test_the_last_step_shows_what_the_collective_promises(made):
     last = list(steps(made))[-1]
     for rank, memory in enumerate(last.memory):
-        wanted = made.contract.after(rank)["recv"]
-        assert (memory["recv"] == wanted).all()
+        for buf, wanted in made.contract.after(rank).items():
+            assert (memory[buf] == wanted).all()
 
 
 def test_both_ends_of_a_message_are_in_one_step():
@@ -90,6 +97,29 @@ def test_steps_in_the_middle_of_a_long_schedule_are_left_out():
 def test_sizes_at_the_edge_can_be_drawn(p, q, k):
     said = words(figure(schedule("inter_allgather", "balanced", p=p, q=q, ka=k, kb=k)))
     assert ("nothing" in said) == (k == 0)
+
+
+def test_sums_say_how_many_ranks_they_are_of():
+    for name in ("binomial", "circulant(n=2)"):
+        said = words(figure(schedule("reduce", name, p=5, m=4, root=0)))
+        assert "Σ5" in said and any("combined" in text for text in said)
+
+
+def test_a_circle_shows_which_part_goes_where():
+    made = schedule("bcast", "circulant(n=3)", p=9, m=9, root=0)
+    picture = circle.figure(made, 3)
+    titles = [axes.get_title() for axes in picture.axes]
+    assert titles[:2] == [
+        "step 1: to the rank 3 further on",
+        "step 2: to the rank 5 further on",
+    ]
+    assert len(titles) == 6
+    # everyone but the root gets each of three parts once
+    labels = [t.get_text() for axes in picture.axes for t in axes.texts]
+    parts = [len(step.messages) for step in steps(made)]
+    assert sum(parts) == 3 * 8 and len(labels) == 3 * 8 + 6 * 9
+    with pytest.raises(ValueError, match="up to 24 ranks and 8 parts"):
+        circle.figure(made, 9)
 
 
 def test_runs_of_equal_values():

@@ -101,6 +101,12 @@ def test_predict_inside_one_group(cli):
     assert status == 0 and "recursive_doubling" in out and "gain is" not in out.lower()
 
 
+def test_predict_a_broadcast(cli):
+    status, out, _ = cli("predict bcast --groups 64 --bytes 1MiB")
+    assert status == 0 and "bcast, 64 processes, 1 MiB, on" in out
+    assert "circulant wins" in out and "isthmus's choice" not in out
+
+
 def test_trace_and_gantt_are_written(cli, tmp_path):
     path = tmp_path / "x.json"
     status, out, _ = cli(f"trace inter_allgatherv balanced -o {path}")
@@ -114,6 +120,7 @@ def test_trace_and_gantt_are_written(cli, tmp_path):
 
 BAD = [
     ("predict gather", "no collective 'gather'"),
+    ("predict bcast --groups 4,4", "inside one group"),
     ("predict allgather --groups 4", "between two groups"),
     ("predict allgather --groups 4,0", "--groups 4,0"),
     ("predict allgather --groups 4,x", "--groups 4,x"),

@@ -5,9 +5,11 @@ from . import (
     allgatherv_blocked,
     allgatherv_circulant,
     allgatherv_nodes,
+    bcast,
     inter_allgatherv,
     inter_allgatherv_roots,
     inter_allgatherv_teams,
+    reduce,
 )
 
 __all__ = [
@@ -15,7 +17,9 @@ __all__ = [
     "allgatherv_blocked",
     "allgatherv_circulant",
     "allgatherv_nodes",
+    "bcast",
     "inter_allgatherv",
     "inter_allgatherv_roots",
     "inter_allgatherv_teams",
+    "reduce",
 ]

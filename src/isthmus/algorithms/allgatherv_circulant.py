@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import isqrt
-
 import numpy as np
 
 from ..ir import Index, Pieces, Program, Recv, Round, Send
 from ..layout import Blocks
 from ..registry import algorithm
-from .circulant import rounds, skips
+from .circulant import cuts, rounds, skips
 from .patterns import STARTUP, log2
 
 
@@ -34,8 +32,7 @@ def time(counts: np.ndarray, n: int, startup: float = STARTUP) -> float:
 def best_n(counts: np.ndarray, startup: float = STARTUP) -> int:
     """The number of parts that takes the least time; one, for equal blocks."""
     filling, full = volumes(counts)
-    n = max(1, isqrt(int((filling - full) / startup)))
-    return min(n, n + 1, key=lambda n: time(counts, n, startup))
+    return cuts(filling - full, startup)
 
 
 def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:

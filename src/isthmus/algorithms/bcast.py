@@ -1,43 +1,64 @@
-"""Broadcasts of a buffer from rank 0 of a group, as building blocks."""
+"""Bcast inside a group, from any root, of a buffer in "recv"; also building blocks."""
 
 from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send
 from ..layout import Shares
-from ..program import then
+from ..program import renumber, then
+from ..registry import algorithm
 from .allgatherv import ring
-from .patterns import log2, tree
+from .circulant import cuts, rounds
+from .patterns import STARTUP, log2, tree
 
 
-def binomial(p: int, r: Index, total: int) -> Program:
-    """Whoever has all of it sends all of it on: ceil(log2 p) rounds, each of all."""
+def binomial_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """All of it, at every level of the tree."""
+    return log2(p) * (alpha + total * beta)
+
+
+@algorithm("bcast", paper="folklore", cost=binomial_cost)
+def binomial(p: int, r: Index, total: int, root: int) -> Program:
+    """Whoever has all of it sends all of it on.
+
+    ceil(log2 p) rounds, each of all: for short messages.
+    """
     whole = Shares(1, total)[0]
-    for step, below, above in reversed(list(tree(p, r))):
-        yield Round((Recv(r - step, whole, below), Send(r + step, whole, above)))
-
-
-def _segments(p: int) -> int:
-    """So many that filling the chain adds an eighth."""
-    return max(8 * (p - 1), 1)
-
-
-def chain(p: int, r: Index, total: int) -> Program:
-    """Segments flow down the chain of ranks: close to one transfer of all of it."""
-    n = min(_segments(p), max(total, 1))
-    segments = Shares(n, total)
-    for t in range(n + p - 2):
+    for step, below, above in reversed(list(tree(p, (r - root) % p))):
         yield Round(
             (
-                Recv(r - 1, segments[t - r + 1], r > 0),
-                Send(r + 1, segments[t - r], r < p - 1),
+                Recv((r - step) % p, whole, below),
+                Send((r + step) % p, whole, above),
             )
         )
 
 
+def segments(p: int) -> int:
+    """So many that filling the chain adds an eighth."""
+    return max(8 * (p - 1), 1)
+
+
 def chain_cost(p: int, total: float, alpha: float, beta: float) -> float:
     """The time until the last rank has all."""
-    n = _segments(p)
+    n = segments(p)
     return (n + p - 2) * (alpha + total / n * beta) if p > 1 else 0.0
+
+
+@algorithm("bcast", paper="folklore", cost=chain_cost)
+def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
+    """Segments flow down the chain of ranks: close to one transfer of all of it.
+
+    n + p - 2 rounds of an n-th; n is 8 (p - 1) where nobody says.
+    """
+    n = n or min(segments(p), max(total, 1))
+    pieces = Shares(n, total)
+    v = (r - root) % p
+    for t in range(n + p - 2):
+        yield Round(
+            (
+                Recv((r - 1) % p, pieces[t - v + 1], v > 0),
+                Send((r + 1) % p, pieces[t - v], v < p - 1),
+            )
+        )
 
 
 def _scatter(p: int, r: Index, pieces: Shares) -> Program:
@@ -51,13 +72,50 @@ def _scatter(p: int, r: Index, pieces: Shares) -> Program:
         )
 
 
-def scatter_allgather(p: int, r: Index, total: int) -> Program:
-    """Scatter, then a ring: all of it travels twice, as in MPICH for long messages."""
-    pieces = Shares(p, total)
-    return then(_scatter(p, r, pieces), ring(p, r, pieces))
-
-
 def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> float:
     """The time until all have all, for p a power of two."""
     startups = log2(p) + p - 1
     return startups * alpha + 2 * (1 - 1 / p) * total * beta
+
+
+@algorithm("bcast", paper="van de Geijn 1994; MPICH", cost=scatter_allgather_cost)
+def scatter_allgather(p: int, r: Index, total: int, root: int) -> Program:
+    """Scatter, then a ring: all of it travels twice, as in MPICH for long messages.
+
+    ceil(log2 p) + p - 1 rounds.
+    """
+    pieces, v = Shares(p, total), (r - root) % p
+    program = then(_scatter(p, v, pieces), ring(p, v, pieces))
+    return renumber(program, lambda x: (x + root) % p)
+
+
+def parts(p: int, total: int, startup: float = STARTUP) -> int:
+    """The number of parts for which n - 1 + log p rounds of an n-th are fastest."""
+    return min(cuts((log2(p) - 1) * total, startup), max(total, 1))
+
+
+def circulant_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """As many rounds as there are parts, and log p - 1 to fill the pipeline."""
+    n = parts(p, int(total))
+    return (n - 1 + log2(p)) * (alpha + total / n * beta) if p > 1 else 0.0
+
+
+@algorithm("bcast", paper="Träff 2025, circulant graphs", cost=circulant_cost)
+def circulant(
+    p: int, r: Index, total: int, root: int, n: int = 0, startup: float = STARTUP
+) -> Program:
+    """In n parts on a circulant graph: as few rounds as n parts can take.
+
+    n - 1 + ceil(log2 p) rounds; everyone receives every part once.
+    """
+    n = n or parts(p, total, startup)
+    pieces = Shares(n, total)
+    v = (r - root) % p
+    for skip, part_at in rounds(p, n):
+        after = (v + skip) % p
+        yield Round(
+            (
+                Recv((r - skip) % p, pieces[part_at(v)], v > 0),
+                Send((r + skip) % p, pieces[part_at(after)], after > 0),
+            )
+        )

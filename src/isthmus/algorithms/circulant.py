@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from math import isqrt
 
 import numpy as np
 
@@ -120,3 +121,9 @@ def rounds(p: int, n: int) -> Iterator[tuple[int, Callable[[Index], Index]]]:
 
 def _part(blocks: np.ndarray, since: int, last: int, v: Index) -> Index:
     return np.minimum(blocks[v] + np.int64(since), last)
+
+
+def cuts(waste: int, startup: float) -> int:
+    """The n for which n start-ups and an n-th of what is wasted are least together."""
+    n = isqrt(int(max(waste, 0) / startup))
+    return n + 1 if n == 0 or waste > n * (n + 1) * startup else n

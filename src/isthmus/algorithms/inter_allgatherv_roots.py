@@ -58,7 +58,7 @@ def root_gathering(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """
     yield from _gathered(r, here, there)
     yield _roots_swap(r, here, there, sends=True, receives=True)
-    yield from shift(bcast.chain(here.n, r, there.blocks.total), here.base)
+    yield from shift(bcast.chain(here.n, r, there.blocks.total, 0), here.base)
 
 
 def _sequential_cost(
@@ -82,7 +82,7 @@ def root_gathering_sequential(
 
     Up to seven times the lower bound.
     """
-    local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total), here.base)
+    local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
     # The other group's broadcast is as many rounds in which this one does nothing.
     pause = pad(iter(()), log2(there.n) + there.n - 1)
     yield from _gathered(r, here, there)
@@ -112,4 +112,4 @@ def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Everyone sends to the other group's leader, which broadcasts inside its group."""
     receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
     yield Round((*receives, Send(there.base, here.own(r))))
-    yield from shift(bcast.binomial(here.n, r, there.blocks.total), here.base)
+    yield from shift(bcast.binomial(here.n, r, there.blocks.total, 0), here.base)

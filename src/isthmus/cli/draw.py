@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from . import simulate as sim
@@ -29,9 +30,14 @@ def draw(
     a: sim.A = None,
     b: sim.B = None,
     counts: sim.Counts = None,
+    m: sim.M = None,
+    root: sim.Root = None,
     times: Annotated[
         bool, typer.Option("--gantt", help="when each rank does what on a machine")
     ] = False,
+    circle: Annotated[
+        int | None, typer.Option(help="a broadcast of so many parts, ranks on a circle")
+    ] = None,
     machine: sim.Machine = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .png, .svg or .pdf file")
@@ -39,16 +45,22 @@ def draw(
 ) -> None:
     """Draw what every rank holds after every step of a schedule.
 
-    Or, with --gantt, who sends, receives and idles when; an element is a byte then.
+    Or, with --gantt, who sends, receives and idles when; an element is a byte then. Or,
+    with --circle, which part of a broadcast goes where.
     """
     if machine is not None and not times:
         raise ValueError("--machine goes with --gantt: the steps take no time")
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
+    given |= {"m": m, "root": root}
+    if circle is not None and (times or collective != "bcast"):
+        raise ValueError("--circle shows the parts of a bcast, and no times")
     made = sim.made(collective, algorithm, given, sim.LARGER if times else 1)
-    kind = "-gantt" * times
+    kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     if times:
         line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
         print(save(gantt(line, sim.groups(made), name), path))
+    elif circle is not None:
+        print(save(on_circle(made, circle), path))
     else:
         print(save(figure(made), path))

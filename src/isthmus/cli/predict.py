@@ -11,7 +11,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress
 from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
-from ..predict import LIBRARY, MOST, Answer, Case, answer, candidates, rows, weight
+from ..predict import (
+    LIBRARY,
+    MOST,
+    ROOTED,
+    Answer,
+    Case,
+    answer,
+    candidates,
+    rows,
+    weight,
+)
 from ..schedules import Model
 from . import simulate as sim
 from .parse import integers
@@ -35,8 +45,13 @@ def _case(collective: str, groups: str, bytes_: str) -> Case:
     if len(each) != len(sizes):
         raise ValueError(f"--bytes {bytes_}: must be one size, or one for each group")
     name = collective.removeprefix("inter_")
-    if name not in BETWEEN:
-        raise ValueError(f"no collective {collective!r}; known: {', '.join(BETWEEN)}")
+    if name not in (*BETWEEN, *ROOTED):
+        known = ", ".join((*BETWEEN, *ROOTED))
+        raise ValueError(f"no collective {collective!r}; known: {known}")
+    if collective in ROOTED:
+        if len(sizes) > 1:
+            raise ValueError(f"{collective} is inside one group, as in --groups 64")
+        return Case(collective, tuple(sizes), tuple(each))
     if len(sizes) == 1 and collective != "allgatherv":
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
     full = name if len(sizes) == 1 else f"inter_{name}"
@@ -78,8 +93,9 @@ def _heading(case: Case, machine: str | None) -> str:
     """What was asked."""
     ranks = " + ".join(map(str, case.groups))
     each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
+    each += "" if case.collective in ROOTED else " each"
     where = machine or "2 µs and 12 GB/s"
-    return f"{case.collective}, {ranks} processes, {each} each, on {where}"
+    return f"{case.collective}, {ranks} processes, {each}, on {where}"
 
 
 def _notes(found: Answer) -> list[str]:
@@ -99,10 +115,12 @@ def _notes(found: Answer) -> list[str]:
 
 
 def predict(
-    collective: Annotated[str, typer.Argument(help="allgather or allgatherv")],
+    collective: Annotated[
+        str, typer.Argument(help="allgather, allgatherv, bcast or reduce")
+    ],
     groups: Annotated[str, typer.Option(help="processes of each group")] = "512,128",
     bytes_: Annotated[
-        str, typer.Option("--bytes", help="that each process contributes")
+        str, typer.Option("--bytes", help="that each process contributes, or the root")
     ] = "64KiB",
     machine: sim.Machine = None,
 ) -> None:

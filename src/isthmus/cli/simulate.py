@@ -17,6 +17,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "inter_allgather": {"p": 6, "q": 2, "ka": 6, "kb": 6},
     "inter_allgatherv": {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
     "allgatherv": {"counts": [3, 0, 4, 4, 9]},
+    "bcast": {"p": 5, "m": 6, "root": 0},
+    "reduce": {"p": 5, "m": 6, "root": 0},
 }
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
@@ -25,13 +27,15 @@ MACHINE = AlphaBeta(2e-6, 1 / 12e9)
 
 Collective = Annotated[str, typer.Argument(help="as isthmus list names it")]
 Name = Annotated[str, typer.Argument(help="such as segmented+ring")]
-P = Annotated[int | None, typer.Option(help="ranks of group A")]
+P = Annotated[int | None, typer.Option(help="ranks of group A, or of all")]
 Q = Annotated[int | None, typer.Option(help="ranks of group B")]
 Ka = Annotated[int | None, typer.Option(help="elements of each of A")]
 Kb = Annotated[int | None, typer.Option(help="elements of each of B")]
 A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
 B = Annotated[str | None, typer.Option(help="counts of B")]
 Counts = Annotated[str | None, typer.Option(help="counts of one group")]
+M = Annotated[int | None, typer.Option(help="elements of a bcast or reduce")]
+Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
 Machine = Annotated[
     str | None,
     typer.Option(help="a name or a TOML file; without it, 2 µs and 12 GB/s"),
@@ -57,8 +61,8 @@ def made(
 
 
 def _larger(name: str, size: Any, times: int) -> Any:
-    """A default size, but for the number of ranks, so many times as large."""
-    if name in ("p", "q"):
+    """A default size, but for the ranks, so many times as large."""
+    if name in ("p", "q", "root"):
         return size
     return [times * n for n in size] if isinstance(size, list) else times * size
 

@@ -24,6 +24,8 @@ def trace(
     a: sim.A = None,
     b: sim.B = None,
     counts: sim.Counts = None,
+    m: sim.M = None,
+    root: sim.Root = None,
     machine: sim.Machine = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .json file")
@@ -34,6 +36,7 @@ def trace(
     An element is a byte.
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
+    given |= {"m": m, "root": root}
     made = sim.made(collective, algorithm, given, sim.LARGER)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:

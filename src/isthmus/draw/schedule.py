@@ -10,7 +10,7 @@ import numpy as np
 from ..machine import Memory
 from ..schedules import Schedule
 from .palette import EMPTY, FAINT, INK, Group, groups_of, on
-from .sheet import BAR, BOTTOM, LEFT, SCRATCH, TOP, Sheet, blank_sheet, runs
+from .sheet import BAR, BOTTOM, LEFT, SCRATCH, TOP, Sheet, blank_sheet, combined, runs
 from .steps import Message, Step, steps
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _contributions(sheet: Sheet, given: list[np.ndarray]) -> None:
             sheet.text(LEFT, y, "nothing", 6.5, ha="left", color=FAINT)
 
 
-def _legend(sheet: Sheet, scratch: bool) -> None:
+def _legend(sheet: Sheet, scratch: bool, sums: bool) -> None:
     """A swatch for every rank, and what else there is to see."""
     y = BOTTOM - 0.32
     for group in sheet.groups:
@@ -106,6 +106,8 @@ def _legend(sheet: Sheet, scratch: bool) -> None:
         words += ["grey arrow: data of several ranks"]
     if scratch:
         words += ["thin bar: scratch memory"]
+    if sums:
+        words += ["Σ3: of three ranks, combined"]
     sheet.text(LEFT, y, ";  ".join(words), 7.5, ha="left")
 
 
@@ -176,5 +178,6 @@ def figure(schedule: Schedule) -> Figure:
         _column(sheet, column, taken[k], taken[k - 1].memory if k else start)
         sheet.text(middle, head + 0.07, f"step {k + 1}", 8)
         sheet.text(middle, head - 0.07, _heading(taken[k]), 6.5, color=FAINT)
-    _legend(sheet, scratch)
+    sums = any((combined(m["recv"]) > 1).any() for s in taken for m in s.memory)
+    _legend(sheet, scratch, sums)
     return sheet.figure

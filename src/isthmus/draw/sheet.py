@@ -20,6 +20,8 @@ ARROWS = 16
 # inches
 ROW, BAR, SCRATCH, BETWEEN = 0.36, 0.2, 0.06, 0.3
 LEFT, TOP, BOTTOM, RIGHT = 0.8, 0.95, 1.0, 0.3
+#: more ranks than any picture has
+COMBINED = 1 << 20
 #: the least width of a part that has its owner's name in it
 NAMED = 0.19
 
@@ -72,15 +74,29 @@ class Sheet:
         """A buffer, each part in the colour of the rank it is from."""
         if (marks["lo"] < 0).any():
             self.box(x, y, len(marks) * scale, thick, EMPTY)
-        for start, end, owner in runs(marks["lo"]):
+        for start, end, key in runs(_keys(marks)):
+            owner, combined = divmod(key, COMBINED)
             if owner < 0:
                 continue
             left, width = x + start * scale, (end - start) * scale
             gap, colour = min(0.012, width / 8), self.paint[owner]
             self.box(left + gap, y, width - 2 * gap, thick, colour)
             if thick == BAR and width > NAMED:
-                name = self.label(owner)
+                name = f"Σ{combined}" if combined > 1 else self.label(owner)
                 self.text(left + width / 2, y - 0.005, name, 6.5, color=on(colour))
+
+
+def combined(marks: np.ndarray) -> np.ndarray:
+    """How many ranks' contributions each element is of."""
+    if "who" not in (marks.dtype.names or ()):
+        return np.asarray(marks["hi"] - marks["lo"])
+    bits = np.unpackbits(marks["who"].view(np.uint8).reshape(len(marks), -1), axis=1)
+    return np.asarray(bits.sum(axis=1, dtype=np.int64))
+
+
+def _keys(marks: np.ndarray) -> np.ndarray:
+    """The lowest rank and how many, as one number."""
+    return np.asarray(marks["lo"].astype(np.int64) * COMBINED + combined(marks))
 
 
 def runs(values: np.ndarray) -> Iterator[tuple[int, int, Any]]:

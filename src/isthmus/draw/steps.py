@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir import Comm, Data, Library, Local, Recv, Reduce, Round, Send
-from ..machine import Deadlock, Memory, blank
+from ..machine import Deadlock, Memory, blank, combine
 from ..program import extent
 from ..schedules import Schedule
 
@@ -41,8 +41,8 @@ class Step:
 class _Rank:
     """A rank's rounds, its memory, and what of its round is still in flight."""
 
-    def __init__(self, rounds: list[Round], memory: Memory) -> None:
-        self.memory = {**memory, "tmp": blank(extent(rounds, "tmp"))}
+    def __init__(self, rounds: list[Round], memory: Memory, mark: np.dtype) -> None:
+        self.memory = {**memory, "tmp": blank(extent(rounds, "tmp"), mark)}
         self.rounds = deque(rounds)
         self.then: tuple[Local, ...] = ()
         self.open: list[Comm] = []
@@ -71,7 +71,9 @@ class _Rank:
         for s in self.then:
             data = self.load((s.src,))
             if isinstance(s, Reduce):
-                data["hi"] = self.load((s.dst,))["hi"]
+                own = self.load((s.dst,))
+                combine(data, own)
+                data = own
             self.store((s.dst,), data)
         self.then = ()
 
@@ -80,8 +82,9 @@ class _Machine:
     """All ranks, and the ends of messages that wait for their other end."""
 
     def __init__(self, schedule: Schedule) -> None:
+        contract = schedule.contract
         self.ranks = [
-            _Rank(rounds, {k: v.copy() for k, v in schedule.contract.before(r).items()})
+            _Rank(rounds, _copied(contract.before(r)), contract.mark)
             for r, rounds in enumerate(schedule.all_ranks())
         ]
         self.sends: dict[tuple[int, int], deque[Send]] = defaultdict(deque)
@@ -136,8 +139,12 @@ class _Machine:
             raise Deadlock("ranks wait for each other for ever")
         for rank in self.ranks:
             rank.leave()
-        held = ({k: v.copy() for k, v in r.memory.items()} for r in self.ranks)
+        held = (_copied(r.memory) for r in self.ranks)
         return Step(messages, library, tuple(held))
+
+
+def _copied(memory: Memory) -> Memory:
+    return {name: buf.copy() for name, buf in memory.items()}
 
 
 def _drop(open_: list[Comm], c: Comm) -> None:

@@ -1,0 +1,112 @@
+"""Reduce inside a group, to any root; also building blocks.
+
+Everyone contributes "send"; the result is the root's "recv".
+"""
+
+from __future__ import annotations
+
+from ..ir import (
+    Comm,
+    Copy,
+    Index,
+    Library,
+    Mask,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+)
+from ..registry import algorithm
+from . import bcast
+from .patterns import STARTUP, tree
+
+
+@algorithm("reduce", paper="folklore", cost=bcast.binomial_cost)
+def binomial(p: int, r: Index, total: int, root: int) -> Program:
+    """Subtrees of consecutive ranks hand up what they have combined, in rank order.
+
+    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Room for
+    two messages, which take turns to be the one that arrives.
+    """
+    own, result = Span("send", 0, total), Span("recv", 0, total)
+    rooms = Span("tmp", 0, total), Span("tmp", total, total)
+    held, got = own, 0 * r
+    for level, (step, below, above) in enumerate(tree(p, r)):
+        # what is combined lies where the higher ranks' part arrived; the last of all
+        # arrivals is at rank 0
+        last = root == 0 and 2 * step >= p
+        came = result if last else rooms[level % 2]
+        mine = Span("tmp", (got - 1) % 2 * total, total)
+        yield Round(
+            (
+                Recv(r + step, (came,), above),
+                Send(r - step, (own,), below & (got == 0)),
+                Send(r - step, (mine,), below & (got > 0)),
+            ),
+            (Reduce(held, came, above),),
+        )
+        held, got = came, got + above
+    if root:
+        yield Round((Recv(0, (result,), r == root), Send(root, (held,), r == 0)))
+    elif p == 1:
+        yield Round(then=(Copy(own, result),))
+
+
+def mirrored(broadcast: Program, at_root: Mask, total: int, room: int) -> Program:
+    """A broadcast backwards: what was sent is received and reduced.
+
+    Nobody may receive an element twice in the broadcast. Partial results grow in "tmp",
+    behind `room` elements for what arrives, and at the root in "recv". They are
+    combined in no order, so the operator must be commutative.
+    """
+    own, result = Span("send", 0, total), Span("recv", 0, total)
+    elsewhere = at_root ^ True
+    grown = Span("tmp", room, total)
+    yield Round(then=(Copy(own, result, at_root), Copy(own, grown, elsewhere)))
+    for forth in reversed(list(broadcast)):
+        comm: list[Comm] = []
+        steps: list[Reduce] = []
+        for c in forth.comm:
+            assert not isinstance(c, Library)
+            (part,) = c.data
+            grown = Span("tmp", part.start + room, part.size)
+            if isinstance(c, Recv):
+                comm.append(Send(c.frm, (grown,), c.when))
+                continue
+            came = Span("tmp", 0, part.size)
+            comm.append(Recv(c.to, (came,), c.when))
+            steps.append(Reduce(came, part, c.when & at_root))
+            steps.append(Reduce(came, grown, c.when & elsewhere))
+        yield Round(tuple(comm), tuple(steps))
+
+
+@algorithm("reduce", paper="folklore", cost=bcast.chain_cost, commutative=True)
+def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
+    """Segments flow up the chain of ranks, and everyone adds its own.
+
+    n + p - 2 rounds of an n-th. Room for all and a segment, at the root for a segment.
+    """
+    n = n or min(bcast.segments(p), max(total, 1))
+    forth = bcast.chain(p, r, total, root, n)
+    return mirrored(forth, r == root, total, -(-total // n))
+
+
+@algorithm(
+    "reduce",
+    paper="Träff 2025, circulant graphs",
+    cost=bcast.circulant_cost,
+    commutative=True,
+)
+def circulant(
+    p: int, r: Index, total: int, root: int, n: int = 0, startup: float = STARTUP
+) -> Program:
+    """The broadcast on a circulant graph backwards, in as few rounds.
+
+    n - 1 + ceil(log2 p) rounds; everyone sends every part once. Room for all and a
+    part, at the root for a part.
+    """
+    n = n or bcast.parts(p, total, startup)
+    forth = bcast.circulant(p, r, total, root, n)
+    return mirrored(forth, r == root, total, -(-total // n))

@@ -1,0 +1,112 @@
+"""A schedule of few ranks as a circle for each step: who sends what to whom."""
+
+from __future__ import annotations
+
+from math import ceil, cos, pi, sin
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..machine import Memory
+from ..schedules import Schedule
+from .palette import EMPTY, INK, Colour, on
+from .steps import Message, Step, steps
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: with more ranks or parts than this, nothing could be told apart
+RANKS, PARTS = 24, 8
+#: of more steps than this, the others are left out
+PANELS = 12
+#: inches of a panel; panels side by side
+PANEL, ACROSS = 3.0, 3
+CELL = 0.13
+GREY: Colour = (0.54, 0.54, 0.54)
+
+
+def _place(rank: int, n: int, radius: float = 1.0) -> tuple[float, float]:
+    """Where a rank lies on the circle: rank 0 at the top, then clockwise."""
+    angle = 2 * pi * rank / n
+    return radius * sin(angle), radius * cos(angle)
+
+
+def _colours(parts: int) -> list[Colour]:
+    from matplotlib import colormaps
+
+    return [colormaps["Blues"](0.3 + 0.65 * i / parts)[:3] for i in range(parts)]
+
+
+def _parts(data: np.ndarray, size: int) -> list[int]:
+    """The parts that some elements belong to."""
+    found: list[int] = np.unique(data["index"][data["lo"] >= 0] // size).tolist()
+    return found
+
+
+def _arrow(axes: Any, message: Message, n: int, paint: list[Colour], size: int) -> None:
+    """A message, with the number of its part."""
+    from matplotlib.patches import FancyArrowPatch
+
+    ends = _place(message.source, n, 0.86), _place(message.target, n, 0.86)
+    parts = _parts(message.data, size)
+    colour = paint[parts[0]] if len(parts) == 1 else GREY
+    style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 10, "lw": 1.5}
+    style |= {"shrinkA": 2, "shrinkB": 2, "connectionstyle": "arc3,rad=0"}
+    axes.add_patch(FancyArrowPatch(*ends, color=colour, **style))
+    # nearer to the sender, where arrows cross less
+    x, y = (0.8 * a + 0.2 * b for a, b in zip(*ends, strict=True))
+    box = {"boxstyle": "circle,pad=0.15", "facecolor": colour, "edgecolor": "none"}
+    words = ",".join(map(str, parts))
+    axes.text(
+        x, y, words, fontsize=6.5, ha="center", va="center", bbox=box, color=on(colour)
+    )
+
+
+def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) -> None:
+    """A rank's number, and outside the circle a cell for each part it may hold."""
+    from matplotlib.patches import Circle, Rectangle
+
+    axes.add_patch(Circle(_place(rank, n), 0.13, facecolor="white", edgecolor=INK))
+    x, y = _place(rank, n)
+    axes.text(x, y - 0.01, str(rank), fontsize=8, ha="center", va="center")
+    x, y = _place(rank, n, 1.36)
+    left = x - CELL * len(paint) / 2
+    for part, colour in enumerate(paint):
+        at = left + part * CELL, y - CELL / 2
+        fill = colour if part in held else EMPTY
+        axes.add_patch(Rectangle(at, 0.9 * CELL, CELL, facecolor=fill))
+
+
+def _held(memory: Memory, size: int) -> list[int]:
+    return _parts(memory["recv"], size)
+
+
+def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> None:
+    """One step: its messages, and what everyone holds after it."""
+    n = len(step.memory)
+    axes.set(xlim=(-1.65, 1.65), ylim=(-1.5, 1.55), aspect="equal")
+    axes.axis("off")
+    for message in step.messages:
+        _arrow(axes, message, n, paint, size)
+    for rank, memory in enumerate(step.memory):
+        _rank(axes, rank, n, _held(memory, size), paint)
+    hops = {(m.target - m.source) % n for m in step.messages}
+    words = f"step {k + 1}"
+    words += f": to the rank {hops.pop()} further on" if len(hops) == 1 else ""
+    axes.set_title(words, fontsize=9, color=INK)
+
+
+def figure(schedule: Schedule, parts: int) -> Figure:
+    """Every step of a broadcast in so many parts, on a circle of ranks."""
+    from matplotlib.figure import Figure
+
+    if not 1 <= parts <= PARTS or schedule.n > RANKS:
+        raise ValueError(f"a circle has up to {RANKS} ranks and {PARTS} parts")
+    taken = list(steps(schedule))[:PANELS]
+    m = max(len(schedule.contract.before(r)["recv"]) for r in range(schedule.n))
+    size, paint = max(ceil(m / parts), 1), _colours(parts)
+    down = ceil(len(taken) / ACROSS) or 1
+    picture = Figure(figsize=(ACROSS * PANEL, down * PANEL), layout="constrained")
+    for k, step in enumerate(taken):
+        _panel(picture.add_subplot(down, ACROSS, k + 1), k, step, paint, size)
+    return picture
