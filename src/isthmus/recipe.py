@@ -182,3 +182,14 @@ def inside(
     entry = entry.given(startup=max(startup / unit, 1.0), nodes=nodes)
     rounds = trim(entry.program(group.n, number, _in_grains(group)))
     return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)
+
+
+@lru_cache(maxsize=32)
+def bcast(
+    name: str, nbytes: int, p: int, number: int, root: int, startup: float
+) -> Recipe:
+    """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
+    unit = grain(nbytes)
+    entry = resolve("bcast", name)[0].given(startup=max(startup / unit, 1.0))
+    rounds = trim(entry.program(p, number, nbytes // unit, root))
+    return Recipe(entry, tuple(rounds), {"recv": unit}, in_place=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -38,8 +38,31 @@ class Call:
             return self.recv.nbytes[self.context.index]
         return sum(self.send.nbytes)
 
+    @property
+    def expected(self) -> dict[int, int]:
+        """The bytes that are expected from each rank."""
+        c = self.context
+        return dict(zip(c.senders(c.number), self.recv.nbytes, strict=True))
 
-def checked(context: Context, op: str, name: str, parse: Callable[[], Call]) -> Call:
+
+class Checkable(Protocol):
+    """Arguments that other ranks can compare with theirs."""
+
+    @property
+    def sent(self) -> int:
+        """The bytes this rank contributes."""
+
+    @property
+    def expected(self) -> dict[int, int]:
+        """The bytes that are expected from each rank."""
+
+
+Arguments = TypeVar("Arguments", bound=Checkable)
+
+
+def checked(
+    context: Context, op: str, name: str, parse: Callable[[], Arguments]
+) -> Arguments:
     """The call, once it is known to be right; in the checked mode, on every rank."""
     try:
         call = parse()
@@ -48,7 +71,7 @@ def checked(context: Context, op: str, name: str, parse: Callable[[], Call]) -> 
             share(context, op, error)
         raise
     if context.checked:
-        agree(context, op, name, call.sent, call.recv.nbytes)
+        agree(context, op, name, call.sent, call.expected)
     return call
 
 
@@ -61,7 +84,7 @@ def check_name(context: Context, name: str, op: str, known: Callable[..., Any]) 
             share(context, op, error)
         raise
     if context.checked:
-        agree(context, op, name, 0, ())
+        agree(context, op, name, 0, {})
 
 
 def check_disjoint(send: Message, recv: Message, hint: str = "") -> None:
@@ -99,6 +122,8 @@ def _spec(spec: Any) -> Any:
         return m.address, m.nbytes, m.readonly, spec.dtype
     if spec is MPI.IN_PLACE or spec is None:
         return ("in place",)
+    if type(spec) is int:  # a root
+        return (spec,)
     if type(spec) is list:
         return *_spec(spec[0]), *[_part(x) for x in spec[1:]]
     raise LookupError

@@ -26,7 +26,7 @@ def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
     """Messages whose sender and receiver do not agree on their size."""
     found = []
     for i, row in enumerate(rows):
-        for j, expected in zip(context.senders(i), row["expected"], strict=False):
+        for j, expected in row["expected"].items():
             sent = rows[j]["sent"]
             if sent != expected:
                 found.append(
@@ -52,7 +52,7 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
 
 
 def agree(
-    context: Context, op: str, algorithm: str, sent: int, expected: tuple[int, ...]
+    context: Context, op: str, algorithm: str, sent: int, expected: dict[int, int]
 ) -> None:
     """Compare a call that is right by itself with those of the other ranks."""
     _compare(
@@ -70,5 +70,5 @@ def agree(
 def share(context: Context, op: str, error: Exception) -> None:
     """Tell the other ranks that this one's arguments are wrong."""
     text = f"{type(error).__name__}: {error}"
-    row = {"operation": op, "algorithm": "", "sent": 0, "expected": (), "error": text}
+    row = {"operation": op, "algorithm": "", "sent": 0, "expected": {}, "error": text}
     _compare(context, row)

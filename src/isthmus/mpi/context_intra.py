@@ -21,6 +21,7 @@ class IntraContext(Context):
         self.p = private.Get_size()
         both = asked("ISTHMUS_INTRA_ALLGATHER")
         self.asked = both, asked("ISTHMUS_INTRA_ALLGATHERV", both)
+        self.asked_bcast = asked("ISTHMUS_INTRA_BCAST")
 
     def name(self, algorithm: str | None, v: bool) -> str:
         """The algorithm asked for by a call or by the environment."""

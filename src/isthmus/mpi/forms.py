@@ -13,6 +13,7 @@ from ..recipe import Recipe
 from . import memory, requests
 from .buffers import on_device
 from .call import Call
+from .context import Context
 from .memory import View
 from .plan import Binding, Plan, Step, bind, uses_library
 
@@ -102,9 +103,8 @@ def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
     return Plan(stages, room.before, room.after, room.scratch)
 
 
-def blocking(call: Call, key: Any, plan: Plan) -> None:
-    """Do the call now; keep its plan where a key says what it depends on."""
-    c = call.context
+def blocking(c: Context, key: Any, plan: Plan) -> None:
+    """Run the plan of a call; keep it where a key says what it depends on."""
     for step in plan.calls:
         step()
     if key is not None and not c.checked and plan.scratch_bytes <= SCRATCH:

@@ -53,7 +53,7 @@ class Intercomm(Comm, MPI.Intercomm):
         if call.name == "native":
             super().Allgather(sendbuf, recvbuf)
         else:
-            forms.blocking(call, key, forms_inter.plan(call, None))
+            forms.blocking(context, key, forms_inter.plan(call, None))
 
     def Allgatherv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -82,7 +82,7 @@ class Intercomm(Comm, MPI.Intercomm):
             super().Allgatherv(sendbuf, recvbuf)
         else:
             own = own or alone(context, call.sent)
-            forms.blocking(call, key, forms_inter.plan(call, own))
+            forms.blocking(context, key, forms_inter.plan(call, own))
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import forms, forms_intra, objects
+from . import forms, forms_bcast, forms_intra, objects
 from .call import call_key, check_name
 from .context import context_of
 from .context_intra import IntraContext
@@ -63,7 +63,7 @@ class Intracomm(Comm, MPI.Intracomm):
         if call.name == "native":
             super().Allgather(sendbuf, recvbuf)
         else:
-            forms.blocking(call, key, forms_intra.plan(call, settle(call)))
+            forms.blocking(context, key, forms_intra.plan(call, settle(call)))
 
     def Allgatherv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -79,7 +79,7 @@ class Intracomm(Comm, MPI.Intracomm):
         if call.name == "native":
             super().Allgatherv(sendbuf, recvbuf)
         else:
-            forms.blocking(call, key, forms_intra.plan(call, settle(call)))
+            forms.blocking(context, key, forms_intra.plan(call, settle(call)))
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -134,6 +134,20 @@ class Intracomm(Comm, MPI.Intracomm):
             request: MPI.Prequest = getattr(super(), op)(sendbuf, recvbuf, info)
             return request
         return forms.persistent(call, forms_intra.plan(call, name, tag))
+
+    def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
+        """Broadcast data from one rank to all."""
+        context = self._found
+        if context is None or context.freed:
+            context = self._context()
+        key = call_key("Bcast", buf, root, algorithm)
+        if context.run(key):
+            return
+        call = forms_bcast.prepare(context, buf, root, algorithm)
+        if call.name == "native":
+            super().Bcast(buf, root)
+        else:
+            forms.blocking(context, key, forms_bcast.plan(call))
 
     def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""

@@ -59,14 +59,14 @@ def exchange(context: InterContext, obj: Any, name: str) -> list[Any]:
     length, lengths = np.array([sum(send.counts)]), np.empty(context.there, np.int64)
     sizes = buffers.block(length, False), buffers.block(lengths, True, context.there)
     call = Call(context, name, *sizes, v=False)
-    forms.blocking(call, None, forms_inter.plan(call, None))
+    forms.blocking(context, None, forms_inter.plan(call, None))
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
     call = Call(context, name, send, _message(arrived), v=True)
     if context.must_ask(name):
         own = complete(forms_inter.question(call).ask(tag=0))
     else:
         own = alone(context, call.sent)
-    forms.blocking(call, None, forms_inter.plan(call, own))
+    forms.blocking(context, None, forms_inter.plan(call, own))
     return [_decode(data) for data in arrived]
 
 
@@ -78,5 +78,5 @@ def gather(context: IntraContext, obj: Any, name: str) -> list[Any]:
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
     call = Call(context, name, send, _message(arrived), v=True)
     plan = forms_intra.plan(call, forms_intra.settle(call))
-    forms.blocking(call, None, plan)
+    forms.blocking(context, None, plan)
     return [_decode(data) for data in arrived]

@@ -1,0 +1,100 @@
+"""Broadcast inside one group."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from mpi4py import MPI
+
+from .. import choose, recipe
+from ..registry import resolve
+from . import buffers, memory
+from .buffers import Message
+from .call import checked
+from .context_intra import IntraContext
+from .plan import Binding, Plan, Step, bind
+
+_log = logging.getLogger("isthmus")
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """What a rank passed to Bcast."""
+
+    context: IntraContext
+    name: str
+    data: Message
+    root: int
+
+    @property
+    def sent(self) -> int:
+        """The bytes of the data."""
+        return self.data.nbytes[0]
+
+    @property
+    def expected(self) -> dict[int, int]:
+        """What is expected from the root."""
+        return {self.root: self.sent}
+
+
+def known(name: str, p: int) -> None:
+    """Refuse an algorithm that is unknown, or not made for p ranks."""
+    if name not in ("auto", "native", "library"):
+        entry, _ = resolve("bcast", name)
+        if not entry.needs(p):
+            raise ValueError(f"{name!r} does not work for a group of {p}")
+
+
+def prepare(
+    context: IntraContext, buf: Any, root: int, algorithm: str | None
+) -> Broadcast:
+    """Check the arguments, before anything is sent."""
+    name = algorithm if algorithm is not None else context.asked_bcast
+
+    def parse() -> Broadcast:
+        known(name, context.p)
+        if not 0 <= root < context.p:
+            raise ValueError(f"root {root}: there are ranks 0 to {context.p - 1}")
+        data = buffers.block(buf, writable=context.number != root)
+        return Broadcast(context, name, data, root)
+
+    return checked(context, f"Bcast from {root}", name, parse)
+
+
+def settle(call: Broadcast) -> str:
+    """The algorithm asked for; for "auto", the one that fits the size."""
+    if call.name != "auto":
+        return call.name
+    c = call.context
+    found = choose.bcast(c.p, call.sent, lambda: c.machine)
+    _log.debug("Bcast: %s", found)
+    return found.name
+
+
+def plan(call: Broadcast) -> Plan:
+    """What this rank does; data with gaps go through scratch."""
+    c, name = call.context, settle(call)
+    before: list[Step] = []
+    after: list[Step] = []
+    view, scratch = memory.message_view(call.data), memory.scratch(0)
+    if view is None:
+        scratch = memory.scratch(call.sent)
+        view = memory.scratch_view(scratch)
+        if c.number == call.root:
+            before.append(memory.packer(call.data, scratch))
+        else:
+            after.append(memory.unpacker(scratch, call.data))
+    if name == "library":
+        base = view.addresses[0] if view.addresses else 0
+        spec = [memory.buffer(base), call.sent, MPI.BYTE]
+        before.append(partial(c.comm.Bcast, spec, call.root))
+        return Plan([], before, after, [scratch])
+    startup = c.machine.startup if "startup" in resolve("bcast", name)[0].options else 1
+    found = recipe.bcast(name, call.sent, c.p, c.number, call.root, startup)
+    stages = bind(
+        found.rounds, Binding({"recv": view}, found.units), c.comm, c.local, 0
+    )
+    return Plan(stages, before, after, [scratch])
