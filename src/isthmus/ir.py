@@ -40,7 +40,11 @@ class Pieces:
         return len(self.start)
 
     def __iter__(self) -> Iterator[Span]:
-        for start, size in zip(self.start, self.size, strict=True):
+        starts, sizes = self.start, self.size
+        if starts.ndim == 1:
+            # of one rank: plain ints, as everywhere in its rounds
+            starts, sizes = starts.tolist(), sizes.tolist()
+        for start, size in zip(starts, sizes, strict=True):
             yield Span(self.buf, start, size)
 
     def __eq__(self, other: object) -> bool:

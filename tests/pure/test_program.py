@@ -81,3 +81,8 @@ def test_trim_takes_plain_and_numpy_numbers_alike():
     assert left.comm == (plain, Recv(2, (span,)), Recv(2, (span,)))
     assert left.comm[0] is plain and type(left.comm[1].frm) is int
     assert [left] == per_rank([Round(comm)], 1)[0]
+
+
+def test_pieces_of_one_rank_are_spans_of_plain_ints():
+    (span,) = Pieces("recv", np.array([4]), np.array([2]))
+    assert type(span.start) is int and type(span.size) is int
