@@ -54,16 +54,18 @@ def circulant(
     # Falling distances are rising roots: neighbours in memory follow each other.
     distances = np.arange(p - 1, 0, -1).reshape(-1, *[1] * np.ndim(r))
 
+    def arriving(t: Index, v: np.ndarray, part: np.ndarray) -> Pieces:
+        """Where the parts lie that rank t gets from the roots at some distances."""
+        root = (t - v) % p
+        more = longer[root]
+        start = at[root] + part * short[root] + np.minimum(part, more)
+        return Pieces(blocks.buf, start, short[root] + (part < more))
+
     for skip, part_at in rounds(p, n):
-        parts = part_at(distances)
-        some = parts.ravel() >= 0
-        part, v = parts[some], distances[some]
-
-        def arriving(at_rank: Index, part: Index = part, v: Index = v) -> Pieces:
-            root = (at_rank - v) % p
-            more = longer[root]
-            start = at[root] + part * short[root] + np.minimum(part, more)
-            return Pieces(blocks.buf, start, short[root] + (part < more))
-
+        part = part_at(distances)
+        some = part.ravel() >= 0
+        now = distances[some], part[some]
         source, target = (r - skip) % p, (r + skip) % p
-        yield Round((Recv(source, arriving(r)), Send(target, arriving(target))))
+        yield Round(
+            (Recv(source, arriving(r, *now)), Send(target, arriving(target, *now)))
+        )

@@ -78,7 +78,11 @@ def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> f
     return startups * alpha + 2 * (1 - 1 / p) * total * beta
 
 
-@algorithm("bcast", paper="van de Geijn 1994; MPICH", cost=scatter_allgather_cost)
+@algorithm(
+    "bcast",
+    paper="van de Geijn; Thakur, Rabenseifner, Gropp 2005",
+    cost=scatter_allgather_cost,
+)
 def scatter_allgather(p: int, r: Index, total: int, root: int) -> Program:
     """Scatter, then a ring: all of it travels twice, as in MPICH for long messages.
 

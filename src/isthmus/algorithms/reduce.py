@@ -62,31 +62,36 @@ def mirrored(broadcast: Program, at_root: Mask, total: int, room: int) -> Progra
     combined in no order, so the operator must be commutative.
     """
     own, result = Span("send", 0, total), Span("recv", 0, total)
-    elsewhere = at_root ^ True
     grown = Span("tmp", room, total)
-    yield Round(then=(Copy(own, result, at_root), Copy(own, grown, elsewhere)))
+    yield Round(then=(Copy(own, result, at_root), Copy(own, grown, at_root ^ True)))
     for forth in reversed(list(broadcast)):
-        comm: list[Comm] = []
-        steps: list[Reduce] = []
-        for c in forth.comm:
-            assert not isinstance(c, Library)
-            (part,) = c.data
-            grown = Span("tmp", part.start + room, part.size)
-            if isinstance(c, Recv):
-                comm.append(Send(c.frm, (grown,), c.when))
-                continue
+        yield _back(forth, at_root, room)
+
+
+def _back(forth: Round, at_root: Mask, room: int) -> Round:
+    """A round of a broadcast backwards; the root, which only sends there, receives."""
+    comm: list[Comm] = []
+    steps: list[Reduce] = []
+    for c in forth.comm:
+        assert not isinstance(c, Library)
+        (part,) = c.data
+        grown = Span("tmp", part.start + room, part.size)
+        if isinstance(c, Recv):
+            comm.append(Send(c.frm, (grown,), c.when))
+        else:
             came = Span("tmp", 0, part.size)
             comm.append(Recv(c.to, (came,), c.when))
             steps.append(Reduce(came, part, c.when & at_root))
-            steps.append(Reduce(came, grown, c.when & elsewhere))
-        yield Round(tuple(comm), tuple(steps))
+            steps.append(Reduce(came, grown, c.when & (at_root ^ True)))
+    return Round(tuple(comm), tuple(steps))
 
 
 @algorithm("reduce", paper="folklore", cost=bcast.chain_cost, commutative=True)
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
     """Segments flow up the chain of ranks, and everyone adds its own.
 
-    n + p - 2 rounds of an n-th. Room for all and a segment, at the root for a segment.
+    n + p - 2 rounds of an n-th, in any order. Room for all and a segment, at the root
+    for a segment.
     """
     n = n or min(bcast.segments(p), max(total, 1))
     forth = bcast.chain(p, r, total, root, n)
@@ -104,8 +109,8 @@ def circulant(
 ) -> Program:
     """The broadcast on a circulant graph backwards, in as few rounds.
 
-    n - 1 + ceil(log2 p) rounds; everyone sends every part once. Room for all and a
-    part, at the root for a part.
+    n - 1 + ceil(log2 p) rounds; everyone sends every part once, combined in any order.
+    Room for all and a part, at the root for a part.
     """
     n = n or bcast.parts(p, total, startup)
     forth = bcast.circulant(p, r, total, root, n)
