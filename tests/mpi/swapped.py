@@ -1,7 +1,7 @@
-"""Runs a script with isthmus's intracommunicator class in place of mpi4py's.
+"""Runs a script with isthmus's communicators in place of mpi4py's.
 
-What it makes, intercommunicators among them, is then ours; mpi4py's own tests take the
-class from the module when they run.
+What ours make, intercommunicators among them, is ours too; mpi4py's own tests take the
+classes and the world from the module when they run.
 """
 
 from __future__ import annotations
@@ -16,35 +16,66 @@ import isthmus
 
 #: how often the tests called what we override
 calls: collections.Counter[str] = collections.Counter()
+NAMES = (
+    "Allgather",
+    "Allgatherv",
+    "allgather",
+    "Iallgather",
+    "Iallgatherv",
+    "Allgather_init",
+    "Allgatherv_init",
+    "Bcast",
+)
 
 
-class Intercomm(isthmus.Intercomm):
-    """Ours, counting."""
+def counting(name, base):
+    def method(self, *args, **kwargs):
+        calls[name] += 1
+        return getattr(base, name)(self, *args, **kwargs)
 
-    def Allgather(self, *args, **kwargs):
-        calls["Allgather"] += 1
-        return super().Allgather(*args, **kwargs)
-
-    def Allgatherv(self, *args, **kwargs):
-        calls["Allgatherv"] += 1
-        return super().Allgatherv(*args, **kwargs)
-
-    def allgather(self, *args, **kwargs):
-        calls["allgather"] += 1
-        return super().allgather(*args, **kwargs)
+    return method
 
 
-class Intracomm(isthmus.Intracomm):
-    """Ours, whose intercommunicators count."""
+Intercomm = type(
+    "Intercomm",
+    (isthmus.Intercomm,),
+    {name: counting(name, isthmus.Intercomm) for name in NAMES[:-1]},
+)
+Counted = type(
+    "Counted",
+    (isthmus.Intracomm,),
+    {name: counting(name, isthmus.Intracomm) for name in NAMES},
+)
+
+
+class Intracomm(Counted):
+    """Ours, whose offspring count as well."""
 
     def Create_intercomm(self, *args, **kwargs):
         return Intercomm(isthmus.Intracomm.Create_intercomm(self, *args, **kwargs))
 
+    def Dup(self, *args, **kwargs):
+        return Intracomm(isthmus.Intracomm.Dup(self, *args, **kwargs))
+
+
+def without_long_doubles():
+    """Where only DLPack tells the type: numpy, which reads it for us, knows none."""
+    import arrayimpl
+
+    for backend in arrayimpl.ArrayBackends:
+        if backend.backend.startswith("dlpack"):
+            known = backend.TypeMap.items()
+            backend.TypeMap = {k: v for k, v in known if k not in ("g", "G")}
+
 
 MPI.Intracomm = Intracomm
+if "--inside" in sys.argv:
+    sys.argv.remove("--inside")
+    MPI.COMM_WORLD, MPI.COMM_SELF = map(Intracomm, (MPI.COMM_WORLD, MPI.COMM_SELF))
 script = sys.argv[1]
 sys.argv = sys.argv[1:]
 sys.path.insert(0, script.rpartition("/")[0])
+without_long_doubles()
 try:
     runpy.run_path(script, run_name="__main__")
 finally:

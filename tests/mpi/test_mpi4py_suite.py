@@ -1,4 +1,4 @@
-"""mpi4py's own tests of intercommunicators, with our class in place of its own.
+"""mpi4py's own tests of collectives, with our classes in place of its own.
 
 They come from the source distribution of the installed version, fetched when needed.
 """
@@ -41,19 +41,39 @@ def suite():
     return folder
 
 
-CASES = [(2, "auto"), (3, "auto"), (4, "auto"), (5, "auto"), (5, "balanced")]
-
-
-@pytest.mark.parametrize(("size", "algorithm"), CASES)
-def test_inter_tests_of_mpi4py(suite, tmp_path, size, algorithm):
-    script = [str(HERE / "swapped.py"), str(suite / "main.py"), "-i", "inter", "-q"]
-    env = {**os.environ, **ENVIRONMENT, "ISTHMUS_ALLGATHER": algorithm}
-    launch = Launch(command(find_mpiexec(), size, *script), env, suite, tmp_path)
-    status = launch.wait(120)
+def run(suite, folder, size, variables, *arguments):
+    """Run some of the tests with our classes; what was said, and what was called."""
+    script = [str(HERE / "swapped.py"), str(suite / "main.py"), "-q", *arguments]
+    env = {**os.environ, **ENVIRONMENT, **variables}
+    launch = Launch(command(find_mpiexec(), size, *script), env, suite, folder)
+    status = launch.wait(180)
     launch.close()
-    said = (tmp_path / "launcher").read_text()
+    said = (folder / "launcher").read_text()
     assert status == 0, f"ended with {status} (None: not in time)\n{said[-4000:]}"
     counts = [int(n) for n in re.findall(r"Ran (\d+) tests?", said)]
-    assert len(counts) == size and min(counts) >= 81, said[-2000:]
-    called = re.findall(r"'(\w+)': (\d+)", said)
-    assert {name for name, _ in called} >= {"Allgather", "Allgatherv", "allgather"}
+    assert len(counts) == size, said[-2000:]
+    return min(counts), {name for name, _ in re.findall(r"'(\w+)': (\d+)", said)}
+
+
+BETWEEN = [(2, "auto"), (3, "auto"), (4, "auto"), (5, "auto"), (5, "balanced")]
+
+
+@pytest.mark.parametrize(("size", "algorithm"), BETWEEN)
+def test_between_groups(suite, tmp_path, size, algorithm):
+    variables = {"ISTHMUS_ALLGATHER": algorithm}
+    tests, called = run(suite, tmp_path, size, variables, "-i", "inter")
+    assert tests >= 81
+    assert called >= {"Allgather", "Allgatherv", "allgather"}
+
+
+INSIDE = [(1, "auto"), (3, "auto"), (4, "circulant"), (5, "blocked_ring(size=64)")]
+
+
+@pytest.mark.parametrize(("size", "algorithm"), INSIDE)
+def test_inside_a_group(suite, tmp_path, size, algorithm):
+    variables = {"ISTHMUS_INTRA_ALLGATHER": algorithm}
+    only = ["--inside", "-i", "cco", "-e", "inter", "-e", "ngh"]
+    tests, called = run(suite, tmp_path, size, variables, *only)
+    assert tests >= 300
+    assert called >= {"Allgather", "Allgatherv", "allgather", "Iallgather", "Bcast"}
+    assert called >= {"Iallgatherv", "Allgather_init", "Allgatherv_init"}
