@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, fields
-from multiprocessing import get_context
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from . import kang2019_figures as figures
 from .kang2019 import (
@@ -16,7 +11,6 @@ from .kang2019 import (
     SETTINGS,
     SIZES,
     Gain,
-    Job,
     Multiple,
     Point,
     figure_jobs,
@@ -25,43 +19,19 @@ from .kang2019 import (
     table_jobs,
     transfer_gain,
 )
-
-#: called with the number of points done and of all
-Progress = Callable[[int, int], None]
-
-
-def _do(job: tuple[Callable[[Job], Any], Job]) -> Any:
-    function, argument = job
-    return function(argument)
+from .output import Progress, Task, in_parallel, save, write_csv
 
 
 def simulate(progress: Progress) -> tuple[list[Point], list[Multiple]]:
     """All points of the figures and the table, in a few processes."""
-    jobs: list[tuple[Callable[[Job], Any], Job]] = []
-    jobs += [(multiple, job) for job in table_jobs()]
-    jobs += [(point, job) for job in figure_jobs()]
-    found: list[Any] = []
-    with get_context("spawn").Pool(min(8, os.cpu_count() or 1)) as pool:
-        for one in pool.imap_unordered(_do, jobs):
-            found.append(one)
-            progress(len(found), len(jobs))
+    tasks: list[Task] = [(multiple, job) for job in table_jobs()]
+    tasks += [(point, job) for job in figure_jobs()]
+    found = in_parallel(tasks, progress)
     points = [x for x in found if isinstance(x, Point)]
     multiples = [x for x in found if isinstance(x, Multiple)]
     points.sort(key=lambda p: (p.processes, p.setting, p.algorithm, p.per_node))
     multiples.sort(key=lambda m: (m.algorithm, m.setting))
     return points, multiples
-
-
-def _save(figure: Any, folder: Path, name: str) -> None:
-    for kind in ("png", "svg"):
-        figure.savefig(folder / f"{name}.{kind}", dpi=120)
-
-
-def _write_csv(path: Path, rows: Sequence[Any]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(rows[0])])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
 
 
 def _measured(points: Sequence[Point], setting: int, cluster: str, name: str) -> float:
@@ -185,15 +155,15 @@ def reproduce(folder: Path, progress: Progress) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, made in figures.exchanges():
-        _save(figure(made), folder, name)
+        save(figure(made), folder, name)
     points, multiples = simulate(progress)
-    _write_csv(folder / "points.csv", points)
-    _write_csv(folder / "multiples.csv", multiples)
-    _save(figures.times(points, SETTINGS[:4]), folder, "figure4")
-    _save(figures.times(points, SETTINGS[4:]), folder, "figure5")
-    _save(figures.improvements(points), folder, "figure6")
+    write_csv(folder / "points.csv", points)
+    write_csv(folder / "multiples.csv", multiples)
+    save(figures.times(points, SETTINGS[:4]), folder, "figure4")
+    save(figures.times(points, SETTINGS[4:]), folder, "figure5")
+    save(figures.improvements(points), folder, "figure6")
     gains = [transfer_gain(s, c) for s in SETTINGS for c in CLUSTERS]
-    _write_csv(folder / "gains.csv", gains)
+    write_csv(folder / "gains.csv", gains)
     tables = {
         "gains": "\n".join(_gain_rows(points, gains)),
         "multiples": "\n".join(_multiple_rows(multiples)),

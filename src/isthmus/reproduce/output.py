@@ -1,0 +1,45 @@
+"""What all reports do: many jobs in a few processes, pictures and tables as files."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+#: called with the number of points done and of all
+Progress = Callable[[int, int], None]
+#: a function and its argument, of a kind that another process can be told
+Task = tuple[Callable[[Any], Any], Any]
+
+
+def _do(task: Task) -> Any:
+    function, argument = task
+    return function(argument)
+
+
+def in_parallel(tasks: Sequence[Task], progress: Progress) -> list[Any]:
+    """The results of all tasks, in the order in which they are ready."""
+    found: list[Any] = []
+    with get_context("spawn").Pool(min(8, os.cpu_count() or 1)) as pool:
+        for one in pool.imap_unordered(_do, tasks):
+            found.append(one)
+            progress(len(found), len(tasks))
+    return found
+
+
+def save(figure: Any, folder: Path, name: str) -> None:
+    """A picture, for pages and for print."""
+    for kind in ("png", "svg"):
+        figure.savefig(folder / f"{name}.{kind}", dpi=120)
+
+
+def write_csv(path: Path, rows: Sequence[Any]) -> None:
+    """Dataclasses of one kind, a line each."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(rows[0])])
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
