@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from isthmus.reproduce import kang2019_figures as figures
+from isthmus.distributions import SIX, counts
+from isthmus.reproduce import (
+    kang2019_figures as figures,
+    traff2008 as traff,
+    traff2008_figures,
+    traff2008_report,
+)
 from isthmus.reproduce.kang2019 import (
     CLUSTERS,
     SETTINGS,
@@ -18,6 +28,8 @@ from isthmus.reproduce.kang2019 import (
     multiple,
     transfer_gain,
 )
+from isthmus.reproduce.output import in_parallel, save
+from isthmus.reproduce.traff2008 import BEST, BOUND, CIRCULANT, FIXED, LINUX, RING, SX8
 
 BIG = CLUSTERS[1]
 
@@ -66,3 +78,134 @@ def test_figures_of_made_up_points():
     assert len(figures.improvements(points).axes) == 3
     drawn = [name for name, _ in figures.exchanges()]
     assert drawn == ["figure1", "figure2", "figure3"]
+
+
+def time_of(system, distribution, m, way):
+    return traff.point(traff.chosen(system, distribution, m, way)).seconds
+
+
+@pytest.mark.parametrize("m", SX8.totals)
+def test_for_equal_blocks_linear_and_blocked_ring_take_the_same_time(m):
+    assert time_of(SX8, "regular", m, BEST) == time_of(SX8, "regular", m, RING)
+    assert traff.is_the_ring(SX8, m)
+
+
+def test_schedules_that_differ_are_told_apart():
+    jobs = [traff.chosen(SX8, "regular", SX8.totals[-1], way) for way in (RING, FIXED)]
+    assert not traff.same_messages(*map(traff.problem, jobs))
+
+
+def test_with_all_at_one_process_the_gain_grows_to_the_number_of_processes():
+    gains = [
+        time_of(SX8, "broadcast", m, RING) / time_of(SX8, "broadcast", m, BEST)
+        for m in SX8.totals
+    ]
+    assert gains == sorted(gains)
+    assert 0.8 * (SX8.p - 1) < gains[-1] < SX8.p - 1
+
+
+def test_no_way_beats_the_limit():
+    m = LINUX.totals[2]
+    for name in SIX:
+        least = LINUX.limit(m - min(counts(name, LINUX.p, m)))
+        for way in (RING, FIXED, BEST, CIRCULANT):
+            assert time_of(LINUX, name, m, way) >= least
+
+
+def test_the_bound_of_circulant_schedules_holds_for_all_distributions():
+    for m in SX8.totals[:3]:
+        most = time_of(SX8, "regular", m, BOUND)
+        for name in SIX:
+            assert 0.5 * most < time_of(SX8, name, m, CIRCULANT) <= most
+
+
+def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
+    nodes, m = replace(LINUX, each=4), LINUX.totals[2]
+    for way, low, high in ((BEST, 0.9, 1.01), (CIRCULANT, 2.0, 4.0)):
+        ratio = time_of(nodes, "spike", m, way) / time_of(LINUX, "spike", m, way)
+        assert low < ratio < high
+
+
+def test_block_sizes_by_rule():
+    assert traff.rule_1(np.array([700, 500, 900]), 60.0) == 500
+    assert traff.rule_1(np.array([700, 20, 900]), 60.0) == 60
+    assert traff.rule_1(np.array([700, 0, 900]), 60.0) is None
+    assert traff.rule_3(np.array([1000, 0, 0, 0, 0]), 60.0) == 130  # sqrt(17142)
+    for few in ([9], [0], [5, 4]):
+        assert traff.rule_3(np.array(few), 60.0) == max(1, sum(few))
+
+
+def test_rule_3_counts_the_rounds_right():
+    """Of blocks with a partial piece, m/B + (p + z - 2)/2 rounds; the slides' formula
+    is z off."""
+    p, size = 96, 1000
+    rng = np.random.default_rng(1)
+    each = rng.integers(0, 40 * size, p) * (np.arange(p) % 3 > 0)
+    job = traff.Job(LINUX, "any", int(each.sum()), FIXED, size)
+    made = traff.fixed(
+        each.tolist(), "", lambda p, r, b: traff.blocked_ring(p, r, b, job.size)
+    )
+    rounds = made.simulate(LINUX.model).rounds
+    m, z = each.sum(), (each == 0).sum()
+    assert rounds == pytest.approx(m / size + (p + z - 2) / 2, abs=p / 10)
+    assert abs(rounds - (m / size + (p - z) / 2)) > z / 2
+
+
+def test_what_stretches_of_time_cover():
+    edges = np.array([0.0, 1.0, 2.0, 4.0])
+    share = traff2008_figures.covered(
+        np.array([0.5, 1.25]), np.array([1.0, 3.0]), edges
+    )
+    assert share.tolist() == [0.5, 0.75, 0.5]
+
+
+def test_results_come_with_their_progress():
+    seen = []
+    found = in_parallel([(abs, -1), (abs, -2)], lambda *done: seen.append(done))
+    assert sorted(found) == [1, 2] and seen == [(1, 2), (2, 2)]
+
+
+def test_a_picture_is_saved_for_pages_and_for_print(tmp_path):
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
+    save(figure, tmp_path, "empty")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "empty.png",
+        "empty.svg",
+    ]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The report's systems with few processes, in this process, coarsely drawn."""
+    few = [replace(s, p=6, totals=(6 << 12, 6 << 14)) for s in traff.SYSTEMS]
+    nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODES]
+    today = replace(traff.TODAY, p=8, totals=(1 << 17,))
+    for module in (traff, traff2008_report):
+        monkeypatch.setattr(module, "SYSTEMS", few)
+        monkeypatch.setattr(module, "NODES", nodes)
+        monkeypatch.setattr(module, "TODAY", today)
+    monkeypatch.setattr(
+        traff2008_report, "in_parallel", lambda tasks, _: [f(x) for f, x in tasks]
+    )
+    for module in (traff, traff2008_figures):
+        monkeypatch.setattr(module, "LINUX", few[1])
+        monkeypatch.setattr(module, "LOOKED_AT", 6 << 12)
+    monkeypatch.setattr(
+        traff2008_report,
+        "save",
+        lambda figure, folder, name: figure.savefig(folder / f"{name}.png", dpi=50),
+    )
+
+
+def test_the_report_on_the_slides_is_written(small, tmp_path):
+    report = traff2008_report.reproduce(tmp_path, lambda done, of: None)
+    text = report.read_text("utf-8")
+    assert "{" not in text and "the worst is" in text
+    for number in range(1, 7):
+        assert (tmp_path / f"figure{number}.png").stat().st_size > 5_000
+        assert f"figure{number}.png" in text
+    with (tmp_path / "points.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6 * 4 * (3 * 2 + 2 + 1)
+    assert {row["distribution"] for row in rows} == set(SIX)
+    assert (tmp_path / "sizes.csv").exists()

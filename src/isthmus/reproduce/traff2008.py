@@ -1,0 +1,276 @@
+"""Träff et al. 2008, "A simple, pipelined all-gather algorithm for large irregular
+problems" (EuroPVM/MPI, slides): the linear and the blocked ring, simulated.
+
+The slides give process counts and block sizes, but no start-up times and bandwidths:
+those are assumptions, in the machine files named below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from math import isqrt, sqrt
+
+import numpy as np
+
+from .. import contracts
+from ..algorithms.allgatherv_blocked import best_size, blocked_ring, circulant
+from ..algorithms.patterns import log2
+from ..collectives import schedule
+from ..cost.alphabeta import AlphaBeta
+from ..cost.hierarchy import Hierarchy, Level
+from ..cost.machines import load
+from ..cost.messages import steps
+from ..cost.timeline import Timeline
+from ..distributions import SIX, counts
+from ..ir import Program
+from ..layout import Uneven
+from ..schedules import Model, Schedule
+
+#: the ways to do it, as the figures and tables name them
+RING, FIXED, BEST, CIRCULANT, BOUND = (
+    "linear ring",
+    "blocked ring, fixed B",
+    "blocked ring, best B",
+    "circulant",
+    "circulant, bound",
+)
+#: from so many processes on all messages of a circulant round are too many to simulate
+MANY = 2048
+
+
+@dataclass(frozen=True)
+class System:
+    """A machine of the slides: its processes, its fixed block size, our total sizes.
+
+    `each` processes make a node, and what leaves or enters it takes its one port.
+    """
+
+    name: str
+    p: int
+    model: AlphaBeta
+    size: int
+    totals: tuple[int, ...]
+    each: int = 1
+    #: the machine file that the model is from
+    file: str = ""
+
+    @property
+    def machine(self) -> Model:
+        """The model with its nodes; only ports differ, alpha and beta are the same."""
+        if self.each == 1:
+            return self.model
+        levels = (
+            Level(n, self.model.alpha, self.model.beta) for n in (self.each, None)
+        )
+        return Hierarchy(tuple(levels))
+
+    @property
+    def startup(self) -> float:
+        """The bytes that pass in the time of a start-up."""
+        return self.model.alpha / self.model.beta
+
+    def limit(self, m: int) -> float:
+        """The time in which a process can receive everything."""
+        return self.model.beta * m
+
+
+def _system(
+    name: str, p: int, machine: str, size: int, bits: Sequence[int], each: int = 1
+) -> System:
+    """A system with totals of 2^k bytes for each process."""
+    model = load(machine)
+    assert isinstance(model, AlphaBeta)
+    return System(name, p, model, size, tuple(p << k for k in bits), each, machine)
+
+
+# Totals are multiples of p, so that the regular distribution is quite regular.
+SX8 = _system("SX-8", 30, "nec-sx8", 1 << 20, range(11, 24, 2))
+LINUX = _system("Linux cluster", 96, "ddr-infiniband", 32 << 10, range(7, 20, 2))
+BLUEGENE = _system("Blue Gene/P", 4096, "bluegene-p", 64 << 10, range(8, 15, 3))
+SYSTEMS = SX8, LINUX, BLUEGENE
+#: the same with the processes of a node behind one port
+SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, [20], 8)
+LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
+NODES = SX8_NODES, LINUX_NODES
+#: a machine of today, for a goal of our own
+TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
+#: the total size at which the effect of B and the load balance are looked at
+LOOKED_AT = 96 << 17
+#: distributions that show the load balance: one that is mild, one that is not
+BALANCE = "linear", "spike"
+
+
+# The slides' rules for the block size; rule 2 is a fixed one.
+
+
+def rule_1(each: np.ndarray, startup: float) -> int | None:
+    """The smallest block, but no less than a start-up; none where a block is empty."""
+    return max(int(each.min()), int(startup)) if each.min() > 0 else None
+
+
+def rule_3(each: np.ndarray, startup: float) -> int:
+    """sqrt(2 alpha m / (beta (p + z - 2))), z the number of empty blocks.
+
+    It follows from m/B + (p + z - 2)/2 rounds, not from the slides' m/B + (p - z)/2.
+    """
+    m, slots = int(each.sum()), len(each) + int((each == 0).sum()) - 2
+    return max(1, isqrt(int(2 * startup * m / slots))) if slots > 0 else max(1, m)
+
+
+def parts(p: int, m: int, startup: float) -> int:
+    """The number of parts for which a circulant schedule is fastest."""
+    return max(1, round(sqrt((log2(p) - 1) * m / startup)))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point to simulate; `size` is that of a piece, or the number of parts."""
+
+    system: System
+    distribution: str
+    m: int
+    way: str
+    size: int = 0
+
+    @property
+    def counts(self) -> list[int]:
+        """What every process contributes."""
+        return counts(self.distribution, self.system.p, self.m)
+
+
+@dataclass(frozen=True)
+class Point:
+    """The simulated time of one way, in seconds and as a multiple of beta m."""
+
+    system: str
+    processes: int
+    distribution: str
+    m: int
+    way: str
+    size: int
+    rounds: int
+    seconds: float
+    multiple: float
+
+
+def chosen(system: System, distribution: str, m: int, way: str) -> Job:
+    """A job with the size that its way calls for."""
+    each = np.array(counts(distribution, system.p, m))
+    sizes: dict[str, Callable[[], int]] = {
+        RING: lambda: 0,
+        FIXED: lambda: system.size,
+        BEST: lambda: best_size(each, system.startup),
+    }
+    size = sizes.get(way, lambda: parts(system.p, m, system.startup))
+    return Job(system, distribution, m, way, size())
+
+
+def fixed(each: Sequence[int], name: str, program: Callable[..., Program]) -> Schedule:
+    """The schedule of all ranks by a program whose size is settled."""
+    p, blocks = len(each), Uneven(each)
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        yield range(p), program(p, np.arange(p), blocks)
+
+    contract = contracts.allgatherv(list(each))
+    return Schedule(
+        "allgatherv", name, p, contract, lambda r: program(p, r, blocks), lanes
+    )
+
+
+def problem(job: Job) -> Schedule:
+    """What all processes do."""
+    if job.way == RING:
+        return schedule("allgatherv", "ring", counts=job.counts)
+    if job.way == CIRCULANT:
+        return fixed(job.counts, job.way, partial(circulant, n=job.size))
+    return fixed(job.counts, job.way, partial(blocked_ring, size=job.size))
+
+
+def bound(job: Job) -> tuple[int, float]:
+    """Rounds and time that a circulant schedule of any distribution does not exceed.
+
+    Of every block a message carries one part at the most, and parts are rounded up.
+    """
+    p, n, model = job.system.p, job.size, job.system.model
+    rounds = n - 1 + log2(p)
+    return rounds, rounds * (model.alpha + model.beta * (job.m / n + p))
+
+
+def point(job: Job) -> Point:
+    """Simulate one, or give its bound."""
+    if job.way == BOUND:
+        rounds, seconds = bound(job)
+    else:
+        line = problem(job).simulate(job.system.machine)
+        rounds, seconds = line.rounds, line.time
+    s, multiple = job.system, seconds / job.system.limit(job.m)
+    where = s.name, s.p, job.distribution, job.m
+    return Point(*where, job.way, job.size, rounds, seconds, multiple)
+
+
+def ways(system: System) -> tuple[str, ...]:
+    """What a figure of a system shows."""
+    return RING, FIXED, BEST, BOUND if system.p > MANY else CIRCULANT
+
+
+def time_jobs() -> Iterator[Job]:
+    """Time against total size on every system, the slowest first."""
+    for system in sorted((*SYSTEMS, *NODES, TODAY), key=lambda s: -s.p):
+        for m in reversed(system.totals):
+            for distribution in SIX:
+                for way in reversed(ways(system)):
+                    yield chosen(system, distribution, m, way)
+
+
+def rules(distribution: str) -> dict[str, int | None]:
+    """The block sizes that the rules choose, and the best, on the Linux cluster."""
+    each = np.array(counts(distribution, LINUX.p, LOOKED_AT))
+    return {
+        "rule 1": rule_1(each, LINUX.startup),
+        "rule 2": LINUX.size,
+        "rule 3": rule_3(each, LINUX.startup),
+        "best": best_size(each, LINUX.startup),
+    }
+
+
+def size_jobs() -> Iterator[Job]:
+    """Time against block size, and at the sizes that rules choose."""
+    for distribution in SIX:
+        largest = max(counts(distribution, LINUX.p, LOOKED_AT))
+        for k in range(10, 25):
+            if 1 << k < 2 * largest:
+                yield Job(LINUX, distribution, LOOKED_AT, "any", 1 << k)
+        for rule, size in rules(distribution).items():
+            if size is not None:
+                yield Job(LINUX, distribution, LOOKED_AT, rule, size)
+
+
+def balance(distribution: str, way: str) -> Timeline:
+    """Who communicates when, on the Linux cluster."""
+    job = chosen(LINUX, distribution, LOOKED_AT, way)
+    return problem(job).simulate(LINUX.model, record=True)
+
+
+def same_messages(a: Schedule, b: Schedule) -> bool:
+    """Whether two schedules send the same messages, round by round."""
+    for x, y in zip_longest(steps(a.lanes(), a.n), steps(b.lanes(), b.n)):
+        if x is None or y is None:
+            return False
+        pairs = zip(
+            (x.messages.source, x.messages.target, x.messages.size),
+            (y.messages.source, y.messages.target, y.messages.size),
+            strict=True,
+        )
+        if not all(np.array_equal(one, other) for one, other in pairs):
+            return False
+    return True
+
+
+def is_the_ring(system: System, m: int) -> bool:
+    """Whether the blocked ring is the linear ring for equal blocks."""
+    jobs = (chosen(system, "regular", m, way) for way in (RING, BEST))
+    return same_messages(*map(problem, jobs))

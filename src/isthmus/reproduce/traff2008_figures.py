@@ -1,0 +1,254 @@
+"""Pictures for Träff et al. 2008: time against size, block sizes, load balance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cost.timeline import Timeline
+from ..distributions import SIX
+from ..draw.gantt import IDLE, SEND, busy
+from .traff2008 import (
+    BEST,
+    BOUND,
+    CIRCULANT,
+    FIXED,
+    LINUX,
+    LOOKED_AT,
+    RING,
+    Point,
+    System,
+    ways,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: colour, marker, line and width of each way; the colours survive colour blindness
+STYLES: dict[str, tuple[str, str, str, float]] = {
+    RING: ("#777777", "s", "-", 3.0),
+    FIXED: ("#E69F00", "^", "-", 1.6),
+    BEST: ("#0072B2", "o", "-", 1.6),
+    CIRCULANT: ("#009E73", "D", "--", 1.3),
+    BOUND: ("#009E73", "", ":", 1.6),
+}
+#: colour and marker of what each rule chooses
+RULES: dict[str, tuple[str, str]] = {
+    "rule 1": ("#CC79A7", "s"),
+    "rule 2": ("#E69F00", "^"),
+    "rule 3": ("#56B4E9", "D"),
+    "best": ("#D55E00", "*"),
+}
+
+#: the ends of the axis of times in the picture of block sizes, as multiples of beta m
+LOWEST, HIGHEST = 0.45, 10.0
+#: what a process does, from light to dark: for every kind of colour vision
+PORTS = {"idle": IDLE, "sends or receives": "#6baed6", "sends and receives": SEND}
+#: columns of a picture of the load balance: as many as it has pixels on a page
+COLUMNS = 560
+
+
+def short(size: float) -> str:
+    """Bytes as people read them, in powers of two."""
+    for step, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << step:
+            return f"{size / (1 << step):.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def brief(seconds: float) -> str:
+    """A time as people read it."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
+    """Six panels, one for each distribution, on the same axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, height), layout="constrained")
+    figure.suptitle(title, fontsize=11)
+    grid = figure.subplots(2, 3, sharex=True, sharey=True)
+    for ax, name in zip(grid.flat, SIX, strict=True):
+        ax.set_title(name, fontsize=10)
+        ax.grid(True, linewidth=0.4, alpha=0.5)
+        ax.tick_params(labelsize=8)
+    return figure, list(grid.flat)
+
+
+def _bytes_axis(axes: Sequence[Axes], step: int) -> None:
+    """A logarithmic axis of bytes, with a tick at every `step` powers of two."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    for ax in axes:
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_locator(LogLocator(base=float(1 << step), numticks=20))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+
+
+def _legend(figure: Figure, ax: Axes) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(labels)}
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, **where)
+
+
+def times(points: Sequence[Point], system: System) -> Figure:
+    """Time against total size on a system, a panel for each distribution."""
+    model = system.model
+    title = (
+        f"{system.name}, {system.p} processes, B = {short(system.size)}"
+        f"   (assumed: α = {brief(model.alpha)}, {1e-9 / model.beta:.3g} GB/s)"
+    )
+    figure, axes = _panels(title, 6.2)
+    m = np.array(system.totals)
+    for ax, distribution in zip(axes, SIX, strict=True):
+        for way in ways(system):
+            _curve(ax, points, (system.name, distribution, way))
+        ax.plot(
+            m, 1e3 * model.beta * m, color="black", lw=1, ls=(0, (1, 1)), label="βm"
+        )
+        ax.set_yscale("log")
+    _bytes_axis(axes, 4 if m[-1] / m[0] > 1000 else 2)
+    for ax in axes[::3]:
+        ax.set_ylabel("time in ms", fontsize=9)
+    for ax in axes[3:]:
+        ax.set_xlabel("total size m", fontsize=9)
+    _legend(figure, axes[0])
+    return figure
+
+
+def _curve(ax: Axes, points: Sequence[Point], key: tuple[str, str, str]) -> None:
+    """One way's time; the first is drawn broad, so that others on it can be seen."""
+    found = sorted(
+        (p.m, 1e3 * p.seconds)
+        for p in points
+        if (p.system, p.distribution, p.way) == key
+    )
+    colour, marker, line, width = STYLES[key[2]]
+    style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line}
+    style |= {"linewidth": width, "markersize": 7 if key[2] == RING else 4}
+    ax.plot(*zip(*found, strict=True), label=key[2], **style)
+
+
+def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Time against block size; below the limit, what the rules choose."""
+    title = (
+        f"{LINUX.name}, {LINUX.p} processes, m = {short(LOOKED_AT)}: "
+        "blocked ring with pieces of B bytes"
+    )
+    figure, axes = _panels(title, 6.6)
+    for ax, distribution in zip(axes, SIX, strict=True):
+        mine = {p.size: p.multiple for p in points if p.distribution == distribution}
+        ax.plot(*zip(*sorted(mine.items()), strict=True), color="#0072B2", lw=1.8)
+        _choices(ax, mine, picked[distribution])
+        ax.axhline(1, color="black", lw=1, ls=(0, (1, 1)), label="βm")
+        ax.set(yscale="log", ylim=(LOWEST, HIGHEST))
+    _bytes_axis(axes, 4)
+    _plain(axes, (1, 1.5, 2, 3, 5, 10))
+    for ax in axes[::3]:
+        ax.set_ylabel("time / βm", fontsize=9)
+    for ax in axes[3:]:
+        ax.set_xlabel("block size B", fontsize=9)
+    _legend(figure, axes[0])
+    return figure
+
+
+def _choices(
+    ax: Axes, multiples: Mapping[int, float], picked: Mapping[str, Any]
+) -> None:
+    """Each rule's size as a mark on a level of its own, with a line up to the curve."""
+    levels = np.geomspace(1, LOWEST, len(RULES) + 2)[1:-1]
+    for level, (rule, (colour, marker)) in zip(levels, RULES.items(), strict=True):
+        size = picked[rule]
+        x = [] if size is None else [size]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "ls": ""}
+        style |= {"markersize": 11 if rule == "best" else 6.5, "zorder": 3}
+        style |= {"markeredgecolor": "black", "markeredgewidth": 0.5}
+        ax.plot(x, [level] * len(x), **style, label=rule)
+        for place in x:
+            ax.vlines(place, level, multiples[place], color=colour, lw=1.1, zorder=1)
+
+
+def _plain(axes: Sequence[Axes], ticks: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis as plain numbers."""
+    for ax in axes:
+        ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
+        ax.minorticks_off()
+
+
+def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
+    """Who communicates (blue) and who idles (yellow), on one time axis."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    figure = Figure(figsize=(10, 5.4), layout="constrained")
+    axes = figure.subplots(1, len(lines), sharex=True, sharey=True)
+    whole = max(line.time for line in lines.values())
+    for ax, (name, line) in zip(axes, lines.items(), strict=True):
+        share = line.time / whole
+        _rows(ax, line, max(1, round(COLUMNS * share)))
+        if share < 0.2:
+            _magnified(ax, line)
+        words = f"{name}: {brief(line.time)}, ports idle {line.idle:.0%} of it"
+        ax.set_title(words, fontsize=10)
+        ax.set_xlabel("time in ms", fontsize=9)
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set(xlim=(0, 1e3 * whole), ylim=(LINUX.p - 0.5, -0.5))
+    axes[0].set_ylabel("process", fontsize=9)
+    figure.suptitle(
+        f"{LINUX.name}, {LINUX.p} processes, {distribution} distribution, "
+        f"m = {short(LOOKED_AT)}",
+        fontsize=11,
+    )
+    keys = [Patch(color=c, label=words) for words, c in PORTS.items()]
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
+    figure.legend(handles=keys, fontsize=8.5, frameon=False, **where)
+    return figure
+
+
+def _magnified(ax: Axes, line: Timeline) -> None:
+    """The same once more, beside it, with a time axis of its own."""
+    inset = ax.inset_axes((0.22, 0.16, 0.76, 0.74))
+    _rows(inset, line, round(0.76 * COLUMNS))
+    inset.set_title("the same, magnified", fontsize=8.5)
+    inset.set_xlabel("time in ms", fontsize=8)
+    inset.tick_params(labelsize=7)
+
+
+def _rows(ax: Axes, line: Timeline, columns: int) -> None:
+    """A row for each process; colours mix where a column of the picture sees several.
+
+    So messages too short to be drawn are neither lost nor made longer.
+    """
+    from matplotlib.colors import to_rgb
+
+    assert line.events is not None
+    idle, one, two = (np.array(to_rgb(colour)) for colour in PORTS.values())
+    edges = np.linspace(0, line.time, columns + 1)
+    rank, start, end, ports = busy(line.events, line.time)
+    picture = np.tile(idle, (line.n, columns, 1))
+    for number, colour in ((1, one), (2, two)):
+        some = ports == number
+        for r in range(line.n):
+            mine = some & (rank == r)
+            share = covered(start[mine], end[mine], edges)
+            picture[r] += share[:, None] * (colour - idle)
+    extent = (0.0, 1e3 * line.time, line.n - 0.5, -0.5)
+    ax.imshow(picture.clip(0, 1), extent=extent, aspect="auto", interpolation="nearest")
+
+
+def covered(start: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The share of each interval between edges that stretches of time cover."""
+    if not len(start):
+        return np.zeros(len(edges) - 1)
+    times = np.stack([start, end], axis=1).ravel()
+    sums = np.cumsum(np.stack([np.zeros(len(start)), end - start], axis=1))
+    share: np.ndarray = np.diff(np.interp(edges, times, sums)) / np.diff(edges)
+    return share
