@@ -3,6 +3,8 @@
 ```{draw} inter_allgather segmented --p 4 --q 2
 :alt: what there is to see
 ```
+
+Pictures that no command makes: `python docs/drawing.py` draws them into `pictures`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,10 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from isthmus.algorithms.allgatherv_blocked import blocked_ring
 from isthmus.cli.app import run
+from isthmus.draw import nodes as clusters, schedule
+from isthmus.reproduce.traff2008 import fixed
 
 FOLDER = "_build/pictures"
 #: pixels of the page for a point of the picture
@@ -55,3 +61,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
     app.add_directive("draw", Draw)
     return {"parallel_read_safe": True}
+
+
+def pictures(folder: Path) -> None:
+    """The pictures of the page on unequal blocks."""
+    counts, size = [5, 2, 0, 4], 2
+    rounds = fixed(counts, "blocked_ring, B = 2", partial(blocked_ring, size=size))
+    clusters.figure(counts, size).savefig(folder / "irregular.png", dpi=110)
+    schedule.figure(rounds).savefig(folder / "blocked_ring.png", dpi=100)
+
+
+if __name__ == "__main__":
+    pictures(Path(__file__).parent / "pictures")
