@@ -48,8 +48,9 @@ than the linear ring. Below 1 is possible: a process need not receive what it ha
 
 ## Nodes with one port
 
-The same α and β, but the processes of a node leave and enter it through one port, as
-their nodes did: 8 to a node on the SX-8, 4 to a node on the Linux cluster.
+The same α and β, but messages leave and enter a node through one port that its
+processes share: 8 to a node on the SX-8, where the slides have 30 × 8 processes too; 4
+on the Linux cluster, whose 96 processes we take to be those of its 24 nodes.
 
 {nodes}
 
@@ -111,8 +112,8 @@ The time of the slowest distribution divided by that of `regular`, at the same m
 - **"Similar to pipelined broadcast for extreme distributions."** With everything at
   one process the blocked ring takes ⌈m/B⌉ + p − 2 rounds, which is a pipeline along a
   chain of p processes, no more and no less.
-- **"Much better than O((p − 1) max m_i)."** The gains above; they grow with max m_i /
-  (m/p), the share of the largest block, and come close to it for large m.
+- **"Much better than O((p − 1) max m_i)."** The gains above. For large m they come
+  close to the largest block over the average one, which is p at the most.
 - **The fixed B of the Linux cluster**, 32 KiB, is close to what rule 3 gives for our
   assumed machine and 12 MiB. That may be chance.
 
