@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from isthmus.algorithms.piece_size import square_root
+from isthmus.collectives import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (
     kang2019_figures as figures,
@@ -130,9 +132,9 @@ def test_block_sizes_by_rule():
     assert traff.rule_1(np.array([700, 500, 900]), 60.0) == 500
     assert traff.rule_1(np.array([700, 20, 900]), 60.0) == 60
     assert traff.rule_1(np.array([700, 0, 900]), 60.0) is None
-    assert traff.rule_3(np.array([1000, 0, 0, 0, 0]), 60.0) == 130  # sqrt(17142)
+    assert square_root(np.array([1000, 0, 0, 0, 0]), 1, 60.0) == 130  # sqrt(17142)
     for few in ([9], [0], [5, 4]):
-        assert traff.rule_3(np.array(few), 60.0) == max(1, sum(few))
+        assert square_root(np.array(few), 1, 60.0) == max(1, sum(few))
 
 
 def test_rule_3_counts_the_rounds_right():
@@ -141,10 +143,8 @@ def test_rule_3_counts_the_rounds_right():
     p, size = 96, 1000
     rng = np.random.default_rng(1)
     each = rng.integers(0, 40 * size, p) * (np.arange(p) % 3 > 0)
-    job = traff.Job(LINUX, "any", int(each.sum()), FIXED, size)
-    made = traff.fixed(
-        each.tolist(), "", lambda p, r, b: traff.blocked_ring(p, r, b, job.size)
-    )
+    name = f"blocked_ring(size={size})"
+    made = schedule("allgatherv", name, counts=each.tolist())
     rounds = made.simulate(LINUX.model).rounds
     m, z = each.sum(), (each == 0).sum()
     assert rounds == pytest.approx(m / size + (p + z - 2) / 2, abs=p / 10)

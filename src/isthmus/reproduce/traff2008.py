@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
-from math import isqrt, sqrt
+from math import sqrt
 
 import numpy as np
 
-from .. import contracts
-from ..algorithms.allgatherv_blocked import best_size, blocked_ring, circulant
+from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.patterns import log2
+from ..algorithms.piece_size import best, square_root
 from ..collectives import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
@@ -25,8 +24,6 @@ from ..cost.machines import load
 from ..cost.messages import steps
 from ..cost.timeline import Timeline
 from ..distributions import SIX, counts
-from ..ir import Program
-from ..layout import Uneven
 from ..schedules import Model, Schedule
 
 #: the ways to do it, as the figures and tables name them
@@ -103,25 +100,14 @@ LOOKED_AT = 96 << 17
 BALANCE = "linear", "spike"
 
 
-# The slides' rules for the block size; rule 2 is a fixed one.
-
-
 def rule_1(each: np.ndarray, startup: float) -> int | None:
-    """The smallest block, but no less than a start-up; none where a block is empty."""
+    """The slides' first rule, as it stands there: the smallest block, but no less than
+    a start-up; none where a block is empty. (`piece_size.smallest` knows better.)"""
     return max(int(each.min()), int(startup)) if each.min() > 0 else None
 
 
-def rule_3(each: np.ndarray, startup: float) -> int:
-    """sqrt(2 alpha m / (beta (p + z - 2))), z the number of empty blocks.
-
-    It follows from m/B + (p + z - 2)/2 rounds, not from the slides' m/B + (p - z)/2.
-    """
-    m, slots = int(each.sum()), len(each) + int((each == 0).sum()) - 2
-    return max(1, isqrt(int(2 * startup * m / slots))) if slots > 0 else max(1, m)
-
-
 def parts(p: int, m: int, startup: float) -> int:
-    """The number of parts for which a circulant schedule is fastest."""
+    """The number of parts for which the bound of a circulant schedule is least."""
     return max(1, round(sqrt((log2(p) - 1) * m / startup)))
 
 
@@ -162,32 +148,18 @@ def chosen(system: System, distribution: str, m: int, way: str) -> Job:
     sizes: dict[str, Callable[[], int]] = {
         RING: lambda: 0,
         FIXED: lambda: system.size,
-        BEST: lambda: best_size(each, system.startup),
+        BEST: lambda: best(each, 1, system.startup),
+        CIRCULANT: lambda: best_n(each, system.startup),
     }
     size = sizes.get(way, lambda: parts(system.p, m, system.startup))
     return Job(system, distribution, m, way, size())
 
 
-def fixed(each: Sequence[int], name: str, program: Callable[..., Program]) -> Schedule:
-    """The schedule of all ranks by a program whose size is settled."""
-    p, blocks = len(each), Uneven(each)
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(p), program(p, np.arange(p), blocks)
-
-    contract = contracts.allgatherv(list(each))
-    return Schedule(
-        "allgatherv", name, p, contract, lambda r: program(p, r, blocks), lanes
-    )
-
-
 def problem(job: Job) -> Schedule:
     """What all processes do."""
-    if job.way == RING:
-        return schedule("allgatherv", "ring", counts=job.counts)
-    if job.way == CIRCULANT:
-        return fixed(job.counts, job.way, partial(circulant, n=job.size))
-    return fixed(job.counts, job.way, partial(blocked_ring, size=job.size))
+    names = {RING: "ring", CIRCULANT: f"circulant(n={job.size})"}
+    name = names.get(job.way, f"blocked_ring(size={job.size})")
+    return schedule("allgatherv", name, counts=job.counts)
 
 
 def bound(job: Job) -> tuple[int, float]:
@@ -232,8 +204,8 @@ def rules(distribution: str) -> dict[str, int | None]:
     return {
         "rule 1": rule_1(each, LINUX.startup),
         "rule 2": LINUX.size,
-        "rule 3": rule_3(each, LINUX.startup),
-        "best": best_size(each, LINUX.startup),
+        "rule 3": square_root(each, 1, LINUX.startup),
+        "best": best(each, 1, LINUX.startup),
     }
 
 
