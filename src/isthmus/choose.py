@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
+import numpy as np
+
+from . import estimate
+from .estimate import Machine
 from .ir import Index, Program
 from .layout import Blocks
 from .registry import Stage, stage
@@ -24,6 +27,13 @@ BYTE = 2e-10
 PEERS = 16
 #: from this many bytes a rank, neighbours beat few rounds
 PIECE = 1 << 17
+
+#: inside one group: below so many bytes in all, nothing beats a single call
+SMALL = 1 << 16
+#: ours must take less than this share of the library's time, both being estimates
+MARGIN = 0.85
+#: more bytes than this an int cannot count
+LIMIT = (1 << 31) - 1
 
 
 def stage_for(n: int, nbytes: int) -> str:
@@ -69,19 +79,6 @@ def inter_allgatherv(p: int, q: int, a: int, b: int, largest: int, v: bool) -> s
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What a message costs: alpha seconds and beta a byte."""
-
-    alpha: float
-    beta: float
-
-    @property
-    def startup(self) -> float:
-        """The bytes that pass in the time of a start-up."""
-        return self.alpha / self.beta
-
-
-@dataclass(frozen=True)
 class Choice:
     """An algorithm, and why."""
 
@@ -92,9 +89,51 @@ class Choice:
         return f"{self.name}, {self.why}"
 
 
-def allgatherv(group: Any, machine: Callable[[], Machine]) -> Choice:
-    return Choice("blocked_ring", "for now")
+def _weighed(
+    ours: dict[str, float], library: float, what: str, machine: Machine
+) -> Choice:
+    """Ours if it is clearly faster than the library's."""
+    best = min(ours, key=lambda name: ours[name])
+    won = ours[best] <= MARGIN * library
+    times = ", ".join(f"{x} {1e6 * t:.0f} µs" for x, t in ours.items())
+    why = (
+        f"for {what}: {times}, library {1e6 * library:.0f} µs, as messages take "
+        f"{1e6 * machine.alpha:.1f} µs and {1e9 * machine.beta:.3f} ns a byte"
+    )
+    return Choice(best if won else "library", why)
+
+
+def allgatherv(
+    counts: np.ndarray, machine: Callable[[], Machine], v: bool = True
+) -> Choice:
+    """Inside one group, for contributions of so many bytes, which may be unequal (v).
+
+    What messages cost is asked for only where it matters.
+    """
+    p, m = len(counts), int(counts.sum())
+    if p == 1:
+        return Choice("ring", "which is a copy for one process")
+    if p == 2 and v:
+        return Choice("ring", "which is one message each way for two processes")
+    if m < SMALL:
+        return Choice("library", f"for only {m} bytes in all")
+    if counts.max() > LIMIT:
+        return Choice("blocked_ring", "for blocks that an int cannot count")
+    found = machine()
+    what = f"{m} bytes in {p} blocks, the largest {int(counts.max())}"
+    times = estimate.ours(counts, found), estimate.library(counts, found)
+    return _weighed(*times, what, found)
 
 
 def bcast(p: int, nbytes: int, machine: Callable[[], Machine]) -> Choice:
-    return Choice("circulant", "for now")
+    """Inside one group, for so many bytes from one rank."""
+    if p <= 2 or nbytes < SMALL:
+        return Choice("library", f"for {nbytes} bytes on {p} processes")
+    if nbytes > LIMIT:
+        return Choice("circulant", "for more bytes than an int can count")
+    found, whole = machine(), np.array([nbytes] + [0] * (p - 1))
+    ours = {"circulant": estimate.circulant(whole, found)}
+    # a scatter and a ring of the parts: all of it twice, as in MPICH
+    parts = np.full(p, nbytes // p)
+    library = estimate.ring(parts, found) + estimate.doubling(parts, found)
+    return _weighed(ours, library, f"{nbytes} bytes on {p} processes", found)

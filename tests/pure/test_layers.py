@@ -27,7 +27,8 @@ ALLOWED = {
     "verify": FORM | {"machine", "contracts"},
     "registry": FORM,
     "ahead": FORM,
-    "choose": FORM | {"registry"},
+    "estimate": {"algorithms"},
+    "choose": FORM | {"registry", "estimate"},
     "algorithms": FORM | {"registry", "algorithms"},
     "draw": FORM | {"machine", "contracts", "schedules", "cost", "draw"},
 }

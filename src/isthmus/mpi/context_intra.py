@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from mpi4py import MPI
 
-from ..choose import Machine
+from ..estimate import Machine
 from .context import Context, asked
 from .probe import probe
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from ..choose import allgatherv
@@ -82,7 +82,8 @@ def settle(call: Call) -> str:
     if call.name != "auto":
         return call.name
     c = _context(call)
-    found = allgatherv(group(call), partial(getattr, c, "machine"))
+    counts = np.array(call.recv.nbytes, np.int64)
+    found = allgatherv(counts, lambda: c.machine, call.v)
     _log.debug("Allgather%s: %s", "v" * call.v, found)
     return found.name
 

@@ -44,10 +44,14 @@ class Intercomm(Comm, MPI.Intercomm):
     ) -> None:
         """Gather to All: everyone receives the blocks of the whole other group."""
         context = self._found
-        if context is None or context.freed:
-            context = self._context()
+        if context is not None and context.repeat(
+            "Allgather", sendbuf, recvbuf, algorithm
+        ):
+            return
+        context = self._context()
         key = call_key("Allgather", sendbuf, recvbuf, algorithm)
         if context.run(key):
+            context.remember("Allgather", sendbuf, recvbuf, algorithm, key)
             return
         call = prepare(context, sendbuf, recvbuf, algorithm, "Allgather")
         if call.name == "native":
@@ -60,10 +64,14 @@ class Intercomm(Comm, MPI.Intercomm):
     ) -> None:
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
         context = self._found
-        if context is None or context.freed:
-            context = self._context()
+        if context is not None and context.repeat(
+            "Allgatherv", sendbuf, recvbuf, algorithm
+        ):
+            return
+        context = self._context()
         key = call_key("Allgatherv", sendbuf, recvbuf, algorithm)
         if context.run(key):
+            context.remember("Allgatherv", sendbuf, recvbuf, algorithm, key)
             return
         call = own = None
         if context.must_ask(algorithm):

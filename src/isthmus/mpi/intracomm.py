@@ -54,10 +54,14 @@ class Intracomm(Comm, MPI.Intracomm):
     ) -> None:
         """Gather to All."""
         context = self._found
-        if context is None or context.freed:
-            context = self._context()
+        if context is not None and context.repeat(
+            "Allgather", sendbuf, recvbuf, algorithm
+        ):
+            return
+        context = self._context()
         key = call_key("Allgather", sendbuf, recvbuf, algorithm)
         if context.run(key):
+            context.remember("Allgather", sendbuf, recvbuf, algorithm, key)
             return
         call = prepare(context, sendbuf, recvbuf, algorithm, "Allgather")
         if call.name == "native":
@@ -70,10 +74,14 @@ class Intracomm(Comm, MPI.Intracomm):
     ) -> None:
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
         context = self._found
-        if context is None or context.freed:
-            context = self._context()
+        if context is not None and context.repeat(
+            "Allgatherv", sendbuf, recvbuf, algorithm
+        ):
+            return
+        context = self._context()
         key = call_key("Allgatherv", sendbuf, recvbuf, algorithm)
         if context.run(key):
+            context.remember("Allgatherv", sendbuf, recvbuf, algorithm, key)
             return
         call = prepare(context, sendbuf, recvbuf, algorithm, "Allgatherv")
         if call.name == "native":
@@ -137,11 +145,13 @@ class Intracomm(Comm, MPI.Intracomm):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast data from one rank to all."""
-        context = self._found
-        if context is None or context.freed:
-            context = self._context()
+        found = self._found
+        if found is not None and found.repeat("Bcast", buf, root, algorithm):
+            return
+        context = self._context()
         key = call_key("Bcast", buf, root, algorithm)
         if context.run(key):
+            context.remember("Bcast", buf, root, algorithm, key)
             return
         call = forms_bcast.prepare(context, buf, root, algorithm)
         if call.name == "native":

@@ -1,44 +1,87 @@
-"""What a message costs between neighbours, measured on all ranks at once."""
+"""What messages cost on a communicator, measured by all its ranks together."""
 
 from __future__ import annotations
 
-from statistics import median
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
 from mpi4py import MPI
 
-from ..choose import Machine
+from .. import estimate
+from ..estimate import Machine
 
 #: bytes of a short and of a long message
 SHORT, LONG = 1, 1 << 16
-#: turns that warm up, and turns of which the median counts
-WARM, TIMED = 5, 9
+#: in how many turns, each so often, messages are sent; the fastest turn counts
+TURNS, SHORTS, LONGS = 3, 20, 3
+#: into what pieces MPI libraries cut the long blocks of an Allgatherv
+PIECES = {"MPICH": 32 << 10}
 
 
 def probe(comm: MPI.Intracomm) -> Machine:
-    """Everyone passes messages to the right; what the slowest rank sees counts."""
-    times = [_shift(comm, n) for n in (SHORT, LONG)]
-    worst = np.array(times)
-    comm.Allreduce(MPI.IN_PLACE, worst, MPI.MAX)
-    short, long = worst.tolist()
-    return Machine(short, max(long - short, 1e-9) / (LONG - SHORT))
+    """Start-up and byte times of our messages, and how the library does with its own.
+
+    Everyone passes messages to the right; then rank 0 alone does; then the library's
+    Allgather is compared with what the first two say of a ring.
+    """
+    p = comm.Get_size()
+    if p == 1:
+        return Machine(1e-6, 1e-10)
+    with _shift(comm, SHORT, everyone=True) as step:
+        alpha = _worst(comm, step, SHORTS)
+    with _shift(comm, LONG, everyone=True) as step:
+        crowd = _worst(comm, step, LONGS)
+    with _shift(comm, LONG, everyone=False) as step:
+        alone = _worst(comm, step, LONGS)
+    beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
+    gamma = max(crowd - alpha, 0.0) / (p * LONG)
+    piece = PIECES.get(MPI.get_vendor()[0], 0)
+    machine = Machine(alpha, beta, gamma, piece)
+    equal = np.full(p, LONG)
+    native = _worst(comm, _gather(comm, LONG), LONGS)
+    return Machine(alpha, beta, gamma, piece, native / estimate.ring(equal, machine))
 
 
-def _shift(comm: MPI.Intracomm, nbytes: int) -> float:
-    """The median time of a message to the right and one from the left."""
+def _worst(comm: MPI.Intracomm, step: Callable[[], None], times: int) -> float:
+    """The time of a step: in the fastest turn, on the slowest rank."""
+    turns = np.empty(TURNS)
+    step()
+    for turn in range(TURNS):
+        comm.Barrier()
+        begin = perf_counter()
+        for _ in range(times):
+            step()
+        turns[turn] = (perf_counter() - begin) / times
+    comm.Allreduce(MPI.IN_PLACE, turns, MPI.MAX)
+    return float(turns.min())
+
+
+@contextmanager
+def _shift(
+    comm: MPI.Intracomm, nbytes: int, everyone: bool
+) -> Iterator[Callable[[], None]]:
+    """A message to the right, from every rank or from rank 0 only."""
     p, r = comm.Get_size(), comm.Get_rank()
     out, into = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
     send = comm.Send_init(out, (r + 1) % p)
     receive = comm.Recv_init(into, (r - 1) % p)
-    times = []
-    for _ in range(WARM + TIMED):
-        begin = perf_counter()
-        receive.Start()
-        send.Start()
-        receive.Wait()
-        send.Wait()
-        times.append(perf_counter() - begin)
+    steps = [receive] * (everyone or r == 1) + [send] * (everyone or r == 0)
+
+    def step() -> None:
+        for request in steps:
+            request.Start()
+        for request in steps:
+            request.Wait()
+
+    yield step
     send.Free()
     receive.Free()
-    return median(times[WARM:])
+
+
+def _gather(comm: MPI.Intracomm, nbytes: int) -> Callable[[], None]:
+    """The library's own Allgather of equal blocks."""
+    out = np.zeros(nbytes, np.uint8)
+    into = np.zeros(nbytes * comm.Get_size(), np.uint8)
+    return lambda: comm.Allgather(out, into)

@@ -1,0 +1,90 @@
+"""What an allgatherv inside a group takes, roughly: to choose, not to predict.
+
+A round takes a start-up, then the time of the longest message on its wire, or that of
+all messages together where they share one memory or one processor: whichever is longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .algorithms.allgatherv_circulant import best_n, volumes
+from .algorithms.patterns import log2
+from .algorithms.piece_size import best, pieces
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What messages cost: alpha seconds to start one, beta a byte of the longest of a
+    round, gamma a byte of all of them together.
+
+    `piece` is the size into which the MPI library cuts long blocks, if it does; its
+    calls take `library` times what the same messages would take from here.
+    """
+
+    alpha: float
+    beta: float
+    gamma: float = 0.0
+    piece: int = 0
+    library: float = 1.0
+
+    @property
+    def startup(self) -> float:
+        """The bytes that pass in the time of a start-up."""
+        return self.alpha / self.beta
+
+    def time(self, rounds: int, longest: float, together: float) -> float:
+        """So many rounds, with so many bytes in their longest messages and in all."""
+        moved = max(self.beta * longest, self.gamma * together)
+        return float(self.alpha * rounds + moved)
+
+
+def ring(counts: np.ndarray, machine: Machine, size: int = 0) -> float:
+    """The ring, with blocks cut into pieces of a size; whole, if none is given."""
+    size = size or max(int(counts.max()), 1)
+    found = pieces(counts, size)
+    rounds = int(found.sum() - found.min())
+    longest = rounds * min(size, int(counts.max()))
+    return machine.time(rounds, longest, (len(counts) - 1) * int(counts.sum()))
+
+
+def doubling(counts: np.ndarray, machine: Machine) -> float:
+    """Bruck's algorithm and recursive doubling: windows of 1, 2, 4, … blocks."""
+    p, m = len(counts), int(counts.sum())
+    ends = np.concatenate(([0], np.cumsum(np.tile(counts, 2))))
+    total, have = 0.0, 1
+    while have < p:
+        n = min(have, p - have)
+        longest = (ends[n : n + p] - ends[:p]).max()
+        total += machine.time(1, longest, n * m)
+        have += n
+    return total
+
+
+def circulant(counts: np.ndarray, machine: Machine, n: int = 0) -> float:
+    """All broadcasts at once on a circulant graph, in n parts."""
+    p, m = len(counts), int(counts.sum())
+    n = n or best_n(counts, machine.startup)
+    filling, full = volumes(counts)
+    longest = full + (filling - full) / n
+    return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
+
+
+def library(counts: np.ndarray, machine: Machine) -> float:
+    """The MPI library's own call: few rounds or a ring, as long as it chooses well."""
+    known = ring(counts, machine, machine.piece), doubling(counts, machine)
+    return machine.library * (known[0] if machine.piece else min(known))
+
+
+def ours(counts: np.ndarray, machine: Machine) -> dict[str, float]:
+    """The algorithms that may be chosen, and their times."""
+    p = len(counts)
+    size = best(counts, 1, machine.startup)
+    return {
+        "ring": ring(counts, machine),
+        "blocked_ring": ring(counts, machine, size),
+        "circulant": circulant(counts, machine),
+        "bruck" if p & (p - 1) else "recursive_doubling": doubling(counts, machine),
+    }
