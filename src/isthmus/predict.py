@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from . import choose
+from . import choose, distributions
 from .collectives import schedule
 from .contracts import Contract
+from .estimate import Machine
 from .ir import Index, Pieces, Program, Recv, Round, Send, Span
 from .registry import algorithms, find, resolve
 from .schedules import Model, Schedule
@@ -38,6 +40,14 @@ class Case:
     collective: str
     groups: tuple[int, ...]
     each: tuple[int, ...]
+    #: of allgatherv inside one group; `each` is then the average
+    distribution: str = "regular"
+
+    @property
+    def counts(self) -> list[int]:
+        """The bytes of every process of the one group."""
+        (p,), (k,) = self.groups, self.each
+        return distributions.counts(self.distribution, p, p * k)
 
     @property
     def totals(self) -> tuple[int, ...]:
@@ -51,11 +61,13 @@ class Case:
         """The bytes that some process must receive."""
         if self.collective in ROOTED:
             return self.each[0] if self.groups[0] > 1 else 0
-        return max(self.totals) - (self.each[0] if len(self.groups) == 1 else 0)
+        if len(self.groups) == 1:
+            return sum(self.counts) - min(self.counts)
+        return max(self.totals)
 
     def doubled(self) -> Case:
         """The same with twice the bytes."""
-        return Case(self.collective, self.groups, tuple(2 * k for k in self.each))
+        return replace(self, each=tuple(2 * k for k in self.each))
 
     def schedule(self, name: str) -> Schedule:
         """What all ranks do; an element is a byte."""
@@ -67,9 +79,10 @@ class Case:
             return dict(zip(("p", "q", "ka", "kb"), values, strict=True))
         if self.collective in ROOTED:
             return {"p": self.groups[0], "m": self.each[0], "root": 0}
-        names = ("counts",) if self.collective == "allgatherv" else ("a", "b")
+        if self.collective == "allgatherv":
+            return {"counts": self.counts}
         lists = ([k] * n for n, k in zip(self.groups, self.each, strict=True))
-        return dict(zip(names, lists, strict=True))
+        return dict(zip(("a", "b"), lists, strict=True))
 
 
 @dataclass(frozen=True)
@@ -172,22 +185,27 @@ def weight(case: Case, name: str, most: int) -> int:
     return sum(n * _weigh(made, first, most // n) for first, n in ranks)
 
 
-def candidates(case: Case, most: int = MOST) -> dict[str, int]:
+def candidates(case: Case, model: Model, most: int = MOST) -> dict[str, int]:
     """The algorithms that work for these groups, lightest first, and their weights."""
     found = {}
-    for name in filter(None, (*_names(case), default(case))):
+    chosen = default(case, model)
+    for name in (*_names(case), *([chosen] if chosen not in (None, OPAQUE) else [])):
         # a stage may work for groups of some sizes only
         with suppress(ValueError):
             found[name] = weight(case, name, most)
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def default(case: Case) -> str | None:
-    """What isthmus takes when nobody says."""
-    if case.collective in ROOTED:
+def default(case: Case, model: Model) -> str | None:
+    """What isthmus takes when nobody says; inside a group, if the library's own call is
+    not faster."""
+    if case.collective == "reduce":
         return None
     if len(case.groups) == 1:
-        return choose.stage_for(case.groups[0], case.totals[0])
+        machine = Machine(*line(case, model), library=inf)
+        if case.collective == "bcast":
+            return choose.bcast(case.groups[0], case.each[0], lambda: machine).name
+        return choose.allgatherv(np.array(case.counts), lambda: machine).name
     (p, q), (a, b), v = case.groups, case.totals, case.collective.endswith("v")
     return choose.inter_allgatherv(p, q, a, b, max(case.each), v)
 
@@ -211,9 +229,19 @@ def formula(case: Case, model: Model, name: str) -> Row:
     return Row(name, entry.cost(*sizes, *stage))
 
 
+def _tuned(case: Case, model: Model, name: str) -> str:
+    """The name with the machine's own start-up, if the algorithm asks for it."""
+    if "(" in name or "+" in name:
+        return name
+    if "startup" not in resolve(case.collective, name)[0].options:
+        return name
+    alpha, beta = line(case, model)
+    return f"{name}(startup={alpha / beta})" if beta > 0 else name
+
+
 def simulated(case: Case, model: Model, name: str) -> Row:
     """The time that the simulation of all ranks takes."""
-    found = case.schedule(name).simulate(model)
+    found = case.schedule(_tuned(case, model, name)).simulate(model)
     return Row(name, found.time, found.rounds, int(found.messages.sum()))
 
 
@@ -261,9 +289,12 @@ def _times(much: float, little: float) -> str:
 
 def rows(case: Case, model: Model, most: int = MOST) -> Iterator[Row]:
     """Every algorithm: simulated, lightest first, until that would be too much work."""
-    for name, work in candidates(case, most).items():
+    for name, work in candidates(case, model, most).items():
         most -= work
-        yield (simulated if most >= 0 else formula)(case, model, name)
+        if most >= 0:
+            yield simulated(case, model, name)
+        elif case.distribution == "regular":
+            yield formula(case, model, name)
 
 
 def answer(case: Case, model: Model, found: Iterable[Row]) -> Answer:
@@ -273,7 +304,7 @@ def answer(case: Case, model: Model, found: Iterable[Row]) -> Answer:
     library = next((r.time for r in best if r.name == LIBRARY), None)
     least = limit(case, model)
     words = why(case, model, best, least)
-    return Answer(case, tuple(best), least, library, default(case), words)
+    return Answer(case, tuple(best), least, library, default(case, model), words)
 
 
 def predict(case: Case, model: Model, most: int = MOST) -> Answer:

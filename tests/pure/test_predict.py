@@ -8,6 +8,7 @@ import pytest
 
 from isthmus.cli import main
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.distributions import SIX
 from isthmus.predict import LIBRARY, Case, candidates, default, limit, predict
 from isthmus.registry import algorithms
 
@@ -43,10 +44,10 @@ def test_nothing_beats_the_limit(p, q, k):
 
 
 def test_only_stages_that_work_are_tried():
-    assert "merged+recursive_doubling" not in candidates(case(8, 4, 1))
-    assert "segmented+recursive_doubling" in candidates(case(8, 4, 1))
-    assert "segmented+recursive_doubling" not in candidates(case(7, 4, 1))
-    assert not any("library" in name for name in candidates(case(8, 4, 1)))
+    assert "merged+recursive_doubling" not in candidates(case(8, 4, 1), MODEL)
+    assert "segmented+recursive_doubling" in candidates(case(8, 4, 1), MODEL)
+    assert "segmented+recursive_doubling" not in candidates(case(7, 4, 1), MODEL)
+    assert not any("library" in name for name in candidates(case(8, 4, 1), MODEL))
 
 
 def test_formulas_stand_in_for_what_is_too_much():
@@ -58,15 +59,16 @@ def test_formulas_stand_in_for_what_is_too_much():
 
 
 def test_the_heaviest_are_left_to_their_formula():
-    weights = candidates(case(8, 4, 4096))
+    weights = candidates(case(8, 4, 4096), MODEL)
     found = predict(case(8, 4, 4096), MODEL, most=sum(weights.values()) - 1)
     assert [r.name for r in found.rows if r.formula] == [list(weights)[-1]]
 
 
 def test_the_default_choice_is_among_the_rows():
-    for asked in (case(20, 5, 8), case(9, 4, 10**5), Case("allgatherv", (9,), (8,))):
+    inside = [Case("allgatherv", (9,), (10**5,), kind) for kind in SIX]
+    for asked in (case(20, 5, 8), case(9, 4, 10**5), *inside):
         found = predict(asked, MODEL)
-        assert default(asked) == found.chosen in [row.name for row in found.rows]
+        assert default(asked, MODEL) == found.chosen in [row.name for row in found.rows]
 
 
 def test_it_says_whether_startups_or_bytes_decide():
@@ -104,7 +106,26 @@ def test_predict_inside_one_group(cli):
 def test_predict_a_broadcast(cli):
     status, out, _ = cli("predict bcast --groups 64 --bytes 1MiB")
     assert status == 0 and "bcast, 64 processes, 1 MiB, on" in out
-    assert "circulant wins" in out and "isthmus's choice" not in out
+    assert "circulant wins" in out and "isthmus's choice is circulant" in out
+
+
+@pytest.mark.parametrize("kind", SIX)
+def test_the_choice_inside_a_group_is_close_to_the_best(kind):
+    """On a network without shared ports, where the estimate should be good."""
+    for p in (5, 16, 33):
+        for k in (2 * 10**4, 10**6):
+            found = predict(Case("allgatherv", (p,), (k,), kind), MODEL)
+            times = {row.name: row.time for row in found.rows}
+            assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
+
+
+def test_predict_a_distribution(cli):
+    status, out, _ = cli(
+        "predict allgatherv --groups 32 --bytes 1MiB --distribution half"
+    )
+    assert status == 0 and "1 MiB on average, half" in out
+    status, _, err = cli("predict allgather --groups 8,4 --distribution half")
+    assert status == 2 and "--distribution is for allgatherv inside one group" in err
 
 
 def test_trace_and_gantt_are_written(cli, tmp_path):

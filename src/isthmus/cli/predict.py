@@ -33,7 +33,7 @@ TRIALS = (8, 192)
 BETWEEN = ("allgather", "allgatherv")
 
 
-def _case(collective: str, groups: str, bytes_: str) -> Case:
+def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
     """The collective of one or two groups."""
     sizes = integers(groups, "--groups")
     if len(sizes) > 2 or min(sizes) < 1:
@@ -55,7 +55,10 @@ def _case(collective: str, groups: str, bytes_: str) -> Case:
     if len(sizes) == 1 and collective != "allgatherv":
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
     full = name if len(sizes) == 1 else f"inter_{name}"
-    return Case(full, tuple(sizes), tuple(each))
+    case = Case(full, tuple(sizes), tuple(each), distribution)
+    if distribution != "regular" and full != "allgatherv":
+        raise ValueError("--distribution is for allgatherv inside one group")
+    return case
 
 
 def _affordable(model: Model) -> int:
@@ -93,7 +96,10 @@ def _heading(case: Case, machine: str | None) -> str:
     """What was asked."""
     ranks = " + ".join(map(str, case.groups))
     each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
-    each += "" if case.collective in ROOTED else " each"
+    if case.distribution != "regular":
+        each += f" on average, {case.distribution}"
+    elif case.collective not in ROOTED:
+        each += " each"
     where = machine or "2 µs and 12 GB/s"
     return f"{case.collective}, {ranks} processes, {each}, on {where}"
 
@@ -106,6 +112,11 @@ def _notes(found: Answer) -> list[str]:
     ]
     if found.library is not None:
         notes.append(f"Gain is over {LIBRARY}, what MPI libraries do between groups.")
+    if len(found.case.groups) == 1 and found.chosen is not None:
+        notes.append(
+            f"isthmus's choice is {found.chosen}, unless the MPI library's own call is "
+            "faster by what is measured on the communicator."
+        )
     if any(row.formula for row in found.rows):
         notes.append(
             "Formula: too much to simulate; its closed form, as if every message went "
@@ -122,6 +133,9 @@ def predict(
     bytes_: Annotated[
         str, typer.Option("--bytes", help="that each process contributes, or the root")
     ] = "64KiB",
+    distribution: Annotated[
+        str, typer.Option(help="of the contributions inside one group, as in spike")
+    ] = "regular",
     machine: sim.Machine = None,
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
@@ -129,12 +143,13 @@ def predict(
     With one group, as in --groups 64, the allgatherv inside it. Two sizes, as in
     --bytes 4MiB,1MiB, are what each process of one group and of the other contributes.
     """
-    case, model = _case(collective, groups, bytes_), sim.machine(machine)
+    case = _case(collective, groups, bytes_, distribution)
+    model = sim.machine(machine)
     console = Console()
     most = _affordable(model)
     bar = (BarColumn(), MofNCompleteColumn())
     with Progress("simulating", *bar, console=console, transient=True) as progress:
-        total = len(candidates(case, most))
+        total = len(candidates(case, model, most))
         every = progress.track(rows(case, model, most), total=total)
         found = answer(case, model, every)
     console.print(_heading(case, machine), style="bold", highlight=False)
