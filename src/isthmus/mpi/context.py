@@ -20,6 +20,10 @@ PLANS = 64
 SMALL = 1 << 18
 
 
+#: mpi4py's own class, whatever somebody may put in its place later
+Native = MPI.Intracomm
+
+
 def asked(variable: str, default: str = "auto") -> str:
     """The algorithm that an environment variable asks for."""
     return os.environ.get(variable, default)

@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from ..recipe import Equal, Group, Sizes, listed
-from .context import PLANS, Context, asked
+from .context import PLANS, Context, Native, asked
 
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
@@ -22,10 +22,10 @@ class InterContext(Context):
     """
 
     def __init__(self, inter: MPI.Intercomm) -> None:
-        merged = inter.Merge(_comes_second(inter))
+        merged = Native(inter.Merge(_comes_second(inter)))
         self.mine = int(merged.Get_rank() != inter.Get_rank())
         local = merged.Split(self.mine, merged.Get_rank())
-        super().__init__(merged, MPI.Intracomm(local))
+        super().__init__(merged, Native(local))
         sizes = inter.Get_size(), inter.Get_remote_size()
         self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
         self.here, self.there = sizes

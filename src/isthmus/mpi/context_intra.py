@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..estimate import Machine
-from .context import Context, asked
+from .context import Context, Native, asked
 from .probe import probe
 
 
@@ -16,7 +16,7 @@ class IntraContext(Context):
     """The one group of an intracommunicator."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        private = MPI.Intracomm(comm.Split(0, comm.Get_rank()))
+        private = Native(comm.Split(0, comm.Get_rank()))
         super().__init__(private, private)
         self.p = private.Get_size()
         both = asked("ISTHMUS_INTRA_ALLGATHER")
