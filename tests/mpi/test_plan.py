@@ -10,9 +10,11 @@ import pytest
 from mpi4py import MPI
 
 from groups import SHAPES, expected, pair, same, values
+from isthmus.distributions import counts
+from isthmus.ir import Pieces, Recv
 from isthmus.mpi.memory import scratch_view
 from isthmus.mpi.plan import Binding, Plan, bind
-from isthmus.recipe import Equal, Sizes, between
+from isthmus.recipe import Equal, Sizes, between, inside, listed
 from support import agree
 
 pytestmark = pytest.mark.mpi(2)
@@ -93,3 +95,30 @@ def test_a_plan_keeps_no_buffer_alive(comm):
     groups.ours.Allgather(values(comm.rank, 4), array)
     array.resize(8)  # a ValueError if anyone still referred to it
     groups.free()
+
+
+@pytest.mark.parametrize("name", ["circulant", "blocked_ring", "node_ring", "bruck"])
+@pytest.mark.parametrize("kind", ["spike", "linear"])
+def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
+    """Unequal counts: what one rank builds grows with its messages, in arrays."""
+    p, r = 10_000, 17
+    sizes = counts(kind, p, 64 * p)
+    nodes = tuple(i // 16 for i in range(p))
+    room = np.empty(64 * p, "u1")
+    at = Binding({"recv": scratch_view(room)}, {"recv": 1, "tmp": 1})
+    inside.cache_clear()
+    start = time.perf_counter()
+    found = inside(name, listed(sizes), r, 24_000.0, nodes)
+    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0))
+    seconds = time.perf_counter() - start
+    received = sum(
+        int(c.data.size.sum())
+        if isinstance(c.data, Pieces)
+        else sum(s.size for s in c.data)
+        for x in found.rounds
+        for c in x.comm
+        if isinstance(c, Recv)
+    )
+    assert received * found.units["recv"] == sum(sizes) - sizes[r]
+    print(f"{name}, {kind}: {len(found.rounds)} rounds, {seconds * 1e3:.0f} ms")
+    plan.free()
