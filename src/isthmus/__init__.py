@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import distributions
 from .collectives import schedule
 
 if TYPE_CHECKING:
+    from . import lab
     from .mpi import Intercomm, Intracomm, MismatchError
 
 __all__ = [
@@ -16,15 +18,18 @@ __all__ = [
     "MismatchError",
     "__version__",
     "distributions",
+    "lab",
     "schedule",
 ]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The names that need MPI, which starts when one of them is first used."""
+    """The names that need MPI, which starts when one of them is first used; the lab."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "lab":
+        return import_module(".lab", __name__)
     from . import mpi
 
     value = globals()[name] = getattr(mpi, name)

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from ..bench.launch import LaunchError, own_rank
-from . import bench, check, demo, draw, listing, predict, reproduce, trace
+from . import bench, check, demo, draw, lab, listing, predict, reproduce, trace
 
 app = typer.Typer(
     name="isthmus",
@@ -24,6 +24,7 @@ app.command()(draw.draw)
 app.command()(predict.predict)
 app.command()(trace.trace)
 app.command()(reproduce.reproduce)
+app.add_typer(lab.lab)
 
 
 def _complain(message: str, status: int) -> int:

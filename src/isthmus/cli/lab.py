@@ -1,0 +1,208 @@
+"""`isthmus lab`: a real network of many hosts inside this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from time import perf_counter
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress
+from rich.table import Table
+
+from ..bench.units import show_time
+from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
+from ..lab.names import show_rate
+from ..lab.spaces import everything, inside
+from ..lab.tools import rootless, run as try_command
+
+#: the exit status of timeout(1) too
+OUT_OF_TIME = 124
+
+lab = typer.Typer(
+    name="lab",
+    help="A real network of many hosts inside this machine.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Option(help="of the lab, where there are several")]
+Host = Annotated[int, typer.Argument(help="its number, from 0")]
+Rate = Annotated[str, typer.Option(help="of a link, each way: 50mbit, 1gbit, 800kbit")]
+
+
+def _slow(options: list[str]) -> dict[int, str]:
+    """The rates of single hosts, as in 3:10mbit."""
+    found = {}
+    for text in options:
+        host, colon, rate = text.partition(":")
+        if not (host.isdigit() and colon):
+            raise ValueError(
+                f"--slow {text}: must be a host and a rate, as in 3:10mbit"
+            )
+        found[int(host)] = rate
+    return found
+
+
+def _able() -> None:
+    """Say what is missing before anything fails for the lack of it."""
+    if lack := missing():
+        raise LabError(lack)
+
+
+@lab.command()
+def up(
+    hosts: Annotated[int, typer.Option(help="how many")] = 8,
+    rate: Rate = "50mbit",
+    slow: Annotated[
+        list[str] | None, typer.Option(help="a host and its rate, as in 3:10mbit")
+    ] = None,
+    name: Name = "lab",
+) -> None:
+    """Put up a lab: hosts with shaped links, until `isthmus lab down`."""
+    console, start = Console(), perf_counter()
+    bar = (BarColumn(), MofNCompleteColumn())
+    with Progress("hosts", *bar, console=console, transient=True) as progress:
+        task = progress.add_task("hosts", total=hosts)
+        made = Lab(
+            hosts,
+            rate,
+            slow=_slow(slow or []),
+            name=name,
+            progress=lambda done: progress.update(task, completed=done),
+        )
+        with made:
+            made.keep()
+    took = show_time(perf_counter() - start)
+    console.print(f"lab {name}: {hosts} hosts at {rate}, up in {took}", highlight=False)
+
+
+@lab.command()
+def run(
+    command: Annotated[list[str], typer.Argument(help="the program, after --")],
+    n: Annotated[
+        int | None, typer.Option("-n", help="processes; else one on every host")
+    ] = None,
+    per_host: Annotated[
+        int | None, typer.Option(help="host 0 has the first so many; else all alike")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="seconds after which all is ended")
+    ] = None,
+    name: Name = "lab",
+) -> None:
+    """Run an MPI program on the hosts; its exit status is that of mpiexec.
+
+        isthmus lab run -n 32 -- python my_program.py
+
+    A time limit that is over gives 124.
+    """
+    _able()
+    for kind in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(kind, lambda number, frame: sys.exit(128 + number))
+    try:
+        status = (
+            find(name).run(command, n, per_host=per_host, timeout=timeout).returncode
+        )
+    except OutOfTime as error:
+        print(f"isthmus: {shlex.join(command)}: {error}", file=sys.stderr)
+        status = OUT_OF_TIME
+    raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+def _row(name: str) -> tuple[str, ...]:
+    """A lab in a few words."""
+    how, busy = life.state(name), str(len(inside(name)))
+    if how == "dead":
+        return name, how, "", "", "isthmus lab down removes it", busy
+    links = find(name).links()
+    rates = [link.rate for link in links.values()]
+    usual = max(rates, key=rates.count, default=0)
+    odd = [
+        f"{host}: {show_rate(link.rate) if link.joined else 'cut off'}"
+        for host, link in sorted(links.items())
+        if link.rate != usual or not link.joined
+    ]
+    return name, how, str(len(links)), show_rate(usual), ", ".join(odd), busy
+
+
+def _limits(net: Network) -> str:
+    """What TCP gets on a lab."""
+    found, rate = net.measure(), min(net.links()[host].rate for host in (0, 1))
+    return (
+        f"{net.name}: {found.rate / 1e6:.4g} MB/s from host 0 to host 1, "
+        f"{8 * found.rate / rate:.3f} of the rate; alpha {show_time(found.alpha)}"
+    )
+
+
+@lab.command()
+def status(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="what TCP gets between hosts 0 and 1")
+    ] = False,
+) -> None:
+    """The labs there are."""
+    _able()
+    console, names = Console(), list(everything())
+    if not names:
+        console.print("no lab is up")
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("lab", "", "hosts", "rate", "other hosts", "processes"):
+        table.add_column(column, no_wrap=True)
+    for name in names:
+        table.add_row(*_row(name))
+    console.print(table, highlight=False)
+    for name in names if measure else ():
+        if life.state(name) != "dead":
+            console.print(_limits(find(name)), highlight=False)
+
+
+@lab.command("set")
+def set_(host: Host, rate: Rate, name: Name = "lab") -> None:
+    """Give the link of one host another rate."""
+    _able()
+    find(name).set_rate(host, rate)
+
+
+@lab.command()
+def cut(host: Host, name: Name = "lab") -> None:
+    """Cut a host off: nothing reaches it, nothing comes from it."""
+    _able()
+    find(name).cut(host)
+
+
+@lab.command()
+def join(host: Host, name: Name = "lab") -> None:
+    """Join a host again that was cut off."""
+    _able()
+    find(name).join(host)
+
+
+@lab.command()
+def down(name: Name = "lab") -> None:
+    """End what runs on a lab and take it down; also what dead labs left."""
+    _able()
+    gone = [*life.sweep(), *([name] if life.down(name) else [])]
+    print("taken down: " + ", ".join(gone) if gone else f"there is no lab {name!r}")
+
+
+@lab.command()
+def shell(
+    command: Annotated[
+        list[str] | None, typer.Argument(help="else a shell", show_default=False)
+    ] = None,
+) -> None:
+    """A shell in which labs need no root, and which has no other network.
+
+    Labs that are up inside end with it.
+    """
+    try:
+        try_command(rootless(["true"]))
+    except LabError as error:
+        raise LabError(f"users may not have namespaces here ({error})") from None
+    line = rootless(command or [os.environ.get("SHELL", "sh")])
+    os.execvp(line[0], line)

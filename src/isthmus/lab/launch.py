@@ -1,0 +1,168 @@
+"""MPI programs on the hosts of a lab: the command lines, and one job from start to end.
+
+Both MPI libraries start processes on other hosts with ssh. Ours is a script that takes
+ssh's place and enters the namespace of the host.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..bench.launch import QUIET, LaunchError, find_mpiexec, is_open_mpi
+from . import names, spaces
+from .names import BRIDGE, SUBNET
+from .tools import inside
+
+#: in the environment of every process of a job: which job
+TOKEN = "ISTHMUS_LAB_JOB"
+
+# The command comes as words that a shell reads once more, as with ssh. Shared memory is
+# each host's own, and goes with the last of its processes. TCP gives up a host that is
+# silent after 5 tries, some 15 seconds; its usual 15 tries take 15 minutes.
+SSH = """\
+#!/bin/sh
+# called as: ssh [options] address command...
+while [ "${{1#-}}" != "$1" ]; do shift; done
+rest=${{1#*.*.}}; shift
+number=$((${{rest%.*}} * 256 + ${{rest#*.}} - 1))
+exec ip netns exec "isthmus-{name}-$number" unshare --uts sh -c "
+    hostname {name}-$number
+    mount -t tmpfs tmpfs /dev/shm
+    echo 5 >/proc/sys/net/ipv4/tcp_retries2
+    $*"
+"""
+
+MPICH = {
+    "FI_PROVIDER": "tcp",
+    "MPIR_CVAR_CH4_NETMOD": "ofi",
+    # An empty name keeps Hydra from leaving a file in /tmp when a job is ended.
+    "HWLOC_XMLFILE": "",
+}
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_pml": "ob1",
+    # Between hosts tcp; sm is between processes of one host.
+    "OMPI_MCA_btl": "self,sm,tcp",
+    "OMPI_MCA_btl_tcp_if_include": str(SUBNET),
+    "PRTE_MCA_prte_if_include": str(SUBNET),
+    # All daemons are started from the switch, where the script is.
+    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+}
+
+
+class OutOfTime(LaunchError):
+    """A job was not over within its time limit; `output`: what it had written."""
+
+    def __init__(self, limit: float, output: Any = None) -> None:
+        said = f"not over within its time limit of {limit:g} s"
+        super().__init__(f"{said}; all its processes were ended")
+        self.output = output
+
+
+def placed(n: int, hosts: int, per_host: int | None = None) -> list[int]:
+    """How many ranks each host has: host 0 the first `per_host`, and so on."""
+    if n < 1:
+        raise ValueError(f"{n} processes: must be at least one")
+    each = -(-n // hosts) if per_host is None else per_host
+    if not 0 < n <= each * hosts:
+        raise ValueError(f"{hosts} hosts, {each} processes each: no room for {n}")
+    return [min(each, n - first) for first in range(0, n, each)]
+
+
+def mpich_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
+    """MPICH's mpiexec, as far as the program."""
+    hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
+    start = ["-launcher", "ssh", "-launcher-exec", ssh, "-iface", BRIDGE]
+    return [mpiexec, *start, "-hosts", hosts, "-n", str(sum(ranks))]
+
+
+def open_mpi_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
+    """Open MPI's mpiexec, as far as the program."""
+    hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
+    start = ["--prefix", str(Path(mpiexec).parent.parent)]
+    start += ["--prtemca", "plm_ssh_agent", ssh]
+    # Every host believes that it has the machine's first core to itself.
+    where = ["--map-by", "slot", "--bind-to", "none"]
+    return [mpiexec, *start, "--host", hosts, "-n", str(sum(ranks)), *where]
+
+
+def environment(open_mpi: bool, environ: Mapping[str, str]) -> dict[str, str]:
+    """The user's environment, what is not set in it, and this Python found first."""
+    more = QUIET | (OPEN_MPI if open_mpi else MPICH)
+    path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
+    return more | dict(environ) | {"PATH": path}
+
+
+class Job:
+    """A program that runs on the hosts of a lab; closing it ends all its processes."""
+
+    def __init__(
+        self, lab: str, command: Sequence[str], ranks: Sequence[int], **popen: Any
+    ) -> None:
+        mpiexec = find_mpiexec()
+        open_mpi = is_open_mpi(mpiexec)
+        start = open_mpi_command if open_mpi else mpich_command
+        self.lab, self.token = lab, secrets.token_hex(8)
+        self.folder = spaces.folder(lab)
+        ssh = self.folder / "ssh"
+        ssh.write_text(SSH.format(name=lab), encoding="utf-8")
+        ssh.chmod(0o700)
+        line = [*start(mpiexec, str(ssh), ranks), *command]
+        env = environment(open_mpi, os.environ)
+        env |= {TOKEN: self.token, "TMPDIR": str(self.folder)}
+        self.process: subprocess.Popen[Any] = subprocess.Popen(
+            inside(names.switch(lab), line),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            **popen,
+        )
+
+    def wait(self, timeout: float | None = None) -> tuple[Any, Any]:
+        """Wait for its end; what it wrote, where pipes were asked for."""
+        try:
+            return self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            output, _ = self.process.communicate()
+            raise OutOfTime(timeout or 0.0, output) from None
+
+    def processes(self) -> list[int]:
+        """Those of its processes that still run, on whatever host."""
+        return [pid for pid in spaces.inside(self.lab) if self._owns(pid)]
+
+    def _owns(self, pid: int) -> bool:
+        """Whether a process was started by this job."""
+        try:
+            environ = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+        return f"{TOKEN}={self.token}".encode() in environ.split(b"\0")
+
+    def stop(self) -> None:
+        """End all its processes, on all hosts."""
+        spaces.end(self.processes)
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,50 @@
+"""The physical limit of a link, measured with plain sockets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import names
+from .tools import LabError, inside
+
+STREAM = str(Path(__file__).with_name("stream.py"))
+#: bytes to send: so many seconds of the link's rate, and not too few
+SECONDS, FEWEST = 1.0, 1 << 21
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What TCP gets: seconds before a small message is there, bytes a second."""
+
+    alpha: float
+    rate: float
+
+
+def measure(lab: str, sender: int, receiver: int, rate: int) -> Limits:
+    """The limits from one host to another, in about a second; rate: of the link."""
+    size = max(FEWEST, int(SECONDS * rate / 8))
+    taker = _python(lab, receiver, "receive", str(size // 4))
+    assert taker.stdout is not None
+    to = names.address(receiver), taker.stdout.readline().strip(), str(size)
+    giver = _python(lab, sender, "send", *to)
+    try:
+        output, _ = taker.communicate(timeout=PATIENCE)
+        return Limits(*map(float, output.split()))
+    except (TypeError, subprocess.TimeoutExpired):
+        raise LabError(f"host {sender} does not reach host {receiver}") from None
+    finally:
+        for process in (giver, taker):
+            process.kill()
+            process.wait()
+
+
+def _python(lab: str, host: int, *arguments: str) -> subprocess.Popen[str]:
+    """One side, on its host."""
+    command = inside(names.host(lab, host), [sys.executable, "-I", STREAM, *arguments])
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )

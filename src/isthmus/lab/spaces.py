@@ -1,0 +1,99 @@
+"""The namespaces of all labs there are, who is inside, and taking them down."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import gettempdir, mkdtemp
+
+from . import names
+from .names import BRIDGE
+from .tools import LabError, batch, run
+
+FOLDER = Path("/run/netns")
+#: said of a bridge whose lab is complete and to stay after its maker has ended
+KEPT = "kept"
+OWN = Path("/proc/self/ns/net")
+#: seconds between two looks at who is left, and until one gives up
+POLL, PATIENCE = 0.02, 20.0
+
+
+def everything() -> dict[str, list[str]]:
+    """The namespaces of each lab there is, dead or alive."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(FOLDER.glob("isthmus-*")):
+        if whose := names.owner(path.name):
+            found.setdefault(whose[0], []).append(path.name)
+    return found
+
+
+def inside(name: str) -> list[int]:
+    """The processes that are on a host of a lab or in its switch."""
+    files = (FOLDER / namespace for namespace in everything().get(name, ()))
+    # Our own network is never a lab's, whatever a file of that name says.
+    wanted = {_identity(file) for file in files} - {_identity(OWN), None}
+    return [
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if _identity(process / "ns" / "net") in wanted
+    ]
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    """What tells one namespace from another; None if it is gone."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def end(who: Callable[[], list[int]]) -> None:
+    """End processes, and those that they start meanwhile.
+
+    Not politely: MPI libraries that are asked to end wait for hosts that are cut off,
+    and say on all hosts what they make of it.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while pids := who():
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise LabError(f"these processes do not end: {pids}")
+        time.sleep(POLL)
+
+
+def take_down(name: str) -> bool:
+    """End what runs in a lab and remove it; whether there was one."""
+    found = everything().get(name, [])
+    end(lambda: inside(name))
+    if found:
+        batch("ip", [f"netns del {namespace}" for namespace in found])
+    for path in Path(gettempdir()).glob(f"isthmus-lab-{name}-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    return bool(found)
+
+
+def folder(name: str) -> Path:
+    """A new folder for a job on a lab; it goes with the lab at the latest."""
+    return Path(mkdtemp(prefix=f"isthmus-lab-{name}-"))
+
+
+def keep(name: str) -> None:
+    """Mark a lab as complete, so that nobody takes it for the rest of a dead one."""
+    batch("ip", [f"link set {BRIDGE} alias {KEPT}"], names.switch(name))
+
+
+def is_kept(name: str) -> bool:
+    """Whether a lab is complete and to stay."""
+    with suppress(LabError):
+        said = run(["ip", "-n", names.switch(name), "-j", "link", "show", BRIDGE])
+        return bool(json.loads(said)[0].get("ifalias") == KEPT)
+    return False

@@ -1,0 +1,65 @@
+"""Plain sockets between two hosts; `limits.py` runs this file inside namespaces.
+
+`stream.py receive SKIP` prints its port, then alpha and the bytes a second that came
+after the first SKIP; `stream.py send ADDRESS PORT BYTES` is the other side.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from statistics import median
+
+TRIPS = 101
+CHUNK = 1 << 18
+PATIENCE = 20.0
+
+
+def receive(skip: int) -> None:
+    """Send a byte to and fro, often; then take all that comes."""
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        server.settimeout(PATIENCE)
+        print(server.getsockname()[1], flush=True)
+        peer, _ = server.accept()
+    with peer:
+        peer.settimeout(PATIENCE)
+        alpha = median(trip(peer) for _ in range(TRIPS)) / 2
+        print(alpha, rate(peer, skip))
+
+
+def trip(peer: socket.socket) -> float:
+    """The time of one byte to the other side and back."""
+    start = time.perf_counter()
+    peer.sendall(b"?")
+    peer.recv(1)
+    return time.perf_counter() - start
+
+
+def rate(peer: socket.socket, skip: int) -> float:
+    """The bytes a second of a stream, once it has got going."""
+    total = skipped = 0
+    first = last = 0.0
+    while piece := peer.recv(CHUNK):
+        total, last = total + len(piece), time.perf_counter()
+        if not first and total >= skip:
+            skipped, first = total, last
+    return (total - skipped) / (last - first)
+
+
+def send(address: str, port: int, size: int) -> None:
+    """Return every byte, then send a stream."""
+    with socket.create_connection((address, port), PATIENCE) as peer:
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(TRIPS):
+            peer.sendall(peer.recv(1))
+        piece = bytes(CHUNK)
+        for _ in range(0, size, CHUNK):
+            peer.sendall(piece)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "receive":
+        receive(int(sys.argv[2]))
+    else:
+        send(sys.argv[2], *map(int, sys.argv[3:]))

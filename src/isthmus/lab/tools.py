@@ -1,0 +1,88 @@
+"""Running ip and tc, and finding out what is missing for a lab."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from ..bench.launch import LaunchError
+
+#: commands, and the packages that bring them
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "unshare": "util-linux",
+    "hostname": "hostname",
+}
+#: features of the kernel, and how to try each in a namespace that leaves nothing behind
+FEATURES = {
+    "network namespaces": "--net true",
+    "host names of their own": "--uts true",
+    "links between namespaces (veth)": "--net ip link add name x type veth",
+    "bridges": "--net ip link add name x type bridge",
+    "shaped links (sch_tbf)": "--net tc qdisc add dev lo root "
+    "tbf rate 1mbit burst 64kb limit 4mb",
+}
+
+
+class LabError(LaunchError):
+    """A lab could not be made, found or changed."""
+
+
+def run(command: Sequence[str], text: str = "") -> str:
+    """The output of a command; if it fails, what it said is the error."""
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise LabError(f"there is no command {command[0]}") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())
+        raise LabError(f"{' '.join(command)}: {said or done.returncode}")
+    return done.stdout
+
+
+def inside(namespace: str, command: Sequence[str]) -> list[str]:
+    """A command line that runs another one inside a namespace."""
+    return ["ip", "netns", "exec", namespace, *command]
+
+
+def batch(tool: str, lines: Sequence[str], namespace: str | None = None) -> None:
+    """Many commands of ip or tc at once, inside a namespace."""
+    where = ["-n", namespace] if namespace else []
+    run([tool, *where, "-batch", "-"], "".join(f"{line}\n" for line in lines))
+
+
+def rootless(command: Sequence[str]) -> list[str]:
+    """A command line that runs another one as root of a network of its own.
+
+    Everyone may do that where the kernel lets users have namespaces of their own. What
+    is made inside ends with it.
+    """
+    own = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
+    ready = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
+    return [*own, "sh", "-c", ready, "sh", *command]
+
+
+def missing() -> str | None:
+    """What this machine lacks for a lab, in one line; None if nothing."""
+    if not sys.platform.startswith("linux"):
+        return "a lab needs Linux"
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            return f"a lab needs the command {tool} (package {package})"
+    if os.geteuid():
+        return "a lab needs root; without it: isthmus lab shell"
+    return _lacking_feature()
+
+
+def _lacking_feature() -> str | None:
+    """The first feature that cannot be had, tried where nothing can be left behind."""
+    for feature, command in FEATURES.items():
+        try:
+            run(["unshare", *command.split()])
+        except LabError as error:
+            return f"a lab needs {feature}, which cannot be had here ({error})"
+    return None
