@@ -166,3 +166,6 @@ class Job:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()

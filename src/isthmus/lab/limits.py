@@ -27,19 +27,19 @@ class Limits:
 def measure(lab: str, sender: int, receiver: int, rate: int) -> Limits:
     """The limits from one host to another, in about a second; rate: of the link."""
     size = max(FEWEST, int(SECONDS * rate / 8))
-    taker = _python(lab, receiver, "receive", str(size // 4))
-    assert taker.stdout is not None
-    to = names.address(receiver), taker.stdout.readline().strip(), str(size)
-    giver = _python(lab, sender, "send", *to)
-    try:
-        output, _ = taker.communicate(timeout=PATIENCE)
-        return Limits(*map(float, output.split()))
-    except (TypeError, subprocess.TimeoutExpired):
-        raise LabError(f"host {sender} does not reach host {receiver}") from None
-    finally:
-        for process in (giver, taker):
-            process.kill()
-            process.wait()
+    with _python(lab, receiver, "receive", str(size // 4)) as taker:
+        assert taker.stdout is not None
+        to = names.address(receiver), taker.stdout.readline().strip(), str(size)
+        with _python(lab, sender, "send", *to) as giver:
+            try:
+                output, _ = taker.communicate(timeout=PATIENCE)
+                return Limits(*map(float, output.split()))
+            except (TypeError, subprocess.TimeoutExpired):
+                message = f"host {sender} does not reach host {receiver}"
+                raise LabError(message) from None
+            finally:
+                giver.kill()
+                taker.kill()
 
 
 def _python(lab: str, host: int, *arguments: str) -> subprocess.Popen[str]:
