@@ -103,7 +103,7 @@ def test_the_users_environment_comes_first_but_for_the_path(open_mpi):
 
 def test_the_stand_in_for_ssh_finds_the_host(tmp_path):
     ssh, ip = tmp_path / "ssh", tmp_path / "ip"
-    ssh.write_text(launch.SSH.format(name="lab"))
+    ssh.write_text(launch.SSH.replace("LAB", "lab"))
     ip.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
     ip.chmod(0o700)
     for number in (0, 254, 255, 999):

@@ -65,7 +65,10 @@ def up(
     """Put up a lab: hosts with shaped links, until `isthmus lab down`."""
     console, start = Console(), perf_counter()
     bar = (BarColumn(), MofNCompleteColumn())
-    with Progress("hosts", *bar, console=console, transient=True) as progress:
+    quiet = not console.is_terminal
+    with Progress(
+        "hosts", *bar, console=console, transient=True, disable=quiet
+    ) as progress:
         task = progress.add_task("hosts", total=hosts)
         made = Lab(
             hosts,

@@ -24,21 +24,24 @@ from .tools import inside
 #: in the environment of every process of a job: which job
 TOKEN = "ISTHMUS_LAB_JOB"
 
+# TCP gives up a host that is silent after 5 tries, some 15 seconds; its usual 15 tries
+# take 15 minutes.
+GIVE_UP = "echo 5 >/proc/sys/net/ipv4/tcp_retries2"
 # The command comes as words that a shell reads once more, as with ssh. Shared memory is
-# each host's own, and goes with the last of its processes. TCP gives up a host that is
-# silent after 5 tries, some 15 seconds; its usual 15 tries take 15 minutes.
-SSH = """\
+# each host's own, and goes with the last of its processes.
+SSH = f"""\
 #!/bin/sh
 # called as: ssh [options] address command...
 while [ "${{1#-}}" != "$1" ]; do shift; done
 rest=${{1#*.*.}}; shift
 number=$((${{rest%.*}} * 256 + ${{rest#*.}} - 1))
-exec ip netns exec "isthmus-{name}-$number" unshare --uts sh -c "
-    hostname {name}-$number
+exec ip netns exec "isthmus-LAB-$number" unshare --uts sh -c "
+    hostname LAB-$number
     mount -t tmpfs tmpfs /dev/shm
-    echo 5 >/proc/sys/net/ipv4/tcp_retries2
+    {GIVE_UP}
     $*"
 """
+SWITCH = ["sh", "-c", f'{GIVE_UP}; exec "$@"', "sh"]
 
 MPICH = {
     "FI_PROVIDER": "tcp",
@@ -51,6 +54,8 @@ OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_ALLOW_RUN_AS_ROOT": "1",
     "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    # Each host believes that it has all cores, which it shares with all other hosts.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_pml": "ob1",
     # Between hosts tcp; sm is between processes of one host.
     "OMPI_MCA_btl": "self,sm,tcp",
@@ -92,7 +97,7 @@ def open_mpi_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
     hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
     start = ["--prefix", str(Path(mpiexec).parent.parent)]
     start += ["--prtemca", "plm_ssh_agent", ssh]
-    # Every host believes that it has the machine's first core to itself.
+    # Left to itself, every host would put its first rank on the first core.
     where = ["--map-by", "slot", "--bind-to", "none"]
     return [mpiexec, *start, "--host", hosts, "-n", str(sum(ranks)), *where]
 
@@ -116,9 +121,9 @@ class Job:
         self.lab, self.token = lab, secrets.token_hex(8)
         self.folder = spaces.folder(lab)
         ssh = self.folder / "ssh"
-        ssh.write_text(SSH.format(name=lab), encoding="utf-8")
+        ssh.write_text(SSH.replace("LAB", lab), encoding="utf-8")
         ssh.chmod(0o700)
-        line = [*start(mpiexec, str(ssh), ranks), *command]
+        line = [*SWITCH, *start(mpiexec, str(ssh), ranks), *command]
         env = environment(open_mpi, os.environ)
         env |= {TOKEN: self.token, "TMPDIR": str(self.folder)}
         self.process: subprocess.Popen[Any] = subprocess.Popen(

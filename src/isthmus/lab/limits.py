@@ -12,7 +12,8 @@ from .tools import LabError, inside
 
 STREAM = str(Path(__file__).with_name("stream.py"))
 #: bytes to send: so many seconds of the link's rate, and not too few
-SECONDS, FEWEST = 1.0, 1 << 21
+SECONDS, FEWEST = 0.6, 1 << 21
+TRIES = 3
 PATIENCE = 60.0
 
 
@@ -25,8 +26,17 @@ class Limits:
 
 
 def measure(lab: str, sender: int, receiver: int, rate: int) -> Limits:
-    """The limits from one host to another, in about a second; rate: of the link."""
+    """The limits from one host to another, in about two seconds; rate: of the link.
+
+    The best of several tries, since a busy machine makes a link look slower.
+    """
     size = max(FEWEST, int(SECONDS * rate / 8))
+    found = [_once(lab, sender, receiver, size) for _ in range(TRIES)]
+    return Limits(min(x.alpha for x in found), max(x.rate for x in found))
+
+
+def _once(lab: str, sender: int, receiver: int, size: int) -> Limits:
+    """One try, with so many bytes."""
     with _python(lab, receiver, "receive", str(size // 4)) as taker:
         assert taker.stdout is not None
         to = names.address(receiver), taker.stdout.readline().strip(), str(size)
