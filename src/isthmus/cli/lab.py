@@ -106,10 +106,9 @@ def run(
     _able()
     for kind in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(kind, lambda number, frame: sys.exit(128 + number))
+    net = find(name)
     try:
-        status = (
-            find(name).run(command, n, per_host=per_host, timeout=timeout).returncode
-        )
+        status = net.run(command, n, per_host=per_host, timeout=timeout).returncode
     except OutOfTime as error:
         print(f"isthmus: {shlex.join(command)}: {error}", file=sys.stderr)
         status = OUT_OF_TIME
@@ -134,6 +133,8 @@ def _row(name: str) -> tuple[str, ...]:
 
 def _limits(net: Network) -> str:
     """What TCP gets on a lab."""
+    if net.hosts < 2:
+        return f"{net.name}: one host has nobody to send to"
     found, rate = net.measure(), min(net.links()[host].rate for host in (0, 1))
     return (
         f"{net.name}: {found.rate / 1e6:.4g} MB/s from host 0 to host 1, "

@@ -125,7 +125,7 @@ class Job:
         ssh.chmod(0o700)
         line = [*SWITCH, *start(mpiexec, str(ssh), ranks), *command]
         env = environment(open_mpi, os.environ)
-        env |= {TOKEN: self.token, "TMPDIR": str(self.folder)}
+        env |= {TOKEN: self.token, "PRTE_MCA_prte_tmpdir_base": str(self.folder)}
         self.process: subprocess.Popen[Any] = subprocess.Popen(
             inside(names.switch(lab), line),
             env=env,

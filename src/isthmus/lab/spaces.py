@@ -76,14 +76,19 @@ def take_down(name: str) -> bool:
     end(lambda: inside(name))
     if found:
         batch("ip", [f"netns del {namespace}" for namespace in found])
-    for path in Path(gettempdir()).glob(f"isthmus-lab-{name}-*"):
+    for path in Path(gettempdir()).glob(f"{_prefix(name)}*"):
         shutil.rmtree(path, ignore_errors=True)
     return bool(found)
 
 
 def folder(name: str) -> Path:
     """A new folder for a job on a lab; it goes with the lab at the latest."""
-    return Path(mkdtemp(prefix=f"isthmus-lab-{name}-"))
+    return Path(mkdtemp(prefix=_prefix(name)))
+
+
+def _prefix(name: str) -> str:
+    """How a lab's folders begin: others, without root, may have a lab of that name."""
+    return f"isthmus-lab-{name}-{OWN.stat().st_ino}-"
 
 
 def keep(name: str) -> None:
