@@ -21,7 +21,9 @@ class Machine:
     round, gamma a byte of all of them together.
 
     `piece` is the size into which the MPI library cuts long blocks, if it does; its
-    calls take `library` times what the same messages would take from here.
+    calls take `library` times what the same messages would take from here. So many
+    processes as `sharing` says share the way out of their node, if there are several
+    nodes: messages to far ranks queue for it.
     """
 
     alpha: float
@@ -29,6 +31,7 @@ class Machine:
     gamma: float = 0.0
     piece: int = 0
     library: float = 1.0
+    sharing: int = 1
 
     @property
     def startup(self) -> float:
@@ -58,7 +61,7 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     while have < p:
         n = min(have, p - have)
         longest = (ends[n : n + p] - ends[:p]).max()
-        total += machine.time(1, longest, n * m)
+        total += machine.time(1, machine.sharing * longest, n * m)
         have += n
     return total
 
@@ -68,7 +71,7 @@ def circulant(counts: np.ndarray, machine: Machine, n: int = 0) -> float:
     p, m = len(counts), int(counts.sum())
     n = n or best_n(counts, machine.startup)
     filling, full = volumes(counts)
-    longest = full + (filling - full) / n
+    longest = machine.sharing * (full + (filling - full) / n)
     return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
 
 
@@ -84,7 +87,9 @@ def ours(counts: np.ndarray, machine: Machine) -> dict[str, float]:
     size = best(counts, 1, machine.startup)
     return {
         "ring": ring(counts, machine),
-        "blocked_ring": ring(counts, machine, size),
+        "node_ring" if machine.sharing > 1 else "blocked_ring": ring(
+            counts, machine, size
+        ),
         "circulant": circulant(counts, machine),
         "bruck" if p & (p - 1) else "recursive_doubling": doubling(counts, machine),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -30,7 +32,9 @@ class IntraContext(Context):
     @cached_property
     def machine(self) -> Machine:
         """What a message costs: measured once, the same on every rank."""
-        return probe(self.comm)
+        nodes = Counter(self.nodes)
+        sharing = max(nodes.values()) if len(nodes) > 1 else 1
+        return replace(probe(self.comm), sharing=sharing)
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:

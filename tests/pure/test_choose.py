@@ -1,0 +1,86 @@
+"""Which algorithm inside a group: on machines where the answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isthmus import choose, estimate
+from isthmus.collectives import schedule
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.distributions import SIX, counts
+from isthmus.estimate import Machine
+
+#: a network, whose library has a ring with whole blocks and is as fast as we are
+NETWORK = Machine(2e-6, 1 / 12e9)
+
+
+def chosen(kind, p, m, machine=NETWORK, **more):
+    each = np.array(counts(kind, p, m))
+    return choose.allgatherv(each, lambda: machine, **more).name
+
+
+def never():
+    raise AssertionError("nothing needs to be measured for this")
+
+
+def test_small_or_simple_cases_need_no_measurement():
+    for kind in SIX:
+        few = np.array(counts(kind, 9, choose.SMALL - 1))
+        assert choose.allgatherv(few, never).name == "library"
+        assert choose.allgatherv(np.array(counts(kind, 1, 1 << 30)), never).name
+        two = np.array(counts(kind, 2, 1 << 30))
+        assert choose.allgatherv(two, never).name == "ring"
+    assert choose.allgatherv(np.array([0, 0, 1 << 31]), never).name == "blocked_ring"
+    assert choose.bcast(2, 1 << 30, never).name == "library"
+    assert choose.bcast(64, 1000, never).name == "library"
+    assert choose.bcast(64, 1 << 31, never).name == "circulant"
+
+
+def test_equal_blocks_are_left_to_a_library_that_does_them_well():
+    for p in (3, 8, 64):
+        assert chosen("regular", p, 1 << 24) == "library"
+        slow = replace(NETWORK, library=2.0)
+        assert chosen("regular", p, 1 << 24, slow) != "library"
+
+
+@pytest.mark.parametrize("kind", ["broadcast", "spike", "geometric"])
+def test_unequal_blocks_are_not(kind):
+    for p in (4, 16, 200):
+        assert chosen(kind, p, 1 << 24) in ("blocked_ring", "circulant")
+
+
+def test_nothing_is_gained_by_a_pipeline_where_all_share_one_processor():
+    shared = Machine(2e-5, 1e-10, gamma=1e-10, piece=32 << 10)
+    for kind in ("broadcast", "spike", "linear"):
+        assert chosen(kind, 8, 1 << 23, shared) == "recursive_doubling"
+        assert chosen(kind, 7, 1 << 23, shared) == "bruck"
+
+
+def test_a_shared_way_out_of_a_node_is_taken_by_one_process():
+    shared = replace(NETWORK, sharing=16)
+    for kind in ("broadcast", "spike", "geometric"):
+        assert chosen(kind, 256, 1 << 28, shared) == "node_ring"
+
+
+@pytest.mark.parametrize("kind", SIX)
+@pytest.mark.parametrize("p", [5, 16, 33])
+def test_estimates_are_near_the_simulation(kind, p):
+    """An upper bound, and within a quarter, for what may be chosen."""
+    m = 1 << 22
+    each = counts(kind, p, m)
+    model = AlphaBeta(NETWORK.alpha, NETWORK.beta)
+    for name, time in estimate.ours(np.array(each), NETWORK).items():
+        full = f"{name}(startup={NETWORK.startup})" if name[0] in "bc" else name
+        full = name if name == "bruck" else full
+        exact = schedule("allgatherv", full, counts=each).simulate(model).time
+        assert 0.99 * exact <= time <= 1.3 * exact, name
+
+
+def test_the_reason_names_all_times():
+    found = choose.allgatherv(np.array(counts("spike", 16, 1 << 24)), lambda: NETWORK)
+    for name in ("ring", "blocked_ring", "circulant", "recursive_doubling", "library"):
+        assert f"{name} " in str(found)
+    assert "16777216 bytes in 16 blocks, the largest 8388608" in str(found)
