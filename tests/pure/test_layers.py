@@ -29,6 +29,7 @@ ALLOWED = {
     "ahead": FORM,
     "estimate": {"algorithms"},
     "choose": FORM | {"registry", "estimate"},
+    "groups": {"machine", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},
     "draw": FORM | {"machine", "contracts", "schedules", "cost", "draw"},
 }

@@ -1,0 +1,1 @@
+"""Forming groups of processes: chains, scans, sorts and splits, without MPI."""

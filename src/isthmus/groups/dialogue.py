@@ -1,0 +1,91 @@
+"""A dialogue: what one rank says and hears, where the next word depends on the last.
+
+A generator yields steps, is handed what it heard, and returns its result. The virtual
+machine (`vm`) and MPI run the same dialogues.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+#: bytes of a number, of an address, or of the length of a byte string
+WORD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Messages in flight at once: (to, value) is sent, and one value heard from each.
+
+    Two ranks have at most one message each way in a step. Values are never changed
+    after they are sent or heard.
+    """
+
+    sends: tuple[tuple[int, Any], ...] = ()
+    recvs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Send values to ranks that do not know from whom, and hear `expect` such values.
+
+    They come in any order. Nobody may send a value for a later `Post` of a rank before
+    that rank has begun it.
+    """
+
+    sends: tuple[tuple[int, Any], ...]
+    expect: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allgather:
+    """The MPI library's own allgather, over all ranks there are."""
+
+    value: Any
+
+
+Step: TypeAlias = Exchange | Post | Allgather
+Dialogue: TypeAlias = Generator[Step, list[Any], T]
+
+
+def swap(
+    left: int | None, to_left: Any, right: int | None, to_right: Any
+) -> Dialogue[tuple[Any, Any]]:
+    """Exchange a value with the process on either side, where there is one."""
+    if left is None:
+        if right is None:
+            return None, None
+        (heard,) = yield Exchange(((right, to_right),), (right,))
+        return None, heard
+    if right is None:
+        (heard,) = yield Exchange(((left, to_left),), (left,))
+        return heard, None
+    from_left, from_right = yield Exchange(
+        ((left, to_left), (right, to_right)), (left, right)
+    )
+    return from_left, from_right
+
+
+def nbytes(value: Any) -> int:
+    """The bytes of a message or of kept state, packed as a C program would."""
+    if value is None:
+        return WORD
+    kind = type(value)
+    if kind is int:
+        return WORD * max(1, -(-int(value).bit_length() // 63))
+    if kind is tuple or kind is list:
+        return sum(map(nbytes, value))
+    if kind is bytes:
+        return WORD + len(value)
+    if kind is bool or kind is float:
+        return WORD
+    if kind is str:
+        return WORD + len(value.encode("utf-8", "surrogatepass"))
+    if kind is dict:
+        return sum(nbytes(k) + nbytes(v) for k, v in value.items())
+    known = getattr(value, "nbytes", None)
+    return len(pickle.dumps(value)) if known is None else int(known)

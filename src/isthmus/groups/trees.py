@@ -1,0 +1,130 @@
+"""Trees on a chain: reduce, broadcast, gather and scatter in ⌈log n⌉ rounds each.
+
+A chain is contracted: in round i those whose rank has bit i set go to sleep below their
+left neighbour, and the others link up without them. A child of level i stands for the
+2^i ranks from its own on, so values are combined in the order of the chain.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .chain import Link
+from .dialogue import Dialogue, Exchange
+from .scans import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One process of a tree whose root is rank 0, or of one of several such trees.
+
+    It stands for `reach` ranks from its own on. Children are in the order of their
+    levels 0, 1, …; `top` is the link of a root in the chain of all roots.
+    """
+
+    link: Link
+    parent: int | None
+    children: tuple[int, ...]
+    reach: int
+    top: Link | None
+
+    def stands_for(self, rank: int) -> bool:
+        """Whether a rank is here or below."""
+        return 0 <= rank - self.link.rank < self.reach
+
+
+def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
+    """The tree over a chain; with `levels`, trees over 2^levels ranks each."""
+    left, right, reach = link.left, link.right, 1
+    most = link.size if levels is None else min(link.size, 1 << levels)
+    children: list[int] = []
+    while reach < most:
+        if link.rank & reach:
+            assert left is not None
+            yield Exchange(
+                ((left, right),) if right is None else ((left, right), (right, left))
+            )
+            return Tree(link, left, tuple(children), reach, None)
+        heard = yield Exchange((), tuple(x for x in (left, right) if x is not None))
+        if right is not None:
+            children.append(right)
+            right = heard[-1]
+        if left is not None:
+            left = heard[0]
+        reach *= 2
+    top = Link(link.rank // reach, -(-link.size // reach), link.address, left, right)
+    return Tree(link, None, tuple(children), reach, top)
+
+
+def reduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
+    """The values of the whole tree, combined; at the root only."""
+    for child in tree.children:
+        (heard,) = yield Exchange((), (child,))
+        value = op(value, heard)
+    if tree.parent is None:
+        return value
+    yield Exchange(((tree.parent, value),))
+    return None
+
+
+def bcast(tree: Tree, value: Any) -> Dialogue[Any]:
+    """The root's value."""
+    if tree.parent is not None:
+        (value,) = yield Exchange((), (tree.parent,))
+    for child in reversed(tree.children):
+        yield Exchange(((child, value),))
+    return value
+
+
+def allreduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
+    """The values of the whole tree, combined: the same at all, to the last digit."""
+    value = yield from reduce(tree, value, op)
+    return (yield from bcast(tree, value))
+
+
+def gather(tree: Tree, value: Any) -> Dialogue[list[Any] | None]:
+    """The values of the whole tree, one by one; at the root only."""
+    values: list[Any] | None = yield from reduce(tree, [value], operator.add)
+    return values
+
+
+def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
+    """The value that the root has for this rank."""
+    if tree.parent is not None:
+        (values,) = yield Exchange((), (tree.parent,))
+    assert values is not None
+    for level, child in reversed(list(enumerate(tree.children))):
+        yield Exchange(((child, values[1 << level :]),))
+        values = values[: 1 << level]
+    return values[0]
+
+
+def _towards(tree: Tree, rank: int) -> int:
+    """The child that stands for a rank."""
+    return tree.children[(rank - tree.link.rank).bit_length() - 1]
+
+
+def lift(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
+    """Bring the value of a rank up to the root."""
+    if not tree.stands_for(rank):
+        return value
+    if rank != tree.link.rank:
+        (value,) = yield Exchange((), (_towards(tree, rank),))
+    if tree.parent is not None:
+        yield Exchange(((tree.parent, value),))
+    return value
+
+
+def lower(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
+    """Bring the root's value down to a rank; None at all others."""
+    if not tree.stands_for(rank):
+        return None
+    if tree.parent is not None:
+        (value,) = yield Exchange((), (tree.parent,))
+    if rank == tree.link.rank:
+        return value
+    yield Exchange(((_towards(tree, rank), value),))
+    return None

@@ -1,0 +1,177 @@
+"""The virtual machine: what it counts, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isthmus.groups import vm
+from isthmus.groups.dialogue import Allgather, Exchange, Post, nbytes
+from isthmus.groups.memory import footprint
+from isthmus.machine import BadMessage, Deadlock
+
+
+def say(*steps):
+    """A dialogue of fixed steps that returns all it heard."""
+    heard = []
+    for step in steps:
+        heard.append((yield step))
+    return heard
+
+
+def test_values_arrive_in_the_order_of_the_receives():
+    done = vm.run(
+        [
+            say(Exchange(((2, "a"),))),
+            say(Exchange(((2, "b"),))),
+            say(Exchange((), (1, 0))),
+        ]
+    )
+    assert done.results[2] == [["b", "a"]]
+    assert done.rounds == 1 and done.messages == 2
+
+
+def test_rounds_are_the_longest_chain_of_steps_that_waited():
+    relay = [say(Exchange(((1, 0),)))]
+    relay += [say(Exchange((), (i - 1,)), Exchange(((i + 1, 0),))) for i in range(1, 5)]
+    relay += [say(Exchange((), (4,)))]
+    assert vm.run(relay).rounds == 5
+
+
+def test_a_step_without_messages_takes_no_round():
+    assert vm.run([say(Exchange(), Exchange())]).rounds == 0
+
+
+def test_bytes_and_messages_of_each_rank():
+    done = vm.run([say(Exchange(((1, (1, b"abc", None)),))), say(Exchange((), (0,)))])
+    assert [t.bytes for t in done.ranks] == [8 + 11 + 8, 0]
+    assert [t.messages for t in done.ranks] == [1, 0]
+
+
+def test_virtual_time_is_that_of_one_port_each_way():
+    """The receiver hears two messages of 8 bytes one after the other."""
+    senders = [say(Exchange(((2, 1),))), say(Exchange(((2, 1),)))]
+    done = vm.run([*senders, say(Exchange((), (0, 1)))], alpha=2.0, beta=0.5)
+    assert done.ranks[2].time == done.time == 2 * (2.0 + 8 * 0.5)
+    both = [say(Exchange(((1 - i, 1),), (1 - i,))) for i in range(2)]
+    assert vm.run(both, alpha=2.0, beta=0.5).time == 2.0 + 8 * 0.5
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([Exchange((), (1,)), Exchange((), (0,))], "hear from \\[1\\]"),
+        ([Exchange(((1, 0),)), Exchange(((0, 0),))], "send to \\[1\\]"),
+        ([Post((), 1), Exchange()], "heard 0 of 1"),
+        ([Allgather(1), Exchange()], "waits for all others"),
+    ],
+)
+def test_ranks_that_wait_for_ever_are_a_deadlock(steps, words):
+    """The second case would pass where sends are buffered: it must not here."""
+    with pytest.raises(Deadlock, match=words):
+        vm.run([say(step) for step in steps])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Exchange(((0, 1),)),
+        Exchange(((1, 1), (1, 2))),
+        Exchange((), (1, 1)),
+        Exchange(((2, 1),)),
+        Exchange((), (-1,)),
+        "hello",
+    ],
+)
+def test_what_is_no_step_is_refused(step):
+    with pytest.raises(BadMessage, match="rank 0"):
+        vm.run([say(step), say(Exchange((), (0,)))])
+
+
+def test_posts_reach_ranks_that_do_not_know_from_whom():
+    to = [2, 0, 1, 3]  # the last one posts to itself
+    done = vm.run([say(Post(((to[i], i),), 1)) for i in range(4)])
+    assert [heard for ((heard,),) in done.results] == [1, 2, 0, 3]
+    assert done.messages == 3 and done.rounds == 1
+
+
+def test_several_posts_from_one_rank():
+    done = vm.run([say(Post(((1, "a"), (1, "b")), 0)), say(Post((), 2))])
+    assert sorted(done.results[1][0]) == ["a", "b"]
+
+
+def test_the_librarys_allgather():
+    done = vm.run([say(Allgather(i)) for i in range(5)])
+    assert all(heard == [[0, 1, 2, 3, 4]] for heard in done.results)
+    assert done.rounds == 3 and done.ranks[0].bytes == 4 * 8
+
+
+def test_the_trace_tells_who_sent_what_in_which_round():
+    one = say(Exchange(((1, "x"),)), Exchange((), (1,)))
+    two = say(Exchange((), (0,)), Exchange(((0, "y"),)))
+    done = vm.run([one, two], trace=True)
+    assert [(m.round, m.source, m.target, m.value) for m in done.trace] == [
+        (0, 0, 1, "x"),
+        (1, 1, 0, "y"),
+    ]
+
+
+def test_memory_is_what_the_frames_hold():
+    def keeps(n):
+        kept = [7] * n
+
+        def inner(size):
+            more = bytes(size)
+            yield Exchange()
+            return more
+
+        yield from inner(100)
+        del kept
+        yield Exchange()
+
+    def peak(n):
+        return vm.run([keeps(n)], memory=True).peak
+
+    assert peak(1000) - peak(10) == 990 * 8
+    assert peak(0) >= 100
+
+
+def test_memory_counts_shared_things_once_and_closures_too():
+    shared = tuple(range(100))
+    hidden = list(range(500))
+
+    def twice():
+        one, two = shared, shared
+        see = lambda: hidden  # noqa: E731
+        yield Exchange()
+        return one, two, see
+
+    dialogue = twice()
+    next(dialogue)
+    assert 4800 <= footprint(dialogue) <= 4800 + 100
+
+
+def test_memory_counts_what_a_step_sends_and_hears():
+    one = say(Exchange(((1, bytes(1000)),)))
+    done = vm.run([one, say(Exchange((), (0,)))], memory=True)
+    assert all(t.memory >= 1000 for t in done.ranks)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (None, 8),
+        (5, 8),
+        (-(2**63) + 1, 8),
+        (2**64, 16),
+        (True, 8),
+        (1.5, 8),
+        (b"abc", 11),
+        ("äb", 11),
+        ((1, (2, b"")), 24),
+        ({1: (2, 3)}, 24),
+        (np.zeros(4), 32),
+    ],
+)
+def test_bytes_of_a_value(value, size):
+    assert nbytes(value) == size
