@@ -34,3 +34,39 @@ def run(chain: list[Link | None], dialogue: Callable[[Link], Any], **more: Any):
 def members(chain: list[Link | None]) -> list[Link]:
     """The links of those in the chain, in its order."""
     return sorted((x for x in chain if x), key=lambda link: link.rank)
+
+
+KINDS = [type(None), (int, float), str, bytes, tuple]
+
+
+def in_order(value: Any) -> tuple[Any, ...]:
+    """A value so that Python sorts it as isthmus says: first by kind."""
+    kind = next(i for i, k in enumerate(KINDS) if isinstance(value, k))
+    if kind == 0:
+        return (0,)
+    return kind, tuple(map(in_order, value)) if kind == 4 else value
+
+
+def oracle(
+    chain: list[Link | None],
+    colors: list[Any],
+    keys: list[Any],
+    split: bool = True,
+    reorder: bool = True,
+) -> list[Any]:
+    """For every process (link, id, groups), found with a dict and a stable sort."""
+    groups: dict[Any, list[Link]] = {}
+    for link in members(chain):
+        color = colors[link.address] if split else 0
+        if color is not None:
+            groups.setdefault(color, []).append(link)
+    for group in groups.values():
+        if reorder:
+            group.sort(key=lambda link: in_order(keys[link.address]))
+    ordered = sorted(groups.values(), key=lambda group: group[0].rank)
+    found: list[Any] = [(None, None, len(ordered)) if link else None for link in chain]
+    for number, group in enumerate(ordered):
+        addresses = [link.address for link in group]
+        for a in addresses:
+            found[a] = (from_addresses(a, addresses), number, len(ordered))
+    return found

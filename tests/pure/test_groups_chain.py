@@ -80,7 +80,7 @@ def test_the_memory_of_a_scan_does_not_grow():
         run(
             links(list(range(n)), n),
             lambda link: scans.double_scan(link, 1, 1, operator.add),
-            memory=True,
+            memory=range(n),
         ).peak
         for n in (8, 64, 500)
     }

@@ -130,7 +130,7 @@ def test_memory_is_what_the_frames_hold():
         yield Exchange()
 
     def peak(n):
-        return vm.run([keeps(n)], memory=True).peak
+        return vm.run([keeps(n)], memory=[0]).peak
 
     assert peak(1000) - peak(10) == 990 * 8
     assert peak(0) >= 100
@@ -153,7 +153,7 @@ def test_memory_counts_shared_things_once_and_closures_too():
 
 def test_memory_counts_what_a_step_sends_and_hears():
     one = say(Exchange(((1, bytes(1000)),)))
-    done = vm.run([one, say(Exchange((), (0,)))], memory=True)
+    done = vm.run([one, say(Exchange((), (0,)))], memory=[0, 1])
     assert all(t.memory >= 1000 for t in done.ranks)
 
 

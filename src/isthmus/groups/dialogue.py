@@ -72,20 +72,18 @@ def swap(
 
 def nbytes(value: Any) -> int:
     """The bytes of a message or of kept state, packed as a C program would."""
-    if value is None:
-        return WORD
     kind = type(value)
+    if kind is tuple or kind is list:
+        return sum([nbytes(x) for x in value])
+    if value is None or kind is bool or kind is float:
+        return WORD
     if kind is int:
         return WORD * max(1, -(-int(value).bit_length() // 63))
-    if kind is tuple or kind is list:
-        return sum(map(nbytes, value))
     if kind is bytes:
         return WORD + len(value)
-    if kind is bool or kind is float:
-        return WORD
     if kind is str:
         return WORD + len(value.encode("utf-8", "surrogatepass"))
     if kind is dict:
-        return sum(nbytes(k) + nbytes(v) for k, v in value.items())
+        return sum([nbytes(k) + nbytes(v) for k, v in value.items()])
     known = getattr(value, "nbytes", None)
     return len(pickle.dumps(value)) if known is None else int(known)

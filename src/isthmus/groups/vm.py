@@ -9,7 +9,7 @@ takes alpha + n beta of its sender's port and of its receiver's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,7 +108,7 @@ class _Machine:
         dialogues: Iterable[Dialogue[Any] | None],
         alpha: float,
         beta: float,
-        memory: bool,
+        memory: Container[int],
         trace: bool,
         carry: Callable[[Any], Any] | None,
     ) -> None:
@@ -145,7 +145,7 @@ class _Machine:
         rank.step, rank.start = step, rank.tally.rounds
         rank.latest = rank.start
         rank.send_free = rank.recv_free = rank.tally.time
-        if self.memory:
+        if me in self.memory:
             self.weigh(rank, step)
         if type(step) is Exchange:
             self.exchange(me, rank, step)
@@ -161,17 +161,11 @@ class _Machine:
         held = footprint(rank.dialogue, heard) if rank.dialogue else 0
         rank.tally.memory = max(rank.tally.memory, held)
 
-    def check(self, me: int, others: list[int]) -> None:
-        """Raise if a step names a rank twice, itself, or one there is not."""
-        wrong = me in others or len(set(others)) < len(others)
-        if wrong or not all(0 <= i < len(self.ranks) for i in others):
-            raise BadMessage(f"rank {me}: messages with ranks {others} in one step")
-
     def exchange(self, me: int, rank: _Rank, step: Exchange) -> None:
         """Put both kinds of ends in flight, and move what has its other end."""
-        self.check(me, [to for to, _ in step.sends])
-        self.check(me, list(step.recvs))
+        _check(me, len(self.ranks), dict(step.sends), len(step.sends))
         rank.slots = {frm: i for i, frm in enumerate(step.recvs)}
+        _check(me, len(self.ranks), rank.slots, len(step.recvs))
         rank.got = [None] * len(step.recvs)
         rank.open = 1 + len(step.sends) + len(step.recvs)
         for frm in step.recvs:
@@ -214,16 +208,18 @@ class _Machine:
     def move(self, source: int, target: int, value: Any) -> None:
         """Carry a value from its sender to its receiver, and count it."""
         a, b = self.ranks[source], self.ranks[target]
-        size = nbytes(value)
-        latest = max(a.start, b.start)
-        a.latest, b.latest = max(a.latest, latest), max(b.latest, latest)
+        if a.latest < b.start:
+            a.latest = b.start
+        if b.latest < a.start:
+            b.latest = a.start
         if source != target:
+            size = nbytes(value)
             a.tally.messages += 1
             a.tally.bytes += size
             begin = max(a.send_free, b.recv_free)
             a.send_free = b.recv_free = begin + self.alpha + self.beta * size
         if self.trace is not None:
-            self.trace.append(Message(latest, source, target, value))
+            self.trace.append(Message(max(a.start, b.start), source, target, value))
         b.got[b.slots[source]] = self.carry(value) if self.carry else value
         self.close(source, a)
         self.close(target, b)
@@ -237,7 +233,7 @@ class _Machine:
         if isinstance(step, Allgather) or step.sends or rank.got:
             rank.tally.rounds = rank.latest + 1
         rank.tally.time = max(rank.send_free, rank.recv_free)
-        if self.memory:
+        if me in self.memory:
             self.weigh(rank, rank.got)
         self.ready.append(me)
 
@@ -267,6 +263,15 @@ class _Machine:
             self.close(i, r)
 
 
+def _check(me: int, n: int, others: dict[int, Any], count: int) -> None:
+    """Raise if a step names a rank twice, itself, or one there is not."""
+    if me in others or len(others) < count:
+        raise BadMessage(f"rank {me}: messages with {list(others)} in one step")
+    for other in others:
+        if not 0 <= other < n:
+            raise BadMessage(f"rank {me}: there is no rank {other}")
+
+
 def _waits(me: int, rank: _Rank) -> str:
     """What a stuck rank waits for."""
     step = rank.step
@@ -286,14 +291,14 @@ def run(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
-    memory: bool = False,
+    memory: Container[int] = (),
     trace: bool = False,
     carry: Callable[[Any], Any] | None = None,
 ) -> Run:
     """Run the dialogue of every rank; None is a rank that takes no part.
 
-    `memory` also weighs what every rank holds, which takes its time; `trace` keeps the
-    messages; `carry` is applied to each on its way, as pickling would be.
+    `memory` are the ranks of which all that they hold is weighed, which takes its time;
+    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is.
     """
     machine = _Machine(dialogues, alpha, beta, memory, trace, carry)
     machine.run()

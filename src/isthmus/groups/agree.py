@@ -1,0 +1,51 @@
+"""All processes of a chain compare what they are about to do, before they do it.
+
+⌈log n⌉ rounds of small messages. What is wrong with one process is so known to all:
+they raise together, and nobody waits for one that has left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from .chain import Link
+from .dialogue import Dialogue
+from .scans import total
+
+
+class Refused(ValueError):
+    """Another process of the call gave something wrong, or calls something else."""
+
+
+#: what is wrong, "" if nothing; a rank; what it calls; facts to be combined
+_Word: TypeAlias = tuple[str, int, tuple[Any, ...], tuple[int, ...]]
+
+
+def agree(
+    link: Link,
+    call: tuple[Any, ...],
+    facts: tuple[int, ...] = (),
+    error: Exception | None = None,
+) -> Dialogue[tuple[int, ...]]:
+    """The largest of every fact; or an error on all, if calls differ or one has one."""
+    text = f"rank {link.rank}: {type(error).__name__}: {error}" if error else ""
+    word: _Word = (text, link.rank, call, facts)
+    text, _, _, facts = yield from total(link, word, _meet)
+    if error is not None:
+        raise error
+    if text:
+        raise Refused(text)
+    return facts
+
+
+def _meet(x: _Word, y: _Word) -> _Word:
+    text = x[0] or y[0]
+    if not text and x[2] != y[2]:
+        text = f"rank {x[1]} calls {_show(x[2])}, rank {y[1]} calls {_show(y[2])}"
+    if text:
+        return text, x[1], x[2], ()
+    return "", x[1], x[2], tuple(map(max, x[3], y[3]))
+
+
+def _show(call: tuple[Any, ...]) -> str:
+    return f"{call[0]}({', '.join(map(str, call[1:]))})"

@@ -1,0 +1,40 @@
+"""Splitting a chain by small numbers, in one double scan over a table of bins."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from .chain import Link
+from .dialogue import Dialogue
+from .scans import double_scan
+
+#: for every bin that is not empty: its nearest process on that side, and how many
+Table: TypeAlias = dict[int, tuple[int, int]]
+
+
+def _rightwards(x: Table, y: Table) -> Table:
+    """Two tables seen from the right of both: the nearest is in y."""
+    table = dict(y)
+    for q, (address, count) in x.items():
+        near, more = y.get(q, (address, 0))
+        table[q] = (near, more + count)
+    return table
+
+
+def _leftwards(x: Table, y: Table) -> Table:
+    """Two tables seen from the left of both: the nearest is in x."""
+    return _rightwards(y, x)
+
+
+def split_bins(link: Link, q: int | None) -> Dialogue[Link | None]:
+    """The chain of those in the same bin, in the same order; bin None is no chain.
+
+    ⌈log n⌉ rounds; the memory of a table, however many processes.
+    """
+    table: Table = {} if q is None else {q: (link.address, 1)}
+    done = yield from double_scan(link, table, table, _rightwards, _leftwards)
+    if q is None:
+        return None
+    left, before = (done.before or {}).get(q, (None, 0))
+    right, after = (done.after or {}).get(q, (None, 0))
+    return Link(before, before + 1 + after, link.address, left, right)

@@ -1,0 +1,107 @@
+"""Sorting on a few processes that find exact splitters (Cheng, Edelman, Gilbert, Shah).
+
+As Sack and Gropp 2010 use it to split communicators: every M items are gathered to one
+sorter, the sorters sort among themselves, and the items are scattered again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate, chain
+from typing import Any
+
+from . import trees
+from .chain import Link
+from .dialogue import Dialogue, Exchange
+from .scans import allgather, total
+from .sorts import Sort, merged
+
+
+def cheng(m: int) -> Sort:
+    """The sort in which a sorter holds at most m items."""
+
+    def sort(link: Link, item: Any) -> Dialogue[Any]:
+        tree = yield from trees.contract(link, m.bit_length() - 1)
+        items = yield from trees.reduce(tree, [item], merged)
+        if tree.top is not None and tree.top.size > 1:
+            items = yield from _exchange(tree.top, items)
+        return (yield from trees.scatter(tree, items))
+
+    return sort
+
+
+def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
+    """Sort what all sorters hold; each keeps as many items as it had."""
+    rows = yield from allgather(top, (top.address, len(items)))
+    sorters = [address for address, _ in rows]
+    starts = list(accumulate((count for _, count in rows), initial=0))[:-1]
+    cuts = yield from _cuts(top, items, sorters, starts)
+    parts = [items[a:b] for a, b in zip(cuts, [*cuts[1:], len(items)], strict=True)]
+    heard = yield from _all_to_all(top, sorters, dict(enumerate(parts)), True)
+    return sorted(chain.from_iterable(heard))
+
+
+def _all_to_all(
+    top: Link, sorters: list[int], said: dict[int, Any], listen: bool
+) -> Dialogue[list[Any]]:
+    """Say something to some sorters; if listening, hear all of them."""
+    others = [a for a in sorters if a != top.address]
+    sends = tuple((sorters[j], x) for j, x in said.items() if j != top.rank)
+    heard = yield Exchange(sends, tuple(others) if listen else ())
+    return [said[top.rank], *heard] if listen else []
+
+
+def _cuts(
+    top: Link, items: list[Any], sorters: list[int], starts: list[int]
+) -> Dialogue[list[int]]:
+    """Where the items of every sorter begin, in the items of this one.
+
+    For each start the range that can hold it shrinks at the weighted median of the
+    middles of all sorters' ranges: a quarter of what is left goes in every iteration.
+    """
+    low, high = [0] * len(sorters), [len(items)] * len(sorters)
+    rank = list(starts)  # of the wanted item among those still in range
+    open_ = list(range(1, len(sorters)))
+    while open_:
+        said = {j: _middle(items, low[j], high[j]) for j in open_}
+        heard = yield from _all_to_all(top, sorters, said, top.rank in open_)
+        medians = yield from allgather(top, _median(heard))
+        ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in open_}
+        has = {j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in open_}
+        mine = tuple((ends[j] - low[j], int(has[j])) for j in open_)
+        sums = yield from total(top, mine, _add)
+        still = []
+        for j, (below, equal) in zip(open_, sums, strict=True):
+            if rank[j] < below:
+                high[j] = ends[j]
+                still.append(j)
+            elif rank[j] >= below + equal:
+                low[j] = ends[j] + has[j]
+                rank[j] -= below + equal
+                still.append(j)
+            else:
+                low[j] = ends[j]
+        open_ = still
+    return low
+
+
+def _middle(items: list[Any], low: int, high: int) -> tuple[int, Any]:
+    """How many items are in a range, and the one in its middle."""
+    return high - low, items[(low + high) // 2] if high > low else None
+
+
+def _median(proposals: list[tuple[int, Any]]) -> Any:
+    """The least item such that it and those before it have half of the weight."""
+    ranked = sorted(((item, weight) for weight, item in proposals if weight))
+    half, weights = sum(w for _, w in ranked), 0
+    for item, weight in ranked:
+        weights += weight
+        if 2 * weights >= half:
+            return item
+    return None
+
+
+def _add(
+    x: tuple[tuple[int, int], ...], y: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int], ...]:
+    return tuple((a + c, b + d) for (a, b), (c, d) in zip(x, y, strict=True))

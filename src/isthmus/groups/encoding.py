@@ -1,0 +1,119 @@
+"""Canonical encodings: colours and keys as bytes whose order is that of the values.
+
+Two values have the same bytes if and only if Python calls them equal: `1`, `1.0` and
+`True` are one colour, `"1"` is another. Where Python gives no order, kinds come as
+None, numbers, str, bytes, tuples, then registered types by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .compare import Code, Compared, has_comparison
+
+_NONE, _STR, _BYTES, _TUPLE, _OTHER = b"\x01", b"\x20", b"\x30", b"\x40", b"\x50"
+_LEAST, _NEGATIVE, _ZERO, _POSITIVE, _MOST = b"\x10", b"\x11", b"\x12", b"\x13", b"\x14"
+#: below every kind, so a tuple comes before its continuations
+_END_OF_TUPLE = b"\x00"
+#: a zero byte is written as two, so that these two end a string and nothing else
+_ESCAPED, _END = b"\x00\xff", b"\x00\x01"
+_BIAS, _EXPONENT = 1 << 31, 4
+_FLIP = bytes(range(255, -1, -1))
+
+_encodings: dict[type, Callable[[Any], Any]] = {}
+
+
+def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
+    """Let values of a type be colours and keys: `form` gives what stands for one.
+
+    That is a value with an encoding of its own; it says what is equal and what comes
+    first. Every process registers the same.
+    """
+    if not isinstance(kind, type) or kind.__module__ == "builtins":
+        raise TypeError(f"{kind!r} is not a class of your own")
+    _encodings[kind] = form
+
+
+def canonical(value: Any) -> Code:
+    """A colour or key in the form in which it is sent, compared and hashed."""
+    return Compared.of(value) if has_comparison(type(value)) else encode(value)
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a value; TypeError or ValueError if it has no canonical form."""
+    for kind in type(value).__mro__:
+        if kind in _encodings:
+            form = encode(_encodings[kind](value))
+            return _OTHER + _string(_name(kind).encode()) + form
+    if value is None:
+        return _NONE
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, str):
+        return _STR + _string(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, (bytes, bytearray)):
+        return _BYTES + _string(bytes(value))
+    if isinstance(value, tuple):
+        return _TUPLE + b"".join(map(encode, value)) + _END_OF_TUPLE
+    if isinstance(value, np.generic) and isinstance(
+        value.item(), (int, float, str, bytes)
+    ):
+        return encode(value.item())
+    raise TypeError(
+        f"{value!r} of type {_name(type(value))} has no canonical form: "
+        "use int, float, str, bytes, None or tuples of them, or register its type"
+    )
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _string(data: bytes) -> bytes:
+    return data.replace(b"\x00", _ESCAPED) + _END
+
+
+def _number(value: int | float) -> bytes:
+    """A number as sign, exponent and the bits after it, whatever its type."""
+    if value != value:
+        raise ValueError("nan has no canonical form: it is not equal to itself")
+    if value in (math.inf, -math.inf):
+        return _MOST if value > 0 else _LEAST
+    top, bottom = value.as_integer_ratio()  # bottom is a power of two
+    if top == 0:
+        return _ZERO
+    bits = abs(top).bit_length()
+    exponent = bits - (bottom.bit_length() - 1)
+    if exponent >= _BIAS:
+        raise ValueError("an integer of more than 2**31 bits has no canonical form")
+    whole = abs(top) << -bits % 8
+    digits = whole.to_bytes(-(-bits // 8), "big").rstrip(b"\x00")
+    body = (exponent + _BIAS).to_bytes(_EXPONENT, "big") + _string(digits)
+    return _POSITIVE + body if top > 0 else _NEGATIVE + body.translate(_FLIP)
+
+
+def integer(code: Code) -> int:
+    """The integer that was encoded; ValueError if it was something else."""
+    if isinstance(code, bytes):
+        if code == _ZERO:
+            return 0
+        if code[:1] in (_POSITIVE, _NEGATIVE):
+            return _integer(code)
+    raise ValueError("not an integer")
+
+
+def _integer(code: bytes) -> int:
+    sign, body = (
+        (1, code[1:]) if code[:1] == _POSITIVE else (-1, code[1:].translate(_FLIP))
+    )
+    exponent = int.from_bytes(body[:_EXPONENT], "big") - _BIAS
+    digits = body[_EXPONENT : -len(_END)].replace(_ESCAPED, b"\x00")
+    shift = exponent - 8 * len(digits)
+    whole = int.from_bytes(digits, "big")
+    if shift < 0 and whole & ((1 << -shift) - 1):
+        raise ValueError("not an integer")
+    return sign * (whole << shift if shift >= 0 else whole >> -shift)

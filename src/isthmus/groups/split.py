@@ -1,0 +1,192 @@
+"""Splitting a chain by colour and ordering it by key: the algorithms, by name.
+
+Moody, Ahn, de Supinski, "Exascale algorithms for generalized MPI_Comm_split", 2011.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import radix as radixes, serial, sorts
+from .agree import agree
+from .chain import Link
+from .cheng import cheng
+from .compare import Compared
+from .dialogue import Dialogue
+from .encoding import canonical
+from .hashed import hashed
+from .place import Entry, Place, number
+from .segments import by_sort
+from .sorts import Sort
+
+#: up to so many processes everyone sees all colours; with keys, up to the second
+SERIAL, SERIAL_WITH_KEYS = 1024, 4096
+#: items of a sorter where "cheng" comes without a number
+ITEMS = 512
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One way to split: what a process does, and in one line the idea."""
+
+    name: str
+    split: Callable[[Link, Entry], Dialogue[Place]]
+    idea: str
+    #: works on the chain of all processes of a communicator only
+    whole: bool = False
+    #: colours must have an encoding; a comparison is not enough
+    encoded: bool = False
+    #: colours and keys must be integers
+    integers: bool = False
+
+    def check(self, link: Link, processes: int, entry: Entry) -> None:
+        """Raise if it cannot do what a process asks for."""
+        if self.whole and link.size != processes:
+            raise ValueError(f"{self.name} needs a chain of all processes")
+        if self.encoded and isinstance(entry.color, Compared):
+            raise ValueError(f"{self.name} needs a colour with an encoding")
+        if self.integers:
+            radixes.check(entry.color, "colour")
+            radixes.check(entry.key, "key")
+
+
+def _sorting(sort: Sort) -> Callable[[Link, Entry], Dialogue[Place]]:
+    """Split by a parallel sort."""
+
+    def split(link: Link, entry: Entry) -> Dialogue[Place]:
+        done = yield from by_sort(link, entry.sortable, entry.key, sort)
+        return Place(None if entry.color is None else done)
+
+    return split
+
+
+def _hash64(link: Link, entry: Entry) -> Dialogue[Place]:
+    return (yield from hashed(link, entry, 64))
+
+
+ALGORITHMS = {
+    entry.name: entry
+    for entry in (
+        Algorithm(
+            "allgather_group",
+            serial.allgather_group,
+            "everyone gathers all entries along the chain and sorts them",
+        ),
+        Algorithm(
+            "allgather_mpi",
+            serial.allgather_mpi,
+            "the same with the MPI library's own allgather",
+            whole=True,
+        ),
+        Algorithm(
+            "gather_scatter",
+            _sorting(sorts.gather_scatter),
+            "entries are merged up a tree and handed out again in order",
+        ),
+        Algorithm(
+            "cheng",
+            _sorting(cheng(ITEMS)),
+            "a few processes sort for all; chengM has sorters of at most M entries",
+        ),
+        Algorithm(
+            "bitonic", _sorting(sorts.bitonic), "entries go through Batcher's network"
+        ),
+        Algorithm(
+            "radix",
+            radixes.radix,
+            "the chain is linked anew, four bits of an integer at a time",
+            integers=True,
+        ),
+        Algorithm(
+            "hash",
+            hashed,
+            "hash bins split the chain until every part has one colour",
+            encoded=True,
+        ),
+        Algorithm(
+            "hash64",
+            _hash64,
+            "the same, and parts of at most 64 processes gather their entries",
+            encoded=True,
+        ),
+    )
+}
+
+
+def find(name: str) -> Algorithm:
+    """The algorithm of that name, or an error that lists the names there are."""
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    number = re.fullmatch(r"cheng([1-9]\d*)", str(name))
+    if number:
+        return replace(
+            ALGORITHMS["cheng"], name=name, split=_sorting(cheng(int(number[1])))
+        )
+    known = ", ".join(["auto", *ALGORITHMS, "cheng128 and the like"])
+    raise ValueError(f"no algorithm {name!r} to split by; known: {known}")
+
+
+def choose(n: int, whole: bool, reorder: bool, compared: bool) -> str:
+    """What "auto" takes, from what all processes know.
+
+    A table of all entries where it is short; then what needs no table.
+    """
+    if n <= (SERIAL_WITH_KEYS if reorder or compared else SERIAL):
+        return "allgather_mpi" if whole else "allgather_group"
+    return "bitonic" if reorder or compared else "hash64"
+
+
+def entry_of(color: Any, key: Any, split: bool, reorder: bool) -> Entry:
+    """Colour and key in their canonical forms."""
+    out = split and color is None
+    return Entry(
+        None if out else canonical(color) if split else b"",
+        canonical(key) if reorder and not out else b"",
+        split,
+        reorder,
+    )
+
+
+def place(link: Link, entry: Entry, algorithm: Algorithm) -> Dialogue[Place]:
+    """Run an algorithm; nothing is left to do where neither split nor reorder is."""
+    if not entry.split and not entry.reorder:
+        return Place(link, 0, 1)
+    done = yield from algorithm.split(link, entry)
+    return done if entry.split else Place(done.link, 0, 1)
+
+
+def split(
+    link: Link,
+    processes: int,
+    color: Any,
+    key: Any = None,
+    *,
+    split: bool = True,
+    reorder: bool = True,
+    algorithm: str = "auto",
+) -> Dialogue[Place]:
+    """The whole of a split: agree on the call, choose, split, number the groups.
+
+    `processes` is how many the communicator below has. What one process gives wrong is
+    an error on all of them, before anything is split.
+    """
+    entry, error = Entry(None), None
+    try:
+        entry = entry_of(color, key, split, reorder)
+        if algorithm != "auto":
+            find(algorithm).check(link, processes, entry)
+    except Exception as wrong:
+        error = wrong
+    call = ("split", str(algorithm), bool(split), bool(reorder))
+    facts = (int(reorder and key is not None), int(isinstance(entry.color, Compared)))
+    keys, compared = yield from agree(link, call, facts, error)
+    if reorder and not keys:
+        entry = replace(entry, key=b"", reorder=False)
+    if algorithm == "auto":
+        whole = link.size == processes
+        algorithm = choose(link.size, whole, entry.reorder, bool(compared))
+    done = yield from place(link, entry, find(algorithm))
+    return (yield from number(link, done))

@@ -1,0 +1,164 @@
+"""Rounds and memory: what the papers promise, held to account."""
+
+from __future__ import annotations
+
+import operator
+import random
+from itertools import pairwise
+
+import pytest
+
+from chains import links, run
+from isthmus.groups import scans
+from isthmus.groups.chain import rounds
+from isthmus.groups.dialogue import WORD
+from isthmus.groups.encoding import encode
+from isthmus.groups.hashing import bin_of
+from isthmus.groups.place import Entry, Place, number
+from isthmus.groups.radix import DIGIT
+from isthmus.groups.split import find, place, split
+
+#: bytes that hash and radix may hold, however many processes there are
+BOUND = 4000
+SIZES = [2, 3, 7, 16, 33, 100, 256]
+
+
+def cost(name, n, color, key=lambda i: 0, memory=False, **flags):
+    """A run of an algorithm alone, without agreement and numbering.
+
+    With `memory`, both ends, the middle and some others are weighed.
+    """
+    weighed = {0, n // 2, *range(1, n, 1 + n // 16), n - 1} if memory else ()
+    flags = {"split": True, "reorder": True, **flags}
+    chain = links(list(range(n)), n)
+
+    def entry(i):
+        c = encode(color(i)) if flags["split"] else b""
+        return Entry(c, encode(key(i)) if flags["reorder"] else b"", **flags)
+
+    return run(
+        chain, lambda link: place(link, entry(link.rank), find(name)), memory=weighed
+    )
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_rounds_of_bitonic(n):
+    k = rounds(n)
+    done = cost("bitonic", n, lambda i: i % 3, lambda i: -i)
+    assert done.rounds <= k + k * (k + 1) // 2 + 1 + k + 1
+    if n & (n - 1) == 0:
+        assert done.rounds == k + k * (k + 1) // 2 + 1 + k + 1
+
+
+def test_rounds_of_bitonic_measured_elsewhere():
+    """104 at 4096, 77 at 1024: the network alone is checked at 1024."""
+    assert cost("bitonic", 1024, lambda i: 0, lambda i: -i).rounds == 77
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_rounds_of_the_tables_and_the_tree(n):
+    k = rounds(n)
+    assert cost("allgather_group", n, lambda i: i % 3).rounds == k
+    assert cost("allgather_mpi", n, lambda i: i % 3).rounds == k
+    assert cost("gather_scatter", n, lambda i: i % 3).rounds <= 3 * k + 1 + k + 1
+
+
+def separated(groups):
+    """Colours that fall into different bins at once."""
+    found = {}
+    for i in range(1000):
+        found.setdefault(bin_of(encode(i), 0), i)
+    return list(found.values())[:groups]
+
+
+@pytest.mark.parametrize("name", ["hash", "hash64"])
+@pytest.mark.parametrize("n", [100, 256, 500, 1000])
+def test_rounds_of_hash_with_few_groups(name, n):
+    """Split, split again to see that nothing parts, compare: about three scans."""
+    colors = separated(4)
+    done = cost(name, n, lambda i: colors[i % 4], reorder=False)
+    k = rounds(n)
+    within = rounds(-(-n // 4))
+    assert done.rounds <= k + 2 * within + 1 <= 3 * k
+
+
+@pytest.mark.parametrize("n", [64, 256])
+def test_rounds_of_radix(n):
+    k, bits = rounds(n), 32
+    top = 2**bits - 1
+    keys = [0, top, *random.Random(n).choices(range(top), k=n - 2)]
+    done = cost("radix", n, lambda i: 0, lambda i: keys[i], split=False)
+    assert done.rounds <= k + 2 * k * bits // DIGIT
+    both = cost("radix", n, lambda i: 0, lambda i: keys[i])
+    assert both.rounds <= k + 2 * k * bits // DIGIT + 1 + k
+
+
+@pytest.mark.parametrize("m", [8, 32])
+def test_rounds_of_cheng_do_not_grow_with_the_entries_squared(m):
+    """Every iteration drops a quarter of what is left: 2.41 log n of them at most."""
+    n = 200
+    k, top = rounds(n), rounds(-(-n // m))
+    done = cost(f"cheng{m}", n, lambda i: 0, lambda i: i * 37 % 101)
+    iterations = 2.41 * k + 1
+    assert done.rounds <= 3 * k + top + iterations * (1 + 2 * top) + 1 + k + 2
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_rounds_of_the_agreement_and_the_numbers(n):
+    """What a user's call takes more than the algorithm: three scans at most."""
+    chain = links(list(range(n)), n)
+    k = rounds(n)
+    alone = cost("bitonic", n, lambda i: i % 2, lambda i: -i).rounds
+    full = run(chain, lambda x: split(x, n, x.rank % 2, -x.rank, algorithm="bitonic"))
+    assert full.rounds <= k + alone + 2 * k
+    numbered = run(chain, lambda link: number(link, Place(link)))
+    assert numbered.rounds == 2 * k
+
+
+def test_the_memory_of_hash_does_not_grow():
+    colors = [f"name {i}" for i in range(16)]
+    peaks = [
+        cost("hash", n, lambda i: colors[i % 16], reorder=False, memory=True).peak
+        for n in (64, 256, 1024)
+    ]
+    assert peaks[2] <= peaks[1] + WORD <= BOUND
+    for n in (256, 1024):
+        name = "name {:04}".format
+        assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
+
+
+def test_the_memory_of_radix_does_not_grow():
+    """Keys of 32 bits, each twice, so that no chain is short before the last bits."""
+    keys = [i * 2654435761 % 2**32 for i in range(512)]
+    keys[:2] = [0, 2**32 - 1]
+
+    def peak(n):
+        half = n // 2
+        return cost(
+            "radix", n, lambda i: 0, lambda i: keys[i % half], split=False, memory=True
+        ).peak
+
+    peaks = [peak(n) for n in (128, 512, 1024)]
+    assert peaks[2] <= peaks[1] + WORD <= BOUND
+
+
+def test_the_memory_of_bitonic_grows_with_the_logarithm():
+    peaks = [
+        cost("bitonic", n, lambda i: 0, lambda i: -i, memory=True).peak
+        for n in (16, 64, 256, 1024)
+    ]
+    steps = [after - before for before, after in pairwise(peaks)]
+    assert 0 < max(steps) <= 400
+
+
+def test_the_memory_of_a_table_does_grow():
+    """So that the tests above could fail."""
+    small, large = (
+        cost("allgather_group", n, lambda i: i, memory=True).peak for n in (64, 256)
+    )
+    assert large > 3 * small
+    chain = links(list(range(64)), 64)
+    whole = run(chain, lambda link: scans.allgather(link, link.rank), memory=[5])
+    assert whole.peak >= 64 * 8
+    total = run(chain, lambda x: scans.total(x, 1, operator.add), memory=[5])
+    assert total.peak < 400

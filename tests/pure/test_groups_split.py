@@ -1,0 +1,189 @@
+"""Every algorithm against an oracle, on chains of any size and order."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from chains import links, members, oracle, pickled, run, some_order
+from isthmus.groups.place import Place
+from isthmus.groups.split import ALGORITHMS, choose, find, split
+
+NAMES = ["auto", *ALGORITHMS, "cheng7"]
+#: those that take any value
+ANY = [name for name in NAMES if name != "radix"]
+
+#: what a process's colour and key may be, of its address i and a source of chance
+COLORS = {
+    "one": lambda i, rng: 7,
+    "few": lambda i, rng: rng.randrange(3),
+    "many": lambda i, rng: i,
+    "pairs": lambda i, rng: i // 2,
+    "some left out": lambda i, rng: rng.choice([None, 1, 2]),
+    "all left out": lambda i, rng: None,
+    "huge and negative": lambda i, rng: rng.choice([-(2**70), 2**70, -1, 0, 2**31]),
+}
+KEYS = {
+    "none": lambda i, rng: None,
+    "reversed": lambda i, rng: -i,
+    "ties": lambda i, rng: rng.randrange(2),
+    "mixed": lambda i, rng: rng.choice([None, -5, 2**40, 3]),
+}
+OTHERS = {
+    "names": lambda i, rng: f"node{rng.randrange(4)}",
+    "bytes": lambda i, rng: bytes(rng.randrange(3)),
+    "empty": lambda i, rng: rng.choice(["", b"", (), "\0"]),
+    "floats": lambda i, rng: rng.choice([0.5, -0.0, 0.0, float("inf"), 1e300]),
+    "kinds": lambda i, rng: rng.choice([1, 1.0, True, "1", b"1", (1,), (1, None)]),
+    "tuples": lambda i, rng: (rng.randrange(2), "x" * rng.randrange(2)),
+}
+
+
+def usable(name, chain):
+    """Whether an algorithm takes this chain."""
+    return name != "allgather_mpi" or len(members(chain)) == len(chain)
+
+
+def check(name, chain, colors, keys, carry=None, **flags):
+    """Run a split as a user would, and compare everything with the oracle."""
+
+    def dialogue(link):
+        c, k = colors[link.address], keys[link.address]
+        return split(link, len(chain), c, k, algorithm=name, **flags)
+
+    done = run(chain, dialogue, carry=carry)
+    want = oracle(chain, colors, keys, **flags)
+    assert done.results == [x and Place(*x) for x in want]
+    return done
+
+
+def drawn(kind, n, rng):
+    return [kind(i, rng) for i in range(n)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_integers(name):
+    rng = random.Random(name)
+    for n in range(1, 41):
+        chain = links(list(range(n)), n)
+        for color in rng.sample(list(COLORS.values()), 3 if n > 13 else len(COLORS)):
+            key = rng.choice(list(KEYS.values()))
+            check(name, chain, drawn(color, n, rng), drawn(key, n, rng))
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_values_of_all_kinds(name):
+    rng = random.Random(name)
+    for n in [*range(1, 14), 17, 33, 40]:
+        chain = links(list(range(n)), n)
+        for color in OTHERS.values():
+            key = rng.choice([*KEYS.values(), *OTHERS.values()])
+            carry = pickled if n < 9 else None
+            check(name, chain, drawn(color, n, rng), drawn(key, n, rng), carry)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_some_of_the_processes_in_any_order(name):
+    rng = random.Random(name)
+    for n in range(1, 41):
+        order = some_order(rng, n)
+        if name == "allgather_mpi":
+            order = rng.sample(range(n), n)
+        for kind in ("few", "some left out", "pairs"):
+            colors = drawn(COLORS[kind], n, rng)
+            keys = drawn(rng.choice(list(KEYS.values())), n, rng)
+            check(name, links(order, n), colors, keys)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kept", [(True, False), (False, True), (False, False)])
+def test_without_split_or_without_reorder(name, kept):
+    rng = random.Random(name)
+    flags = dict(zip(("split", "reorder"), kept, strict=True))
+    for n in (1, 2, 3, 8, 13, 21):
+        chain = links(rng.sample(range(n), n), n)
+        colors = drawn(COLORS["some left out"], n, rng)
+        done = check(name, chain, colors, drawn(KEYS["mixed"], n, rng), **flags)
+        if kept == (False, False):
+            agreement = (n - 1).bit_length()
+            assert done.rounds == agreement
+
+
+def test_every_process_a_sorter():
+    rng = random.Random(1)
+    for n in range(1, 14):
+        chain = links(rng.sample(range(n), n), n)
+        for kind in ("few", "many", "some left out"):
+            keys = drawn(KEYS["ties"], n, rng)
+            check("cheng1", chain, drawn(COLORS[kind], n, rng), keys)
+
+
+LARGE = ["gather_scatter", "cheng64", "bitonic", "radix", "hash", "hash64"]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_larger_chains(name):
+    rng = random.Random(name)
+    for kind in ("few", "some left out", "many"):
+        n = 1000 if kind == "few" else rng.randrange(41, 1000)
+        chain = links(rng.sample(range(n), n), n)
+        keys = drawn(KEYS["mixed" if kind == "few" else "none"], n, rng)
+        check(name, chain, drawn(COLORS[kind], n, rng), keys)
+
+
+@pytest.mark.parametrize("name", ["allgather_group", "allgather_mpi"])
+def test_larger_chains_in_tables(name):
+    rng = random.Random(300)
+    chain = links(rng.sample(range(300), 300), 300)
+    for kind in ("few", "many"):
+        colors = drawn(COLORS[kind], 300, rng)
+        check(name, chain, colors, drawn(KEYS["ties"], 300, rng))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_splits_of_splits(name):
+    """Three deep, each of a chain that the one before put in another order."""
+    rng = random.Random(name)
+    inner = "allgather_group" if name == "allgather_mpi" else name
+    for n in (4, 5, 8, 13, 30):
+        chains = [links(list(range(n)), n)]
+        for depth in range(3):
+            following = []
+            for chain in chains:
+                colors = drawn(COLORS["some left out" if depth == 1 else "few"], n, rng)
+                keys = [rng.randrange(5) for _ in range(n)]
+                check(inner if depth else name, chain, colors, keys)
+                want = oracle(chain, colors, keys)
+                groups = {x[1] for x in want if x and x[0]}
+                following += [
+                    [x[0] if x and x[0] and x[1] == g else None for x in want]
+                    for g in groups
+                ]
+            chains = following
+
+
+def test_one_process_sends_nothing():
+    for name in NAMES:
+        for color in (0, None):
+            done = check(name, links([0], 1), [color], [5])
+            assert done.messages == 0 and done.rounds == 0
+
+
+def test_names_of_algorithms():
+    assert find("cheng128").name == "cheng128"
+    for wrong in ("cheng0", "cheng-1", "chengx", "quick", 5, None):
+        with pytest.raises(ValueError, match="known: auto, allgather_group"):
+            find(wrong)
+    assert all(entry.idea for entry in ALGORITHMS.values())
+
+
+def test_the_automatic_choice():
+    """A table where it is short; else hash64, or bitonic where there is an order."""
+    assert choose(8, True, False, False) == choose(8, True, True, False)
+    assert choose(8, True, True, False) == "allgather_mpi"
+    assert choose(8, False, False, False) == "allgather_group"
+    for whole in (True, False):
+        assert choose(10**6, whole, False, False) == "hash64"
+        assert choose(10**6, whole, True, False) == "bitonic"
+        assert choose(10**6, whole, False, True) == "bitonic"
