@@ -7,19 +7,39 @@ from typing import TYPE_CHECKING, Any
 
 from . import distributions
 from .collectives import schedule
+from .groups.compare import register_comparison
+from .groups.encoding import register_encoding
 
 if TYPE_CHECKING:
     from . import lab
-    from .mpi import Intercomm, Intracomm, MismatchError
+    from .mpi import (
+        Chain,
+        Group,
+        Intercomm,
+        Intracomm,
+        MismatchError,
+        couple,
+        hierarchy,
+        rank_items,
+        split,
+    )
 
 __all__ = [
+    "Chain",
+    "Group",
     "Intercomm",
     "Intracomm",
     "MismatchError",
     "__version__",
+    "couple",
     "distributions",
+    "hierarchy",
     "lab",
+    "rank_items",
+    "register_comparison",
+    "register_encoding",
     "schedule",
+    "split",
 ]
 __version__ = "0.1.0"
 
