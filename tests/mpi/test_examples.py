@@ -9,7 +9,15 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 #: those that two jobs, a parent, or no MPI at all must run
-OTHERS = {"connect", "spawn", "mismatch", "schedule", "costs", "algorithm"}
+OTHERS = {
+    "connect",
+    "spawn",
+    "mismatch",
+    "schedule",
+    "costs",
+    "algorithm",
+    "dialogue",
+}
 NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)
 
 
@@ -19,6 +27,6 @@ def test_example(comm, name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
 
-@pytest.mark.parametrize("name", ["schedule", "costs"])
+@pytest.mark.parametrize("name", ["schedule", "costs", "dialogue"])
 def test_example_without_mpi(name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

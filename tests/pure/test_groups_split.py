@@ -119,7 +119,7 @@ def test_every_process_a_sorter():
             check("cheng1", chain, drawn(COLORS[kind], n, rng), keys)
 
 
-LARGE = ["gather_scatter", "cheng64", "bitonic", "radix", "hash", "hash64"]
+LARGE = ["auto", "gather_scatter", "cheng64", "bitonic", "radix", "hash", "hash64"]
 
 
 @pytest.mark.parametrize("name", LARGE)

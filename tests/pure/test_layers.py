@@ -31,7 +31,7 @@ ALLOWED = {
     "choose": FORM | {"registry", "estimate"},
     "groups": {"machine", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},
-    "draw": FORM | {"machine", "contracts", "schedules", "cost", "draw"},
+    "draw": FORM | {"machine", "contracts", "schedules", "cost", "groups", "draw"},
 }
 
 

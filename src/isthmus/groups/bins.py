@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from .chain import Link
 from .dialogue import Dialogue
-from .scans import double_scan
+from .scans import Scan, double_scan
 
 #: for every bin that is not empty: its nearest process on that side, and how many
 Table: TypeAlias = dict[int, tuple[int, int]]
@@ -26,13 +26,18 @@ def _leftwards(x: Table, y: Table) -> Table:
     return _rightwards(y, x)
 
 
+def scan_bins(link: Link, q: int | None) -> Dialogue[Scan]:
+    """The tables of those before and after a process that is in bin q, or in none."""
+    table: Table = {} if q is None else {q: (link.address, 1)}
+    return (yield from double_scan(link, table, table, _rightwards, _leftwards))
+
+
 def split_bins(link: Link, q: int | None) -> Dialogue[Link | None]:
     """The chain of those in the same bin, in the same order; bin None is no chain.
 
     ⌈log n⌉ rounds; the memory of a table, however many processes.
     """
-    table: Table = {} if q is None else {q: (link.address, 1)}
-    done = yield from double_scan(link, table, table, _rightwards, _leftwards)
+    done = yield from scan_bins(link, q)
     if q is None:
         return None
     left, before = (done.before or {}).get(q, (None, 0))

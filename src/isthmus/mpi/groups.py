@@ -10,10 +10,10 @@ from mpi4py import MPI
 
 from ..groups import items as ranking, split as splitting
 from ..groups.agree import agree
+from ..groups.chain import Link
 from ..groups.dialogue import Dialogue
 from ..groups.encoding import canonical
 from ..groups.items import Item
-from ..groups.place import Place
 from .chain import Chain
 from .intercomm import Intercomm
 from .intracomm import Intracomm
@@ -25,13 +25,19 @@ CONNECT = 2
 class Group(Chain):
     """One of the groups of a split; empty on a process that was left out."""
 
-    def __init__(self, comm: MPI.Intracomm, place: Place) -> None:
-        """From the place of this process; users call `split`."""
-        super().__init__(comm, place.link)
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        link: Link | None,
+        id: int | None = None,
+        groups: int | None = None,
+    ) -> None:
+        """A group on a private communicator; users call `split`."""
+        super().__init__(comm, link)
         #: the number of this group, in the order of the leaders' ranks
-        self.id = place.id
+        self.id = id
         #: how many groups there are
-        self.groups = place.groups
+        self.groups = groups
         self._comm: Intracomm | MPI.Comm = MPI.COMM_NULL
 
     @property
@@ -82,7 +88,8 @@ def split(
         reorder=reorder,
         algorithm=algorithm,
     )
-    return Group(chain._private, chain._run(dialogue))
+    place = chain._run(dialogue)
+    return Group(chain._private, place.link, place.id, place.groups)
 
 
 def rank_items(comm: MPI.Intracomm | Chain, items: Sequence[Any]) -> list[Item | None]:
@@ -115,7 +122,7 @@ def hierarchy(comm: MPI.Intracomm | Chain, values: Sequence[Any]) -> list[Level]
     levels: list[Level] = []
     for value in values:
         if not chain:
-            empty = Group(chain._private, Place(None))
+            empty = Group(chain._private, None)
             levels.append(Level(empty, empty))
             continue
         group = split(chain, value, reorder=False)

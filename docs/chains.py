@@ -1,0 +1,19 @@
+"""Draws the pictures of chains: `python docs/chains.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isthmus.draw.chain import bins_figure, scan_figure
+from isthmus.draw.sorting import bitonic_figure, tree_figure
+
+FOLDER = Path(__file__).parent / "pictures"
+FIGURES = {
+    "scan": scan_figure,
+    "bins": bins_figure,
+    "bitonic": bitonic_figure,
+    "tree": tree_figure,
+}
+
+for name, figure in FIGURES.items():
+    figure().savefig(FOLDER / f"{name}.png", dpi=140)

@@ -1,0 +1,27 @@
+"""Groups by host name, one file per distinct name, a hierarchy: each in one call."""
+
+import socket
+
+from mpi4py import MPI
+
+import isthmus
+
+world = MPI.COMM_WORLD
+
+node = isthmus.split(world, socket.gethostname())
+total = node.allreduce(world.rank)
+if node.is_leader:
+    print(f"node {node.id} of {node.groups}: {node.size} processes, sum {total}")
+
+names = [f"part{world.rank // 2}", "common"]
+for name, place in zip(names, isthmus.rank_items(world, names), strict=True):
+    if place.rank == 0:
+        print(f"rank {world.rank} creates {name} for {place.size}")
+
+levels = isthmus.hierarchy(world, [f"rack{world.rank // 4}", f"node{world.rank // 2}"])
+value = {"from": world.rank}
+for level in levels:
+    if level.leaders:
+        value = level.leaders.bcast(value)
+value = levels[-1].group.bcast(value)
+assert value == {"from": 0}
