@@ -190,6 +190,9 @@ def test_bad_input_is_refused_on_all_processes(comm):
     agree(comm, "radix needs integers" in str(error))
     group = isthmus.split(comm, 0)  # and all goes on
     agree(comm, group.size == comm.size)
+    for bad in (None, [0] * (comm.size + 1)):
+        error = raised(lambda: group.scatter(bad, root=last))
+        agree(comm, "needs as many values" in str(error))
 
 
 @pytest.mark.mpi(2, 5)

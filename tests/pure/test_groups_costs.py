@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from chains import links, run
-from isthmus.groups import scans
+from isthmus.groups import scans, sorts
 from isthmus.groups.chain import rounds
 from isthmus.groups.dialogue import WORD
 from isthmus.groups.encoding import encode
@@ -28,7 +28,7 @@ def cost(name, n, color, key=lambda i: 0, memory=False, **flags):
 
     With `memory`, both ends, the middle and some others are weighed.
     """
-    weighed = {0, n // 2, *range(1, n, 1 + n // 16), n - 1} if memory else ()
+    weighed = {0, n // 2, *range(1, n, 1 + n // 6), n - 1} if memory else ()
     flags = {"split": True, "reorder": True, **flags}
     chain = links(list(range(n)), n)
 
@@ -119,16 +119,19 @@ def test_the_memory_of_hash_does_not_grow():
     colors = [f"name {i}" for i in range(16)]
     peaks = [
         cost("hash", n, lambda i: colors[i % 16], reorder=False, memory=True).peak
-        for n in (64, 256, 1024)
+        for n in (128, 1024)
     ]
-    assert peaks[2] <= peaks[1] + WORD <= BOUND
-    for n in (256, 1024):
+    assert peaks[1] <= peaks[0] + WORD <= BOUND
+    for n in (64, 512):
         name = "name {:04}".format
         assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
 
 
 def test_the_memory_of_radix_does_not_grow():
-    """Keys of 32 bits, each twice, so that no chain is short before the last bits."""
+    """Keys of 32 bits, each twice, so that no chain is short before the last bits.
+
+    With fewer processes the tables of bins are not full.
+    """
     keys = [i * 2654435761 % 2**32 for i in range(512)]
     keys[:2] = [0, 2**32 - 1]
 
@@ -138,17 +141,22 @@ def test_the_memory_of_radix_does_not_grow():
             "radix", n, lambda i: 0, lambda i: keys[i % half], split=False, memory=True
         ).peak
 
-    peaks = [peak(n) for n in (128, 512, 1024)]
-    assert peaks[2] <= peaks[1] + WORD <= BOUND
+    peaks = [peak(n) for n in (512, 1024)]
+    assert peaks[1] <= peaks[0] + WORD <= BOUND
 
 
 def test_the_memory_of_bitonic_grows_with_the_logarithm():
+    """Two addresses and a stretch of the network more, each time n doubles."""
     peaks = [
-        cost("bitonic", n, lambda i: 0, lambda i: -i, memory=True).peak
-        for n in (16, 64, 256, 1024)
+        run(
+            links(list(range(n)), n),
+            lambda link: sorts.bitonic(link, (-link.rank, link.rank)),
+            memory=[n // 2],
+        ).peak
+        for n in (16, 32, 64, 128, 256)
     ]
-    steps = [after - before for before, after in pairwise(peaks)]
-    assert 0 < max(steps) <= 400
+    steps = {after - before for before, after in pairwise(peaks)}
+    assert steps == {5 * WORD}
 
 
 def test_the_memory_of_a_table_does_grow():

@@ -148,7 +148,20 @@ def test_memory_counts_shared_things_once_and_closures_too():
 
     dialogue = twice()
     next(dialogue)
-    assert 4800 <= footprint(dialogue) <= 4800 + 100
+    assert 4800 <= footprint(dialogue) <= 4800 + 200
+
+
+def test_memory_counts_what_a_loop_goes_over():
+    """It is in no variable."""
+
+    def loops(n):
+        for _ in reversed([7] * n):
+            yield Exchange()
+
+    dialogues = loops(10), loops(1010)
+    for dialogue in dialogues:
+        next(dialogue)
+    assert footprint(dialogues[1]) - footprint(dialogues[0]) == 1000 * 8
 
 
 def test_memory_counts_what_a_step_sends_and_hears():

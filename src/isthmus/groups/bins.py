@@ -14,10 +14,9 @@ Table: TypeAlias = dict[int, tuple[int, int]]
 
 def _rightwards(x: Table, y: Table) -> Table:
     """Two tables seen from the right of both: the nearest is in y."""
-    table = dict(y)
-    for q, (address, count) in x.items():
-        near, more = y.get(q, (address, 0))
-        table[q] = (near, more + count)
+    table = dict(x)
+    for q, (near, count) in y.items():
+        table[q] = (near, count + x[q][1] if q in x else count)
     return table
 
 

@@ -15,6 +15,7 @@ T = TypeVar("T")
 
 #: bytes of a number, of an address, or of the length of a byte string
 WORD = 8
+_LONG = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,17 @@ def nbytes(value: Any) -> int:
     """The bytes of a message or of kept state, packed as a C program would."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return sum([nbytes(x) for x in value])
-    if value is None or kind is bool or kind is float:
-        return WORD
-    if kind is int:
-        return WORD * max(1, -(-int(value).bit_length() // 63))
+        total = 0
+        for x in value:  # most messages are flat, and calls take time
+            is_word = x is None or (type(x) is int and -_LONG < x < _LONG)
+            total += WORD if is_word else nbytes(x)
+        return total
     if kind is bytes:
         return WORD + len(value)
+    if kind is int:
+        return WORD * max(1, -(-int(value).bit_length() // 63))
+    if value is None or kind is bool or kind is float:
+        return WORD
     if kind is str:
         return WORD + len(value.encode("utf-8", "surrogatepass"))
     if kind is dict:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
-from types import FunctionType, GeneratorType
+from types import CellType, CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
 from .dialogue import WORD, Allgather, Dialogue, Exchange, Post, nbytes
@@ -12,20 +13,19 @@ from .dialogue import WORD, Allgather, Dialogue, Exchange, Post, nbytes
 def footprint(dialogue: Dialogue[Any], *more: Any) -> int:
     """The bytes of all that a waiting dialogue holds, each thing once.
 
-    The local variables of its generators are looked at, and what its functions have
-    closed over; code, classes and Python's own overhead are not counted.
+    These are the variables of its generators, what their loops go over, and what its
+    functions have closed over; code and Python's own overhead are not counted.
     """
     seen: set[int] = set()
-    held = [*_held(dialogue), *more]
-    return sum(_size(value, seen) for value in held)
+    return sum(_size(value, seen) for value in (dialogue, *more))
 
 
-def _held(dialogue: Any) -> Iterator[Any]:
-    """The local variables of a generator and of those it waits for."""
-    while isinstance(dialogue, GeneratorType):
-        if dialogue.gi_frame is not None:
-            yield from dialogue.gi_frame.f_locals.values()
-        dialogue = dialogue.gi_yieldfrom
+def _held(frame: FrameType | None, holder: Any) -> list[Any]:
+    """What a generator refers to, also in the middle of an expression or a loop."""
+    if frame is None:
+        return []
+    code = {id(x) for x in (frame, frame.f_globals, frame.f_builtins, frame.f_code)}
+    return [x for x in gc.get_referents(holder) if id(x) not in code]
 
 
 def _size(value: Any, seen: set[int]) -> int:
@@ -51,10 +51,14 @@ def _parts(value: Any) -> list[Any] | None:
     if isinstance(value, Allgather):
         return [value.value]
     if isinstance(value, GeneratorType):
-        return list(_held(value))
+        frame = value.gi_frame
+        # before Python 3.11 the frame holds what later the generator does
+        return [*_held(frame, value), *_held(frame, frame)]
+    if isinstance(value, (Iterator, CellType)):
+        return gc.get_referents(value)
     if isinstance(value, FunctionType):
-        return [cell.cell_contents for cell in value.__closure__ or ()]
-    if callable(value):
+        return list(value.__closure__ or ())
+    if callable(value) or isinstance(value, CodeType):
         return []
     if hasattr(value, "__dataclass_fields__") and not hasattr(value, "nbytes"):
         return [getattr(value, name) for name in value.__dataclass_fields__]

@@ -46,11 +46,11 @@ def double_scan(
         if left is not None:
             value, left = from_left
             before = value if first else op(value, before)
-            upto = op(value, upto)
+            upto = op(before, a)
         if right is not None:
             value, right = from_right
             after = value if first else back(after, value)
-            onward = back(onward, value)
+            onward = back(b, after)
         first = False
     return Scan(upto, before, onward, after)
 

@@ -74,29 +74,30 @@ class Run:
 
 
 class _Rank:
-    """Where one rank stands: its step, and what of it is still open."""
+    """Where one rank stands: its step, and how many ends of it are still open."""
 
     __slots__ = (
         "dialogue",
+        "expects",
         "got",
         "latest",
+        "number",
         "open",
         "recv_free",
         "send_free",
-        "slots",
-        "start",
         "step",
         "tally",
     )
 
-    def __init__(self, dialogue: Dialogue[Any] | None) -> None:
+    def __init__(self, number: int, dialogue: Dialogue[Any] | None) -> None:
+        self.number = number
         self.dialogue = dialogue
         self.tally = Tally()
         self.step: Step = Exchange()
         self.got: Any = None  # what starts a generator
-        self.slots: dict[int, int] = {}
+        self.expects = 0  # posted values
         self.open = 0
-        self.start = self.latest = 0
+        self.latest = 0  # round in which the last of its partners has come
         self.send_free = self.recv_free = 0.0
 
 
@@ -112,119 +113,116 @@ class _Machine:
         trace: bool,
         carry: Callable[[Any], Any] | None,
     ) -> None:
-        self.ranks = [_Rank(d) for d in dialogues]
-        self.results: list[Any] = [None] * len(self.ranks)
-        self.ready = deque(i for i, r in enumerate(self.ranks) if r.dialogue)
-        self.busy = len(self.ready)
+        self.ranks = [_Rank(i, d) for i, d in enumerate(dialogues)]
+        self.n = len(self.ranks)
+        self.results: list[Any] = [None] * self.n
+        self.ready = deque(r for r in self.ranks if r.dialogue)
         self.alpha, self.beta, self.memory, self.carry = alpha, beta, memory, carry
         self.trace: list[Message] | None = [] if trace else None
-        self.offers: dict[tuple[int, int], Any] = {}
-        self.wanted: set[tuple[int, int]] = set()
-        self.boxes: dict[int, deque[tuple[int, Any]]] = {}
-        self.hall: list[int] = []
+        # a pair is source * n + target: values on offer, and where wanted ones go
+        self.offers: dict[int, Any] = {}
+        self.wanted: dict[int, int] = {}
+        self.boxes: dict[int, deque[tuple[_Rank, Any]]] = {}
+        self.hall = 0
 
     def run(self) -> None:
         """Let whoever can go on, until all are done."""
         while self.ready:
-            me = self.ready.popleft()
-            self.resume(me, self.ranks[me])
-        if self.busy:
-            stuck = [i for i, r in enumerate(self.ranks) if r.dialogue]
-            raise Deadlock("; ".join(_waits(i, self.ranks[i]) for i in stuck[:8]))
+            self.resume(self.ready.popleft())
+        stuck = [rank for rank in self.ranks if rank.dialogue]
+        if stuck:
+            raise Deadlock("; ".join(map(_waits, stuck[:8])))
 
-    def resume(self, me: int, rank: _Rank) -> None:
+    def resume(self, rank: _Rank) -> None:
         """Hand a rank what it heard and take its next step."""
         dialogue = rank.dialogue
         assert dialogue is not None
         try:
             step = dialogue.send(rank.got)
         except StopIteration as end:
-            self.results[me], rank.dialogue = end.value, None
-            self.busy -= 1
+            self.results[rank.number], rank.dialogue = end.value, None
             return
-        rank.step, rank.start = step, rank.tally.rounds
-        rank.latest = rank.start
+        rank.step, rank.latest = step, rank.tally.rounds
         rank.send_free = rank.recv_free = rank.tally.time
-        if me in self.memory:
+        if rank.number in self.memory:
             self.weigh(rank, step)
         if type(step) is Exchange:
-            self.exchange(me, rank, step)
+            self.exchange(rank, step)
         elif isinstance(step, Post):
-            self.post(me, rank, step)
+            self.post(rank, step)
         elif isinstance(step, Allgather):
-            self.meet(me, rank)
+            self.meet(rank)
         else:
-            raise BadMessage(f"rank {me}: {step!r} is no step of a dialogue")
+            raise BadMessage(f"rank {rank.number}: {step!r} is no step of a dialogue")
 
-    def weigh(self, rank: _Rank, heard: Any) -> None:
+    def weigh(self, rank: _Rank, more: Any) -> None:
         """Keep the most that a rank held: its frames, and a step or what it heard."""
-        held = footprint(rank.dialogue, heard) if rank.dialogue else 0
-        rank.tally.memory = max(rank.tally.memory, held)
+        if rank.dialogue:
+            held = footprint(rank.dialogue, more)
+            rank.tally.memory = max(rank.tally.memory, held)
 
-    def exchange(self, me: int, rank: _Rank, step: Exchange) -> None:
+    def exchange(self, rank: _Rank, step: Exchange) -> None:
         """Put both kinds of ends in flight, and move what has its other end."""
-        _check(me, len(self.ranks), dict(step.sends), len(step.sends))
-        rank.slots = {frm: i for i, frm in enumerate(step.recvs)}
-        _check(me, len(self.ranks), rank.slots, len(step.recvs))
+        me, n, ranks = rank.number, self.n, self.ranks
         rank.got = [None] * len(step.recvs)
         rank.open = 1 + len(step.sends) + len(step.recvs)
-        for frm in step.recvs:
-            if (frm, me) in self.offers:
-                self.move(frm, me, self.offers.pop((frm, me)))
+        for i, source in enumerate(step.recvs):
+            pair = source * n + me
+            if pair in self.wanted or source == me or not 0 <= source < n:
+                raise BadMessage(f"rank {me} cannot hear from {list(step.recvs)}")
+            if pair in self.offers:
+                self.move(ranks[source], rank, self.offers.pop(pair), i)
             else:
-                self.wanted.add((frm, me))
-        for to, value in step.sends:
-            if (me, to) in self.wanted:
-                self.wanted.remove((me, to))
-                self.move(me, to, value)
+                self.wanted[pair] = i
+        for target, value in step.sends:
+            pair = me * n + target
+            if pair in self.offers or target == me or not 0 <= target < n:
+                raise BadMessage(f"rank {me} cannot send to {_targets(step)}")
+            if pair in self.wanted:
+                self.move(rank, ranks[target], value, self.wanted.pop(pair))
             else:
-                self.offers[me, to] = value
-        self.close(me, rank)
+                self.offers[pair] = value
+        self.close(rank)
 
-    def post(self, me: int, rank: _Rank, step: Post) -> None:
+    def post(self, rank: _Rank, step: Post) -> None:
         """Put values into boxes, and empty the own one."""
-        rank.slots, rank.got = {}, []
+        rank.got, rank.expects = [], step.expect
         rank.open = 1 + len(step.sends) + step.expect
-        for to, value in step.sends:
-            self.boxes.setdefault(to, deque()).append((me, value))
-            self.empty(to)
-        self.empty(me)
-        self.close(me, rank)
+        for target, value in step.sends:
+            self.boxes.setdefault(target, deque()).append((rank, value))
+            self.empty(target)
+        self.empty(rank.number)
+        self.close(rank)
 
     def empty(self, me: int) -> None:
         """Hand a rank that expects values what is in its box."""
         rank, box = self.ranks[me], self.boxes.get(me)
-        while (
-            box
-            and isinstance(rank.step, Post)
-            and rank.open
-            and len(rank.got) < rank.step.expect
-        ):
+        while box and rank.expects:
             source, value = box.popleft()
-            rank.slots[source] = len(rank.got)
+            rank.expects -= 1
             rank.got.append(None)
-            self.move(source, me, value)
+            self.move(source, rank, value, len(rank.got) - 1)
 
-    def move(self, source: int, target: int, value: Any) -> None:
+    def move(self, a: _Rank, b: _Rank, value: Any, slot: int) -> None:
         """Carry a value from its sender to its receiver, and count it."""
-        a, b = self.ranks[source], self.ranks[target]
-        if a.latest < b.start:
-            a.latest = b.start
-        if b.latest < a.start:
-            b.latest = a.start
-        if source != target:
+        if a is not b:
             size = nbytes(value)
             a.tally.messages += 1
             a.tally.bytes += size
             begin = max(a.send_free, b.recv_free)
             a.send_free = b.recv_free = begin + self.alpha + self.beta * size
+            if a.latest < b.tally.rounds:
+                a.latest = b.tally.rounds
+            if b.latest < a.tally.rounds:
+                b.latest = a.tally.rounds
         if self.trace is not None:
-            self.trace.append(Message(max(a.start, b.start), source, target, value))
-        b.got[b.slots[source]] = self.carry(value) if self.carry else value
-        self.close(source, a)
-        self.close(target, b)
+            late = max(a.tally.rounds, b.tally.rounds)
+            self.trace.append(Message(late, a.number, b.number, value))
+        b.got[slot] = self.carry(value) if self.carry else value
+        self.close(a)
+        self.close(b)
 
-    def close(self, me: int, rank: _Rank) -> None:
+    def close(self, rank: _Rank) -> None:
         """One end less; after the last, the rank can go on."""
         rank.open -= 1
         if rank.open:
@@ -233,56 +231,48 @@ class _Machine:
         if isinstance(step, Allgather) or step.sends or rank.got:
             rank.tally.rounds = rank.latest + 1
         rank.tally.time = max(rank.send_free, rank.recv_free)
-        if me in self.memory:
+        if rank.number in self.memory:
             self.weigh(rank, rank.got)
-        self.ready.append(me)
+        self.ready.append(rank)
 
-    def meet(self, me: int, rank: _Rank) -> None:
+    def meet(self, rank: _Rank) -> None:
         """The library's allgather: counted as one that doubles what all have.
 
         That is ⌈log n⌉ rounds, in which every rank sends and hears all but one value.
         """
         rank.open = 1
-        self.hall.append(me)
-        if len(self.hall) < len(self.ranks):
+        self.hall += 1
+        if self.hall < self.n:
             return
+        self.hall = 0
         values = [r.step.value for r in self.ranks if isinstance(r.step, Allgather)]
-        rounds = (len(values) - 1).bit_length()
-        total = sum(map(nbytes, values))
-        latest = max(r.start for r in self.ranks)
-        begin = max(r.tally.time for r in self.ranks)
-        self.hall = []
-        for i, r in enumerate(self.ranks):
-            size = total - nbytes(values[i])
+        rounds, sizes = (self.n - 1).bit_length(), [nbytes(v) for v in values]
+        latest = max(r.tally.rounds for r in self.ranks)
+        begin, total = max(r.tally.time for r in self.ranks), sum(sizes)
+        for r, size in zip(self.ranks, sizes, strict=True):
+            heard = total - size
             r.tally.messages += rounds
-            r.tally.bytes += size
-            r.send_free = begin + rounds * self.alpha + self.beta * size
+            r.tally.bytes += heard
+            r.send_free = begin + rounds * self.alpha + self.beta * heard
             r.latest = latest + rounds - 1
-            r.slots = {}
             r.got = [self.carry(v) for v in values] if self.carry else values
-            self.close(i, r)
+            self.close(r)
 
 
-def _check(me: int, n: int, others: dict[int, Any], count: int) -> None:
-    """Raise if a step names a rank twice, itself, or one there is not."""
-    if me in others or len(others) < count:
-        raise BadMessage(f"rank {me}: messages with {list(others)} in one step")
-    for other in others:
-        if not 0 <= other < n:
-            raise BadMessage(f"rank {me}: there is no rank {other}")
+def _targets(step: Exchange | Post) -> list[int]:
+    return [target for target, _ in step.sends]
 
 
-def _waits(me: int, rank: _Rank) -> str:
+def _waits(rank: _Rank) -> str:
     """What a stuck rank waits for."""
     step = rank.step
-    where = f"rank {me}, round {rank.start}"
+    where = f"rank {rank.number}, round {rank.tally.rounds}"
     if isinstance(step, Allgather):
         return f"{where} waits for all others"
     if isinstance(step, Post):
         return f"{where} has heard {len(rank.got)} of {step.expect} values"
     return (
-        f"{where} waits to send to {[to for to, _ in step.sends]} "
-        f"and to hear from {list(step.recvs)}"
+        f"{where} waits to send to {_targets(step)} and to hear from {list(step.recvs)}"
     )
 
 

@@ -20,6 +20,10 @@ from .private import private_of
 T = TypeVar("T")
 
 
+class _Wrong(str):
+    """What is wrong with a root's values, in place of them."""
+
+
 class Chain:
     """A group of processes as a doubly linked list: five numbers on each of them.
 
@@ -177,10 +181,13 @@ class Chain:
         """The value that the root has for this process."""
         tree = self._grown(root)
         if self.rank == root and (values is None or len(values) != self.size):
-            raise ValueError(
-                f"a scatter in a chain of {self.size} needs as many values"
-            )
-        return self._run(trees.scatter(tree, self._run(trees.lift(tree, values, root))))
+            values = [
+                _Wrong(f"a scatter to {self.size} needs as many values")
+            ] * self.size
+        mine = self._run(trees.scatter(tree, self._run(trees.lift(tree, values, root))))
+        if isinstance(mine, _Wrong):
+            raise ValueError(str(mine))
+        return mine
 
     def to_comm(self) -> Intracomm | MPI.Comm:
         """A new communicator of the chain's processes, in its order.
