@@ -184,6 +184,8 @@ def test_bad_input_is_refused_on_all_processes(comm):
         agree(comm, isinstance(error, own), str(error))
         error = raised(lambda: isthmus.hierarchy(comm, [r, bad if r == last else 2]))
         agree(comm, isinstance(error, own), str(error))
+    error = raised(lambda: isthmus.hierarchy(comm, None if r == last else [1]))
+    agree(comm, isinstance(error, own), str(error))
     error = raised(lambda: isthmus.split(comm, 0, algorithm="quick"))
     agree(comm, isinstance(error, ValueError) and "known: auto" in str(error))
     error = raised(lambda: isthmus.split(comm, "a", algorithm="radix"))

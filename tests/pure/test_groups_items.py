@@ -52,6 +52,12 @@ def test_processes_without_items(counts):
     assert done.results == expected(chain, items)
 
 
+def test_items_of_any_iterable():
+    chain = links([0, 1], 2)
+    done = run(chain, lambda x: rank_items(x, (c for c in "aba")))
+    assert done.results == expected(chain, [list("aba")] * 2)
+
+
 def test_one_process_creates_each_file():
     names = [["a", "b"], ["b"], [], ["c", "a", "c"]]
     chain = links(list(range(4)), 4)
@@ -94,6 +100,7 @@ def test_bad_keys_items_and_names():
     for call in (
         lambda x: split(x, 4, 0, [] if x.rank == 2 else 1),
         lambda x: rank_items(x, [1, {}] if x.rank == 1 else []),
+        lambda x: rank_items(x, None if x.rank == 1 else [1]),
         lambda x: split(x, 4, 0, algorithm="quick"),
         lambda x: split(x, 4, 0, algorithm="quick" if x.rank == 3 else "hash"),
         lambda x: split(x, 4, "a" if x.rank == 1 else 1, algorithm="radix"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -33,7 +33,7 @@ class Item:
 _Entry: TypeAlias = tuple[bool, Code, int, int, int]
 
 
-def rank_items(link: Link, items: Sequence[Any]) -> Dialogue[list[Item | None]]:
+def rank_items(link: Link, items: Iterable[Any]) -> Dialogue[list[Item | None]]:
     """Rank the items of all processes; a process may have none, and None is no item.
 
     Blocks of the largest number of items, filled up where there are fewer, go through
@@ -43,11 +43,12 @@ def rank_items(link: Link, items: Sequence[Any]) -> Dialogue[list[Item | None]]:
     codes: list[tuple[int, Code]] = []
     error: Exception | None = None
     try:
+        items = list(items)
         codes = [(i, canonical(x)) for i, x in enumerate(items) if x is not None]
     except Exception as wrong:
         error = wrong
     (m,) = yield from agree(link, ("rank_items",), (len(codes),), error)
-    found: list[Item | None] = [None] * len(items)
+    found: list[Item | None] = [None for _ in items]
     if m == 0:
         return found
     block = yield from _sorted(link, _block(link, codes, m))

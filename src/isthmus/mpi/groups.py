@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,7 @@ def split(
     return Group(chain._private, place.link, place.id, place.groups)
 
 
-def rank_items(comm: MPI.Intracomm | Chain, items: Sequence[Any]) -> list[Item | None]:
+def rank_items(comm: MPI.Intracomm | Chain, items: Iterable[Any]) -> list[Item | None]:
     """For each item of this process: the number of its group, its size, its rank in it.
 
     Items of all processes that are equal are a group. A process may have none; None is
@@ -111,16 +111,15 @@ class Level:
     leaders: Group
 
 
-def hierarchy(comm: MPI.Intracomm | Chain, values: Sequence[Any]) -> list[Level]:
+def hierarchy(comm: MPI.Intracomm | Chain, values: Iterable[Any]) -> list[Level]:
     """Split by the first value, each group by the second, and so on: a level for each.
 
     `hierarchy(comm, [rack, node, gpu])[1].group` is the node. None leaves the process
     out of its level and of those below.
     """
     chain = _chain(comm)
-    chain._run(_check(chain, values))
     levels: list[Level] = []
-    for value in values:
+    for value in chain._run(_checked(chain, values)):
         if not chain:
             empty = Group(chain._private, None)
             levels.append(Level(empty, empty))
@@ -132,14 +131,18 @@ def hierarchy(comm: MPI.Intracomm | Chain, values: Sequence[Any]) -> list[Level]
     return levels
 
 
-def _check(chain: Chain, values: Sequence[Any]) -> Dialogue[tuple[int, ...]]:
-    """Refuse on all processes what one of them gives wrong at any level."""
-    error, depth = None, 0
+def _checked(chain: Chain, values: Iterable[Any]) -> Dialogue[list[Any]]:
+    """The values; if one process has a bad one at any level, all refuse theirs."""
+    found: list[Any] = []
+    error: Exception | None = None
     try:
-        depth = len([canonical(value) for value in values])
+        found = list(values)
+        for value in found:
+            canonical(value)
     except Exception as wrong:
         error = wrong
-    return (yield from agree(chain._here(), ("hierarchy", depth), (), error))
+    yield from agree(chain._here(), ("hierarchy", len(found)), (), error)
+    return found
 
 
 def couple(
