@@ -113,7 +113,7 @@ def allgatherv(
     p, m = len(counts), int(counts.sum())
     if p == 1:
         return Choice("ring", "which is a copy for one process")
-    if p == 2 and v:
+    if p == 2 and (v or m >= SMALL):
         return Choice("ring", "which is one message each way for two processes")
     if m < SMALL:
         return Choice("library", f"for only {m} bytes in all")

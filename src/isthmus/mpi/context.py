@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +17,6 @@ from .progress import driver
 
 #: how many plans are kept for a communicator
 PLANS = 64
-#: the arrays of the last call are remembered if they have no more bytes than this
-SMALL = 1 << 18
 
 
 #: mpi4py's own class, whatever somebody may put in its place later
@@ -31,12 +30,13 @@ def asked(variable: str, default: str = "auto") -> str:
 
 @dataclass(slots=True)
 class Last:
-    """The last call, if it was one of small arrays: the very same one is found by
-    identity, which takes a fraction of the time of its key."""
+    """The last call of arrays: the very same one is found by identity, which takes a
+    fraction of the time of its key, above all when caches are cold. It keeps no array
+    alive."""
 
     op: str
-    send: Any
-    recv: Any
+    send: Callable[[], Any]
+    recv: Callable[[], Any]
     #: counts, or counts and displacements, that followed the array
     counts: Any
     algorithm: str | None
@@ -82,18 +82,18 @@ class Context:
         last = self.last
         if (
             last is None
-            or send is not last.send
+            or send is not last.send()
             or op is not last.op
             or algorithm != last.algorithm
         ):
             return False
         if last.counts is None:
-            if recv is not last.recv:
+            if recv is not last.recv():
                 return False
         elif (
             type(recv) is not list
             or len(recv) != 2
-            or recv[0] is not last.recv
+            or recv[0] is not last.recv()
             or recv[1] != last.counts
         ):
             return False
@@ -140,8 +140,10 @@ class Context:
         array, counts = recv, None
         if type(recv) is list and len(recv) == 2 and type(recv[1]) is list:
             array, counts = recv[0], list(recv[1])
-        if all(_is_small(x) for x in (send, array)):
-            self.last = Last(op, send, array, counts, algorithm, key, plan.calls)
+        sent, received = _reference(send), _reference(array)
+        if sent is not None and received is not None:
+            calls = plan.calls
+            self.last = Last(op, sent, received, counts, algorithm, key, calls)
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
@@ -156,11 +158,12 @@ class Context:
         self.comm.Free()
 
 
-def _is_small(buffer: Any) -> bool:
-    """Whether a buffer may be held on to; numpy refuses to resize what is held."""
-    if buffer is MPI.IN_PLACE or buffer is None or type(buffer) is int:
-        return True
-    return type(buffer) is np.ndarray and buffer.nbytes <= SMALL
+def _reference(x: Any) -> Callable[[], Any] | None:
+    """What gives an argument back without keeping it alive; none for other buffers
+    than arrays, whose memory might move."""
+    if x is MPI.IN_PLACE or x is None or type(x) is int:
+        return lambda: x
+    return weakref.ref(x) if type(x) is np.ndarray else None
 
 
 def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:

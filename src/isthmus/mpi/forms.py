@@ -23,11 +23,12 @@ SCRATCH = 1 << 16
 
 class Room:
     """Where the data of a call lie: in its buffers, or in scratch where those have
-    gaps; and what must be copied before and after."""
+    gaps; and what must be copied before, meanwhile and after."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.before: list[Step] = []
+        self.meanwhile: list[Step] = []
         self.after: list[Step] = []
         self.scratch: list[np.ndarray] = []
 
@@ -57,22 +58,30 @@ class Room:
             found = memory.scratch_view(room)
         return found
 
-    def own_block(self, recv: View) -> None:
-        """Put this rank's contribution where it belongs among the blocks."""
+    def own_block(self, recv: View) -> View:
+        """Put this rank's contribution where it belongs among the blocks; where the
+        blocks can be sent from. If the contribution lies in one piece, that is from
+        there, and the copy is made while messages are on their way."""
         call, i = self.call, self.call.context.index
         start = sum(call.recv.nbytes[:i])
-        there = recv.pieces(start, start + call.sent)
+        stop = start + call.sent
+        there = recv.pieces(start, stop)
         if call.send is None:
             if self.after and there:
                 self.before.append(
                     memory.packer(call.recv.block(i), memory.array(there[0]))
                 )
-            return
+            return recv
         here = memory.message_view(call.send)
-        if here is not None:
-            self.before.append(memory.copier(here.pieces(0, call.sent), there))
-        elif there:
-            self.before.append(memory.packer(call.send, memory.array(there[0])))
+        if here is None:
+            if there:
+                self.before.append(memory.packer(call.send, memory.array(there[0])))
+            return recv
+        mine = here.pieces(0, call.sent)
+        self.meanwhile.append(memory.copier(mine, there))
+        return memory.view(
+            [*recv.pieces(0, start), *mine, *recv.pieces(stop, recv.nbytes)]
+        )
 
     def check_device(self, name: str) -> None:
         """Refuse to copy through the host what lies on a device."""
@@ -91,16 +100,17 @@ def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
     c, room = call.context, Room(call)
     one_piece = uses_library(found.rounds)
     views = {"recv": room.recv(lambda x: not one_piece or len(x.addresses) <= 1)}
+    sources = {}
     if found.in_place:
-        room.own_block(views["recv"])
+        sources["recv"] = room.own_block(views["recv"])
     else:
         views["send"] = room.send()
     tmp = extent(found.rounds, "tmp") * found.units["tmp"]
     views["tmp"] = memory.scratch_view(room.fresh(tmp))
     room.check_device(found.entry.name)
-    binding = Binding(views, found.units)
+    binding = Binding(views, found.units, sources)
     stages = bind(found.rounds, binding, c.comm, c.local, tag)
-    return Plan(stages, room.before, room.after, room.scratch)
+    return Plan(stages, room.before, room.after, room.scratch, room.meanwhile)
 
 
 def blocking(c: Context, key: Any, plan: Plan) -> None:

@@ -58,4 +58,5 @@ def _send(call: Call, room: Room, recv: View) -> Any:
         base = here.addresses[0] if here.addresses else 0
         return [memory.buffer(base), here.nbytes, MPI.BYTE]
     room.own_block(recv)
+    room.before += room.meanwhile
     return MPI.IN_PLACE

@@ -102,7 +102,8 @@ class Stand:
         if contender.algorithm == "copy":
             return Trial(lambda: np.copyto(recv, expected), recv, expected)
         name = case.op.capitalize()
-        more = {"algorithm": contender.algorithm}
+        auto = contender.algorithm == "auto"  # as a user calls it
+        more = {} if auto else {"algorithm": contender.algorithm}
         if contender.persistent:
             request = getattr(self.ours, f"{name}_init")(send, spec, **more)
             return Persistent(request, recv, expected)

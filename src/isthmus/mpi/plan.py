@@ -27,6 +27,13 @@ class Binding:
 
     views: dict[str, View]
     units: dict[str, int]
+    #: where messages are taken from, if that is somewhere else
+    sources: dict[str, View] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Binding:
+        """The same, for what is sent."""
+        return Binding(self.views | self.sources, self.units)
 
     def pieces(self, spans: Data) -> list[Piece]:
         """The memory of some spans, in order."""
@@ -43,9 +50,11 @@ class Binding:
 
 @dataclass(slots=True)
 class Stage:
-    """One round: what to start, what to wait for, what to do then."""
+    """One round: what to start, what to do meanwhile, what to wait for, what to do
+    then."""
 
     start: list[MPI.Prequest] = field(default_factory=list)
+    meanwhile: list[Step] = field(default_factory=list)
     wait: list[MPI.Prequest] = field(default_factory=list)
     call: list[Callable[[], MPI.Request]] = field(default_factory=list)
     then: list[Step] = field(default_factory=list)
@@ -60,9 +69,13 @@ class Plan:
         before: Sequence[Step] = (),
         after: Sequence[Step] = (),
         scratch: Sequence[np.ndarray] = (),
+        meanwhile: Sequence[Step] = (),
     ) -> None:
         self.stages = stages
         self.before, self.after, self.scratch = before, after, scratch
+        if meanwhile:
+            stages[:] = stages or [Stage()]
+            stages[0].meanwhile += meanwhile
 
     def steps(self) -> Iterator[Sequence[MPI.Request]]:
         """Start each round; yield the requests that must be complete to go on."""
@@ -70,6 +83,8 @@ class Plan:
             step()
         for stage in self.stages:
             _startall(stage.start)
+            for step in stage.meanwhile:
+                step()
             yield [*stage.wait, *(call() for call in stage.call)]
             for step in stage.then:
                 step()
@@ -82,6 +97,7 @@ class Plan:
         calls = [*self.before]
         for stage in self.stages:
             calls += _each_or_all(stage.start, "Start", _startall)
+            calls += stage.meanwhile
             calls += [partial(_call_and_wait, call) for call in stage.call]
             calls += _each_or_all(stage.wait, "Wait", _waitall)
             calls += stage.then
@@ -132,13 +148,15 @@ def bind(
 ) -> list[Stage]:
     """The rounds with requests on a communicator, receives posted ahead."""
     stages = [Stage() for _ in rounds]
+    source = at.source
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
         when = iter(posts)
         for c in r.comm:
             if isinstance(c, Library):
                 stages[k].call.append(_library(local, c, at))
                 continue
-            base, count, datatype = memory.spec(at.pieces(c.data))
+            place = at if isinstance(c, Recv) else source
+            base, count, datatype = memory.spec(place.pieces(c.data))
             spec = [memory.buffer(base), count, datatype]
             if isinstance(c, Recv):
                 request = comm.Recv_init(spec, c.frm, tag)
