@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from isthmus.algorithms.allgatherv_blocked import blocked_ring
+import isthmus
 from isthmus.cli.app import run
 from isthmus.draw import nodes as clusters, schedule
-from isthmus.reproduce.traff2008 import fixed
 
 FOLDER = "_build/pictures"
 #: pixels of the page for a point of the picture
@@ -66,9 +64,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def pictures(folder: Path) -> None:
     """The pictures of the page on unequal blocks."""
     counts, size = [5, 2, 0, 4], 2
-    rounds = fixed(counts, "blocked_ring, B = 2", partial(blocked_ring, size=size))
+    made = isthmus.schedule("allgatherv", f"blocked_ring(size={size})", counts=counts)
     clusters.figure(counts, size).savefig(folder / "irregular.png", dpi=110)
-    schedule.figure(rounds).savefig(folder / "blocked_ring.png", dpi=100)
+    schedule.figure(made).savefig(folder / "blocked_ring.png", dpi=100)
 
 
 if __name__ == "__main__":
