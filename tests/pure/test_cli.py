@@ -12,6 +12,7 @@ pytest.importorskip("rich")
 from typer.testing import CliRunner
 
 from isthmus import sweep
+from isthmus.bench import worker
 from isthmus.cli import main
 from isthmus.cli.app import app
 from isthmus.machine import Deadlock
@@ -22,6 +23,8 @@ from isthmus.registry import algorithms, collectives
 def cli(capsys, monkeypatch):
     """Run the command line; its status, its output, its complaint."""
     monkeypatch.setenv("COLUMNS", "100")
+    # Input that is not refused must not start a measurement.
+    monkeypatch.setattr(worker, "launch", None)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:
@@ -122,7 +125,17 @@ BAD = [
     ("bench --groups 3 --algorithms recursive_doubling", "group of 3"),
     ("bench --groups 0,4", "--groups 0,4"),
     ("bench --bytes 4KiB,much", "'much' is not a size"),
-    ("bench --op gather", "no operation 'gather'"),
+    ("bench --op gather --groups 4", "no operation 'gather'"),
+    ("bench --op scan", "no operation 'scan'"),
+    ("bench --set kang2020", "no set 'kang2020'"),
+    ("bench --set kang2019 --groups 4,4", "--groups does not go with --set"),
+    ("bench --set kang2019 --scale 0", "--scale 0"),
+    ("bench --scale 2", "--scale goes with --set"),
+    ("bench --format xml", "--format xml"),
+    ("bench --launches 0", "--launches"),
+    ("bench --lab 2 --lab-name x", "--lab-name"),
+    ("bench --groups 4 --op bcast --persistent", "no persistent form"),
+    ("bench --groups 4 --op bcast --algorithms fast", "no algorithm 'fast'"),
     ("bench --algorithms auto,fast", "no algorithm 'fast'"),
     ("bench --groups 4,3 --algorithms segmented+recursive_doubling", "group of 3"),
     ("bench --persistent --algorithms segmented+library", "no persistent form"),

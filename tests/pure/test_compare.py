@@ -9,20 +9,20 @@ import time
 import pytest
 
 from isthmus.bench import compare, demo, field, launch, worker
+from isthmus.bench.environment import Software
 from isthmus.bench.job import (
     NATIVE,
     Contender,
     Job,
-    Outcome,
-    Result,
     case,
     contenders,
     read_job,
-    read_outcome,
     to_json,
     uneven,
 )
 from isthmus.bench.launch import LaunchError
+from isthmus.bench.launches import Collected
+from isthmus.bench.outcome import Outcome, Result, merge, read_outcome
 from isthmus.bench.units import read_bytes, show_bytes, show_time
 
 AUTO = Contender("auto")
@@ -31,17 +31,23 @@ AUTO = Contender("auto")
 class Trial:
     def __init__(self, stand, contender, seconds, right=True):
         self.stand, self.contender, self.seconds = stand, contender, seconds
-        self.good, self.freed = right, False
+        self.good, self.freed, self.wiped, self.calls = right, False, False, 0
 
     def run(self):
         self.stand.log.append(self.contender.algorithm)
         self.stand.now += self.seconds
+        self.calls += 1
+        # A slip long after the start must be seen as well.
+        if self.calls != self.stand.slips:
+            self.wiped = False
 
     def wipe(self):
-        pass
+        self.wiped = True
+        self.stand.now += 100  # no part of what is timed
 
     def right(self):
-        return self.good
+        self.stand.now += 100
+        return self.good and not self.wiped
 
     def free(self):
         self.freed = True
@@ -50,8 +56,9 @@ class Trial:
 class Stand:
     """One rank with a clock of its own, and a slower one that nobody sees."""
 
-    def __init__(self, seconds, wrong=()):
+    def __init__(self, seconds, wrong=(), slips=None):
         self.seconds, self.wrong, self.now, self.log = seconds, wrong, 0.0, []
+        self.slips = slips
         self.trials = []
 
     def prepare(self, case, contender):
@@ -69,8 +76,8 @@ class Stand:
 
 @pytest.fixture
 def measured(monkeypatch):
-    def measure(seconds, wrong=()):
-        stand = Stand(seconds, wrong)
+    def measure(seconds, wrong=(), slips=None):
+        stand = Stand(seconds, wrong, slips)
         monkeypatch.setattr(compare, "perf_counter", lambda: stand.now)
         names = tuple(Contender(name) for name in seconds)
         cases = (case("allgather", (2, 2), 8),)
@@ -91,9 +98,9 @@ def test_a_time_is_that_of_the_slowest_rank(measured):
 def test_contenders_take_turns_in_random_order(measured):
     stand, run = measured({"native": 0.02, "auto": 0.02, "direct": 0.02})
     found = run()
-    n = len(found.results[0].times)
+    n = len(found.results[0].times[0])
     turns = "".join(name[0] for name in stand.log if name != "|")
-    turns = turns.removesuffix("nad").removeprefix("nadnad")
+    turns = turns.removeprefix("nad" * compare.TRIES)
     rounds = [turns[i : i + 3] for i in range(0, len(turns), 3)]
     assert len(rounds) == n and {"".join(sorted(r)) for r in rounds} == {"adn"}
     assert len(set(rounds)) > 1
@@ -106,10 +113,21 @@ def test_every_repetition_begins_with_a_barrier(measured):
 
 
 def test_tiny_calls_are_repeated_and_long_ones_are_not():
-    calls, repetitions = compare.plan([1e-5, 2e-5], seconds=1.0)
-    assert calls * 1e-5 <= compare.SLICE and calls > 100
-    assert repetitions == int(1.0 / (calls * 3e-5))
-    assert compare.plan([0.5, 2.0], seconds=1.0) == (1, compare.REPETITIONS[0])
+    calls, repetitions = compare.plan([1e-5, 1e-4], 1.0, single=False)
+    assert calls == 100 and repetitions == int(1.0 / (calls * 11e-5))
+    assert compare.plan([1e-5, 2e-3], 1.0, single=False)[0] == 1
+    assert compare.plan([1e-5, 1e-4], 1.0, single=True) == (1, 501)
+
+
+def test_slow_cases_keep_to_their_seconds_but_for_three_repetitions():
+    assert compare.plan([0.25, 1.0], 10.0, single=False) == (1, 8)
+    assert compare.plan([0.5, 20.0], 2.0, single=False) == (1, 3)
+
+
+def test_a_long_first_call_is_not_repeated_to_estimate(measured):
+    stand, run = measured({"native": 0.2})
+    assert len(run().results[0].times[0]) == 3
+    assert stand.log.count("native") == 1 + 3
 
 
 def test_wrong_data_is_an_error(measured):
@@ -118,14 +136,73 @@ def test_wrong_data_is_an_error(measured):
         run()
 
 
+def test_one_wrong_repetition_of_many_is_an_error(measured):
+    _, run = measured({"native": 0.02, "auto": 0.02}, slips=7)
+    with pytest.raises(compare.WrongData, match="from native; auto"):
+        run()
+
+
+def test_what_isthmus_lacks_is_measured_natively():
+    job = Job((2, 2), (), contenders(["auto", "direct"], True))
+    names = [
+        [c.name for c in job.contenders_of(case(op, (2, 2), 8))]
+        for op in ("alltoallw", "barrier")
+    ]
+    assert names == [["native", "copy"], ["native"]]
+
+
 def test_jobs_and_outcomes_survive_json():
     cases = tuple(case(op, (3, 2), 100) for op in ("allgather", "allgatherv"))
     job = Job((3, 2), cases, contenders(["auto", "balanced+ring"], True))
     assert read_job(to_json(job)) == job
     outcome = Outcome(
-        cases[1], (Result(NATIVE, 3, (0.5, 0.25)), Result(AUTO, 1, (1.0,)))
+        cases[1],
+        (3, 1),
+        (Result(NATIVE, ((0.5, 0.25), (1.0,))), Result(AUTO, ((1.0, 2.0), (3.0,)))),
     )
     assert read_outcome(json.loads(to_json(outcome))) == outcome
+
+
+def outcome(label, calls, *times):
+    made = case("allgather", (1, 1), 8, None)
+    found = Outcome(made, (calls,), (Result(NATIVE, (times,)),))
+    return read_outcome(json.loads(to_json(found).replace("8 B", label)))
+
+
+def test_launches_are_merged_by_case():
+    class Seen(worker.Display):
+        def __init__(self):
+            self.said, self.found, self.libraries = [], [], []
+
+        def about(self, software):
+            self.libraries.append(software.library)
+
+        def progress(self, label, part):
+            self.said.append((label, part))
+
+        def outcome(self, found):
+            self.found.append(found)
+
+    seen = Seen()
+    job = Job((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
+    collected = Collected(job, seen, 2)
+    for k in range(2):
+        collected.about(Software("An MPI"))
+        collected.outcome(outcome("one", 5, 1.0 + k))
+        collected.progress("two", 0.5)
+        collected.outcome(outcome("two", 1, 3.0 + k))
+    assert seen.libraries == ["An MPI"]
+    assert seen.said == [
+        ("launch 1 of 2: two", 0.375),
+        ("launch 2 of 2: two", 0.875),
+    ]
+    assert [found.case.label for found in seen.found] == ["one", "two"]
+    assert [found.results[0].times for found in seen.found] == [
+        ((1.0,), (2.0,)),
+        ((3.0,), (4.0,)),
+    ]
+    assert seen.found[0].calls == (5, 5)
+    assert seen.found[1] == merge([outcome("two", 1, 3.0), outcome("two", 1, 4.0)])
 
 
 def test_contenders_begin_with_native_once():
@@ -212,10 +289,15 @@ def test_a_launch_that_fails_says_how(mpiexec):
         next(lines)
 
 
-def test_a_launch_has_a_time_limit(mpiexec, tmp_path):
-    mpiexec(f"echo $$ > {tmp_path}/pid; sleep 60")
+def test_a_launch_that_tells_something_may_go_on(mpiexec):
+    mpiexec("for i in 1 2 3 4; do echo $i >> $results; sleep 0.2; done")
+    assert list(launch.launch("m", 2, "", 0.5)) == ["1", "2", "3", "4"]
+
+
+def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
+    mpiexec(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     began = time.monotonic()
-    with pytest.raises(LaunchError, match=r"time limit of 0\.3 s"):
+    with pytest.raises(LaunchError, match=r"nothing heard .* for 0\.3 s"):
         list(launch.launch("m", 2, "", 0.3))
     assert time.monotonic() - began < 5
     with pytest.raises(ProcessLookupError):
@@ -223,7 +305,7 @@ def test_a_launch_has_a_time_limit(mpiexec, tmp_path):
 
 
 def test_what_the_ranks_tell_reaches_the_display(mpiexec):
-    one = Outcome(case("allgather", (1, 1), 8), (Result(NATIVE, 1, (0.5,)),))
+    one = Outcome(case("allgather", (1, 1), 8), (1,), (Result(NATIVE, ((0.5,),)),))
     mpiexec(
         f"""echo '{{"library": "An MPI"}}' >> $results
 echo '{to_json(one)}' >> $results
@@ -233,8 +315,8 @@ echo '{{"error": "wrong data"}}' >> $results"""
     class Kept(worker.Display):
         library, found = "", None
 
-        def about(self, library):
-            self.library = library
+        def about(self, software):
+            self.library = software.library
 
         def outcome(self, found):
             self.found = found

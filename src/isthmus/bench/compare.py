@@ -6,19 +6,22 @@ meantime hits all of them alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 
-from .job import Case, Contender, Job, Outcome, Result
+from .job import Case, Contender, Job
+from .outcome import Outcome, Result
 
-#: a repetition of calls shorter than this many seconds is not worth timing
-SLICE = 1e-2
-CALLS = 200
-REPETITIONS = (5, 501)
+#: calls this short, in seconds, are timed many in a row, about SLICE seconds of them
+SHORT, SLICE, CALLS = 1e-3, 1e-2, 200
+REPETITIONS = (3, 501)
+#: a first call this long, in seconds, tells how long the others will be; else the
+#: shortest of so many does
+TELLING, TRIES = 5e-2, 4
 
 
 class WrongData(Exception):
@@ -54,62 +57,95 @@ class Stand(Protocol):
         """Of each value the largest on any rank."""
 
 
-def _time(stand: Stand, trial: Trial, calls: int) -> float:
-    """The seconds of one call on this rank, after all ranks have come."""
-    run = trial.run
-    stand.barrier()
-    start = perf_counter()
-    for _ in range(calls):
-        run()
-    return (perf_counter() - start) / calls
-
-
-def _check(stand: Stand, trials: Sequence[Trial], names: Sequence[str]) -> None:
-    """Run every trial once; raise on all ranks if a byte is wrong on any."""
-    wrong = []
-    for trial in trials:
-        trial.wipe()
-        stand.barrier()
-        trial.run()
-        wrong.append(float(not trial.right()))
-    bad = [name for name, flag in zip(names, stand.worst(wrong), strict=True) if flag]
-    if bad:
-        raise WrongData(f"wrong data from {'; '.join(bad)}")
+#: called with the part of a case that is done
+Progress = Callable[[float], None]
 
 
 def _between(low: int, value: float, high: int) -> int:
     return int(min(max(value, low), high))
 
 
-def plan(once: Sequence[float], seconds: float) -> tuple[int, int]:
-    """Calls in a repetition, and repetitions, for contenders that take so long."""
-    calls = _between(1, ceil(SLICE / max(min(once), 1e-9)), CALLS)
+def plan(once: Sequence[float], seconds: float, single: bool) -> tuple[int, int]:
+    """Calls in a repetition, and repetitions, for contenders that take so long.
+
+    All make as many calls, one if any of them is long: what one call can do for the
+    next would otherwise count for some and not for others.
+    """
+    calls, longest = 1, max(*once, 1e-7)
+    if longest < SHORT and not single:
+        calls = _between(1, ceil(SLICE / longest), CALLS)
     least, most = REPETITIONS
-    return calls, _between(least, seconds / (calls * sum(once)), most)
+    return calls, _between(least, seconds / max(calls * sum(once), 1e-7), most)
 
 
-def compare(stand: Stand, case: Case, job: Job) -> Outcome:
-    """Measure all contenders in one case."""
-    names = [f"{c.name} ({case.op}, {case.label})" for c in job.contenders]
-    trials = [stand.prepare(case, contender) for contender in job.contenders]
-    try:
-        _check(stand, trials, names)
-        once = stand.worst([_time(stand, trial, 1) for trial in trials])
-        calls, repetitions = plan(once, job.seconds)
-        rng = np.random.default_rng(job.seed)
-        times = np.zeros((len(trials), repetitions))
-        for repetition in range(repetitions):
-            for i in rng.permutation(len(trials)):
-                times[i, repetition] = _time(stand, trials[i], calls)
-        slowest = np.reshape(stand.worst(times.ravel().tolist()), times.shape)
-        _check(stand, trials, names)
-    finally:
-        for trial in trials:
+class Race:
+    """The contenders of one case, and which of them were wrong on this rank."""
+
+    def __init__(self, stand: Stand, case: Case, contenders: Sequence[Contender]):
+        self.stand, self.case, self.contenders = stand, case, contenders
+        self.trials = [stand.prepare(case, contender) for contender in contenders]
+        self.wrong = [0.0] * len(contenders)
+
+    def repetition(self, i: int, calls: int) -> float:
+        """The seconds of one call of a contender, on this rank; checked after it."""
+        trial = self.trials[i]
+        run = trial.run
+        trial.wipe()
+        self.stand.barrier()
+        start = perf_counter()
+        for _ in range(calls):
+            run()
+        seconds = (perf_counter() - start) / calls
+        self.wrong[i] = max(self.wrong[i], float(not trial.right()))
+        return seconds
+
+    def once(self) -> list[float]:
+        """How long each takes, roughly; the first call of all is also a warm-up."""
+        found = self._round()
+        if max(found) < TELLING:
+            rounds = [self._round() for _ in range(TRIES - 1)]
+            found = [min(times) for times in zip(*rounds, strict=True)]
+        return found
+
+    def _round(self) -> list[float]:
+        """One call of each."""
+        everyone = range(len(self.trials))
+        return self.stand.worst([self.repetition(i, 1) for i in everyone])
+
+    def check(self) -> None:
+        """Raise on all ranks if a byte was wrong on any."""
+        flags = zip(self.contenders, self.stand.worst(self.wrong), strict=True)
+        if bad := [contender.name for contender, flag in flags if flag]:
+            where = f"({self.case.op}, {self.case.label})"
+            raise WrongData(f"wrong data from {'; '.join(bad)} {where}")
+
+    def free(self) -> None:
+        """Give back what the contenders hold."""
+        for trial in self.trials:
             trial.free()
-    return Outcome(
-        case,
-        tuple(
-            Result(contender, calls, tuple(row))
-            for contender, row in zip(job.contenders, slowest.tolist(), strict=True)
-        ),
-    )
+
+
+def compare(
+    stand: Stand, case: Case, job: Job, progress: Progress = lambda part: None
+) -> Outcome:
+    """Measure all contenders in one case."""
+    race = Race(stand, case, job.contenders_of(case))
+    try:
+        once = race.once()
+        race.check()
+        calls, repetitions = plan(once, job.seconds, job.single)
+        rng = np.random.default_rng(job.seed)
+        times = np.zeros((len(race.trials), repetitions))
+        for repetition in range(repetitions):
+            for i in rng.permutation(len(race.trials)):
+                times[i, repetition] = race.repetition(i, calls)
+            progress((repetition + 1) / repetitions)
+        race.check()
+        slowest = np.reshape(stand.worst(times.ravel().tolist()), times.shape)
+    finally:
+        race.free()
+    results = [
+        Result(contender, (tuple(row),))
+        for contender, row in zip(race.contenders, slowest.tolist(), strict=True)
+    ]
+    return Outcome(case, (calls,), tuple(results))

@@ -15,7 +15,9 @@ from ..collectives import schedule
 from ..recipe import Equal, Sizes, settle
 from ..registry import find
 from . import field, worker
-from .job import NATIVE, Case, Contender, Job, Outcome, contenders
+from .environment import Software
+from .job import NATIVE, Case, Contender, Job, contenders
+from .outcome import Outcome
 from .table import Column, Table, show_ratio
 from .units import show_bytes, show_time
 
@@ -49,12 +51,13 @@ class Tour(worker.Display):
         self.outcomes: list[Outcome] = []
         self.library = ""
 
-    def about(self, library: str) -> None:
+    def about(self, software: Software) -> None:
         """What is going on, and the head of the table."""
-        self.library = library
+        self.library = software.library
         p, q = self.groups
         self.console.print(
-            f"[bold]{p} ocean[/] and [bold]{q} atmosphere[/] processes, {library}.\n"
+            f"[bold]{p} ocean[/] and [bold]{q} atmosphere[/] processes, "
+            f"{self.library}.\n"
             "Each owns a strip of its model's field; everyone needs all of the "
             "other's.\n",
             highlight=False,

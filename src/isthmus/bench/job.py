@@ -1,30 +1,36 @@
-"""What is to be measured, and what came out: plain values, also as JSON."""
+"""What is to be measured: plain values, also as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any
 
 from .. import distributions
+from .operations import OURS, UNEVEN, check
 from .units import show_bytes
-
-OPERATIONS = "allgather", "allgatherv"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operation, and the bytes that each rank of both groups contributes.
+    """One operation, and the bytes of the block of each rank of both groups.
 
-    Inside one group `b` is empty.
+    Inside one group `b` is empty. `kind` is what tells it from others of the same size,
+    such as its distribution; `each` the size, in bytes for each rank on average.
     """
 
     label: str
     op: str
     a: tuple[int, ...]
     b: tuple[int, ...] = ()
+    kind: str = ""
+    each: int = 0
+
+    @property
+    def ours(self) -> bool:
+        """Whether isthmus has this operation."""
+        return self.op in OURS[2 if self.b else 1]
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ LIMIT = Contender("copy")
 class Job:
     """Cases for one or two groups of processes, and the contenders of each.
 
-    `seconds` is what a case may take, roughly; `content` names what the buffers hold.
+    `seconds` is what a case may take, roughly; `content` names what the buffers hold;
+    `single` wants one call in each repetition, however short.
     """
 
     groups: tuple[int, ...]
@@ -58,36 +65,13 @@ class Job:
     seconds: float = 1.0
     seed: int = 0
     content: str = "random"
+    single: bool = False
 
-
-@dataclass(frozen=True)
-class Result:
-    """The time of a contender: one call, in each repetition, on the slowest rank."""
-
-    contender: Contender
-    calls: int
-    times: tuple[float, ...]
-
-    @property
-    def seconds(self) -> float:
-        """The median over the repetitions."""
-        return median(self.times)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The results of all contenders in one case; every byte was right."""
-
-    case: Case
-    results: tuple[Result, ...]
-
-    def seconds(self, contender: Contender) -> float:
-        """The time of a contender."""
-        return next(r.seconds for r in self.results if r.contender == contender)
-
-    def ratio(self, contender: Contender) -> float:
-        """How many times faster than the MPI library's own call."""
-        return self.seconds(NATIVE) / self.seconds(contender)
+    def contenders_of(self, case: Case) -> tuple[Contender, ...]:
+        """Those that have the operation of a case."""
+        known = self.contenders if case.ours else (NATIVE, LIMIT)
+        known = known if case.op != "barrier" else (NATIVE,)
+        return tuple(c for c in self.contenders if c in known)
 
 
 def uneven(each: int, n: int) -> tuple[int, ...]:
@@ -97,56 +81,51 @@ def uneven(each: int, n: int) -> tuple[int, ...]:
 
 
 def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, ...]:
-    """What n ranks contribute, so many bytes on average."""
+    """The blocks of n ranks, so many bytes on average."""
     if distribution is not None:
         unit = 8 if each % 8 == 0 else 1
         elements = distributions.counts(distribution, n, n * each // unit)
         return tuple(unit * k for k in elements)
-    return uneven(each, n) if op == "allgatherv" else (each,) * n
+    return uneven(each, n) if op in UNEVEN else (each,) * n
 
 
 def case(
     op: str, groups: tuple[int, ...], each: int, distribution: str | None = None
 ) -> Case:
-    """A case in which each rank contributes so many bytes, on average."""
-    if op not in OPERATIONS:
-        raise ValueError(f"no operation {op!r}; known: {', '.join(OPERATIONS)}")
-    if distribution is not None and op == "allgather":
-        raise ValueError("allgather has equal contributions: no distribution")
-    label = show_bytes(each) + f" {distribution}" * (distribution is not None)
-    return Case(label, op, *(_counts(op, n, each, distribution) for n in groups))
+    """A case in which the block of each rank has so many bytes, on average."""
+    check(op, groups)
+    if distribution is not None and op not in UNEVEN:
+        raise ValueError(f"{op} has equal contributions: no distribution")
+    a, *b = (_counts(op, n, each, distribution) for n in groups)
+    kind = distribution or ""
+    label = f"{show_bytes(each)} {kind}".strip()
+    return Case(label, op, a, b[0] if b else (), kind, each)
 
 
-def to_json(value: Job | Outcome) -> str:
+def contenders(
+    names: Sequence[str], persistent: bool, copy: bool = True
+) -> tuple[Contender, ...]:
+    """The MPI library's own call, each algorithm, also persistent, and the limit."""
+    others = [Contender(name) for name in names if name != "native"]
+    if persistent:
+        others += [Contender(c.algorithm, True) for c in others]
+    return NATIVE, *others, *([LIMIT] if copy else [])
+
+
+def to_json(value: Any) -> str:
     """One line of JSON."""
     return json.dumps(asdict(value))
 
 
-def _case(data: dict[str, Any]) -> Case:
-    return Case(data["label"], data["op"], tuple(data["a"]), tuple(data["b"]))
+def read_case(data: dict[str, Any]) -> Case:
+    """The case that was written."""
+    return Case(**data | {"a": tuple(data["a"]), "b": tuple(data["b"])})
 
 
 def read_job(text: str) -> Job:
     """The job that was written."""
     data = json.loads(text)
     data["groups"] = tuple(data["groups"])
-    data["cases"] = tuple(map(_case, data["cases"]))
+    data["cases"] = tuple(map(read_case, data["cases"]))
     data["contenders"] = tuple(Contender(**c) for c in data["contenders"])
     return Job(**data)
-
-
-def read_outcome(data: dict[str, Any]) -> Outcome:
-    """The outcome that was written."""
-    results = tuple(
-        Result(Contender(**r["contender"]), r["calls"], tuple(r["times"]))
-        for r in data["results"]
-    )
-    return Outcome(_case(data["case"]), results)
-
-
-def contenders(names: Sequence[str], persistent: bool) -> tuple[Contender, ...]:
-    """The MPI library's own call, each algorithm, also persistent, and the limit."""
-    others = [Contender(name) for name in names if name != "native"]
-    if persistent:
-        others += [Contender(c.algorithm, True) for c in others]
-    return NATIVE, *others, LIMIT

@@ -8,9 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Protocol
 
 # What a launch on a small machine needs; no library minds the variables of another.
 QUIET = {
@@ -77,19 +80,59 @@ def environment(mpiexec: str, environ: Mapping[str, str]) -> dict[str, str]:
     return more | dict(environ)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the process group of mpiexec, which ends its ranks when asked politely."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is None:
-            os.killpg(process.pid, kind)
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                continue
+class Running(Protocol):
+    """A program on many ranks, all of them ended at the end of a `with`."""
+
+    process: subprocess.Popen[Any]
+
+    def __enter__(self) -> Running: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
 
 
-def _lines(process: subprocess.Popen[bytes], path: Path, limit: float) -> Iterator[str]:
-    """What rank 0 appends to a file, until mpiexec ends."""
+#: starts a program on so many ranks, which writes to a file
+Start = Callable[[Sequence[str], int, Any], Running]
+
+
+class Here:
+    """A program under an mpiexec on this host."""
+
+    def __init__(self, command: Sequence[str], n: int, output: Any) -> None:
+        mpiexec = find_mpiexec()
+        self.process = subprocess.Popen(
+            [mpiexec, "-n", str(n), *command],
+            env=environment(mpiexec, os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process group of mpiexec, which ends its ranks if asked politely."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(PATIENCE)
+
+
+def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator[str]:
+    """What rank 0 appends to a file, until mpiexec ends or nothing comes any more."""
     deadline, unread = time.monotonic() + limit, ""
     with open(path, encoding="utf-8") as results:
         while True:
@@ -100,39 +143,31 @@ def _lines(process: subprocess.Popen[bytes], path: Path, limit: float) -> Iterat
             yield from whole
             if ended:
                 return
+            if whole:
+                deadline = time.monotonic() + limit
             if time.monotonic() > deadline:
-                raise LaunchError(f"not over within its time limit of {limit:g} s")
+                raise LaunchError(f"nothing heard of the processes for {limit:g} s")
             time.sleep(POLL)
 
 
-def launch(module: str, size: int, text: str, limit: float) -> Iterator[str]:
+def launch(
+    module: str, size: int, text: str, limit: float, start: Start = Here
+) -> Generator[str, None, None]:
     """Run a module on so many ranks; the lines it writes to its results, as they come.
 
     The module is called with the paths of a file that holds `text` and of its results.
     """
-    mpiexec = find_mpiexec()
     with TemporaryDirectory(prefix="isthmus-") as name:
         job, results, log = (Path(name, x) for x in ("job", "results", "log"))
         job.write_text(text, encoding="utf-8")
         results.touch()
         # mpi4py's runner ends all ranks when one fails.
         python = [sys.executable, "-m", "mpi4py", "-m", module]
-        files = [str(job), str(results)]
-        command = [mpiexec, "-n", str(size), *python, *files]
-        with open(log, "wb") as output:
-            process = subprocess.Popen(
-                command,
-                env=environment(mpiexec, os.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield from _lines(process, results, limit)
-        finally:
-            _stop(process)
-        if process.returncode:
+        with log.open("wb") as output:
+            running = start([*python, str(job), str(results)], size, output)
+        with running:
+            yield from _lines(running.process, results, limit)
+        if running.process.returncode:
             said = log.read_text(encoding="utf-8", errors="replace").strip()
             last = "\n".join(said.split("\n")[-TAIL:])
-            raise LaunchError(f"mpiexec returned {process.returncode}\n{last}")
+            raise LaunchError(f"mpiexec returned {running.process.returncode}\n{last}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .job import NATIVE, Contender, Outcome
-from .units import show_time
+from .bootstrap import Interval
+from .job import Job
+from .summary import Line, is_native
+from .units import show_time, time_unit
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,36 +51,38 @@ class Table:
         self.console.print(line, soft_wrap=True)
 
 
+def _between(interval: Interval, unit: float = 1.0) -> str:
+    """From and to, in three digits."""
+    return "–".join(f"{x / unit:.3g}" for x in interval)
+
+
 class Comparison:
-    """The results of a benchmark: a row for each case, or, where contenders are too
-    many for the width of the console, for each contender."""
+    """The results of a benchmark: for each case, a row for each contender."""
 
-    def __init__(self, console: Console, contenders: tuple[Contender, ...]) -> None:
-        self.others = [c for c in contenders if c != NATIVE]
-        wide = [Column("per rank", 9), Column("native", 8)]
-        for other in self.others:
-            wide += [Column(other.name, max(len(other.name), 8)), Column("ratio", 7)]
-        self.wide = sum(c.width + 2 for c in wide) <= max(console.width, 80)
-        name = max((len(c.name) for c in contenders), default=6)
-        long = [
-            Column("per rank", 9),
-            Column("", name, left=True),
-            Column("time", 8),
-            Column("ratio", 7),
-        ]
-        self.table = Table(console, wide if self.wide else long)
+    def __init__(self, console: Console, job: Job) -> None:
+        label = max([len(case.label) for case in job.cases] + [8])
+        name = max(len(contender.name) for contender in job.contenders)
+        self.table = Table(
+            console,
+            [
+                Column("per rank", label),
+                Column("", name, left=True),
+                Column("time", 8),
+                Column("95 %", 11),
+                Column("ratio", 7),
+                Column("95 %", 11),
+                Column("limit", 6),
+            ],
+        )
 
-    def add(self, found: Outcome) -> None:
+    def add(self, lines: Sequence[Line]) -> None:
         """Print the results of one case."""
-        label, native = found.case.label, show_time(found.seconds(NATIVE))
-        rows = [
-            (c.name, show_time(found.seconds(c)), show_ratio(found.ratio(c)))
-            for c in self.others
-        ]
-        if self.wide:
-            cells = [cell for row in rows for cell in row[1:]]
-            self.table.row([label, native, *cells])
-            return
-        self.table.row([label, "native", native, ""])
-        for row in rows:
-            self.table.row(["", *row])
+        for k, line in enumerate(lines):
+            time = show_time(line.seconds)
+            interval = _between(line.interval, time_unit(line.seconds))
+            ratio = "", ""
+            if not is_native(line):
+                ratio = show_ratio(line.ratio), _between(line.ratio_interval)
+            multiple = "" if line.multiple is None else f"{line.multiple:.2f}"
+            label = line.case.label if k == 0 else ""
+            self.table.row([label, line.contender, time, interval, *ratio, multiple])

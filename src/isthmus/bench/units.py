@@ -23,9 +23,16 @@ def read_bytes(text: str) -> int:
     return int(float(found[1]) * FACTORS[found[2].lower()])
 
 
+TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+
+
+def time_unit(seconds: float) -> float:
+    """The seconds of the unit in which people read such a time."""
+    return next((size for size in TIMES.values() if seconds >= size), 1e-6)
+
+
 def show_time(seconds: float) -> str:
     """A time in three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    size = time_unit(seconds)
+    name = next(name for name, other in TIMES.items() if other == size)
+    return f"{seconds / size:.3g} {name}"

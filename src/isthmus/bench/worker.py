@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from . import field
 from .compare import WrongData, compare
-from .job import Job, Outcome, read_job, read_outcome, to_json
-from .launch import LaunchError, launch, own_rank
+from .environment import Software
+from .job import Job, read_job, to_json
+from .launch import Here, LaunchError, Start, launch, own_rank
+from .outcome import Outcome, read_outcome
 
 if TYPE_CHECKING:
     from ..mpi.measure import Stand
 
-#: seconds after which processes of our own are ended
+#: seconds without a word after which processes of our own are ended
 LIMIT = 600.0
+#: seconds between two words about the progress
+PAUSE = 0.25
 
 
 class Display:
     """What a job tells as it runs, in the one process that shows it."""
 
-    def about(self, library: str) -> None:
-        """The MPI library it runs on."""
+    def about(self, software: Software) -> None:
+        """What it runs on."""
+
+    def progress(self, label: str, part: float) -> None:
+        """So much of a case is done."""
 
     def outcome(self, found: Outcome) -> None:
         """A case is measured."""
@@ -42,12 +52,14 @@ def measure(job: Job, stand: Stand, display: Display) -> None:
     """Run a job on all ranks; rank 0 displays."""
     from ..mpi import measure as mpi
 
-    if stand.rank == 0:
-        display.about(mpi.library())
+    if stand.rank:
+        display = Display()
+    display.about(Software.here(mpi.library()))
     for case in job.cases:
-        found = compare(stand, case, job)
-        if stand.rank == 0:
-            display.outcome(found)
+        display.progress(case.label, 0.0)
+        display.outcome(
+            compare(stand, case, job, partial(display.progress, case.label))
+        )
     stand.free()
 
 
@@ -64,18 +76,30 @@ def _in_place(job: Job, display: Display) -> None:
         abort(error)
 
 
-def run(job: Job, display: Display, limit: float = LIMIT) -> None:
+def run(job: Job, display: Display, limit: float = LIMIT, start: Start = Here) -> None:
     """Run a job here if mpiexec started this process, else in processes of our own."""
     if own_rank() is not None:
         _in_place(job, display)
         return
-    for line in launch("isthmus.bench.worker", sum(job.groups), to_json(job), limit):
-        data = json.loads(line)
-        if "error" in data:
-            raise LaunchError(data["error"])
-        if "library" in data:
-            display.about(data["library"])
-        else:
+    size = sum(job.groups)
+    # Closed at once, whatever happens: that ends the processes.
+    with closing(
+        launch("isthmus.bench.worker", size, to_json(job), limit, start)
+    ) as lines:
+        for line in lines:
+            _tell(display, json.loads(line))
+
+
+def _tell(display: Display, data: dict[str, object]) -> None:
+    """Pass on what a worker wrote."""
+    match data:
+        case {"error": text}:
+            raise LaunchError(str(text))
+        case {"library": _}:
+            display.about(Software(**data))  # type: ignore[arg-type]
+        case {"label": str(label), "part": float(part)}:
+            display.progress(label, part)
+        case _:
             display.outcome(read_outcome(data))
 
 
@@ -83,17 +107,22 @@ class _Writer(Display):
     """Writes what happens for the parent process, in single writes."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self.last = path, 0.0
 
     def _write(self, line: str) -> None:
         with open(self.path, "ab", buffering=0) as results:
             results.write(line.encode() + b"\n")
 
-    def about(self, library: str) -> None:
-        self._write(json.dumps({"library": library}))
+    def about(self, software: Software) -> None:
+        self._write(json.dumps(asdict(software)))
+
+    def progress(self, label: str, part: float) -> None:
+        if monotonic() > self.last + PAUSE:
+            self.last = monotonic()
+            self._write(json.dumps({"label": label, "part": part}))
 
     def outcome(self, found: Outcome) -> None:
-        self._write(json.dumps(asdict(found)))
+        self._write(to_json(found))
 
     def error(self, text: str) -> None:
         self._write(json.dumps({"error": text}))

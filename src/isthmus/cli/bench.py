@@ -2,111 +2,58 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from .. import schedule
-from ..bench import job as jobs, worker
-from ..bench.job import Job, Outcome
-from ..bench.table import Comparison
+from ..bench import job as jobs, sets
+from ..bench.formats import osu
+from ..bench.job import Job
+from ..bench.launch import own_rank
+from ..bench.operations import PERSISTENT
+from ..bench.place import place
 from ..bench.units import read_bytes
 from . import parse
-from .terminal import busy
+from .draw import save
+from .measured import Shown
+from .terminal import ended_in_order
+
+FORMATS = ("table", "osu")
+DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
-class Shown(worker.Display):
-    """Prints results as they come, and keeps them."""
-
-    def __init__(self, job: Job) -> None:
-        self.job, self.console = job, Console()
-        self.library, self.outcomes = "", list[Outcome]()
-
-    def about(self, library: str) -> None:
-        """Say what is being compared, and begin the table."""
-        self.library = library
-        where = "inside" if len(self.job.groups) == 1 else "between"
-        ranks = " and ".join(map(str, self.job.groups))
-        op = self.job.cases[0].op.capitalize()
-        self.console.print(f"{op} {where} {ranks} processes, {library}")
-        said = "ratio: how many times faster than native; copy: the limit of one host"
-        self.console.print(f"{said}\n", style="dim")
-        self.comparison = Comparison(self.console, self.job.contenders)
-
-    def outcome(self, found: Outcome) -> None:
-        """Print a row."""
-        self.outcomes.append(found)
-        self.comparison.add(found)
-
-
-def _try(name: str, groups: tuple[int, ...]) -> None:
+def _try(name: str, op: str, groups: tuple[int, ...]) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
-    if len(groups) == 1:
+    if len(groups) == 2:
+        p, q = groups
+        made = schedule("inter_allgather", name, p=p, q=q, ka=1, kb=1)
+        for rank in (0, p):
+            made.rank(rank)
+    elif op == "bcast":
+        schedule("bcast", name, p=groups[0], m=1, root=0).rank(0)
+    else:
         schedule("allgatherv", name, counts=[1] * groups[0]).rank(0)
-        return
-    p, q = groups
-    made = schedule("inter_allgather", name, p=p, q=q, ka=1, kb=1)
-    for rank in (0, p):
-        made.rank(rank)
 
 
-def _algorithms(text: str, groups: tuple[int, ...], persistent: bool) -> list[str]:
-    """The names, once it is clear that each works for groups of these sizes."""
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in ("auto", "native"):
-            _try(name, groups)
-        if persistent and name.endswith("+library"):
+def _check(job: Job) -> Job:
+    """The job, once it is clear that each algorithm works for its groups."""
+    op = job.cases[0].op
+    for contender in job.contenders:
+        name = contender.algorithm
+        if name not in ("auto", "native", "copy") and job.cases[0].ours:
+            _try(name, op, job.groups)
+        if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
-    return names
+        if contender.persistent and op not in PERSISTENT:
+            raise ValueError(f"{op} has no persistent form here")
+    return job
 
 
-def _write(path: Path, shown: Shown) -> None:
-    """Everything there is to know about the measurement."""
-    about: dict[str, Any] = {"library": shown.library, "job": asdict(shown.job)}
-    about["outcomes"] = [asdict(found) for found in shown.outcomes]
-    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-
-
-def bench(
-    groups: Annotated[
-        str, typer.Option(help="processes of each group, or of one")
-    ] = "4,4",
-    bytes_: Annotated[
-        str, typer.Option("--bytes", help="that each process contributes")
-    ] = "8,4KiB,64KiB,1MiB",
-    op: Annotated[str, typer.Option(help="allgather or allgatherv")] = "allgather",
-    distribution: Annotated[
-        str | None,
-        typer.Option(help="of the contributions to allgatherv, as in spike,half"),
-    ] = None,
-    algorithms: Annotated[
-        str, typer.Option(help="those to compare, as isthmus list names them")
-    ] = "auto",
-    persistent: Annotated[
-        bool, typer.Option("--persistent", help="also the persistent form of each")
-    ] = False,
-    seconds: Annotated[float, typer.Option(help="for each size, about")] = 2.0,
-    seed: Annotated[int, typer.Option(help="of the order of repetitions")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--json", help="write all results to this file")
-    ] = None,
-) -> None:
-    """Compare isthmus with the MPI library's own collectives.
-
-    The contenders take turns in random order; a time is the median over repetitions
-    of the slowest rank's; every byte received is checked. With allgatherv,
-    contributions grow with the rank, or follow a distribution; --bytes is their
-    average. With one group, as in --groups 8, the collective inside it.
-
-    Runs the processes itself, or in those of your own mpiexec:
-
-        mpiexec -n 8 python -m isthmus.bench --groups 4,4
-    """
+def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) -> Job:
+    """What the options ask for."""
+    groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
     sizes = parse.one_or_two_groups(groups)
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
@@ -114,10 +61,131 @@ def bench(
         for kind in kinds
         for n in bytes_.split(",")
     )
-    names = _algorithms(algorithms, sizes, persistent)
-    contenders = jobs.contenders(names, persistent)
-    shown = Shown(Job(sizes, cases, contenders, seconds, seed))
-    with busy(shown.console, f"measuring with {sum(sizes)} processes"):
-        worker.run(shown.job, shown)
-    if output is not None and shown.outcomes:
-        _write(output, shown)
+    return Job(sizes, cases, how.contenders, how.seconds, how.seed, single=how.single)
+
+
+def _todo(
+    name: str | None,
+    given: dict[str, str | None],
+    distribution: str | None,
+    scale: float | None,
+    how: sets.How,
+) -> list[Job]:
+    """The jobs of a set, or the one that the options ask for."""
+    if name is None:
+        if scale is not None:
+            raise ValueError("--scale goes with --set; else give other --bytes")
+        return [_check(_own(given, distribution, how))]
+    options = [*given.items(), ("--distribution", distribution)]
+    for option, value in options:
+        if value is not None:
+            raise ValueError(f"{option} does not go with --set, which brings its own")
+    return [
+        _check(job) for job in sets.named(name, how, 1.0 if scale is None else scale)
+    ]
+
+
+def _write(
+    shown: Shown, csv: Path | None, json: Path | None, plot: Path | None
+) -> None:
+    """The files that were asked for."""
+    if own_rank():
+        return
+    for path, make in ((csv, shown.csv), (json, shown.json)):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(make(), encoding="utf-8")
+    if plot is not None:
+        save(shown.figure(shown.title), plot)
+
+
+def bench(
+    groups: Annotated[
+        str | None,
+        typer.Option(help="processes of each group, or of one [default: 4,4]"),
+    ] = None,
+    bytes_: Annotated[
+        str | None,
+        typer.Option(
+            "--bytes", help="of each process's block [default: 8,4KiB,64KiB,1MiB]"
+        ),
+    ] = None,
+    op: Annotated[
+        str | None, typer.Option(help="as in MPI, small [default: allgather]")
+    ] = None,
+    distribution: Annotated[
+        str | None, typer.Option(help="of unequal blocks, as in spike,half")
+    ] = None,
+    set_: Annotated[
+        str | None,
+        typer.Option("--set", help=f"what a paper measured: {', '.join(sets.SETS)}"),
+    ] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="the sizes of a set times this")
+    ] = None,
+    algorithms: Annotated[
+        str, typer.Option(help="those to compare, as isthmus list names them")
+    ] = "auto",
+    persistent: Annotated[
+        bool, typer.Option("--persistent", help="also the persistent form of each")
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(help="for each case in each launch, about")
+    ] = 2.0,
+    launches: Annotated[int, typer.Option(help="of all processes anew", min=1)] = 3,
+    single: Annotated[
+        bool, typer.Option("--single", help="one call in each repetition")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="of the order of repetitions")] = 0,
+    lab: Annotated[
+        int | None, typer.Option(help="on a lab of so many hosts, made for this")
+    ] = None,
+    rate: Annotated[str, typer.Option(help="of the lab's links")] = "50mbit",
+    lab_name: Annotated[
+        str | None, typer.Option(help="on this lab, which is up")
+    ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="table, or osu: as the OSU benchmarks")
+    ] = "table",
+    csv: Annotated[
+        Path | None, typer.Option(help="write a row for each result")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="write all times, and where")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="write a .png, .svg or .pdf")
+    ] = None,
+) -> None:
+    """Compare isthmus with the MPI library's own collectives.
+
+    The contenders take turns in random order; a time is the median over repetitions of
+    the slowest rank's, with its 95 % interval; every byte received is checked. Blocks
+    of allgatherv grow with the rank, or follow a distribution; --bytes is their
+    average. With one group, as in --groups 8, the collective inside it.
+
+    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec:
+
+        mpiexec -n 8 python -m isthmus.bench --groups 4,4
+    """
+    if format_ not in FORMATS:
+        raise ValueError(f"--format {format_}: known are {', '.join(FORMATS)}")
+    on_lab = lab is not None or lab_name is not None
+    if on_lab and own_rank() is not None:
+        raise ValueError("a lab starts its own processes: call it without mpiexec")
+    names = [name.strip() for name in algorithms.split(",")]
+    contenders = jobs.contenders(names, persistent, copy=not on_lab)
+    how = sets.How(contenders, seconds, seed, single)
+    given = {"--groups": groups, "--bytes": bytes_, "--op": op}
+    todo = _todo(set_, given, distribution, scale, how)
+    title = set_ or todo[0].cases[0].op.capitalize()
+    with ended_in_order(), place(lab, rate, lab_name) as where:
+        shown = Shown(where, title, format_ == "table")
+        shown.run(todo, launches)
+    if not shown.outcomes:
+        return
+    if format_ == "osu":
+        print(osu(shown.lines, shown.head()), end="")
+    if where.warning:
+        shown.console.print(f"\nwarning: {where.warning}", style="bold red")
+    _write(shown, csv, json, plot)

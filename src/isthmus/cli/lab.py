@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from time import perf_counter
 from typing import Annotated
@@ -19,6 +18,7 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from .terminal import ended_in_order
 
 #: the exit status of timeout(1) too
 OUT_OF_TIME = 124
@@ -104,11 +104,10 @@ def run(
     A time limit that is over gives 124.
     """
     _able()
-    for kind in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(kind, lambda number, frame: sys.exit(128 + number))
     net = find(name)
     try:
-        status = net.run(command, n, per_host=per_host, timeout=timeout).returncode
+        with ended_in_order():
+            status = net.run(command, n, per_host=per_host, timeout=timeout).returncode
     except OutOfTime as error:
         print(f"isthmus: {shlex.join(command)}: {error}", file=sys.stderr)
         status = OUT_OF_TIME

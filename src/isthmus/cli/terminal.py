@@ -1,11 +1,15 @@
-"""What a person sees while something takes its time."""
+"""What a person sees while something takes its time, and how it is ended."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
 
 from ..bench.launch import own_rank
 
@@ -15,3 +19,56 @@ def busy(console: Console, words: str) -> AbstractContextManager[Any]:
     if own_rank() is not None:
         return nullcontext()
     return console.status(words, refresh_per_second=4)
+
+
+class Steps:
+    """How far something is: a bar on a terminal, else a line for each new step."""
+
+    def __init__(self, console: Console) -> None:
+        columns = BarColumn(), TaskProgressColumn(), "{task.description}"
+        self.bar: Progress | None = None
+        if console.is_terminal and own_rank() is None:
+            self.bar = Progress(
+                *columns,
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+                refresh_per_second=4,
+            )
+            self.task = self.bar.add_task("starting", total=1.0)
+        self.last = ""
+
+    def __call__(self, words: str, done: float) -> None:
+        """So much of all is done, from 0 to 1."""
+        if self.bar is not None:
+            self.bar.update(self.task, description=words, completed=done)
+        elif words != self.last:
+            print(f"{done:4.0%}  {words}", file=sys.stderr, flush=True)
+        self.last = words
+
+    def __enter__(self) -> Steps:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _end(number: int, frame: object) -> None:
+    """End this process in order; a second signal does not disturb that."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Let signals that end a process first end what it has started."""
+    kinds = signal.SIGTERM, signal.SIGHUP
+    before = [signal.signal(kind, _end) for kind in kinds]
+    try:
+        yield
+    finally:
+        for kind, old in zip(kinds, before, strict=True):
+            signal.signal(kind, old)

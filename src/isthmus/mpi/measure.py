@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from mpi4py import MPI
 
 from . import intercomm, intracomm  # noqa: F401  they enter their classes
 from .family import ours
+from .operations import CALLS, Call, Seat
+
+NOTHING = bytearray()
 
 #: what all ranks of a group contribute together, in rank order: of which sizes in
 #: bytes, for which group
@@ -80,15 +84,15 @@ class Stand:
         self.rank = self.comm.rank
         self.mine = int(self.rank >= groups[0])
         self.other = len(groups) - 1 - self.mine
-        self.native: Any = self.comm
         self.local = MPI.Intracomm(self.comm.Split(self.mine, self.rank))
+        self.native: Any = self.local
         if len(groups) == 2:
             leader = 0 if self.mine else groups[0]
             self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
         self.ours: Any = ours(self.native)
 
-    def prepare(self, case: Any, contender: Any) -> Trial:
-        """A contender of a case (isthmus.bench.job), ready to run."""
+    def _allgather(self, case: Any) -> Call:
+        """Everyone's block of the content to everyone."""
         sizes = (case.a, case.b)
         whole = self.content(sizes[self.mine], self.mine)
         expected = self.content(sizes[self.other], self.other)
@@ -99,23 +103,45 @@ class Stand:
         spec: Any = recv
         if case.op == "allgatherv":
             spec = [recv, [n // recv.itemsize for n in sizes[self.other]]]
+        return Call((send, spec), recv, expected)
+
+    def _call(self, case: Any) -> Call:
+        """The buffers of a case."""
+        if case.op.startswith("allgather"):
+            return self._allgather(case)
+        sizes = (case.a, case.b) if self.mine == 0 else (case.b, case.a)
+        return CALLS[case.op](Seat(self.mine, self.local.rank, *sizes))
+
+    def prepare(self, case: Any, contender: Any) -> Trial:
+        """A contender of a case (isthmus.bench.job), ready to run."""
+        arguments, recv, expected = self._call(case)
         if contender.algorithm == "copy":
             return Trial(lambda: np.copyto(recv, expected), recv, expected)
         name = case.op.capitalize()
+        if contender.algorithm == "native" and not contender.persistent:
+            call = getattr(self.native, name)
+            return Trial(partial(call, *arguments), recv, expected)
         auto = contender.algorithm == "auto"  # as a user calls it
         more = {} if auto else {"algorithm": contender.algorithm}
         if contender.persistent:
-            request = getattr(self.ours, f"{name}_init")(send, spec, **more)
+            request = getattr(self.ours, f"{name}_init")(*arguments, **more)
             return Persistent(request, recv, expected)
-        if contender.algorithm == "native":
-            call, more = getattr(self.native, name), {}
-        else:
-            call = getattr(self.ours, name)
-        return Trial(lambda: call(send, spec, **more), recv, expected)
+        call = getattr(self.ours, name)
+        return Trial(partial(call, *arguments, **more), recv, expected)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
-        self.comm.Barrier()
+        """Wait for all ranks, twice: the second time all begin close together.
+
+        The same messages for every library and contender: in round k everyone tells
+        the rank 2^k after its own (dissemination, Hensgen, Finkel and Manber 1988).
+        """
+        for _ in range(2):
+            distance = 1
+            while distance < self.comm.size:
+                to, frm = self.rank + distance, self.rank - distance
+                n = self.comm.size
+                self.comm.Sendrecv(NOTHING, to % n, 0, NOTHING, frm % n, 0)
+                distance *= 2
 
     def worst(self, values: Sequence[float]) -> list[float]:
         """Of each value the largest on any rank."""

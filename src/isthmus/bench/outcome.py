@@ -1,0 +1,79 @@
+"""What came out of a measurement: every single time, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+from typing import Any
+
+from .bootstrap import Interval, Resampled, resample
+from .job import NATIVE, Case, Contender, read_case
+
+
+@dataclass(frozen=True)
+class Result:
+    """Times of one call of a contender, on the slowest rank: by launch, repetition."""
+
+    contender: Contender
+    times: tuple[tuple[float, ...], ...]
+
+    @property
+    def seconds(self) -> float:
+        """The median over the repetitions of all launches."""
+        return median(time for launch in self.times for time in launch)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of all contenders in one case; every byte was right.
+
+    `calls`: in each repetition, for each launch.
+    """
+
+    case: Case
+    calls: tuple[int, ...]
+    results: tuple[Result, ...]
+
+    def _index(self, contender: Contender) -> int:
+        return [result.contender for result in self.results].index(contender)
+
+    def seconds(self, contender: Contender) -> float:
+        """The time of a contender."""
+        return self.results[self._index(contender)].seconds
+
+    def ratio(self, contender: Contender) -> float:
+        """How many times faster than the MPI library's own call."""
+        return self.seconds(NATIVE) / self.seconds(contender)
+
+    @cached_property
+    def _resampled(self) -> Resampled:
+        return resample([result.times for result in self.results])
+
+    def interval(self, contender: Contender) -> Interval:
+        """Where the median lies, with 95 % confidence."""
+        return self._resampled.median(self._index(contender))
+
+    def ratio_interval(self, contender: Contender) -> Interval:
+        """Where the ratio to native lies, with 95 % confidence."""
+        return self._resampled.ratio(self._index(NATIVE), self._index(contender))
+
+
+def merge(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcomes of one case in several launches as one."""
+    results = [
+        Result(same[0].contender, tuple(t for result in same for t in result.times))
+        for same in zip(*(outcome.results for outcome in outcomes), strict=True)
+    ]
+    calls = tuple(n for outcome in outcomes for n in outcome.calls)
+    return Outcome(outcomes[0].case, calls, tuple(results))
+
+
+def read_outcome(data: dict[str, Any]) -> Outcome:
+    """The outcome that was written."""
+    results = tuple(
+        Result(Contender(**r["contender"]), tuple(map(tuple, r["times"])))
+        for r in data["results"]
+    )
+    return Outcome(read_case(data["case"]), tuple(data["calls"]), results)

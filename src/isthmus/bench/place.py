@@ -1,0 +1,79 @@
+"""Where to measure, and the physical limit there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ..lab import Lab, Network, find
+from ..lab.names import show_rate
+from .job import Case
+from .launch import Here, Start
+from .operations import must_move
+
+#: plain sockets get 0.955 of a link's rate; with less the machine was too busy to tell
+LEAST = 0.94
+
+
+@dataclass(frozen=True)
+class Place:
+    """How ranks are started; on a lab also what its links let through.
+
+    `rates`: bytes a second that TCP gets on the link of each host.
+    """
+
+    start: Start = Here
+    rates: tuple[float, ...] = ()
+    words: str = ""
+    warning: str = ""
+
+    @property
+    def on_lab(self) -> bool:
+        """Whether every byte goes over a link."""
+        return bool(self.words)
+
+    def limit(self, case: Case) -> float | None:
+        """Seconds that no algorithm can beat; None where that is not known."""
+        moved = must_move(case.op, case.a, case.b)
+        if len(moved) > len(self.rates) or not any(moved):
+            return None  # several ranks share a link, or none needs it
+        return max(n / rate for n, rate in zip(moved, self.rates, strict=False))
+
+
+def _place(net: Network) -> Place:
+    """A lab, after its links have been measured."""
+
+    def start(command: Sequence[str], n: int, output: Any) -> Any:
+        return net.start(command, n, stdout=output, stderr=output)
+
+    nominal = [link.rate for _, link in sorted(net.links().items())]
+    words = f"lab of {net.hosts} hosts at {show_rate(max(nominal))}"
+    if net.hosts < 2:
+        return Place(start, words=words)
+    limits = net.measure()
+    part = 8 * limits.rate / min(nominal[:2])
+    warning = ""
+    if part < LEAST:
+        warning = (
+            f"TCP gets only {part:.3f} of the links' rate, where 0.955 is usual: the "
+            "machine is busy; multiples of the limit are too small, so there are none"
+        )
+    words += f", {part:.3f} of it for TCP, alpha {limits.alpha * 1e6:.0f} µs"
+    rates = () if warning else tuple(part * rate / 8 for rate in nominal)
+    return Place(start, rates, words, warning)
+
+
+@contextmanager
+def place(hosts: int | None, rate: str, name: str | None) -> Iterator[Place]:
+    """A new lab, one that is up, or this host."""
+    if hosts is not None and name is not None:
+        raise ValueError("--lab puts up a lab, --lab-name uses one: give one of them")
+    if name is not None:
+        yield _place(find(name))
+    elif hosts is not None:
+        with Lab(hosts, rate) as net:
+            yield _place(net)
+    else:
+        yield Place()

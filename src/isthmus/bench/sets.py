@@ -1,0 +1,116 @@
+"""Named sets: what papers measured, at a size that fits a lab of 32 hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..distributions import SIX, counts
+from ..reproduce import kang2019 as paper
+from .job import Case, Contender, Job, case
+from .operations import ACROSS
+
+PROCESSES = 32
+#: bytes of a block, and of all blocks together
+BLOCKS = (100_000, 300_000, 1_000_000)
+TOTALS = (2_000_000, 16_000_000)
+
+
+def show_size(nbytes: int) -> str:
+    """A size in the papers' units, of which one is 1000 of the one before."""
+    for name, unit in (("MB", 10**6), ("KB", 10**3)):
+        if nbytes >= unit:
+            return f"{nbytes / unit:.3g} {name}"
+    return f"{nbytes} B"
+
+
+def _scaled(sizes: Sequence[int], scale: float, unit: int) -> list[int]:
+    """Sizes times a factor, in whole units."""
+    return [max(round(n * scale / unit), 1) * unit for n in sizes]
+
+
+Cases = list[tuple[tuple[int, ...], Case]]
+
+
+def _kang2019(scale: float) -> Cases:
+    """Settings 1 to 8 of Kang, Träff et al. 2019, one process on a node."""
+    cluster = paper.Cluster(PROCESSES, 1)
+    found: Cases = []
+    # A quarter of a block is a whole number of ints.
+    for each in _scaled(BLOCKS, scale, 4 * paper.UNIT):
+        for setting in paper.SETTINGS:
+            elements = paper.blocks(setting, cluster, each)
+            a, b = (tuple(paper.UNIT * k for k in side) for side in elements)
+            op = "allgatherv" if setting.irregular else "allgather"
+            kind = f"setting {setting.number}"
+            label = f"{kind}, {show_size(each)}"
+            found.append(((len(a), len(b)), Case(label, op, a, b, kind, each)))
+    return found
+
+
+def _traff2008(scale: float) -> Cases:
+    """The six distributions of Träff et al. 2008, inside one group of 16."""
+    p = PROCESSES // 2
+    found: Cases = []
+    for total in _scaled(TOTALS, scale, p):
+        for kind in SIX:
+            sizes = tuple(counts(kind, p, total))
+            label = f"{kind}, {show_size(total)}"
+            each = total // p
+            found.append(((p,), Case(label, "allgatherv", sizes, (), kind, each)))
+    return found
+
+
+def _silva1999(scale: float) -> Cases:
+    """Collectives between two groups of 16, all that Silva and Silva 1999 proposed.
+
+    Those that came into MPI; sizes are those of a block, or of a vector to be reduced.
+    """
+    groups = PROCESSES // 2, PROCESSES // 2
+    found: Cases = []
+    for each in _scaled(BLOCKS[:1], scale, 1):
+        for op in ACROSS:
+            made = case(op, groups, each)
+            label = op if op == "barrier" else f"{op}, {show_size(each)}"
+            found.append((groups, replace(made, label=label, kind=op)))
+    return found
+
+
+SETS: dict[str, Callable[[float], Cases]] = {
+    "kang2019": _kang2019,
+    "traff2008": _traff2008,
+    "silva1999": _silva1999,
+}
+
+
+@dataclass(frozen=True)
+class How:
+    """What the jobs of a set have in common."""
+
+    contenders: tuple[Contender, ...]
+    seconds: float = 1.0
+    seed: int = 0
+    single: bool = False
+
+
+def named(name: str, how: How, scale: float = 1.0, smallest: bool = False) -> list[Job]:
+    """The jobs of a set, one for each pair of groups; its smallest sizes, or all."""
+    if name not in SETS:
+        raise ValueError(f"no set {name!r}; known: {', '.join(SETS)}")
+    if not scale > 0:
+        raise ValueError(f"--scale {scale:g}: must be above 0")
+    cases = SETS[name](scale)
+    least = min(case.each for _, case in cases)
+    if smallest:
+        cases = [(groups, case) for groups, case in cases if case.each == least]
+    return [
+        Job(
+            groups,
+            tuple(case for where, case in cases if where == groups),
+            how.contenders,
+            how.seconds,
+            how.seed,
+            single=how.single,
+        )
+        for groups in dict.fromkeys(groups for groups, _ in cases)
+    ]

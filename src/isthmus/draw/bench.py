@@ -1,0 +1,130 @@
+"""Measured times: against the size, a panel for each kind, or as bars for one size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .palette import FAINT, INK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NATIVE, LIMIT = "#8a8a8a", "#222222"
+COLOURS = ("#e6550d", "#3182bd", "#31a354", "#756bb1", "#c51b8a", "#a6761d")
+ACROSS = 4
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A contender at one size: the median and its interval, in seconds."""
+
+    kind: str
+    contender: str
+    size: int
+    seconds: float
+    low: float
+    high: float
+    limit: float | None = None
+
+
+def _colours(dots: Sequence[Dot]) -> dict[str, str]:
+    """A colour for each contender; native has always the same."""
+    names = [n for n in dict.fromkeys(dot.contender for dot in dots) if n != "native"]
+    found = {n: COLOURS[i % len(COLOURS)] for i, n in enumerate(names)}
+    return {"native": NATIVE} | found
+
+
+def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
+    """Lines where there are several sizes of a kind, else bars."""
+    sizes = {(dot.kind, dot.size) for dot in dots}
+    kinds = list(dict.fromkeys(dot.kind for dot in dots))
+    make = _lines if len(sizes) > len(kinds) else _bars
+    picture: Figure = make(kinds, dots)
+    left = 0.12 / picture.get_figwidth()
+    height = picture.get_figheight()
+    at: dict[str, Any] = {"x": left, "ha": "left", "va": "top"}
+    picture.text(y=1 - 0.1 / height, s=title, fontsize=11, weight="bold", **at)
+    picture.text(y=1 - 0.34 / height, s=subtitle, fontsize=8, color=FAINT, **at)
+    return picture
+
+
+def _sheet(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
+    """A figure with room for its titles, and its axes."""
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(width, height + 0.6), layout="constrained")
+    engine: Any = picture.get_layout_engine()
+    engine.set(rect=(0, 0, 1, height / (height + 0.6)))
+    return picture, picture.subplots(rows, columns, squeeze=False)
+
+
+def _plain(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=7, colors=INK)
+
+
+def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
+    """Time against size, both in powers."""
+    columns = min(len(kinds), ACROSS)
+    rows = -(-len(kinds) // columns)
+    picture, grid = _sheet(max(2.6 * columns, 5.0), 2.4 * rows, rows, columns)
+    for axes in grid.flat[len(kinds) :]:
+        axes.set_visible(False)
+    for kind, axes in zip(kinds, grid.flat, strict=False):
+        here = [dot for dot in dots if dot.kind == kind]
+        for name, colour in _colours(dots).items():
+            line = sorted(
+                (d for d in here if d.contender == name), key=lambda d: d.size
+            )
+            xs = [dot.size for dot in line]
+            axes.plot(
+                xs, [d.seconds for d in line], "o-", ms=3, color=colour, label=name
+            )
+            bounds = [dot.low for dot in line], [dot.high for dot in line]
+            axes.fill_between(xs, *bounds, color=colour, alpha=0.25, lw=0)
+        limits = sorted({(d.size, d.limit) for d in here if d.limit is not None})
+        if limits:
+            axes.plot(
+                *zip(*limits, strict=True), "--", color=LIMIT, lw=1, label="limit"
+            )
+        axes.set(xscale="log", yscale="log")
+        axes.set_title(kind, fontsize=8, loc="left")
+        _plain(axes)
+    for axes in grid[-1]:
+        axes.set_xlabel("bytes of each rank", fontsize=7)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("seconds", fontsize=7)
+    grid[0, 0].legend(fontsize=7, frameon=False)
+    return picture
+
+
+def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
+    """A group of bars for each kind, on one scale of powers."""
+    picture, ((axes,),) = _sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
+    colours = _colours(dots)
+    width = 0.8 / len(colours)
+    for k, (name, colour) in enumerate(colours.items()):
+        here = [(kinds.index(d.kind), d) for d in dots if d.contender == name]
+        xs = [i + (k - (len(colours) - 1) / 2) * width for i, _ in here]
+        times = [dot.seconds for _, dot in here]
+        errors = [
+            [d.seconds - d.low for _, d in here],
+            [d.high - d.seconds for _, d in here],
+        ]
+        style: dict[str, Any] = {"color": colour, "label": name, "ecolor": INK}
+        axes.bar(xs, times, width * 0.92, yerr=errors, error_kw={"lw": 0.8}, **style)
+    known = {kinds.index(d.kind): d.limit for d in dots if d.limit is not None}
+    for n, (i, limit) in enumerate(sorted(known.items())):
+        label = "limit" if n == 0 else None
+        axes.plot(
+            [i - 0.45, i + 0.45], [limit] * 2, "--", color=LIMIT, lw=1, label=label
+        )
+    axes.set(yscale="log", xticks=range(len(kinds)))
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}
+    axes.set_xticklabels([kind or "all" for kind in kinds], **turned)
+    axes.set_ylabel("seconds", fontsize=7)
+    _plain(axes)
+    axes.legend(fontsize=7, frameon=False, ncols=4)
+    return picture

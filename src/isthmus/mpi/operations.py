@@ -1,0 +1,182 @@
+"""The buffers of every operation that can be measured, and what must arrive in them.
+
+Across two groups the root of a rooted operation is rank 0 of group A. Data have no
+pattern: a block for the wrong rank, or from it, never looks right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from mpi4py import MPI
+
+from ..distributions import regular
+
+Sizes = tuple[int, ...]
+
+
+class Call(NamedTuple):
+    """The arguments of a call, its receive buffer, and what must be there after it."""
+
+    arguments: tuple[Any, ...]
+    recv: np.ndarray
+    expected: np.ndarray
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A rank of one of the groups, and the blocks of its own and the other one."""
+
+    side: int
+    rank: int
+    mine: Sizes
+    theirs: Sizes
+
+    @property
+    def root(self) -> int:
+        """What this rank gives as root: of group B rank 0 of A, in A whether it is."""
+        if self.side:
+            return 0
+        return int(MPI.PROC_NULL if self.rank else MPI.ROOT)
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank is the root."""
+        return self.root == MPI.ROOT
+
+
+def block(side: int, frm: int, to: int, n: int) -> np.ndarray:
+    """The bytes that a rank of a group has for one of the other."""
+    return np.random.default_rng([side, frm, to]).integers(0, 256, n, np.uint8)
+
+
+def _empty() -> np.ndarray:
+    return np.empty(0, np.uint8)
+
+
+def _taking(arguments: Callable[[np.ndarray], tuple[Any, ...]], data: Any) -> Call:
+    """A call that receives these bytes."""
+    expected = np.concatenate([_empty(), *data])
+    recv = np.empty_like(expected)
+    return Call(arguments(recv), recv, expected)
+
+
+def _giving(*arguments: Any) -> Call:
+    """A call that receives nothing."""
+    return Call(arguments, _empty(), _empty())
+
+
+def _sum(side: int, n: int, nbytes: int) -> np.ndarray:
+    """The vectors of all ranks of a group, added up modulo 256."""
+    total = np.zeros(nbytes, np.uint8)
+    for rank in range(n):
+        total += block(side, rank, 0, nbytes)
+    return total
+
+
+def barrier(seat: Seat) -> Call:
+    """Nothing is received."""
+    return _giving()
+
+
+def bcast(seat: Seat) -> Call:
+    """One block of the root to everyone of the other group, or of its own."""
+    n = seat.mine[0] if seat.side == 0 else seat.theirs[0]
+    data = block(0, 0, 0, n)
+    if not seat.theirs:
+        if seat.rank == 0:
+            return _giving(data, 0)
+        return _taking(lambda recv: (recv, 0), [data])
+    if seat.side:
+        return _taking(lambda recv: (recv, 0), [data])
+    return _giving(data if seat.is_root else _empty(), seat.root)
+
+
+def reduce(seat: Seat) -> Call:
+    """The sum of the other group's vectors to the root."""
+    if seat.side:
+        send = block(1, seat.rank, 0, seat.mine[0])
+        return _giving(send, None, MPI.SUM, 0)
+    total = [_sum(1, len(seat.theirs), seat.theirs[0])] if seat.is_root else []
+    return _taking(lambda recv: (None, recv, MPI.SUM, seat.root), total)
+
+
+def gather(seat: Seat, v: bool = False) -> Call:
+    """The blocks of the other group to the root."""
+    if seat.side:
+        return _giving(block(1, seat.rank, 0, seat.mine[seat.rank]), None, 0)
+    data = [block(1, i, 0, n) for i, n in enumerate(seat.theirs)] * seat.is_root
+    counts = list(seat.theirs)
+
+    def arguments(recv: np.ndarray) -> tuple[Any, ...]:
+        into = [recv, counts] if v and seat.is_root else recv
+        return None, into, seat.root
+
+    return _taking(arguments, data)
+
+
+def scatter(seat: Seat, v: bool = False) -> Call:
+    """A block of the root's to each rank of the other group."""
+    if seat.side:
+        data = block(0, 0, seat.rank, seat.mine[seat.rank])
+        return _taking(lambda recv: (None, recv, 0), [data])
+    if not seat.is_root:
+        return _giving(None, None, seat.root)
+    send = np.concatenate([block(0, 0, j, n) for j, n in enumerate(seat.theirs)])
+    return _giving([send, list(seat.theirs)] if v else send, None, seat.root)
+
+
+def alltoall(seat: Seat, form: str = "") -> Call:
+    """A block of everyone to everyone of the other group, as large as its own."""
+    n = len(seat.theirs)
+    own = seat.mine[seat.rank]
+    send = np.concatenate([block(seat.side, seat.rank, j, own) for j in range(n)])
+    data = [block(1 - seat.side, i, seat.rank, k) for i, k in enumerate(seat.theirs)]
+
+    def spec(buffer: np.ndarray, counts: list[int]) -> Any:
+        if form == "w":
+            starts = [0, *np.cumsum(counts[:-1]).tolist()]
+            return [buffer, (counts, starts), [MPI.BYTE] * len(counts)]
+        return [buffer, counts] if form == "v" else buffer
+
+    return _taking(
+        lambda recv: (spec(send, [own] * n), spec(recv, list(seat.theirs))), data
+    )
+
+
+def allreduce(seat: Seat) -> Call:
+    """The sum of the other group's vectors to everyone."""
+    n = seat.mine[0]
+    send = block(seat.side, seat.rank, 0, n)
+    total = _sum(1 - seat.side, len(seat.theirs), n)
+    return _taking(lambda recv: (send, recv, MPI.SUM), [total])
+
+
+def reduce_scatter(seat: Seat) -> Call:
+    """A share of the sum of the other group's vectors to each."""
+    n = seat.mine[0]
+    counts = regular(len(seat.mine), n)
+    send = block(seat.side, seat.rank, 0, n)
+    total = _sum(1 - seat.side, len(seat.theirs), n)
+    start = sum(counts[: seat.rank])
+    part = total[start : start + counts[seat.rank]]
+    return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
+
+
+CALLS: dict[str, Callable[[Seat], Call]] = {
+    "barrier": barrier,
+    "bcast": bcast,
+    "reduce": reduce,
+    "gather": gather,
+    "gatherv": lambda seat: gather(seat, True),
+    "scatter": scatter,
+    "scatterv": lambda seat: scatter(seat, True),
+    "alltoall": alltoall,
+    "alltoallv": lambda seat: alltoall(seat, "v"),
+    "alltoallw": lambda seat: alltoall(seat, "w"),
+    "allreduce": allreduce,
+    "reduce_scatter": reduce_scatter,
+}
