@@ -21,6 +21,10 @@ check: .venv/mpich/.base ## verify every algorithm, without MPI
 bench: .venv/mpich/.base ## measure on this machine
 	@$(MPICH)/python -m isthmus.bench $(ARGS)
 
+lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into docs/results (root, half an hour)
+	@$(MPICH)/isthmus lab report -o docs/results $(ARGS)
+	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
+
 # Each step runs whatever became of the one before; make fails if any of them did.
 test: ## lint, then all tests: under MPICH, then under Open MPI
 	@failed=; \
@@ -72,4 +76,4 @@ endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
 
 .PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench test test-pure test-mpich test-openmpi lint docs clean
+.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi lint docs clean

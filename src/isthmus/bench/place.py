@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..lab import Lab, Network, find
+from ..lab.links import BURST
 from ..lab.names import show_rate
 from .job import Case
 from .launch import Here, Start
@@ -15,6 +16,8 @@ from .operations import must_move
 
 #: plain sockets get 0.955 of a link's rate; with less the machine was too busy to tell
 LEAST = 0.94
+#: so many times what a link lets through at once must be moved
+BURSTS = 4
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,16 @@ class Place:
         return bool(self.words)
 
     def limit(self, case: Case) -> float | None:
-        """Seconds that no algorithm can beat; None where that is not known."""
+        """Seconds that no algorithm can beat; None where that is not known.
+
+        What a link lets through at once after a pause takes no time; where most of the
+        bytes are of that kind, there is no limit to speak of.
+        """
         moved = must_move(case.op, case.a, case.b)
-        if len(moved) > len(self.rates) or not any(moved):
-            return None  # several ranks share a link, or none needs it
-        return max(n / rate for n, rate in zip(moved, self.rates, strict=False))
+        if len(moved) > len(self.rates) or max(moved) < BURSTS * BURST:
+            return None  # several ranks share a link, or it hardly matters
+        pairs = zip(moved, self.rates, strict=False)
+        return max((n - BURST) / rate for n, rate in pairs)
 
 
 def _place(net: Network) -> Place:

@@ -36,7 +36,8 @@ class Table:
     def __init__(self, console: Console, columns: list[Column]) -> None:
         self.console, self.columns = console, columns
         self.row([f"[bold]{c.heading}[/]" for c in columns])
-        self.console.print("  ".join("─" * c.width for c in columns), style="dim")
+        rule = "  ".join("─" * c.width for c in columns)
+        self.console.print(rule, style="dim", soft_wrap=True)
 
     def row(self, cells: list[str]) -> None:
         """Print one row."""
@@ -60,12 +61,12 @@ class Comparison:
     """The results of a benchmark: for each case, a row for each contender."""
 
     def __init__(self, console: Console, job: Job) -> None:
-        label = max([len(case.label) for case in job.cases] + [8])
+        label = max(len(case.label) for case in job.cases)
         name = max(len(contender.name) for contender in job.contenders)
         self.table = Table(
             console,
             [
-                Column("per rank", label),
+                Column("block", label),
                 Column("", name, left=True),
                 Column("time", 8),
                 Column("95 %", 11),

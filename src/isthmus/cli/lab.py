@@ -18,6 +18,7 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from .lab_report import report
 from .terminal import ended_in_order
 
 #: the exit status of timeout(1) too
@@ -28,6 +29,8 @@ lab = typer.Typer(
     help="A real network of many hosts inside this machine.",
     no_args_is_help=True,
 )
+
+lab.command()(report)
 
 Name = Annotated[str, typer.Option(help="of the lab, where there are several")]
 Host = Annotated[int, typer.Argument(help="its number, from 0")]

@@ -57,7 +57,15 @@ def _sheet(width: float, height: float, rows: int, columns: int) -> tuple[Any, A
     picture = Figure(figsize=(width, height + 0.6), layout="constrained")
     engine: Any = picture.get_layout_engine()
     engine.set(rect=(0, 0, 1, height / (height + 0.6)))
-    return picture, picture.subplots(rows, columns, squeeze=False)
+    return picture, picture.subplots(rows, columns, squeeze=False, sharey=True)
+
+
+def _size(n: int) -> str:
+    """A size in three digits."""
+    for name, unit in (("M", 10**6), ("K", 10**3)):
+        if n >= unit:
+            return f"{n / unit:.3g} {name}B"
+    return f"{n} B"
 
 
 def _plain(axes: Any) -> None:
@@ -89,11 +97,14 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
             axes.plot(
                 *zip(*limits, strict=True), "--", color=LIMIT, lw=1, label="limit"
             )
+        sizes = sorted({dot.size for dot in here})
         axes.set(xscale="log", yscale="log")
+        axes.set_xticks(sizes, [_size(n) for n in sizes])
+        axes.set_xticks([], minor=True)
         axes.set_title(kind, fontsize=8, loc="left")
         _plain(axes)
     for axes in grid[-1]:
-        axes.set_xlabel("bytes of each rank", fontsize=7)
+        axes.set_xlabel("block of a rank, on average", fontsize=7)
     for axes in grid[:, 0]:
         axes.set_ylabel("seconds", fontsize=7)
     grid[0, 0].legend(fontsize=7, frameon=False)

@@ -15,6 +15,8 @@ from .names import BRIDGE, PORT, SUBNET
 from .tools import batch, run
 
 Progress = Callable[[int], object]
+#: bytes that a link lets through at once after a pause
+BURST = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Link:
 
 def shape(device: str, rate: int, verb: str = "add") -> str:
     """The tc command that limits what goes into a device."""
-    return f"qdisc {verb} dev {device} root tbf rate {rate}bit burst 64kb limit 4mb"
+    bucket = f"tbf rate {rate}bit burst {BURST >> 10}kb limit 4mb"
+    return f"qdisc {verb} dev {device} root {bucket}"
 
 
 def switch_commands() -> list[str]:

@@ -1,0 +1,43 @@
+"""`isthmus lab report`: all named sets on a lab of 32 hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..bench import sets
+from ..bench.job import contenders
+from ..bench.place import place
+from ..bench.report import write
+from ..lab import LabError, missing
+from .measured import Shown
+from .terminal import ended_in_order
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", help="where the report goes")
+    ] = Path("results"),
+    rate: Annotated[str, typer.Option(help="of a link")] = "50mbit",
+    scale: Annotated[float, typer.Option(help="sizes times this")] = 1.0,
+    launches: Annotated[int, typer.Option(help="of all processes anew", min=1)] = 3,
+    seconds: Annotated[float, typer.Option(help="for each case in a launch")] = 4.0,
+) -> None:
+    """Put up a lab, run all named sets at their smallest sizes, write a report.
+
+    Takes about a quarter of an hour with one MPI library.
+    """
+    if lack := missing():
+        raise LabError(lack)
+    how = sets.How(contenders(["auto"], False, copy=False), seconds)
+    records = {}
+    with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
+        for name in sets.SETS:
+            records[name] = shown = Shown(where, name, table=True)
+            shown.run(sets.named(name, how, scale, smallest=True), launches)
+            shown.console.print()
+        if where.warning:
+            shown.console.print(f"warning: {where.warning}", style="bold red")
+    print(write(folder, records))

@@ -1,0 +1,87 @@
+"""Measuring on real ranks: every operation, and a barrier that holds everyone back."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from isthmus.bench.compare import compare
+from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
+from isthmus.bench.operations import ACROSS, INSIDE
+from isthmus.mpi.measure import Stand
+from support import agree
+
+pytestmark = pytest.mark.mpi(2, 5)
+
+
+def stands(comm):
+    """All ranks in one group, and in two."""
+    yield (comm.size,)
+    yield (comm.size - comm.size // 2, comm.size // 2)
+
+
+def test_every_operation_gives_the_right_bytes(comm):
+    for groups in stands(comm):
+        stand = Stand(groups)
+        for op in ACROSS if len(groups) == 2 else INSIDE:
+            for each in (0, 1, 1000):
+                one = case(op, groups, each)
+                job = Job(groups, (one,), contenders(["auto"], False), seconds=0.0)
+                found = compare(stand, one, job)
+                assert len(found.results[0].times[0]) == 3
+                assert {r.contender for r in found.results} == set(
+                    job.contenders_of(one)
+                )
+        stand.free()
+
+
+def test_a_call_that_does_nothing_is_wrong(comm):
+    for groups in stands(comm):
+        stand = Stand(groups)
+        for op in ACROSS if len(groups) == 2 else INSIDE:
+            trial = stand.prepare(case(op, groups, 100), NATIVE)
+            trial.wipe()
+            receives = trial.received.nbytes > 0
+            assert trial.right() is not receives, op
+            someone = comm.allreduce(receives, MPI.LOR)
+            agree(comm, someone is (op != "barrier"), op)
+            trial.run()
+            agree(comm, trial.right(), op)
+        stand.free()
+
+
+def test_persistent_forms_are_measured_too(comm):
+    for groups in stands(comm):
+        stand = Stand(groups)
+        trial = stand.prepare(
+            case("allgatherv", groups, 64), Contender("auto", persistent=True)
+        )
+        trial.wipe()
+        trial.run()
+        agree(comm, trial.right())
+        trial.free()
+        stand.free()
+
+
+def test_nobody_leaves_the_barrier_before_all_have_come(comm):
+    stand = Stand((comm.size,))
+    for late in range(comm.size):
+        comm.Barrier()
+        if comm.rank == late:
+            time.sleep(0.05)
+        came = time.monotonic()
+        stand.barrier()
+        left = time.monotonic()
+        last = comm.allreduce(came, MPI.MAX)
+        agree(comm, left >= last, f"rank {late} was late")
+    stand.free()
+
+
+def test_the_slowest_rank_counts(comm):
+    stand = Stand((comm.size,))
+    found = stand.worst([comm.rank, -comm.rank])
+    agree(comm, np.array_equal(found, [comm.size - 1, 0]))
+    stand.free()
