@@ -13,7 +13,7 @@ from .units import show_time
 
 WORDS = {
     "kang2019": "Settings 1 to 8 of Kang, Träff et al. 2019: Allgather and Allgatherv "
-    "between two groups of 32 processes in all.",
+    "between two groups, 32 processes in all.",
     "traff2008": "The six distributions of Träff et al. 2008: Allgatherv inside one "
     "group of 16 processes.",
     "silva1999": "Collectives between two groups of 16 processes; those that isthmus "
@@ -50,7 +50,9 @@ def _about(environment: dict[str, Any]) -> Iterator[str]:
         if isinstance(value, dict):
             value = ", ".join(f"`{k}={v}`" for k, v in value.items())
         elif isinstance(value, list):
-            value = ", ".join(f"{x:g}" for x in value)
+            alike = len(value) > 1 and len(set(value)) == 1
+            value = ", ".join(f"{x:g}" for x in (value[:1] if alike else value))
+            value += " each" * alike
         if value not in ("", None):
             yield f"- {name}: {value}"
 
@@ -60,7 +62,7 @@ def page(records: Mapping[str, Record], name: str) -> str:
     first = next(iter(records.values()))
     text = ["---", "orphan: true", "---", "", f"# On the lab: {first.software.library}"]
     text += ["", "Measured by `isthmus lab report`; how: [](../results.md).", ""]
-    text += [f"{first.place.words}."]
+    text += [f"On a {first.place.words}."]
     if first.place.warning:
         text += ["", f"**{first.place.warning}.**"]
     for title, record in records.items():

@@ -12,7 +12,7 @@ from ..bench import demo as tour, worker
 from ..bench.launch import own_rank
 from . import parse
 from .draw import save
-from .terminal import busy
+from .terminal import busy, ended_in_order
 
 LIMIT = 120.0
 
@@ -50,7 +50,7 @@ def demo(
     sizes = _groups(groups, ranks)
     console = Console()
     shown = tour.Tour(console, sizes)
-    with busy(console, f"measuring with {sum(sizes)} processes"):
+    with ended_in_order(), busy(console, f"measuring with {sum(sizes)} processes"):
         worker.run(tour.job(sizes), shown, LIMIT)
     if own_rank():
         return

@@ -64,8 +64,11 @@ def _end(number: int, frame: object) -> None:
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """Let signals that end a process first end what it has started."""
-    kinds = signal.SIGTERM, signal.SIGHUP
+    """Let signals that end a process first end what it has started.
+
+    Not in a process that an mpiexec started: that is for mpiexec to end.
+    """
+    kinds = (signal.SIGTERM, signal.SIGHUP) if own_rank() is None else ()
     before = [signal.signal(kind, _end) for kind in kinds]
     try:
         yield

@@ -70,7 +70,7 @@ def _size(n: int) -> str:
 
 def _plain(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=7, colors=INK)
+    axes.tick_params(which="both", labelsize=7, colors=INK)
 
 
 def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
@@ -112,7 +112,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
 
 
 def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
-    """A group of bars for each kind, on one scale of powers."""
+    """A group of bars for each kind, all on one scale."""
     picture, ((axes,),) = _sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
     colours = _colours(dots)
     width = 0.8 / len(colours)
@@ -132,7 +132,7 @@ def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
         axes.plot(
             [i - 0.45, i + 0.45], [limit] * 2, "--", color=LIMIT, lw=1, label=label
         )
-    axes.set(yscale="log", xticks=range(len(kinds)))
+    axes.set(xticks=range(len(kinds)))
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}
     axes.set_xticklabels([kind or "all" for kind in kinds], **turned)
     axes.set_ylabel("seconds", fontsize=7)

@@ -1,0 +1,75 @@
+"""`isthmus bench` that is ended takes its processes and its lab with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from isthmus.lab import missing
+from isthmus.lab.spaces import everything
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+CODE = "import sys; from isthmus.cli import main; main()"
+LONG = ["--groups", "1,1", "--bytes", "8", "--seconds", "100", "--launches", "1"]
+SOON = 20.0
+LACK = missing()
+LAB = pytest.param(
+    ["--lab", "2"],
+    marks=pytest.mark.skipif(LACK is not None, reason=str(LACK)),
+    id="lab",
+)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have a mark in their environment, and run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def nobody(mark: str) -> bool:
+    """Whether all marked processes are gone, or soon will be."""
+    deadline = time.monotonic() + SOON
+    while marked(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not marked(mark)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc")
+@pytest.mark.parametrize("where", [pytest.param([], id="here"), LAB])
+@pytest.mark.parametrize(
+    "kind, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
+    mark, labs = f"bench-{uuid4()}", set(everything())
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE, "bench", *LONG, *where],
+        env=os.environ | {"ISTHMUS_TEST_MARK": mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that starts tests in the background has them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        # The first word about the progress: all ranks run.
+        assert process.stderr.readline().split()[-2:] == ["8", "B"]
+        assert len(marked(mark)) >= 4
+        process.send_signal(kind)
+        process.wait(SOON)
+    assert process.returncode == status
+    assert nobody(mark)
+    assert set(everything()) <= labs

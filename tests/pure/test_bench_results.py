@@ -1,0 +1,231 @@
+"""What becomes of measured times: intervals, limits, sets, tables, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from isthmus.bench import environment, formats, sets
+from isthmus.bench.bootstrap import resample
+from isthmus.bench.environment import Software
+from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
+from isthmus.bench.operations import ACROSS, must_move
+from isthmus.bench.outcome import Outcome, Result
+from isthmus.bench.place import Place
+from isthmus.bench.record import Record
+from isthmus.bench.report import write
+from isthmus.bench.summary import lines
+from isthmus.lab.links import BURST
+
+AUTO = Contender("auto")
+
+
+# Intervals
+
+
+def test_an_interval_is_as_wide_as_theory_says():
+    """The median of n normal values is normal, 1.2533 / sqrt(n) wide."""
+    rng = np.random.default_rng(1)
+    widths = []
+    for _ in range(20):
+        found = resample([[rng.normal(10, 1, 400)]], 400).median(0)
+        widths.append(found.high - found.low)
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * 1.2533 / 20, rel=0.15)
+
+
+def test_an_interval_mostly_has_the_true_median_in_it():
+    rng = np.random.default_rng(2)
+    hits = 0
+    for _ in range(100):
+        low, high = resample([[rng.exponential(1, 60)]], 300).median(0)
+        hits += low <= np.log(2) <= high
+    assert 88 <= hits <= 100
+
+
+def test_launches_that_differ_make_an_interval_wide():
+    found = resample([[[1.0] * 9, [2.0] * 9, [3.0] * 9]])
+    assert found.median(0) == (1.0, 3.0)
+    assert resample([[[2.0] * 9] * 3]).median(0) == (2.0, 2.0)
+
+
+def test_a_ratio_is_taken_within_repetitions():
+    """Noise that hits both contenders of a repetition is no doubt about the ratio."""
+    noise = np.random.default_rng(3).uniform(1, 5, 51)
+    found = resample([[noise * 3], [noise]])
+    assert found.ratio(0, 1) == pytest.approx((3, 3))
+    assert found.median(0).high - found.median(0).low > 0.5
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    "op, most",
+    [
+        ("barrier", 0),
+        ("bcast", 10),
+        ("reduce", 10),
+        ("gather", 20),
+        ("scatter", 20),
+        ("allgather", 30),
+        ("alltoall", 30),
+        ("allreduce", 10),
+        ("reduce_scatter", 10),
+    ],
+)
+def test_what_must_move_between_groups(op, most):
+    moved = must_move(op, (10, 10, 10), (10, 10))
+    assert len(moved) == 5 and max(moved) == most
+
+
+def test_what_must_move_where_blocks_differ():
+    assert must_move("allgatherv", (1, 2), (3, 40)) == [43, 43, 3, 40]
+    assert must_move("alltoallv", (1, 50), (3, 40)) == [43, 100, 51, 80]
+    assert must_move("gatherv", (9, 9), (3, 40)) == [43, 0, 3, 40]
+    assert must_move("allgatherv", (1, 2, 30), ()) == [32, 31, 30]
+    assert max(must_move("allgatherv", (0, 8, 0), ())) == 8
+    assert must_move("allgather", (8,), ()) == [0]
+
+
+def test_the_limit_is_that_of_the_rank_that_needs_longest():
+    one = case("allgather", (2, 2), 1 << 20)
+    rest = (2 << 20) - BURST
+    assert Place(rates=(100.0,) * 4).limit(one) == rest / 100
+    assert Place(rates=(100.0, 100.0, 10.0, 100.0)).limit(one) == rest / 10
+    assert Place(rates=(100.0,) * 3).limit(one) is None
+    assert Place().limit(one) is None
+    assert Place(rates=(100.0,) * 4).limit(case("allgather", (2, 2), 8)) is None
+
+
+# Sets
+
+
+def test_settings_of_kang2019():
+    jobs = sets.named("kang2019", sets.How((NATIVE,)))
+    assert [job.groups for job in jobs] == [(16, 16), (25, 7)]
+    found = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
+    assert sorted(found) == [f"setting {i}" for i in range(1, 9)]
+    assert found["setting 1"].a == (100_000,) * 16 == found["setting 1"].b
+    assert found["setting 3"].a == (100_000,) * 25
+    assert found["setting 3"].b == (25_000,) * 7
+    assert found["setting 4"].a == (25_000,) * 25
+    eight = found["setting 8"]
+    assert eight.op == "allgatherv" and eight.a[1] == 2 * eight.a[0]
+    assert {x.each for job in jobs for x in job.cases} == set(sets.BLOCKS)
+
+
+def test_distributions_of_traff2008():
+    (job,) = sets.named("traff2008", sets.How((NATIVE,)))
+    assert job.groups == (16,) and len(job.cases) == 12
+    assert {sum(x.a) for x in job.cases} == {2_000_000, 16_000_000}
+    (small,) = sets.named("traff2008", sets.How((NATIVE,)), 0.1, smallest=True)
+    assert [x.kind for x in small.cases] == [x.kind for x in job.cases[:6]]
+    assert {sum(x.a) for x in small.cases} == {200_000}
+
+
+def test_collectives_of_silva1999():
+    (job,) = sets.named("silva1999", sets.How(contenders(["auto"], False)))
+    assert [x.op for x in job.cases] == list(ACROSS)
+    ours = [x.op for x in job.cases if AUTO in job.contenders_of(x)]
+    assert ours == ["allgather", "allgatherv"]
+
+
+# Output
+
+
+def outcome(each=100, kind="", factor=1.0):
+    made = Case(f"{each} B {kind}".strip(), "allgather", (each,) * 2, (each,) * 2)
+    made = Case(made.label, made.op, made.a, made.b, kind, each)
+    times = {NATIVE: 4e-3, AUTO: 1e-3, LIMIT: 5e-4}
+    results = (Result(c, ((t * factor,) * 3,) * 2) for c, t in times.items())
+    return Outcome(made, (1, 1), tuple(results))
+
+
+def test_a_line_knows_its_multiple_of_the_limit():
+    native, auto, copy = lines(outcome())
+    assert (native.multiple, auto.multiple, copy.multiple) == (8.0, 2.0, None)
+    assert auto.ratio == 4.0 and auto.ratio_interval == (4.0, 4.0)
+    assert (auto.launches, auto.repetitions) == (2, 6)
+    assert lines(outcome(), limit=8e-4)[1].multiple == pytest.approx(1.25)
+
+
+def test_the_layout_of_osu():
+    found = [*lines(outcome(8)), *lines(outcome(64, factor=2))]
+    found += lines(outcome(8, "spike"))[:1]
+    text = formats.osu(found, ["an MPI"])
+    assert text.splitlines() == [
+        "# isthmus bench: an MPI",
+        "",
+        "# Allgather between 2 and 2 processes",
+        "# Size            native (us)          auto (us)          copy (us)",
+        "8                     4000.00            1000.00             500.00",
+        "64                    8000.00            2000.00            1000.00",
+        "",
+        "# Allgather between 2 and 2 processes, spike",
+        "# Size            native (us)",
+        "8                     4000.00",
+    ]
+
+
+def test_the_table_shows_whole_labels():
+    rich = pytest.importorskip("rich.console")
+    from isthmus.bench.table import Comparison
+
+    found = outcome(65536, "geometric")
+    job = Job((2, 2), (found.case,), contenders(["auto"], False))
+    console = rich.Console(file=io.StringIO(), width=120)
+    Comparison(console, job).add(lines(found))
+    rows = console.file.getvalue().splitlines()
+    words = [" ".join(row.split()) for row in rows[2:]]
+    assert words[0] == "65536 B geometric native 4 ms 4–4 8.00"
+    assert words[1] == "auto 1 ms 1–1 4.00× 4–4 2.00"
+
+
+def record():
+    made = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts"))
+    made.about(Software("An MPI 1.2", {"FI_PROVIDER": "tcp"}))
+    found = outcome(1 << 20), outcome(1 << 21)
+    made.jobs.append(Job((2, 2), tuple(x.case for x in found), (NATIVE, AUTO, LIMIT)))
+    for one in found:
+        made.outcome(one)
+    return made
+
+
+def test_csv_has_a_row_for_each_result():
+    rows = list(csv.DictReader(io.StringIO(record().csv())))
+    assert [row["contender"] for row in rows] == ["native", "auto", "copy"] * 2
+    assert float(rows[1]["seconds"]) == 1e-3 and float(rows[1]["ratio"]) == 4
+    assert float(rows[1]["limit"]) == ((2 << 20) - BURST) / 1e6
+    assert rows[2]["multiple"] == ""
+
+
+def test_json_has_every_time_and_the_environment():
+    data = json.loads(record().json())
+    about = data["environment"]
+    assert about["library"] == "An MPI 1.2" and about["place"] == "lab of 4 hosts"
+    assert about["variables"] == {"FI_PROVIDER": "tcp"}
+    assert {"date", "command", "python", "packages", "kernel", "cpus"} <= set(about)
+    assert len(about["load at start"]) == len(about["load at end"]) == 3
+    assert data["outcomes"][0]["results"][1]["times"] == [[1e-3] * 3] * 2
+    assert data["results"][1]["ratio"] == 4 and data["jobs"][0]["groups"] == [2, 2]
+
+
+def test_variables_that_matter_and_no_others():
+    given = {"FI_PROVIDER": "tcp", "HOME": "h", "ISTHMUS_LAB_JOB": "x", "UCX_TLS": "sm"}
+    assert environment.relevant(given) == {"FI_PROVIDER": "tcp", "UCX_TLS": "sm"}
+    assert environment.command(["/x/isthmus", "bench", "a b"]) == "isthmus bench 'a b'"
+    assert environment.command(["/x/__main__.py"]) == "python -m isthmus.bench"
+
+
+def test_a_report_has_a_page_and_pictures(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = write(tmp_path / "new", {"traff2008": record()})
+    text = path.read_text()
+    assert path.name == "anmpi.md" and "| **4.00** | 4.00–4.00 |" in text
+    assert "FI_PROVIDER=tcp" in text and "lab of 4 hosts" in text
+    for kind in ("png", "csv", "json"):
+        assert (tmp_path / "new" / f"anmpi-traff2008.{kind}").stat().st_size > 100
