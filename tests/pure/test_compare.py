@@ -35,7 +35,7 @@ class Trial:
 
     def run(self):
         self.stand.log.append(self.contender.algorithm)
-        self.stand.now += self.seconds
+        self.stand.now += self.seconds * (self.stand.drag if self.calls > 6 else 1)
         self.calls += 1
         # A slip long after the start must be seen as well.
         if self.calls != self.stand.slips:
@@ -43,10 +43,10 @@ class Trial:
 
     def wipe(self):
         self.wiped = True
-        self.stand.now += 100  # no part of what is timed
+        self.stand.now += 1e-3  # no part of what is timed
 
     def right(self):
-        self.stand.now += 100
+        self.stand.now += 1e-3
         return self.good and not self.wiped
 
     def free(self):
@@ -58,7 +58,7 @@ class Stand:
 
     def __init__(self, seconds, wrong=(), slips=None):
         self.seconds, self.wrong, self.now, self.log = seconds, wrong, 0.0, []
-        self.slips = slips
+        self.slips, self.drag = slips, 1
         self.trials = []
 
     def prepare(self, case, contender):
@@ -122,6 +122,15 @@ def test_tiny_calls_are_repeated_and_long_ones_are_not():
 def test_slow_cases_keep_to_their_seconds_but_for_three_repetitions():
     assert compare.plan([0.25, 1.0], 10.0, single=False) == (1, 8)
     assert compare.plan([0.5, 20.0], 2.0, single=False) == (1, 3)
+
+
+def test_contenders_that_become_slower_keep_to_their_seconds_too(measured):
+    stand, run = measured({"native": 0.002})
+    foreseen = len(run().results[0].times[0])
+    stand, run = measured({"native": 0.002})
+    stand.drag = 20
+    assert 3 <= len(run().results[0].times[0]) < foreseen / 2
+    assert stand.now < 1.0
 
 
 def test_a_long_first_call_is_not_repeated_to_estimate(measured):

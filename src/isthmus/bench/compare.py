@@ -19,6 +19,8 @@ from .outcome import Outcome, Result
 #: calls this short, in seconds, are timed many in a row, about SLICE seconds of them
 SHORT, SLICE, CALLS = 1e-3, 1e-2, 200
 REPETITIONS = (3, 501)
+#: how many repetitions pass before the next look at the clock: estimates may be wrong
+ASK = 4
 #: a first call this long, in seconds, tells how long the others will be; else the
 #: shortest of so many does
 TELLING, TRIES = 5e-2, 4
@@ -112,6 +114,27 @@ class Race:
         everyone = range(len(self.trials))
         return self.stand.worst([self.repetition(i, 1) for i in everyone])
 
+    def repetitions(
+        self, calls: int, most: int, job: Job, progress: Progress
+    ) -> np.ndarray:
+        """The times on this rank: [repetition, contender]."""
+        rng = np.random.default_rng(job.seed)
+        times: list[list[float]] = []
+        began = perf_counter()
+        while len(times) < most and not self._over(len(times), began, job.seconds):
+            times.append([0.0] * len(self.trials))
+            for i in rng.permutation(len(self.trials)):
+                times[-1][i] = self.repetition(i, calls)
+            progress(len(times) / most)
+        return np.array(times)
+
+    def _over(self, done: int, began: float, seconds: float) -> bool:
+        """Whether the time is over; all ranks agree on it, and do not ask too often."""
+        if done < REPETITIONS[0] or done % ASK:
+            return False
+        (spent,) = self.stand.worst([perf_counter() - began])
+        return spent > seconds
+
     def check(self) -> None:
         """Raise on all ranks if a byte was wrong on any."""
         flags = zip(self.contenders, self.stand.worst(self.wrong), strict=True)
@@ -134,18 +157,13 @@ def compare(
         once = race.once()
         race.check()
         calls, repetitions = plan(once, job.seconds, job.single)
-        rng = np.random.default_rng(job.seed)
-        times = np.zeros((len(race.trials), repetitions))
-        for repetition in range(repetitions):
-            for i in rng.permutation(len(race.trials)):
-                times[i, repetition] = race.repetition(i, calls)
-            progress((repetition + 1) / repetitions)
+        times = race.repetitions(calls, repetitions, job, progress)
         race.check()
         slowest = np.reshape(stand.worst(times.ravel().tolist()), times.shape)
     finally:
         race.free()
     results = [
         Result(contender, (tuple(row),))
-        for contender, row in zip(race.contenders, slowest.tolist(), strict=True)
+        for contender, row in zip(race.contenders, slowest.T.tolist(), strict=True)
     ]
     return Outcome(case, (calls,), tuple(results))

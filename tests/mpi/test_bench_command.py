@@ -1,7 +1,8 @@
-"""`isthmus bench` that is ended takes its processes and its lab with it."""
+"""`isthmus bench` as a command: on a lab, and ended before its end."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -73,3 +74,25 @@ def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
     assert process.returncode == status
     assert nobody(mark)
     assert set(everything()) <= labs
+
+
+@pytest.mark.skipif(LACK is not None, reason=str(LACK))
+def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
+    path = tmp_path / "x.json"
+    words = (
+        "--lab 4 --rate 100mbit --groups 2,2 --bytes 1MiB --seconds 0.1 --launches 2"
+    )
+    subprocess.run(
+        [sys.executable, "-c", CODE, "bench", *words.split(), "--json", str(path)],
+        check=True,
+        timeout=100,
+        stdout=subprocess.DEVNULL,
+    )
+    found = json.loads(path.read_text())
+    native, auto = found["results"]
+    assert (native["contender"], auto["contender"]) == ("native", "auto")
+    assert native["launches"] == 2 and native["repetitions"] >= 6
+    if not found["environment"]["warning"]:
+        # No link is faster than its rate, but for what it lets through at once.
+        assert auto["limit"] > ((2 << 20) - (64 << 10)) * 8 / 100e6
+        assert auto["multiple"] > 0.97 and native["multiple"] > 0.97
