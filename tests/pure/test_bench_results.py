@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from isthmus.bench import environment, formats, sets
+from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
@@ -19,6 +19,7 @@ from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import write
 from isthmus.bench.summary import lines
+from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST
 
 AUTO = Contender("auto")
@@ -101,6 +102,45 @@ def test_the_limit_is_that_of_the_rank_that_needs_longest():
     assert Place(rates=(100.0,) * 4).limit(case("allgather", (2, 2), 8)) is None
 
 
+class Net:
+    """A lab whose links have a rate of 8 Mbit/s, of which TCP gets a part."""
+
+    name, hosts = "x", 3
+
+    def __init__(self, part):
+        self.part = part
+
+    def links(self):
+        return {i: Link(8_000_000 * (1 + (i == 2)), True) for i in range(3)}
+
+    def measure(self):
+        return Limits(1e-5, self.part * 1e6)
+
+
+def test_every_host_has_the_limit_of_its_own_link():
+    found = place._place(Net(0.95))
+    assert found.rates == pytest.approx((0.95e6, 0.95e6, 1.9e6))
+    assert found.on_lab and not found.warning and "0.950" in found.words
+
+
+def test_a_busy_machine_gives_a_warning_and_no_limit():
+    found = place._place(Net(0.93))
+    assert "only 0.930" in found.warning
+    assert found.limit(case("allgather", (1, 1), 1 << 30)) is None
+
+
+def test_without_root_one_line_says_so(monkeypatch, capsys):
+    pytest.importorskip("typer")
+    from isthmus.cli import main
+
+    monkeypatch.setattr(place, "missing", lambda: "a lab needs root")
+    for line in ("lab report", "bench --lab 4", "bench --lab-name x"):
+        with pytest.raises(SystemExit) as end:
+            main(line.split())
+        assert end.value.code == 1
+        assert capsys.readouterr() == ("", "isthmus: a lab needs root\n")
+
+
 # Sets
 
 
@@ -108,6 +148,7 @@ def test_settings_of_kang2019():
     jobs = sets.named("kang2019", sets.How((NATIVE,)))
     assert [job.groups for job in jobs] == [(16, 16), (25, 7)]
     found = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
+    assert sets.kinds("kang2019") == sorted(found)
     assert sorted(found) == [f"setting {i}" for i in range(1, 9)]
     assert found["setting 1"].a == (100_000,) * 16 == found["setting 1"].b
     assert found["setting 3"].a == (100_000,) * 25

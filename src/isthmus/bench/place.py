@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..lab import Lab, Network, find
+from ..lab import Lab, LabError, Network, find, missing
 from ..lab.links import BURST
 from ..lab.names import show_rate
 from .job import Case
@@ -78,6 +78,8 @@ def place(hosts: int | None, rate: str, name: str | None) -> Iterator[Place]:
     """A new lab, one that is up, or this host."""
     if hosts is not None and name is not None:
         raise ValueError("--lab puts up a lab, --lab-name uses one: give one of them")
+    if (hosts is not None or name is not None) and (lack := missing()):
+        raise LabError(lack)
     if name is not None:
         yield _place(find(name))
     elif hosts is not None:

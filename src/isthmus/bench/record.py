@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import worker
@@ -34,6 +35,10 @@ class Record(worker.Display):
         """A case is measured."""
         self.outcomes.append(found)
         self.lines += lines(found, self.place.limit(found.case))
+
+    def arrange(self, kinds: Sequence[str]) -> None:
+        """Put the lines into the order of these kinds."""
+        self.lines.sort(key=lambda line: kinds.index(line.case.kind))
 
     def whole_environment(self) -> dict[str, Any]:
         """Where this was measured."""

@@ -83,6 +83,11 @@ SETS: dict[str, Callable[[float], Cases]] = {
 }
 
 
+def kinds(name: str) -> list[str]:
+    """What is in a set, in the order of its paper."""
+    return list(dict.fromkeys(case.kind for _, case in SETS[name](1.0)))
+
+
 @dataclass(frozen=True)
 class How:
     """What the jobs of a set have in common."""

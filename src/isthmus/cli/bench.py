@@ -184,8 +184,8 @@ def bench(
         shown.run(todo, launches)
     if not shown.outcomes:
         return
+    if set_ is not None:
+        shown.arrange(sets.kinds(set_))
     if format_ == "osu":
         print(osu(shown.lines, shown.head()), end="")
-    if where.warning:
-        shown.console.print(f"\nwarning: {where.warning}", style="bold red")
     _write(shown, csv, json, plot)

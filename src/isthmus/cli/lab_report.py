@@ -11,7 +11,6 @@ from ..bench import sets
 from ..bench.job import contenders
 from ..bench.place import place
 from ..bench.report import write
-from ..lab import LabError, missing
 from .measured import Shown
 from .terminal import ended_in_order
 
@@ -29,8 +28,6 @@ def report(
 
     Takes about a quarter of an hour with one MPI library.
     """
-    if lack := missing():
-        raise LabError(lack)
     how = sets.How(contenders(["auto"], False, copy=False), seconds)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
@@ -38,6 +35,5 @@ def report(
             records[name] = shown = Shown(where, name, table=True)
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()
-        if where.warning:
-            shown.console.print(f"warning: {where.warning}", style="bold red")
+            shown.arrange(sets.kinds(name))
     print(write(folder, records))

@@ -31,12 +31,13 @@ class Shown(Record):
                 runs.measure(job, self, launches, self.place.start)
 
     def head(self) -> list[str]:
-        """What is measured and where, in a few words."""
+        """What is measured and where, in a few words, and what is wrong there."""
         groups = self.jobs[-1].groups
         where = "inside" if len(groups) == 1 else "between"
         ranks = " and ".join(map(str, groups))
         words = [f"{self.title} {where} {ranks} processes", self.software.library]
-        return [", ".join([*words, *filter(None, [self.place.words])])]
+        head = ", ".join([*words, *filter(None, [self.place.words])])
+        return [head, *([f"warning: {self.place.warning}"] * bool(self.place.warning))]
 
     def about(self, software: Software) -> None:
         """Say what is being compared, and begin the table."""
