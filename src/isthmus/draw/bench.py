@@ -104,7 +104,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
         axes.set_title(kind, fontsize=8, loc="left")
         _plain(axes)
     for axes in grid[-1]:
-        axes.set_xlabel("block of a rank, on average", fontsize=7)
+        axes.set_xlabel("block of a rank", fontsize=7)
     for axes in grid[:, 0]:
         axes.set_ylabel("seconds", fontsize=7)
     grid[0, 0].legend(fontsize=7, frameon=False)
@@ -137,5 +137,6 @@ def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
     axes.set_xticklabels([kind or "all" for kind in kinds], **turned)
     axes.set_ylabel("seconds", fontsize=7)
     _plain(axes)
-    axes.legend(fontsize=7, frameon=False, ncols=4)
+    above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1)}
+    axes.legend(fontsize=7, frameon=False, ncols=4, **above)
     return picture
