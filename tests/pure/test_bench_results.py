@@ -17,7 +17,7 @@ from isthmus.bench.operations import ACROSS, must_move
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
-from isthmus.bench.report import write
+from isthmus.bench.report import short, write
 from isthmus.bench.summary import lines
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST
@@ -266,6 +266,7 @@ def test_a_report_has_a_page_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     path = write(tmp_path / "new", {"traff2008": record()})
     text = path.read_text()
+    assert short("Open MPI v5.0.11") == "openmpi" and short("MPICH 5.0.2") == "mpich"
     assert path.name == "anmpi.md" and "| **4.00** | 4.00–4.00 |" in text
     assert "FI_PROVIDER=tcp" in text and "lab of 4 hosts" in text
     for kind in ("png", "csv", "json"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,15 @@ def page(records: Mapping[str, Record], name: str) -> str:
     return "\n".join([*text, ""])
 
 
+def short(library: str) -> str:
+    """The name of a library without its version, for files."""
+    return re.sub(r"\s+(v?\d.*)?", "", library.lower())
+
+
 def write(folder: Path, records: Mapping[str, Record]) -> Path:
     """The page, and for each set a picture, a table and every single time."""
     folder.mkdir(parents=True, exist_ok=True)
-    library = next(iter(records.values())).software.library
-    name = "".join(c for c in library.lower() if c.isalpha())
+    name = short(next(iter(records.values())).software.library)
     for title in (t for t in SETS if t in records):
         record, stem = records[title], f"{name}-{title}"
         record.figure(title).savefig(folder / f"{stem}.png", dpi=120)
