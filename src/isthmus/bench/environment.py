@@ -26,8 +26,14 @@ PREFIXES = (
     "PRTE_MCA_",
     "UCX_",
 )
-#: and these say only where one job keeps its files, and which it is
-OF_ONE_JOB = ("ISTHMUS_LAB_JOB", "PRTE_MCA_prte_tmpdir_base")
+#: and these say only which job it is and where its files are, or are set by mpiexec
+OF_ONE_JOB = (
+    "ISTHMUS_LAB_JOB",
+    "OMPI_MCA_PREFIXES",
+    "OMPI_MCA_initial_wdir",
+    "OMPI_MCA_num_procs",
+    "PRTE_MCA_prte_tmpdir_base",
+)
 
 
 @dataclass(frozen=True)
