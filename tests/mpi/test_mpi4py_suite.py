@@ -70,7 +70,7 @@ def test_between_groups(suite, tmp_path, size, algorithm):
 INSIDE = [
     (1, "auto", ["cco"], 300),
     (3, "auto", ["cco_buf", "cco_nb_vec", "cco_obj"], 150),
-    (4, "circulant", ["cco_pr_vec"], 60),
+    (2, "circulant", ["cco_pr_vec"], 60),
     (3, "blocked_ring", ["cco_vec"], 60),
 ]
 CALLED = {
