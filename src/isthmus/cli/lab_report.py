@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Put up a lab, run all named sets at their smallest sizes, write a report.
 
-    Takes about a quarter of an hour with one MPI library.
+    Expect a quarter of an hour with one MPI library; that is an estimate.
     """
     how = sets.How(contenders(["auto"], False, copy=False), seconds)
     records = {}
