@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
-from isthmus.groups import vm
+from isthmus.groups import scans, vm
+from isthmus.groups.chain import rounds, whole
 from isthmus.groups.dialogue import Allgather, Exchange, Post, nbytes
 from isthmus.groups.memory import footprint
 from isthmus.machine import BadMessage, Deadlock
@@ -55,6 +58,13 @@ def test_virtual_time_is_that_of_one_port_each_way():
     assert done.ranks[2].time == done.time == 2 * (2.0 + 8 * 0.5)
     both = [say(Exchange(((1 - i, 1),), (1 - i,))) for i in range(2)]
     assert vm.run(both, alpha=2.0, beta=0.5).time == 2.0 + 8 * 0.5
+
+
+@pytest.mark.parametrize("n", [2, 5, 64, 100])
+def test_virtual_time_does_not_hang_on_the_order_of_messages(n):
+    """A scan exchanges with both sides: two messages a round, for all at once."""
+    scan = [scans.total(whole(i, n), 1, operator.add) for i in range(n)]
+    assert rounds(n) <= vm.run(scan).time <= 2 * rounds(n)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 Messages are synchronous: one moves when both its ends are there, so a dialogue that
 leans on buffering ends in `Deadlock`. A round is a link of the longest chain of steps
 that had to wait for each other. Virtual time follows the alpha-beta model: a message
-takes alpha + n beta of its sender's port and of its receiver's.
+takes alpha + n beta of its sender's port and of its receiver's. A step begins when the
+last of those that a rank exchanges with has come, and ends when its busier port is
+done, in whatever order the messages move.
 """
 
 from __future__ import annotations
@@ -77,14 +79,15 @@ class _Rank:
     """Where one rank stands: its step, and how many ends of it are still open."""
 
     __slots__ = (
+        "begin",
         "dialogue",
         "expects",
         "got",
+        "heard",
         "latest",
         "number",
         "open",
-        "recv_free",
-        "send_free",
+        "sent",
         "step",
         "tally",
     )
@@ -98,7 +101,8 @@ class _Rank:
         self.expects = 0  # posted values
         self.open = 0
         self.latest = 0  # round in which the last of its partners has come
-        self.send_free = self.recv_free = 0.0
+        self.begin = 0.0  # when the last of its partners has come
+        self.sent = self.heard = 0.0  # how long either port is busy
 
 
 class _Machine:
@@ -143,7 +147,7 @@ class _Machine:
             self.results[rank.number], rank.dialogue = end.value, None
             return
         rank.step, rank.latest = step, rank.tally.rounds
-        rank.send_free = rank.recv_free = rank.tally.time
+        rank.begin, rank.sent, rank.heard = rank.tally.time, 0.0, 0.0
         if rank.number in self.memory:
             self.weigh(rank, step)
         if type(step) is Exchange:
@@ -209,8 +213,11 @@ class _Machine:
             size = nbytes(value)
             a.tally.messages += 1
             a.tally.bytes += size
-            begin = max(a.send_free, b.recv_free)
-            a.send_free = b.recv_free = begin + self.alpha + self.beta * size
+            takes = self.alpha + self.beta * size
+            a.sent += takes
+            b.heard += takes
+            begin = max(a.tally.time, b.tally.time)
+            a.begin, b.begin = max(a.begin, begin), max(b.begin, begin)
             if a.latest < b.tally.rounds:
                 a.latest = b.tally.rounds
             if b.latest < a.tally.rounds:
@@ -230,7 +237,7 @@ class _Machine:
         step = rank.step
         if isinstance(step, Allgather) or step.sends or rank.got:
             rank.tally.rounds = rank.latest + 1
-        rank.tally.time = max(rank.send_free, rank.recv_free)
+        rank.tally.time = rank.begin + max(rank.sent, rank.heard)
         if rank.number in self.memory:
             self.weigh(rank, rank.got)
         self.ready.append(rank)
@@ -253,7 +260,7 @@ class _Machine:
             heard = total - size
             r.tally.messages += rounds
             r.tally.bytes += heard
-            r.send_free = begin + rounds * self.alpha + self.beta * heard
+            r.begin, r.sent = begin, rounds * self.alpha + self.beta * heard
             r.latest = latest + rounds - 1
             r.got = [self.carry(v) for v in values] if self.carry else values
             self.close(r)
