@@ -1,0 +1,1 @@
+"""The splits of all processes at once, as array operations: for a million of them."""
