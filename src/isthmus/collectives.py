@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from inspect import Parameter, signature
 from typing import Any
 
@@ -12,7 +12,7 @@ from . import algorithms, contracts
 from .choose import stage_by_size
 from .ir import Index, Program
 from .layout import Blocks, Even, Found, Side, Uneven
-from .registry import Algorithm, Stage, collectives, resolve
+from .registry import Algorithm, Stage, collectives, fitting, resolve
 from .schedules import Schedule
 
 __all__ = ["algorithms", "inter_program", "schedule"]
@@ -73,6 +73,21 @@ def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Sched
     return _inter("inter_allgatherv", full, _uneven("a", a), _uneven("b", b))
 
 
+def _one_group(
+    collective: str,
+    full: str,
+    n: int,
+    contract: contracts.Contract,
+    program: Callable[[Index], Program],
+) -> Schedule:
+    """A collective inside one group, of a program for one rank or for all lanes."""
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        yield range(n), program(np.arange(n))
+
+    return Schedule(collective, full, n, contract, program, lanes)
+
+
 def _allgatherv(
     full: str, *, counts: Sequence[int], nodes: Sequence[Hashable] = ()
 ) -> Schedule:
@@ -80,43 +95,24 @@ def _allgatherv(
     n = blocks.n
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
-    entry = resolve("allgatherv", full)[0].given(nodes=tuple(nodes))
-    if not entry.needs(n):
-        raise ValueError(f"{full!r} does not work for a group of {n}")
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(n), entry.program(n, np.arange(n), blocks)
-
-    return Schedule(
-        "allgatherv",
-        full,
-        n,
-        contracts.allgatherv(_counts(blocks)),
-        lambda r: entry.program(n, r, blocks),
-        lanes,
-    )
+    entry = fitting("allgatherv", full, n).given(nodes=tuple(nodes))
+    contract = contracts.allgatherv(_counts(blocks))
+    program = entry.program
+    return _one_group("allgatherv", full, n, contract, lambda r: program(n, r, blocks))
 
 
 def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
-    entry, _ = resolve(collective, full)
     _checked("p", p, 1)
     _checked("m", m, 0)
     if not 0 <= root < p:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
-    if not entry.needs(p):
-        raise ValueError(f"{full!r} does not work for a group of {p}")
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(p), entry.program(p, np.arange(p), m, root)
-
-    def program(r: int) -> Program:
-        return entry.program(p, r, m, root)
-
+    entry = fitting(collective, full, p)
     if collective == "bcast":
         contract = contracts.bcast(p, m, root)
     else:
         contract = contracts.reduce(p, m, root, entry.commutative)
-    return Schedule(collective, full, p, contract, program, lanes)
+    program = entry.program
+    return _one_group(collective, full, p, contract, lambda r: program(p, r, m, root))
 
 
 def _bcast(full: str, *, p: int, m: int, root: int) -> Schedule:

@@ -133,14 +133,20 @@ def named(collective: str, text: str) -> Algorithm:
     return entry.given(**dict(_option(entry, x) for x in call[2].split(",")))
 
 
+def fitting(collective: str, name: str, n: int) -> Algorithm:
+    """The algorithm of that name, if it is made for a group of n."""
+    entry, _ = resolve(collective, name)
+    if not entry.needs(n):
+        raise ValueError(f"{name!r} does not work for a group of {n}")
+    return entry
+
+
 def stage(name: str) -> Stage:
     """The intragroup allgather of that name."""
-    entry = named("allgatherv", name)
+    named("allgatherv", name)
 
     def program(n: int, r: Any, blocks: Blocks) -> Program:
-        if not entry.needs(n):
-            raise ValueError(f"{name!r} does not work for a group of {n}")
-        return entry.program(n, r, blocks)
+        return fitting("allgatherv", name, n).program(n, r, blocks)
 
     return program
 

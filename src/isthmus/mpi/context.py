@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
-from .plan import Plan, Step
+from .keys import Last, call_key, last_call
+from .plan import Plan
 from .progress import driver
 
 #: how many plans are kept for a communicator
 PLANS = 64
-
 
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
@@ -26,22 +24,6 @@ Native = MPI.Intracomm
 def asked(variable: str, default: str = "auto") -> str:
     """The algorithm that an environment variable asks for."""
     return os.environ.get(variable, default)
-
-
-@dataclass(slots=True)
-class Last:
-    """The last call of arrays: the very same one is found by identity, which takes a
-    fraction of the time of its key, above all when caches are cold. It keeps no array
-    alive."""
-
-    op: str
-    send: Callable[[], Any]
-    recv: Callable[[], Any]
-    #: counts, or counts and displacements, that followed the array
-    counts: Any
-    algorithm: str | None
-    key: Any
-    calls: list[Step]
 
 
 class Context:
@@ -77,73 +59,42 @@ class Context:
         self.tags = self.tags % self.tag_limit + 1
         return self.tags
 
-    def repeat(self, op: str, send: Any, recv: Any, algorithm: str | None) -> bool:
-        """Run the last plan, if it was made for the very same arguments."""
+    def again(self, op: str, send: Any, recv: Any, algorithm: str | None) -> bool:
+        """Do a call by the plan that is kept for its arguments, if there is one."""
         last = self.last
-        if (
-            last is None
-            or send is not last.send()
-            or op is not last.op
-            or algorithm != last.algorithm
-        ):
+        if last is not None and last.is_same(op, send, recv, algorithm):
+            self._do(last.plan)
+            return True
+        plan = self.plans.get(call_key(op, send, recv, algorithm))
+        if plan is None:
             return False
-        if last.counts is None:
-            if recv is not last.recv():
-                return False
-        elif (
-            type(recv) is not list
-            or len(recv) != 2
-            or recv[0] is not last.recv()
-            or recv[1] != last.counts
-        ):
-            return False
-        try:
-            for call in last.calls:
-                call()
-        except BaseException:
-            self._drop(last.key)
-            raise
+        self._do(plan)
+        self.last = last_call(op, send, recv, algorithm, plan)
         return True
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
         plan = self.plans.get(key)
-        if plan is None:
-            return False
+        if plan is not None:
+            self._do(plan)
+        return plan is not None
+
+    def _do(self, plan: Plan) -> None:
         try:
             for call in plan.calls:
                 call()
         except BaseException:
-            self._drop(key)
+            self.last = None
+            del self.plans[plan.key]  # its requests may be in any state
             raise
-        return True
-
-    def _drop(self, key: Any) -> None:
-        """Forget a plan that failed: its requests may be in any state."""
-        self.last = None
-        del self.plans[key]
 
     def keep(self, key: Any, plan: Plan) -> None:
         """Keep a plan for the next such call; the oldest one makes room."""
+        plan.key = key
         self.plans[key] = plan
         if len(self.plans) > PLANS:
             self.last = None
             self.plans.pop(next(iter(self.plans))).free()
-
-    def remember(
-        self, op: str, send: Any, recv: Any, algorithm: str | None, key: Any
-    ) -> None:
-        """Let the same call find its plan at once, if that was kept."""
-        plan = self.plans.get(key)
-        if plan is None:
-            return
-        array, counts = recv, None
-        if type(recv) is list and len(recv) == 2 and type(recv[1]) is list:
-            array, counts = recv[0], list(recv[1])
-        sent, received = _reference(send), _reference(array)
-        if sent is not None and received is not None:
-            calls = plan.calls
-            self.last = Last(op, sent, received, counts, algorithm, key, calls)
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
@@ -156,14 +107,6 @@ class Context:
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()
-
-
-def _reference(x: Any) -> Callable[[], Any] | None:
-    """What gives an argument back without keeping it alive; none for other buffers
-    than arrays, whose memory might move."""
-    if x is MPI.IN_PLACE or x is None or type(x) is int:
-        return lambda: x
-    return weakref.ref(x) if type(x) is np.ndarray else None
 
 
 def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from .. import choose, recipe
-from ..registry import resolve
+from ..registry import fitting, resolve
 from . import buffers, memory
 from .buffers import Message
 from .call import checked
@@ -40,14 +40,6 @@ class Broadcast:
         return {self.root: self.sent}
 
 
-def known(name: str, p: int) -> None:
-    """Refuse an algorithm that is unknown, or not made for p ranks."""
-    if name not in ("auto", "native", "library"):
-        entry, _ = resolve("bcast", name)
-        if not entry.needs(p):
-            raise ValueError(f"{name!r} does not work for a group of {p}")
-
-
 def prepare(
     context: IntraContext, buf: Any, root: int, algorithm: str | None
 ) -> Broadcast:
@@ -55,7 +47,8 @@ def prepare(
     name = algorithm if algorithm is not None else context.asked_bcast
 
     def parse() -> Broadcast:
-        known(name, context.p)
+        if name not in ("auto", "native", "library"):
+            fitting("bcast", name, context.p)
         if not 0 <= root < context.p:
             raise ValueError(f"root {root}: there are ranks 0 to {context.p - 1}")
         data = buffers.block(buf, writable=context.number != root)

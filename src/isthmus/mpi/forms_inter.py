@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from ..recipe import Group, Sizes, between, settle
@@ -13,11 +14,11 @@ from . import buffers, forms, memory, requests
 from .buffers import Message
 from .call import Call, check_disjoint, checked
 from .context_inter import InterContext
-from .counts import Question, complete
+from .counts import Question, alone, complete
 from .plan import Plan
 
 
-def known(name: str, v: bool) -> None:
+def known(context: InterContext, name: str, v: bool = True) -> None:
     """Refuse an unknown algorithm."""
     if name not in ("auto", "native"):
         resolve("inter_allgatherv" if v else "inter_allgather", name)
@@ -31,7 +32,7 @@ def prepare(
     name = context.name(algorithm, v)
 
     def parse() -> Call:
-        known(name, v)
+        known(context, name, v)
         send = buffers.block(sendbuf, writable=False)
         if v:
             recv = buffers.vector(recvbuf, context.there)
@@ -64,6 +65,28 @@ def question(call: Call) -> Question:
     return Question(_context(call), call.name, call.sent, call.recv.nbytes)
 
 
+def blocking(call: Call, key: Any, own: Group | None = None) -> None:
+    """Do the call now; without the own group, others of it do not matter."""
+    if call.v and own is None:
+        own = alone(_context(call), call.sent)
+    forms.blocking(call.context, key, plan(call, own))
+
+
+def at_once(call: Call) -> None:
+    """Do a call that will not come again in this form."""
+    asks = _context(call).must_ask(call.name)
+    blocking(call, None, complete(question(call).ask(tag=0)) if asks else None)
+
+
+def lengths(context: InterContext, name: str, own: int) -> np.ndarray:
+    """A number of each rank of the other group."""
+    found = np.empty(context.there, np.int64)
+    send = buffers.block(np.array([own]), writable=False)
+    recv = buffers.block(found, writable=True, n=context.there)
+    blocking(Call(context, name, send, recv, v=False), None)
+    return found
+
+
 def _after_counts(call: Call, tag: int) -> Iterator[Sequence[MPI.Request]]:
     """An irregular call that first learns what its own group sends."""
     own = yield from question(call).ask(tag)
@@ -84,9 +107,11 @@ def _in_one_request(call: Call, name: str) -> bool:
     return False
 
 
-def nonblocking(call: Call) -> MPI.Request:
-    """Start the call and give its request."""
+def nonblocking(call: Call) -> MPI.Request | None:
+    """Start the call and give its request; none for the library's own."""
     c = call.context
+    if call.name == "native":
+        return None
     tag = c.next_tag()
     name = call.name if call.v else settle(call.name, sizes(call))
     if _in_one_request(call, name):
@@ -97,9 +122,11 @@ def nonblocking(call: Call) -> MPI.Request:
     return forms.nonblocking(call, plan(call, None, tag))
 
 
-def persistent(call: Call) -> MPI.Prequest:
-    """Set the call up, to be started any number of times."""
+def persistent(call: Call) -> MPI.Prequest | None:
+    """Set the call up, to be started any number of times; not the library's own."""
     c = call.context
+    if call.name == "native":
+        return None
     tag = c.next_tag()
     if not _in_one_request(call, call.name):
         own = complete(question(call).ask(tag)) if call.v else None

@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from ..choose import allgatherv
 from ..recipe import Equal, Group, inside, listed
-from ..registry import resolve
+from ..registry import fitting, resolve
 from . import buffers, forms, library
 from .call import Call, check_disjoint, checked
 from .context_intra import IntraContext
@@ -22,12 +22,10 @@ NATIVE = ("native", "library")
 _HINT = "; for data that are in their place already, send MPI.IN_PLACE"
 
 
-def known(name: str, v: bool, p: int) -> None:
-    """Refuse an algorithm that is unknown, or not made for p ranks."""
+def known(context: IntraContext, name: str) -> None:
+    """Refuse an algorithm that is unknown, or not made for so many ranks."""
     if name not in ("auto", "native"):
-        entry, _ = resolve("allgatherv", name)
-        if not entry.needs(p):
-            raise ValueError(f"{name!r} does not work for a group of {p}")
+        fitting("allgatherv", name, context.p)
 
 
 def prepare(
@@ -38,7 +36,7 @@ def prepare(
     name = context.name(algorithm, v)
 
     def parse() -> Call:
-        known(name, v, context.p)
+        known(context, name)
         if v:
             recv = buffers.vector(recvbuf, context.p)
         else:
@@ -100,13 +98,41 @@ def plan(call: Call, name: str, tag: int = 0) -> Plan:
     return forms.make_plan(call, found, tag)
 
 
-def in_background(call: Call) -> str:
-    """The algorithm of a call that goes on beside the caller; "native" where only the
-    library can bring it forward."""
+def blocking(call: Call, key: Any) -> None:
+    """Do the call now."""
+    forms.blocking(call.context, key, plan(call, settle(call)))
+
+
+def at_once(call: Call) -> None:
+    """Do a call that will not come again in this form."""
+    blocking(call, None)
+
+
+def lengths(context: IntraContext, name: str, own: int) -> np.ndarray:
+    """A number of each rank: so short that the library's call is best."""
+    found = np.empty(context.p, np.int64)
+    context.comm.Allgather(np.array([own]), found)
+    return found
+
+
+def _in_background(call: Call) -> Plan | None:
+    """What goes on beside the caller; none where only the library can bring it on."""
     if call.name == "auto" and not call.context.threads:
-        return "native"
-    name = settle(call)
+        return None
+    tag, name = call.context.next_tag(), settle(call)
     if name in NATIVE:
-        return "native"
+        return None
     forms.check_threads(call, name, "native")
-    return name
+    return plan(call, name, tag)
+
+
+def nonblocking(call: Call) -> MPI.Request | None:
+    """Start the call and give its request; none for the library's own."""
+    made = _in_background(call)
+    return forms.nonblocking(call, made) if made is not None else None
+
+
+def persistent(call: Call) -> MPI.Prequest | None:
+    """Set the call up, to be started any number of times; not the library's own."""
+    made = _in_background(call)
+    return forms.persistent(call, made) if made is not None else None

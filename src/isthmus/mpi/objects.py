@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from . import buffers, forms, forms_inter, forms_intra
 from .buffers import Message
 from .call import Call
-from .context_inter import InterContext
-from .context_intra import IntraContext
-from .counts import alone, complete
+from .context import Context
 
 #: buffers begin at multiples of this, as numpy likes them
 ALIGN = 64
@@ -53,30 +50,10 @@ def _message(parts: list[Any]) -> Message:
     return Message(parts, 0, MPI.BYTE, counts, tuple(x.address for x in found))
 
 
-def exchange(context: InterContext, obj: Any, name: str) -> list[Any]:
-    """Exchange objects with the other group: first lengths, then bytes."""
+def allgather(forms: Any, context: Context, obj: Any, name: str) -> list[Any]:
+    """Gather objects by the forms of a kind of communicator: lengths, then bytes."""
     send = _message(_encode(obj))
-    length, lengths = np.array([sum(send.counts)]), np.empty(context.there, np.int64)
-    sizes = buffers.block(length, False), buffers.block(lengths, True, context.there)
-    call = Call(context, name, *sizes, v=False)
-    forms.blocking(context, None, forms_inter.plan(call, None))
+    lengths = forms.lengths(context, name, sum(send.counts))
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    call = Call(context, name, send, _message(arrived), v=True)
-    if context.must_ask(name):
-        own = complete(forms_inter.question(call).ask(tag=0))
-    else:
-        own = alone(context, call.sent)
-    forms.blocking(context, None, forms_inter.plan(call, own))
-    return [_decode(data) for data in arrived]
-
-
-def gather(context: IntraContext, obj: Any, name: str) -> list[Any]:
-    """Gather objects inside a group: first lengths, then bytes."""
-    send = _message(_encode(obj))
-    lengths = np.empty(context.p, np.int64)
-    context.comm.Allgather(np.array([sum(send.counts)]), lengths)
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    call = Call(context, name, send, _message(arrived), v=True)
-    plan = forms_intra.plan(call, forms_intra.settle(call))
-    forms.blocking(context, None, plan)
+    forms.at_once(Call(context, name, send, _message(arrived), v=True))
     return [_decode(data) for data in arrived]

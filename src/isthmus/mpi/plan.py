@@ -63,6 +63,9 @@ class Stage:
 class Plan:
     """What one rank does in one call, ready to be run any number of times."""
 
+    #: what it is kept by
+    key: Any = None
+
     def __init__(
         self,
         stages: list[Stage],
