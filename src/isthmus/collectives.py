@@ -10,10 +10,12 @@ import numpy as np
 
 from . import algorithms, contracts
 from .choose import stage_by_size
+from .collectives_rooted import BUILDERS as ROOTED
 from .ir import Index, Program
-from .layout import Blocks, Even, Found, Side, Uneven
+from .layout import Even, Found, Side
 from .registry import Algorithm, Stage, collectives, fitting, resolve
 from .schedules import Schedule
+from .sizes import checked, counts_of, uneven
 
 __all__ = ["algorithms", "inter_program", "schedule"]
 
@@ -40,37 +42,20 @@ def _inter(collective: str, full: str, a: Found, b: Found) -> Schedule:
         collective,
         full,
         a.n + b.n,
-        contracts.inter_allgatherv(_counts(a), _counts(b)),
+        contracts.inter_allgatherv(counts_of(a), counts_of(b)),
         lambda r: inter_program(entry, sides, r, stage),
         lanes,
     )
 
 
-def _counts(blocks: Blocks) -> list[int]:
-    return [int(blocks.size(i)) for i in range(blocks.n)]
-
-
-def _checked(name: str, n: int, least: int) -> int:
-    if n < least:
-        raise ValueError(f"{name} = {n}: must be at least {least}")
-    return n
-
-
-def _uneven(name: str, counts: Sequence[int]) -> Uneven:
-    if len(counts) == 0:
-        raise ValueError(f"{name} is empty: a group has at least one rank")
-    _checked(f"a count in {name}", min(counts), 0)
-    return Uneven(counts)
-
-
 def _inter_allgather(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
-    a = Even(_checked("p", p, 1), _checked("ka", ka, 0))
-    b = Even(_checked("q", q, 1), _checked("kb", kb, 0))
+    a = Even(checked("p", p, 1), checked("ka", ka, 0))
+    b = Even(checked("q", q, 1), checked("kb", kb, 0))
     return _inter("inter_allgather", full, a, b)
 
 
 def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Schedule:
-    return _inter("inter_allgatherv", full, _uneven("a", a), _uneven("b", b))
+    return _inter("inter_allgatherv", full, uneven("a", a), uneven("b", b))
 
 
 def _one_group(
@@ -91,19 +76,19 @@ def _one_group(
 def _allgatherv(
     full: str, *, counts: Sequence[int], nodes: Sequence[Hashable] = ()
 ) -> Schedule:
-    blocks = _uneven("counts", counts)
+    blocks = uneven("counts", counts)
     n = blocks.n
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
     entry = fitting("allgatherv", full, n).given(nodes=tuple(nodes))
-    contract = contracts.allgatherv(_counts(blocks))
+    contract = contracts.allgatherv(counts_of(blocks))
     program = entry.program
     return _one_group("allgatherv", full, n, contract, lambda r: program(n, r, blocks))
 
 
 def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
-    _checked("p", p, 1)
-    _checked("m", m, 0)
+    checked("p", p, 1)
+    checked("m", m, 0)
     if not 0 <= root < p:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
     entry = fitting(collective, full, p)
@@ -129,6 +114,7 @@ _BUILDERS: dict[str, Any] = {
     "allgatherv": _allgatherv,
     "bcast": _bcast,
     "reduce": _reduce,
+    **ROOTED,
 }
 
 
@@ -139,7 +125,10 @@ def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
     "allgatherv", which is in place inside one group, and where `nodes=[…]` may say on
     which node each rank is; `p=, m=, root=` (ranks, elements, and who has or gets them
-    all) for "bcast" and "reduce". An intragroup stage may follow the algorithm's name:
+    all) for "bcast" and "reduce". Between a root and the q ranks of the other group:
+    `q=, m=` for "inter_bcast" and "inter_reduce", `q=, k=` (elements of each of them)
+    for "inter_gather" and "inter_scatter", `counts=[…]` for "inter_gatherv" and
+    "inter_scatterv". An intragroup stage may follow the algorithm's name:
     "segmented+ring".
     """
     build = _BUILDERS.get(collective)

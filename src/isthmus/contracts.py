@@ -21,10 +21,19 @@ class Contract:
     mark: np.dtype = MARK
 
 
-def _in_order(counts: Sequence[int], base: int = 0) -> np.ndarray:
+def in_order(counts: Sequence[int], base: int = 0) -> np.ndarray:
     """The contributions of consecutive ranks, one after the other."""
     parts = [marks(base + i, int(k)) for i, k in enumerate(counts)]
     return np.concatenate([np.empty(0, MARK), *parts])
+
+
+def combined(ranks: range, count: int, mark: np.dtype) -> np.ndarray:
+    """The contributions of consecutive ranks, reduced to one."""
+    every = marks(ranks[0], count, mark)
+    every["hi"] = ranks.stop
+    if "who" in (mark.names or ()):
+        every["who"] = sum(marks(r, 1, mark)["who"] for r in ranks)
+    return every
 
 
 def inter_allgatherv(a: Sequence[int], b: Sequence[int]) -> Contract:
@@ -34,7 +43,7 @@ def inter_allgatherv(a: Sequence[int], b: Sequence[int]) -> Contract:
 
     @cache
     def sent(by_a: bool) -> np.ndarray:
-        return _in_order(a) if by_a else _in_order(b, p)
+        return in_order(a) if by_a else in_order(b, p)
 
     def after(r: int) -> Memory:
         return {"recv": sent(by_a=r >= p)}
@@ -51,7 +60,7 @@ def allgatherv(counts: Sequence[int]) -> Contract:
 
     @cache
     def everything() -> np.ndarray:
-        return _in_order(counts)
+        return in_order(counts)
 
     def before(r: int) -> Memory:
         recv = blank(len(everything()))
@@ -80,15 +89,10 @@ def reduce(p: int, count: int, root: int = 0, commutative: bool = False) -> Cont
     commutative operators, in any, but each once."""
     mark = unordered(p) if commutative else MARK
 
-    @cache
-    def total() -> np.ndarray:
-        every = marks(0, count, mark)
-        every["hi"] = p
-        if commutative:
-            every["who"] = sum(marks(r, 1, mark)["who"] for r in range(p))
-        return every
-
     def before(r: int) -> Memory:
         return {"send": marks(r, count, mark), "recv": blank(count, mark)}
 
-    return Contract(before, lambda r: {"recv": total()} if r == root else {}, mark)
+    def after(r: int) -> Memory:
+        return {"recv": combined(range(p), count, mark)} if r == root else {}
+
+    return Contract(before, after, mark)

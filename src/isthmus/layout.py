@@ -175,6 +175,31 @@ class Mapped(Blocks):
         return self.begin(clip(i, 0, self.n))
 
 
+@dataclass(frozen=True)
+class Leaves(Blocks):
+    """An empty block, of a root outside a group, and then those of the group."""
+
+    group: Even | Uneven | Told
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of blocks."""
+        return self.group.n + 1
+
+    @property
+    def buf(self) -> str:  # type: ignore[override]
+        """The buffer of the group's blocks."""
+        return self.group.buf
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        return self.group.offset(clip(i - 1, 0, self.group.n))
+
+    def find(self, x: Index) -> Index:
+        """The block that holds element x."""
+        return self.group.find(x) + 1
+
+
 Found = Even | Uneven | Told
 
 

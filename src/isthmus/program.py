@@ -11,6 +11,7 @@ import numpy as np
 
 from .ir import (
     Comm,
+    Copy,
     Data,
     Index,
     Library,
@@ -18,6 +19,7 @@ from .ir import (
     Pieces,
     Program,
     Recv,
+    Reduce,
     Round,
     Send,
     Span,
@@ -73,6 +75,37 @@ def renumber(program: Program, number: Callable[[Index], Index]) -> Program:
 
     for r in program:
         yield Round(tuple(map(move, r.comm)), r.then)
+
+
+_OTHER = {"send": "recv", "recv": "send"}
+
+
+def backwards(program: Program, swap: bool = True) -> Program:
+    """The program in reverse: what was sent is received, what was copied is copied
+    back. What lay in "send" lies in "recv" and the other way round, if they swap."""
+
+    def other(span: Span) -> Span:
+        return replace(span, buf=_OTHER.get(span.buf, span.buf)) if swap else span
+
+    def back(c: Comm) -> Comm:
+        if isinstance(c, Library):
+            raise ValueError("the stage 'library' has no reverse")
+        data = tuple(map(other, c.data))
+        if isinstance(c, Send):
+            return Recv(c.to, data, c.when)
+        return Send(c.frm, data, c.when)
+
+    comm: tuple[Comm, ...] = ()
+    for r in reversed(list(program)):
+        yield Round(comm, tuple(_copied_back(s, other) for s in reversed(r.then)))
+        comm = tuple(map(back, r.comm))
+    yield Round(comm)
+
+
+def _copied_back(s: Local, other: Callable[[Span], Span]) -> Copy:
+    if isinstance(s, Reduce):
+        raise ValueError("a reduction has no reverse")
+    return Copy(other(s.dst), other(s.src), s.when)
 
 
 def place(program: Program, where: Callable[[Span], Spans]) -> Program:

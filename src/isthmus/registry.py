@@ -25,13 +25,15 @@ class Algorithm:
     program: Callable[..., Program]
     paper: str
     #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
-    #: group; (p, q, ka, kb, alpha, beta, cost of the stage) between two
+    #: group, and of a root and the p - 1 leaves of another; (p, q, ka, kb, alpha, beta,
+    #: cost of the stage) between two
     cost: Callable[..., float]
     #: the group sizes it works for
     needs: Callable[[int], bool] = lambda n: True
     #: ends with an intragroup allgather that can be chosen
     staged: bool = False
-    #: a rank must know what every rank of its own group contributes, not only itself
+    #: a rank must know what every rank of its own group contributes, or receives from a
+    #: root, not only itself
     own_counts: bool = False
     #: one round, in which everyone sends its whole block to everyone of the other
     #: group: its nonblocking forms are one request of the MPI library

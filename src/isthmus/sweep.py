@@ -99,7 +99,7 @@ def _inter_allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Size
             yield [{"a": a(rng, p), "b": b(rng, q)} for a, b in PAIRS]
 
 
-def _allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+def _counts(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
     for p in range(1, most + 1):
         yield [{"counts": kind(rng, p)} for kind in KINDS]
 
@@ -110,12 +110,28 @@ def _rooted(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         yield [{"p": p, "m": m, "root": root} for root in roots for m in (7, 24, 0)]
 
 
+def _inter_whole(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for q in range(1, most + 1):
+        yield [{"q": q, "m": m} for m in (24, 7, 0)]
+
+
+def _inter_blocks(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for q in range(1, most + 1):
+        yield [{"q": q, "k": k} for k in (4, 1, 0)]
+
+
 SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
-    "allgatherv": _allgatherv,
+    "allgatherv": _counts,
     "bcast": _rooted,
     "reduce": _rooted,
+    "inter_bcast": _inter_whole,
+    "inter_reduce": _inter_whole,
+    "inter_gather": _inter_blocks,
+    "inter_gatherv": _counts,
+    "inter_scatter": _inter_blocks,
+    "inter_scatterv": _counts,
 }
 
 

@@ -61,7 +61,7 @@ def test_a_sweep_has_all_kinds_of_counts():
     given = [case.sizes["a"] for case in found if "a" in case.sizes]
     assert any(0 in a and max(a) > 0 for a in given)
     assert any(max(a) == 60 for a in given) and any(not any(a) for a in given)
-    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "q" in c.sizes} == {
+    assert {(c.sizes["p"], c.sizes["q"]) for c in found if "ka" in c.sizes} == {
         (p, q) for p in range(1, 4) for q in range(1, 4)
     }
     assert found == list(sweep.cases(3, seed=0)) != list(sweep.cases(3, seed=1))

@@ -9,6 +9,10 @@ from . import (
     inter_allgatherv,
     inter_allgatherv_roots,
     inter_allgatherv_teams,
+    inter_bcast,
+    inter_gatherv,
+    inter_reduce,
+    inter_scatterv,
     reduce,
 )
 
@@ -21,5 +25,9 @@ __all__ = [
     "inter_allgatherv",
     "inter_allgatherv_roots",
     "inter_allgatherv_teams",
+    "inter_bcast",
+    "inter_gatherv",
+    "inter_reduce",
+    "inter_scatterv",
     "reduce",
 ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send
 from ..layout import Shares
-from ..program import renumber, then
+from ..program import backwards, renumber, then
 from ..registry import algorithm
 from .allgatherv import ring
 from .circulant import cuts, rounds
+from .gather import up
 from .patterns import STARTUP, log2, tree
 
 
@@ -63,13 +64,7 @@ def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
 
 def _scatter(p: int, r: Index, pieces: Shares) -> Program:
     """Halve what is in hand down the tree, until everyone has its own piece."""
-    for step, below, above in reversed(list(tree(p, r))):
-        yield Round(
-            (
-                Recv(r - step, pieces.range(r, r + step), below),
-                Send(r + step, pieces.range(r + step, r + 2 * step), above),
-            )
-        )
+    return backwards(up(p, r, pieces, pieces[r]), swap=False)
 
 
 def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> float:

@@ -1,12 +1,32 @@
-"""Gathering a group's blocks at its rank 0, as a building block."""
+"""Gathering blocks at rank 0, as a building block."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Copy, Index, Program, Recv, Round, Send
-from ..layout import Side
+from ..ir import Copy, Index, Mask, Program, Recv, Round, Send, Spans
+from ..layout import Blocks, Side
+from ..program import shift
 from .patterns import log2, tree
+
+
+def alone(p: int, r: Index) -> Mask:
+    """Whether nobody hangs below r in a binomial tree."""
+    return (r % 2 == 1) | (r == p - 1)
+
+
+def up(p: int, r: Index, blocks: Blocks, own: Spans) -> Program:
+    """Subtrees of consecutive ranks hand their blocks up a binomial tree, in rank
+    order. Who has nobody below sends `own`."""
+    leaf = alone(p, r)
+    for step, below, above in tree(p, r):
+        yield Round(
+            (
+                Recv(r + step, blocks.range(r + step, r + 2 * step), above),
+                Send(r - step, blocks.range(r, r + step), below & (leaf ^ True)),
+                Send(r - step, own, below & leaf),
+            )
+        )
 
 
 def binomial(r: Index, here: Side) -> Program:
@@ -14,15 +34,10 @@ def binomial(r: Index, here: Side) -> Program:
 
     ceil(log2 p) rounds; rank 0 receives every other block once.
     """
-    blocks = replace(here.blocks, buf="tmp")
-    yield Round(then=(Copy(here.own(r)[0], blocks[r][0]),))
-    for step, below, above in tree(here.n, r):
-        yield Round(
-            (
-                Recv(here.base + r + step, blocks.range(r + step, r + 2 * step), above),
-                Send(here.base + r - step, blocks.range(r, r + step), below),
-            )
-        )
+    blocks, own = replace(here.blocks, buf="tmp"), here.own(r)
+    parent = (r == 0) | (alone(here.n, r) ^ True)
+    yield Round(then=(Copy(own[0], blocks[r][0], parent),))
+    yield from shift(up(here.n, r, blocks, own), here.base)
 
 
 def linear(r: Index, here: Side) -> Program:
@@ -39,5 +54,5 @@ def linear(r: Index, here: Side) -> Program:
 
 
 def cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has all, for p a power of two."""
+    """The time until rank 0 has all that the others have."""
     return log2(p) * alpha + (p - 1) * k * beta

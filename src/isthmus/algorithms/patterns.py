@@ -17,6 +17,12 @@ def log2(n: int) -> int:
     return (n - 1).bit_length()
 
 
+def outer(v: Index) -> bool:
+    """Whether v is vertex 0, a root that lies outside the group of the others. Lanes
+    are all of one group."""
+    return bool(np.ravel(v)[0] == 0)
+
+
 def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
     """For each round of a ring of n: which block place i receives, which it sends, and
     whether a ring of that size still turns."""

@@ -23,12 +23,11 @@ from . import bcast
 from .patterns import STARTUP, tree
 
 
-@algorithm("reduce", paper="folklore", cost=bcast.binomial_cost)
-def binomial(p: int, r: Index, total: int, root: int) -> Program:
+def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:
     """Subtrees of consecutive ranks hand up what they have combined, in rank order.
 
-    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Room for
-    two messages, which take turns to be the one that arrives.
+    Who does not give has no "send". Room for two messages, which take turns to be the
+    one that arrives.
     """
     own, result = Span("send", 0, total), Span("recv", 0, total)
     rooms = Span("tmp", 0, total), Span("tmp", total, total)
@@ -45,13 +44,23 @@ def binomial(p: int, r: Index, total: int, root: int) -> Program:
                 Send(r - step, (own,), below & (got == 0)),
                 Send(r - step, (mine,), below & (got > 0)),
             ),
-            (Reduce(held, came, above),),
+            (Reduce(held, came, above & (gives | (got > 0))),),
         )
         held, got = came, got + above
     if root:
         yield Round((Recv(0, (result,), r == root), Send(root, (held,), r == 0)))
     elif p == 1:
         yield Round(then=(Copy(own, result),))
+
+
+@algorithm("reduce", paper="folklore", cost=bcast.binomial_cost)
+def binomial(p: int, r: Index, total: int, root: int) -> Program:
+    """Subtrees of consecutive ranks hand up what they have combined, in rank order.
+
+    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Room for
+    two messages.
+    """
+    return ordered(p, r, total, root)
 
 
 def mirrored(broadcast: Program, at_root: Mask, total: int, room: int) -> Program:

@@ -31,6 +31,7 @@ def draw(
     b: sim.B = None,
     counts: sim.Counts = None,
     m: sim.M = None,
+    k: sim.K = None,
     root: sim.Root = None,
     times: Annotated[
         bool, typer.Option("--gantt", help="when each rank does what on a machine")
@@ -51,7 +52,7 @@ def draw(
     if machine is not None and not times:
         raise ValueError("--machine goes with --gantt: the steps take no time")
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"m": m, "root": root}
+    given |= {"m": m, "k": k, "root": root}
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
     made = sim.made(collective, algorithm, given, sim.LARGER if times else 1)

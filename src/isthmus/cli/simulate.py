@@ -19,6 +19,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "allgatherv": {"counts": [3, 0, 4, 4, 9]},
     "bcast": {"p": 5, "m": 6, "root": 0},
     "reduce": {"p": 5, "m": 6, "root": 0},
+    "inter_bcast": {"q": 5, "m": 6},
+    "inter_reduce": {"q": 5, "m": 6},
+    "inter_gather": {"q": 5, "k": 4},
+    "inter_gatherv": {"counts": [3, 0, 4, 4, 9]},
+    "inter_scatter": {"q": 5, "k": 4},
+    "inter_scatterv": {"counts": [3, 0, 4, 4, 9]},
 }
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
@@ -35,6 +41,7 @@ A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
 B = Annotated[str | None, typer.Option(help="counts of B")]
 Counts = Annotated[str | None, typer.Option(help="counts of one group")]
 M = Annotated[int | None, typer.Option(help="elements of a bcast or reduce")]
+K = Annotated[int | None, typer.Option(help="elements of each leaf")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
 Machine = Annotated[
     str | None,

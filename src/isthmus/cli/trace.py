@@ -25,6 +25,7 @@ def trace(
     b: sim.B = None,
     counts: sim.Counts = None,
     m: sim.M = None,
+    k: sim.K = None,
     root: sim.Root = None,
     machine: sim.Machine = None,
     output: Annotated[
@@ -36,7 +37,7 @@ def trace(
     An element is a byte.
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"m": m, "root": root}
+    given |= {"m": m, "k": k, "root": root}
     made = sim.made(collective, algorithm, given, sim.LARGER)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:

@@ -1,0 +1,34 @@
+"""Scatter(v) from a root to the leaves of another group: Gather(v) backwards.
+
+The root is vertex 0 of p, and its block is empty. The blocks go from the root's "send"
+to the "recv" of the leaves, vertices 1 to p - 1.
+"""
+
+from __future__ import annotations
+
+from ..ir import Index, Program
+from ..layout import Blocks
+from ..program import backwards
+from ..registry import algorithm
+from . import gather, inter_gatherv
+
+BOTH = ("inter_scatter", "inter_scatterv")
+
+
+@algorithm(*BOTH, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost)
+def linear(p: int, v: Index, blocks: Blocks) -> Program:
+    """The root sends every leaf its block, all at once.
+
+    One round, of p - 1 messages at the root. A leaf knows no block but its own.
+    """
+    return backwards(inter_gatherv.linear(p, v, blocks))
+
+
+@algorithm(*BOTH, paper="folklore", cost=gather.cost, own_counts=True)
+def binomial(p: int, v: Index, blocks: Blocks) -> Program:
+    """The root itself is the root of a tree: subtrees of leaves hand down their blocks.
+
+    ceil(log2 p) rounds, and every byte leaves the root once. A leaf knows the blocks of
+    its own subtree, and holds them in "tmp".
+    """
+    return backwards(inter_gatherv.binomial(p, v, blocks))
