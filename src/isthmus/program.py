@@ -95,11 +95,12 @@ def backwards(program: Program, swap: bool = True) -> Program:
             return Recv(c.to, data, c.when)
         return Send(c.frm, data, c.when)
 
-    comm: tuple[Comm, ...] = ()
-    for r in reversed(list(program)):
-        yield Round(comm, tuple(_copied_back(s, other) for s in reversed(r.then)))
-        comm = tuple(map(back, r.comm))
-    yield Round(comm)
+    rounds = [Round(), *program]
+    if rounds[-1].then:
+        rounds.append(Round())
+    for before, r in zip(rounds[-2::-1], rounds[:0:-1], strict=True):
+        steps = (_copied_back(s, other) for s in reversed(before.then))
+        yield Round(tuple(map(back, r.comm)), tuple(steps))
 
 
 def _copied_back(s: Local, other: Callable[[Span], Span]) -> Copy:
