@@ -10,6 +10,7 @@ import numpy as np
 
 from . import algorithms, contracts
 from .choose import stage_by_size
+from .collectives_between import BETWEEN
 from .collectives_rooted import BUILDERS as ROOTED
 from .ir import Index, Program
 from .layout import Even, Found, Side
@@ -115,6 +116,7 @@ _BUILDERS: dict[str, Any] = {
     "bcast": _bcast,
     "reduce": _reduce,
     **ROOTED,
+    **BETWEEN,
 }
 
 
@@ -125,11 +127,20 @@ def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
     "allgatherv", which is in place inside one group, and where `nodes=[…]` may say on
     which node each rank is; `p=, m=, root=` (ranks, elements, and who has or gets them
-    all) for "bcast" and "reduce". Between a root and the q ranks of the other group:
-    `q=, m=` for "inter_bcast" and "inter_reduce", `q=, k=` (elements of each of them)
-    for "inter_gather" and "inter_scatter", `counts=[…]` for "inter_gatherv" and
-    "inter_scatterv". An intragroup stage may follow the algorithm's name:
-    "segmented+ring".
+    all) for "bcast" and "reduce"; `counts=[…]` (the block of the sum that each gets)
+    for "reduce_scatter".
+
+    Between a root and the q ranks of the other group: `q=, m=` for "inter_bcast" and
+    "inter_reduce", `q=, k=` (elements of each of them) for "inter_gather" and
+    "inter_scatter", `counts=[…]` for "inter_gatherv" and "inter_scatterv".
+
+    Between groups also `p=, q=, m=` for "inter_allreduce"; `a=[…], b=[…]` or `p=, q=,
+    ka=, kb=` (what each gets of the other group's sum) for "inter_reduce_scatter" and
+    "inter_reduce_scatter_block"; `p=, q=, ka=, kb=` (what one sends to each of the
+    others) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender) for
+    "inter_alltoallv"; `p=, q=` for "inter_barrier".
+
+    An intragroup stage may follow the algorithm's name: "segmented+ring".
     """
     build = _BUILDERS.get(collective)
     if build is None:

@@ -19,6 +19,8 @@ class Contract:
     after: Callable[[int], Memory]
     #: the kind of marks, for scratch memory too
     mark: np.dtype = MARK
+    #: of whom a rank must have heard: it may not end before these have begun
+    hears: Callable[[int], range] = lambda r: range(0)
 
 
 def in_order(counts: Sequence[int], base: int = 0) -> np.ndarray:

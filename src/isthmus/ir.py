@@ -117,6 +117,11 @@ class Reduce:
     when: Mask = True
 
 
+def is_signal(data: Data) -> bool:
+    """Whether a message has no data at all, and is sent for being sent."""
+    return isinstance(data, tuple) and not data
+
+
 Comm: TypeAlias = Send | Recv | Library
 Local: TypeAlias = Copy | Reduce
 
@@ -126,7 +131,8 @@ class Round:
     """Communication that is in flight at once, then local steps once it is done.
 
     The order of the sends, and of the receives, is the order in which they take the
-    rank's port. A message without elements is no message.
+    rank's port. A message whose spans are all empty is no message; one that has no
+    spans is a signal, and is sent.
     """
 
     comm: tuple[Comm, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,10 @@ class Blocks:
 
     def __getitem__(self, i: Index) -> Spans:
         return self.range(i, i + 1)
+
+    def within(self, buf: str) -> Blocks:
+        """The same blocks in another buffer."""
+        return replace(self, buf=buf)  # type: ignore[type-var]
 
     def window(self, i: Index, n: int) -> Spans:
         """n blocks from block i on, the first following the last."""
@@ -198,6 +202,25 @@ class Leaves(Blocks):
     def find(self, x: Index) -> Index:
         """The block that holds element x."""
         return self.group.find(x) + 1
+
+
+@dataclass(frozen=True)
+class Rows(Blocks):
+    """The blocks of rank r, of which row r of a table says where each begins and where
+    the last ends."""
+
+    offsets: np.ndarray
+    r: Index
+    buf: str = "recv"
+
+    @cached_property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of blocks of a rank."""
+        return len(self.offsets[0]) - 1
+
+    def offset(self, i: Index) -> Index:
+        """Where block i begins."""
+        return self.offsets[self.r, clip(i, 0, self.n)]
 
 
 Found = Even | Uneven | Told

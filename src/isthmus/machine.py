@@ -4,12 +4,17 @@ Sends are synchronous: a message moves when both ends are in their round, so a s
 that leans on buffering ends in `Deadlock`. Memory holds marks: (index, lo, hi) stands
 for element `index` of the contributions of ranks lo to hi - 1, reduced in that order.
 Where order does not matter, a mark also says who is in it, a bit for each rank.
+
+Whoever receives a message has heard of its sender, and of all that the sender had heard
+of when it posted it: so it is known who cannot have ended before whom began.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -119,6 +124,8 @@ class _Rank:
         self.round = Round()
         self.open: list[Comm] = []
         self.done = False
+        #: of whom it has heard, a bit for each rank; and in this round
+        self.heard, self.news = 1 << number, 0
 
     @property
     def where(self) -> str:
@@ -135,6 +142,8 @@ class _Rank:
 
     def load(self, spans: Data) -> np.ndarray:
         """The elements of a message, in order."""
+        if not len(spans):
+            return _NOTHING
         return np.concatenate([self.view(s) for s in spans])
 
     def store(self, spans: Data, data: np.ndarray) -> None:
@@ -146,6 +155,7 @@ class _Rank:
 
     def finish_round(self) -> None:
         """Do the local steps."""
+        self.heard |= self.news
         for s in self.round.then:
             src, dst = self.view(s.src), self.view(s.dst)
             if len(src) != len(dst):
@@ -211,6 +221,7 @@ class _Machine:
                 f"which expects {_size(recv)}"
             )
         target.store(recv.data, source.load(send.data))
+        target.news |= source.heard
         for rank, c in ((source, send), (target, recv)):
             _forget(rank.open, c)
             self.leave(rank)
@@ -227,7 +238,9 @@ class _Machine:
             (block, self.ranks[c.base + i].load(block))
             for i, block in enumerate(blocks)
         ]
+        everyone = reduce(or_, (member.heard for member, _ in hall))
         for member, call in hall:
+            member.news |= everyone
             for spans, data in pieces:
                 member.store(spans, data)
             _forget(member.open, call)
@@ -274,8 +287,10 @@ def _waits(rank: _Rank) -> str:
     return f"{rank.where} waits " + ", ".join(ends)
 
 
-def run(programs: Sequence[Iterable[Round]], memory: Sequence[Memory]) -> None:
-    """Run every rank's rounds on its memory, in place."""
-    _Machine(
-        [_Rank(i, p, m) for i, (p, m) in enumerate(zip(programs, memory, strict=True))]
-    ).run()
+def run(programs: Sequence[Iterable[Round]], memory: Sequence[Memory]) -> list[int]:
+    """Run every rank's rounds on its memory, in place; of whom each has then heard, a
+    bit for each rank."""
+    both = zip(programs, memory, strict=True)
+    ranks = [_Rank(i, p, m) for i, (p, m) in enumerate(both)]
+    _Machine(ranks).run()
+    return [rank.heard for rank in ranks]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import Any
@@ -24,6 +24,7 @@ from .ir import (
     Send,
     Span,
     Spans,
+    is_signal,
 )
 
 
@@ -121,6 +122,18 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
         yield Round(tuple(map(moved, r.comm)), r.then)
 
 
+def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
+    """The program with some of its buffers laid into others, from an element on."""
+
+    def moved(span: Span) -> Span:
+        buf, start = where.get(span.buf, (span.buf, 0))
+        return Span(buf, span.start + start, span.size)
+
+    for r in place(program, lambda span: (moved(span),)):
+        steps = (replace(s, src=moved(s.src), dst=moved(s.dst)) for s in r.then)
+        yield Round(r.comm, tuple(steps))
+
+
 def _column(x: Any, n: int) -> list[Any]:
     """The values of an index in n lanes, as plain ints or bools."""
     if isinstance(x, np.ndarray):
@@ -142,10 +155,13 @@ def _some(data: Pieces) -> Pieces:
 
 
 def _messages(c: Comm, n: int) -> list[Comm | None]:
-    """A message in each lane; None where it is masked out or has no elements."""
+    """A message in each lane; None where it is masked out or its spans are empty."""
     if isinstance(c, Library):
         return [c if c.whole.size else None] * n
     kind, peers = (Send, c.to) if isinstance(c, Send) else (Recv, c.frm)
+    if is_signal(c.data):
+        ends = zip(_column(peers, n), _column(c.when, n), strict=True)
+        return [kind(peer, ()) if when else None for peer, when in ends]
     if isinstance(c.data, Pieces) and c.data.start.ndim == 1:
         left = _some(c.data)
         return [kind(int(peers), left) if c.when and len(left) else None]

@@ -25,8 +25,8 @@ class Algorithm:
     program: Callable[..., Program]
     paper: str
     #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
-    #: group, and of a root and the p - 1 leaves of another; (p, q, ka, kb, alpha, beta,
-    #: cost of the stage) between two
+    #: group, and of a root and the p - 1 leaves of another; between two groups (p, q,
+    #: sizes …, alpha, beta), and for an allgather the cost of its stage
     cost: Callable[..., float]
     #: the group sizes it works for
     needs: Callable[[int], bool] = lambda n: True
@@ -35,6 +35,8 @@ class Algorithm:
     #: a rank must know what every rank of its own group contributes, or receives from a
     #: root, not only itself
     own_counts: bool = False
+    #: a rank must know how the other group's result is cut, not only its own group's
+    other_counts: bool = False
     #: one round, in which everyone sends its whole block to everyone of the other
     #: group: its nonblocking forms are one request of the MPI library
     whole_blocks: bool = False

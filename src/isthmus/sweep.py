@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from math import lcm
 from multiprocessing import get_context
 from typing import Any
 
@@ -80,8 +81,8 @@ PAIRS: tuple[tuple[Counts, Counts], ...] = (
     (_empty, _empty),
 )
 EVEN = ((4, 4), (5, 0))
-#: options that cut blocks, which are too small here to be cut otherwise
-CUTS = {"size": 3, "n": 3}
+#: options that cut blocks or rounds, which are too small here to be cut otherwise
+CUTS = {"size": 3, "n": 3, "window": 2}
 
 
 # Of the sizes for one p and q the first is the one that named stages are tried on.
@@ -120,6 +121,55 @@ def _inter_blocks(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         yield [{"q": q, "k": k} for k in (4, 1, 0)]
 
 
+def _groups(most: int) -> Iterator[dict[str, int]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield {"p": p, "q": q}
+
+
+def _inter_allreduce(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        yield [{**groups, "m": m} for m in (24, 7, 0)]
+
+
+def _cut(rng: np.random.Generator, total: int, n: int) -> list[int]:
+    """Counts of that total, one of them with half of it."""
+    counts = np.bincount(rng.integers(n, size=total // 2), minlength=n)
+    counts[rng.integers(n)] += total - total // 2
+    found: list[int] = counts.tolist()
+    return found
+
+
+def _inter_reduce_scatter(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        lists = [kind(rng, p) for kind in KINDS]
+        yield [{"a": a, "b": _cut(rng, sum(a), q)} for a in lists]
+
+
+def _inter_common(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        least = lcm(p, q)
+        yield [{**groups, "ka": n // p, "kb": n // q} for n in (least, 5 * least, 0)]
+
+
+def _inter_alltoallv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        yield [
+            {
+                "ab": [a(rng, q) for _ in range(p)],
+                "ba": [b(rng, p) for _ in range(q)],
+            }
+            for a, b in PAIRS
+        ]
+
+
+def _inter_barrier(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    yield from ([groups] for groups in _groups(most))
+
+
 SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
@@ -132,6 +182,13 @@ SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = 
     "inter_gatherv": _counts,
     "inter_scatter": _inter_blocks,
     "inter_scatterv": _counts,
+    "inter_allreduce": _inter_allreduce,
+    "inter_reduce_scatter": _inter_reduce_scatter,
+    "inter_reduce_scatter_block": _inter_common,
+    "inter_alltoall": _inter_allgather,
+    "inter_alltoallv": _inter_alltoallv,
+    "inter_barrier": _inter_barrier,
+    "reduce_scatter": _counts,
 }
 
 

@@ -49,7 +49,9 @@ def verify(programs: Sequence[Sequence[Round]], contract: Contract) -> None:
     for r, rounds in enumerate(programs):
         start = {name: buf.copy() for name, buf in contract.before(r).items()}
         memory.append({**start, "tmp": blank(extent(rounds, "tmp"), contract.mark)})
-    run(programs, memory)
+    for r, heard in enumerate(run(programs, memory)):
+        if unheard := [x for x in contract.hears(r) if not heard >> x & 1]:
+            raise WrongResult(f"rank {r} may end before rank {unheard[0]} has begun")
     for r, rounds in enumerate(programs):
         for buf, wanted in contract.after(r).items():
             wrong = np.flatnonzero(memory[r][buf] != wanted)

@@ -24,6 +24,8 @@ ALLOWED = {
     "export": FORM | {"schedules", "cost", "export"},
     "machine": FORM,
     "contracts": {"machine"},
+    "contracts_between": {"machine", "contracts"},
+    "given": {"layout"},
     "verify": FORM | {"machine", "contracts"},
     "registry": FORM,
     "ahead": FORM,

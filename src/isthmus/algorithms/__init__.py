@@ -9,11 +9,16 @@ from . import (
     inter_allgatherv,
     inter_allgatherv_roots,
     inter_allgatherv_teams,
+    inter_allreduce,
+    inter_alltoallv,
+    inter_barrier,
     inter_bcast,
     inter_gatherv,
     inter_reduce,
+    inter_reduce_scatter,
     inter_scatterv,
     reduce,
+    reduce_scatter,
 )
 
 __all__ = [
@@ -25,9 +30,14 @@ __all__ = [
     "inter_allgatherv",
     "inter_allgatherv_roots",
     "inter_allgatherv_teams",
+    "inter_allreduce",
+    "inter_alltoallv",
+    "inter_barrier",
     "inter_bcast",
     "inter_gatherv",
     "inter_reduce",
+    "inter_reduce_scatter",
     "inter_scatterv",
     "reduce",
+    "reduce_scatter",
 ]

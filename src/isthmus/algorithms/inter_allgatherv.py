@@ -21,11 +21,11 @@ from ..layout import (
     Uneven,
     cut,
     lesser,
-    overlap,
     pick,
 )
 from ..program import place, shift
 from ..registry import Stage, algorithm
+from .redistribution import receives, sends
 
 BOTH = ("inter_allgather", "inter_allgatherv")
 KANG = "Kang, Träff et al. 2019"
@@ -128,38 +128,6 @@ def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         yield from collect(r, here, pieces, stage)
 
 
-def _sends_in_shares(r: Index, here: Side, there: Side) -> list[Send]:
-    """Cut the own block where the receivers' shares begin; lowest receiver first."""
-    shares = Shares(there.n, here.blocks.total)
-    first = shares.find(here.blocks.offset(r))
-    last = shares.find(here.blocks.offset(r + 1) - 1)
-    sends = []
-    for t in range(int(np.max(last - first)) + 1):
-        start, size = overlap(here.blocks, r, shares, first + t)
-        data = (Span("send", start - here.blocks.offset(r), size),)
-        sends.append(Send(there.base + first + t, data, first + t <= last))
-    return sends
-
-
-def _receives_of_share(r: Index, here: Side, there: Side, shares: Blocks) -> list[Recv]:
-    """A share's senders: the one that goes on to the next share first, the one that
-    comes from the share before last, those in between in rank order."""
-    low, high = shares.offset(r), shares.offset(r + 1)
-    first, last = there.blocks.find(low), there.blocks.find(high - 1)
-    n = last - first + 1
-    goes_on = pick(there.blocks.offset(last + 1) > high, 1, 0)
-    came = pick(there.blocks.offset(first) < low, 1, 0)
-    receives = []
-    for t in range(int(np.max(n))):
-        middle = t - goes_on
-        wrapped = pick(middle == n - goes_on - 1, 0, middle + 1)
-        i = first + pick(middle < 0, n - 1, pick(came == 1, wrapped, middle))
-        start, size = overlap(there.blocks, i, shares, r)
-        data = (Span("recv", start, size),)
-        receives.append(Recv(there.base + i, data, (t < n) & (high > low)))
-    return receives
-
-
 @algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=_segmented_cost, staged=True)
 def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Each receives a near-equal share of the other group's data, whoever it is from.
@@ -168,11 +136,15 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     that waits for another: the exchange lasts as long as the largest block. Then both
     groups collect their shares.
     """
-    shares = Shares(here.n, there.blocks.total)
+    shares, theirs = Shares(here.n, there.blocks.total), here.blocks.total
+
+    def number(i: Index) -> Index:
+        return there.base + i
+
     yield Round(
         (
-            *_receives_of_share(r, here, there, shares),
-            *_sends_in_shares(r, here, there),
+            *receives(r, there.blocks, shares, number, shares[r][0]),
+            *sends(r, here.blocks, Shares(there.n, theirs), number, here.own(r)[0]),
         )
     )
     yield from collect(r, here, shares, stage)

@@ -25,6 +25,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "inter_gatherv": {"counts": [3, 0, 4, 4, 9]},
     "inter_scatter": {"q": 5, "k": 4},
     "inter_scatterv": {"counts": [3, 0, 4, 4, 9]},
+    "reduce_scatter": {"counts": [3, 0, 4, 4, 9]},
+    "inter_allreduce": {"p": 4, "q": 2, "m": 8},
+    "inter_reduce_scatter": {"a": [3, 0, 4, 1], "b": [5, 3]},
+    "inter_reduce_scatter_block": {"p": 4, "q": 2, "ka": 2, "kb": 4},
+    "inter_alltoall": {"p": 4, "q": 2, "ka": 3, "kb": 3},
+    "inter_alltoallv": {
+        "ab": [[2, 1], [0, 3], [1, 1], [4, 0]],
+        "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
+    },
+    "inter_barrier": {"p": 4, "q": 2},
 }
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
@@ -40,7 +50,11 @@ Kb = Annotated[int | None, typer.Option(help="elements of each of B")]
 A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
 B = Annotated[str | None, typer.Option(help="counts of B")]
 Counts = Annotated[str | None, typer.Option(help="counts of one group")]
-M = Annotated[int | None, typer.Option(help="elements of a bcast or reduce")]
+Ab = Annotated[
+    str | None, typer.Option(help="what each of A sends to each of B, as in 3,0;1,2")
+]
+Ba = Annotated[str | None, typer.Option(help="what each of B sends to each of A")]
+M = Annotated[int | None, typer.Option(help="elements of a vector")]
 K = Annotated[int | None, typer.Option(help="elements of each leaf")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
 Machine = Annotated[
@@ -54,7 +68,7 @@ def made(
 ) -> Schedule:
     """The schedule of these sizes; the default ones are so many times as large."""
     sizes = {
-        name: integers(value, f"--{name}") if isinstance(value, str) else value
+        name: read(name, value) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
@@ -67,11 +81,20 @@ def made(
     return schedule(collective, algorithm, **{**filled, **sizes})
 
 
+def read(name: str, text: str) -> list[int] | list[list[int]]:
+    """Counts between commas; a table has a row for each sender, between semicolons."""
+    if name in ("ab", "ba"):
+        return [integers(row, f"--{name}") for row in text.split(";")]
+    return integers(text, f"--{name}")
+
+
 def _larger(name: str, size: Any, times: int) -> Any:
     """A default size, but for the ranks, so many times as large."""
     if name in ("p", "q", "root"):
         return size
-    return [times * n for n in size] if isinstance(size, list) else times * size
+    if isinstance(size, list):
+        return [_larger(name, n, times) for n in size]
+    return times * size
 
 
 def groups(made: Schedule) -> tuple[int, ...]:

@@ -24,6 +24,8 @@ def trace(
     a: sim.A = None,
     b: sim.B = None,
     counts: sim.Counts = None,
+    ab: sim.Ab = None,
+    ba: sim.Ba = None,
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
@@ -37,7 +39,7 @@ def trace(
     An element is a byte.
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"m": m, "k": k, "root": root}
+    given |= {"ab": ab, "ba": ba, "m": m, "k": k, "root": root}
     made = sim.made(collective, algorithm, given, sim.LARGER)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:

@@ -216,7 +216,7 @@ class _Run:
         self.finish(host)
 
     def send(self, host: _Host, step: _Step) -> None:
-        m, more = self.model, step.size - 1
+        m, more = self.model, max(step.size - 1, 0)
         host.cpu = self.now + m.o + more * m.O
         host.send_port = self.now + m.g + more * m.G
         step.start = self.now
@@ -226,7 +226,7 @@ class _Run:
             self.finish(host)
 
     def arrive(self, host: _Host, message: _Step) -> None:
-        m, more = self.model, message.size - 1
+        m, more = self.model, max(message.size - 1, 0)
         host.cpu = message.end = self.now + m.o + more * max(m.O, m.G)
         host.recv_port = self.now + m.g + more * m.G
         if host.posted[message.rank]:
@@ -282,7 +282,7 @@ class _Run:
     def busy(self, found: Events, end: float) -> tuple[np.ndarray, np.ndarray]:
         """For how long each rank could not send another message, or take one in."""
         m, n = self.model, len(self.hosts)
-        more = found.size - 1
+        more = np.maximum(found.size - 1, 0)
         sends = np.maximum(m.o + more * m.O, m.g + more * m.G)
         recvs = np.maximum(m.o + more * max(m.O, m.G), m.g + more * m.G)
         after_send = np.array([host.send_port for host in self.hosts]) - end

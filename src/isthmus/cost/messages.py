@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send
+from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send, is_signal
 from ..machine import BadMessage
 
 
@@ -53,7 +53,7 @@ def _ends(
         for place, c in enumerate(mine):
             peer = c.to if isinstance(c, Send) else c.frm
             sizes = _size(c, n)
-            some = sizes > 0
+            some = _full(c.when, n) if is_signal(c.data) else sizes > 0
             places = np.full(n, place)
             found.append((own[some], _full(peer, n)[some], sizes[some], places[some]))
     if not found:

@@ -49,7 +49,7 @@ class _Rank:
 
     def load(self, spans: Data) -> np.ndarray:
         parts = [self.memory[s.buf][s.start : s.start + s.size] for s in spans]
-        return np.concatenate(parts)
+        return np.concatenate(parts) if parts else blank(0)
 
     def store(self, spans: Data, data: np.ndarray) -> None:
         for s in spans:

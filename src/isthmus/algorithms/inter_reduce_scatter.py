@@ -1,0 +1,93 @@
+"""Reduce_scatter between two groups.
+
+Each function says what rank r of the group `here` does. Everyone contributes all of
+"send"; `here.blocks` is how the sum of the other group is cut for the ranks of this
+one, `there.blocks` how the sum of this group is cut for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import Index, Program, Round, Send, Span
+from ..layout import Side
+from ..registry import algorithm
+from .halving import is_power
+from .inter_shares import Way, commutative, ordered as by_rank, sums_across
+from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost
+
+BOTH = ("inter_reduce_scatter", "inter_reduce_scatter_block")
+
+
+@algorithm(
+    *BOTH,
+    paper="folklore",
+    cost=lambda p, q, n, alpha, beta: max(p, q) * (alpha + n / min(p, q) * beta),
+    other_counts=True,
+)
+def direct(r: Index, here: Side, there: Side) -> Program:
+    """Everyone sends each of the other group its block, to be combined there.
+
+    max(p, q) rounds of a block, for any operator. Where p = q no element travels in
+    vain; else ranks of the smaller group get more vectors than they send.
+    """
+    size, most = here.blocks.size(r), max(here.n, there.n)
+    sent = there.blocks.within("send")
+    for t in range(most):
+        target, i = (r + t) % most, (r - t) % most
+        comm, steps = in_order(r, i, there.n, size, there.base + i, i < there.n)
+        send = Send(there.base + target, sent[target], target < there.n)
+        yield Round((*comm, send), steps)
+    yield both_parts(r, there.n, size)
+
+
+def across_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
+    """Handing over the shares, where the larger group is a multiple of the smaller."""
+    return -(-max(p, q) // min(p, q)) * alpha + n / min(p, q) * beta
+
+
+def ordered_cost(p: int, n: float, alpha: float, beta: float) -> float:
+    """Reducing into shares in rank order."""
+    return (bruck_cost if is_power(p) else pairwise_cost)(p, n, alpha, beta)
+
+
+def _scattered(r: Index, here: Side, there: Side, way: Callable[[int], Way]) -> Program:
+    ways, wanted = (way(here.n), way(there.n)), (here.blocks, there.blocks)
+    return sums_across(
+        r, here, there, here.blocks.total, ways, wanted, Span("recv", 0, 0)
+    )
+
+
+@algorithm(
+    *BOTH,
+    paper="Rabenseifner 2004, halving; Kang, Träff et al. 2019, the exchange",
+    cost=lambda p, q, n, alpha, beta: (
+        max(ordered_cost(p, n, alpha, beta), ordered_cost(q, n, alpha, beta))
+        + across_cost(p, q, n, alpha, beta)
+    ),
+    other_counts=True,
+)
+def ordered(r: Index, here: Side, there: Side) -> Program:
+    """Reduce into equal shares inside each group, then hand them where they belong.
+
+    For any operator: log2 p rounds and the exchange, or p - 1 if p is not a power of
+    two. Every element is sent about once.
+    """
+    return _scattered(r, here, there, by_rank)
+
+
+@algorithm(
+    *BOTH,
+    paper="Träff 2024, on circulant graphs; Kang, Träff et al. 2019, the exchange",
+    cost=lambda p, q, n, alpha, beta: (
+        bruck_cost(max(p, q), n, alpha, beta) + across_cost(p, q, n, alpha, beta)
+    ),
+    other_counts=True,
+    commutative=True,
+)
+def bruck(r: Index, here: Side, there: Side) -> Program:
+    """The same in as few rounds for any group, combined in any order.
+
+    ceil(log2 p) rounds and the exchange.
+    """
+    return _scattered(r, here, there, commutative)

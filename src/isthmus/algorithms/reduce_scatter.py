@@ -1,0 +1,130 @@
+"""Reduce_scatter inside a group; also building blocks.
+
+Everyone contributes all of "send"; rank r ends with block r of the sum in "recv".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..ir import (
+    Comm,
+    Copy,
+    Index,
+    Local,
+    Mask,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+)
+from ..layout import Blocks, lesser, pick
+from ..registry import algorithm
+from .patterns import log2
+
+
+def in_order(
+    r: Index, i: Index, n: int, size: Index, frm: Index, when: Mask
+) -> tuple[tuple[Comm, ...], tuple[Local, ...]]:
+    """Take what comes from rank i of n, where ranks come in falling order from r on.
+
+    After rank 0 comes the last one. So those up to r grow downwards in "tmp", those
+    above r in "recv", and an operator need not commute. Room for two blocks.
+    """
+    low, room, high = _rooms(size)
+    above = i > r
+    begins = when & (i == pick(above, n - 1, lesser(r, n - 1)))
+    goes_on = when & (i != pick(above, n - 1, lesser(r, n - 1)))
+    return (
+        Recv(frm, (low,), begins & (above ^ True)),
+        Recv(frm, (high,), begins & above),
+        Recv(frm, (room,), goes_on),
+    ), (
+        Reduce(room, low, goes_on & (above ^ True)),
+        Reduce(room, high, goes_on & above),
+    )
+
+
+def _rooms(size: Index) -> tuple[Span, Span, Span]:
+    """Where ranks up to the own grow, where messages arrive, where the others grow."""
+    return Span("tmp", 0, size), Span("tmp", size, size), Span("recv", 0, size)
+
+
+def both_parts(r: Index, n: int, size: Index) -> Round:
+    """Put together what `in_order` has left in two parts."""
+    low, _, high = _rooms(size)
+    return Round(then=(Reduce(low, high, r < n - 1), Copy(low, high, r >= n - 1)))
+
+
+def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
+    """A p-th of it in each round."""
+    return (p - 1) * (alpha + n / p * beta)
+
+
+@algorithm("reduce_scatter", paper="folklore", cost=pairwise_cost)
+def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
+    """Everyone sends each its block, and combines what it gets in rank order.
+
+    p - 1 rounds of a block, for any operator; every element travels once. Room for two
+    blocks.
+    """
+    size = blocks.size(r)
+    own = Span("send", blocks.offset(r), size)
+    yield Round(then=(Copy(own, Span("tmp", 0, size)),))
+    sent = blocks.within("send")
+    for t in range(1, p):
+        target, source = (r + t) % p, (r - t) % p
+        comm, steps = in_order(r, source, p, size, source, True)
+        yield Round((*comm, Send(target, sent[target])), steps)
+    yield both_parts(r, p, size)
+
+
+def _windows(p: int) -> Iterator[tuple[int, int]]:
+    """The rounds of Bruck's allgather: how many blocks one has, how many come."""
+    have = 1
+    while have < p:
+        n = min(have, p - have)
+        yield have, n
+        have += n
+
+
+def bruck_cost(p: int, n: float, alpha: float, beta: float) -> float:
+    """As few rounds and as little as there can be."""
+    return log2(p) * alpha + (1 - 1 / p) * n * beta
+
+
+@algorithm(
+    "reduce_scatter",
+    paper="Träff 2024, on circulant graphs; Bruck et al. 1997 backwards",
+    cost=bruck_cost,
+    commutative=True,
+)
+def bruck(p: int, r: Index, blocks: Blocks) -> Program:
+    """Bruck's allgather backwards: hand over half of what one has, combine the rest.
+
+    ceil(log2 p) rounds; everyone sends every block but its own once, combined in any
+    order. Room for all, and for what arrives.
+    """
+    sent, grown = blocks.within("send"), blocks.within("tmp")
+    rounds = list(_windows(p))
+    kept = rounds[-1][0] if rounds else 1
+    pairs = zip(sent.window(r, kept), grown.window(r, kept), strict=True)
+    yield Round(then=tuple(Copy(x, y) for x, y in pairs))
+    source = sent
+    for have, n in reversed(rounds):
+        own = grown.window(r, n)
+        room, at = [], blocks.total
+        for x in own:
+            room.append(Span("tmp", at, x.size))
+            at = at + x.size
+        yield Round(
+            (
+                Recv((r - have) % p, tuple(room)),
+                Send((r + have) % p, source.window(r + have, n)),
+            ),
+            tuple(Reduce(x, y) for x, y in zip(room, own, strict=True)),
+        )
+        source = grown
+    yield Round(then=(Copy(grown[r][0], Span("recv", 0, blocks.size(r))),))

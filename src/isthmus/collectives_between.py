@@ -1,0 +1,160 @@
+"""Schedules of the collectives between two groups that have no root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import contracts_between as contracts
+from .contracts import Contract
+from .ir import Index, Program
+from .layout import Blocks, Even, Found, Rows, Side
+from .registry import fitting, resolve
+from .schedules import Schedule
+from .sizes import checked, counts_of, uneven
+
+#: what rank r of its group does, if the two sides are its own and the other
+Between = Callable[[Index, Side, Side], Program]
+
+
+def _between(
+    collective: str, full: str, a: Found, b: Found, contract: Contract, program: Between
+) -> Schedule:
+    """A collective of two groups, of a program for one rank or for all of a group."""
+    sides = Side(0, a), Side(a.n, b)
+
+    def of(r: Index) -> Program:
+        mine = int(np.ravel(r)[0] >= a.n)
+        here, there = sides[mine], sides[1 - mine]
+        return program(r - here.base, here, there)
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        for ranks in (range(a.n), range(a.n, a.n + b.n)):
+            yield ranks, of(np.asarray(ranks))
+
+    return Schedule(collective, full, a.n + b.n, contract, of, lanes)
+
+
+def _ranks(p: int, q: int) -> tuple[Even, Even]:
+    """Two groups in which a rank has nothing of its own to be found."""
+    return Even(checked("p", p, 1), 0), Even(checked("q", q, 1), 0)
+
+
+def _inter_allreduce(full: str, *, p: int, q: int, m: int) -> Schedule:
+    checked("m", m, 0)
+    entry, _ = resolve("inter_allreduce", full)
+    contract = contracts.inter_allreduce(p, q, m, entry.commutative)
+
+    def program(r: Index, here: Side, there: Side) -> Program:
+        return entry.program(r, here, there, m)
+
+    return _between("inter_allreduce", full, *_ranks(p, q), contract, program)
+
+
+def _scattered(collective: str, full: str, a: Found, b: Found) -> Schedule:
+    if a.total != b.total:
+        raise ValueError(
+            f"the blocks of A are {a.total} elements together, those of B {b.total}: "
+            "must be the same"
+        )
+    entry, _ = resolve(collective, full)
+    contract = contracts.inter_reduce_scatter(
+        counts_of(a), counts_of(b), entry.commutative
+    )
+    return _between(collective, full, a, b, contract, entry.program)
+
+
+def _inter_reduce_scatter(full: str, *, a: Sequence[int], b: Sequence[int]) -> Schedule:
+    return _scattered("inter_reduce_scatter", full, uneven("a", a), uneven("b", b))
+
+
+def _inter_reduce_scatter_block(
+    full: str, *, p: int, q: int, ka: int, kb: int
+) -> Schedule:
+    a = Even(checked("p", p, 1), checked("ka", ka, 0))
+    b = Even(checked("q", q, 1), checked("kb", kb, 0))
+    return _scattered("inter_reduce_scatter_block", full, a, b)
+
+
+def _inter_alltoall(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
+    a, b = _ranks(p, q)
+    checked("ka", ka, 0)
+    checked("kb", kb, 0)
+    entry, _ = resolve("inter_alltoall", full)
+    contract = contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
+
+    def program(r: Index, here: Side, there: Side) -> Program:
+        sent, received = (ka, kb) if here.base == 0 else (kb, ka)
+        send, recv = Even(there.n, sent, "send"), Even(there.n, received)
+        return entry.program(r, here, there, send, recv)
+
+    return _between("inter_alltoall", full, a, b, contract, program)
+
+
+def _table(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
+    table = np.array(rows, np.int64)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(f"{name} must be a table: a row for each sender")
+    checked(f"a count in {name}", int(table.min()), 0)
+    return table
+
+
+def _offsets(table: np.ndarray) -> np.ndarray:
+    """Where the blocks of each row begin, and where the last ends."""
+    return np.pad(np.cumsum(table, 1), ((0, 0), (1, 0)))
+
+
+def _inter_alltoallv(
+    full: str, *, ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]
+) -> Schedule:
+    to_b, to_a = _table("ab", ab), _table("ba", ba)
+    if to_b.shape != to_a.shape[::-1]:
+        raise ValueError(f"ab is {to_b.shape}, ba {to_a.shape}: must be p×q and q×p")
+    entry, _ = resolve("inter_alltoallv", full)
+    sent = _offsets(to_b), _offsets(to_a)
+    received = _offsets(to_a.T), _offsets(to_b.T)
+
+    def program(r: Index, here: Side, there: Side) -> Program:
+        mine = int(here.base > 0)
+        blocks: tuple[Blocks, Blocks]
+        blocks = Rows(sent[mine], r, "send"), Rows(received[mine], r)
+        return entry.program(r, here, there, *blocks)
+
+    contract = contracts.inter_alltoallv(to_b, to_a)
+    groups = _ranks(*to_b.shape)
+    return _between("inter_alltoallv", full, *groups, contract, program)
+
+
+def _inter_barrier(full: str, *, p: int, q: int) -> Schedule:
+    entry, _ = resolve("inter_barrier", full)
+    contract = contracts.inter_barrier(p, q)
+    return _between("inter_barrier", full, *_ranks(p, q), contract, entry.program)
+
+
+def _reduce_scatter(full: str, *, counts: Sequence[int]) -> Schedule:
+    blocks = uneven("counts", counts)
+    n = blocks.n
+    entry = fitting("reduce_scatter", full, n)
+    contract = contracts.reduce_scatter(counts, entry.commutative)
+
+    def program(r: Index) -> Program:
+        return entry.program(n, r, blocks)
+
+    def lanes() -> Iterator[tuple[range, Program]]:
+        yield range(n), program(np.arange(n))
+
+    return Schedule("reduce_scatter", full, n, contract, program, lanes)
+
+
+#: how each is built
+BETWEEN: dict[str, Any] = {
+    "inter_allreduce": _inter_allreduce,
+    "inter_reduce_scatter": _inter_reduce_scatter,
+    "inter_reduce_scatter_block": _inter_reduce_scatter_block,
+    "inter_alltoall": _inter_alltoall,
+    "inter_alltoallv": _inter_alltoallv,
+    "inter_barrier": _inter_barrier,
+    "reduce_scatter": _reduce_scatter,
+}
