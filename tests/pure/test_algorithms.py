@@ -58,7 +58,7 @@ def test_regular_between_groups(name):
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 40)), min_size=1, max_size=24)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from(INTER), COUNTS, COUNTS)
 def test_between_groups_of_any_size(name, a, b):
     check(isthmus.schedule("inter_allgatherv", name, a=a, b=b))
@@ -106,7 +106,7 @@ def messages(rounds):
     return sum(isinstance(c, Send) for r in rounds for c in r.comm)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(["segmented", "balanced", "direct"]), COUNTS, COUNTS)
 def test_the_good_ones_receive_everything_exactly_once(name, a, b):
     made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)

@@ -19,7 +19,7 @@ def received(rounds):
     return sum(s.size for s in spans)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(BLOCKED), COUNTS)
 def test_everyone_receives_exactly_what_it_lacks(name, counts):
     made = isthmus.schedule("allgatherv", name, counts=counts)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from chains import in_order
 from isthmus.groups import compare, encoding
@@ -25,21 +25,18 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_order_and_equality_are_pythons(x, y):
     assert (encode(x) == encode(y)) == (x == y)
     assert (encode(x) < encode(y)) == (in_order(x) < in_order(y))
 
 
-@settings(deadline=None)
 @given(NUMBERS, NUMBERS)
 def test_numbers_of_all_types_are_in_one_order(x, y):
     assert (encode(x) < encode(y)) == (x < y)
     assert (encode((x, 1)) < encode((y, 1))) == (x < y)
 
 
-@settings(deadline=None)
 @given(st.integers())
 def test_an_integer_comes_back(x):
     assert integer(encode(x)) == x

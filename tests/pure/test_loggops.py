@@ -190,7 +190,7 @@ time = st.integers(0, 4000)
 names = st.sampled_from(["direct", "segmented", "balanced", "leader", "merged"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(names, counts, counts, time, time, time, st.sampled_from([0, 50, 65535]))
 def test_what_holds_on_every_machine(name, a, b, L, o, g, S):
     made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)

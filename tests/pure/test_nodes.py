@@ -53,7 +53,7 @@ def check(schedule, counts, nodes):
         assert len(doors) == len({nodes[r] for r in doors})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(PLACED, st.sampled_from(["", "(size=1)", "(size=7)", "(rule=sqrt,startup=9)"]))
 def test_a_node_receives_what_it_lacks_through_one_rank(placed, options):
     counts, nodes = [k for k, _ in placed], [x for _, x in placed]

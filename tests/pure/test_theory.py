@@ -27,7 +27,7 @@ def transfer(collective, name, **sizes):
     return isthmus.schedule(collective, name, **sizes).simulate(TRANSFER).time
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
 def test_theorem_1(q, team, ka, kb, stage):
     """Where q divides p: never below M, at most M + k_B."""
@@ -37,7 +37,7 @@ def test_theorem_1(q, team, ka, kb, stage):
     assert m <= time <= m + kb
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
 def test_where_q_does_not_divide_p(p, q, ka, kb, stage):
     """Teams of ceil and floor size make both terms of Theorem 1 grow.
@@ -63,7 +63,7 @@ def test_that_bound_is_nearly_reached():
     assert heavy_b <= s * 7 * kb + s * kb
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(COUNTS, COUNTS, STAGE)
 def test_theorem_3(a, b, stage):
     """Never below M, at most M + the largest block, for any counts."""
@@ -72,7 +72,7 @@ def test_theorem_3(a, b, stage):
     assert m <= time <= m + max(*a, *b) + len(a) + len(b)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(COUNTS, COUNTS)
 def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
     made = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)

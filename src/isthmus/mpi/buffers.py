@@ -187,7 +187,7 @@ def block(spec: Any, writable: bool, n: int = 1) -> Message:
     return _check_bounds(message, nbytes)
 
 
-def _vector(given: Any, n: int, what: str) -> tuple[int, ...]:
+def integers(given: Any, n: int, what: str) -> tuple[int, ...]:
     """A list of n ints, checked."""
     values = tuple(given.tolist()) if isinstance(given, np.ndarray) else tuple(given)
     if len(values) != n:
@@ -195,12 +195,13 @@ def _vector(given: Any, n: int, what: str) -> tuple[int, ...]:
     return tuple(map(index, values))
 
 
-def vector(spec: Any, n: int) -> Message:
-    """A specification of n blocks to receive, of their own counts and places."""
+def vector(spec: Any, n: int, writable: bool = True) -> Message:
+    """A specification of n blocks of their own counts and places; those to receive
+    (writable) must not overlap."""
     owner, counts, displs, given = _unpack(spec, (tuple,))
     if owner is MPI.BOTTOM and given is None:
         raise TypeError("message: MPI.BOTTOM needs an explicit datatype")
-    address, nbytes = _memory(owner, writable=True)
+    address, nbytes = _memory(owner, writable)
     datatype = _datatype(given, owner)
     extent = datatype.Get_extent()[1]
     if counts is None:
@@ -209,17 +210,39 @@ def vector(spec: Any, n: int) -> Message:
     elif hasattr(counts, "__index__") and not isinstance(counts, np.ndarray):
         counts = (index(counts),) * n
     else:
-        counts = _vector(counts, n, "counts")
+        counts = integers(counts, n, "counts")
     if displs is None:
         starts = np.cumsum((0, *counts[:-1])).tolist()
     elif hasattr(displs, "__index__") and not isinstance(displs, np.ndarray):
         starts = [i * index(displs) for i in range(n)]
     else:
-        starts = _vector(displs, n, "displs")
+        starts = integers(displs, n, "displs")
     at = tuple(x * extent for x in starts)
     message = _check_bounds(Message(owner, address, datatype, counts, at), nbytes)
-    _check_apart(message)
+    if writable:
+        _check_apart(message)
     return message
+
+
+def mixed(spec: Any, n: int, writable: bool) -> tuple[Message, ...]:
+    """A specification of n blocks, each of its own type; places are in bytes."""
+    if spec is MPI.IN_PLACE:
+        raise ValueError(_IN_PLACE)
+    if not isinstance(spec, list | tuple) or not 2 <= len(spec) <= 4:
+        raise TypeError("message: expecting a list or tuple of 2 to 4 items")
+    owner, *places, types = spec
+    if len(places) == 1:
+        places = list(places[0])
+    counts, displs = places or ([1] * n, [0] * n)
+    address, nbytes = _memory(owner, writable)
+    if len(types := list(types)) != n:
+        raise ValueError(f"message: expecting {n} datatypes, got {len(types)}")
+    values = integers(counts, n, "counts"), integers(displs, n, "displs")
+    found = []
+    for count, displ, given in zip(*values, types, strict=True):
+        one = Message(owner, address, _datatype(given, owner), (count,), (displ,))
+        found.append(_check_bounds(one, nbytes))
+    return tuple(found)
 
 
 def _check_apart(message: Message) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -35,20 +36,27 @@ class Call:
     @property
     def expected(self) -> dict[int, int]:
         """The bytes that are expected from each rank."""
-        c = self.context
-        return dict(zip(c.senders(c.number), self.recv.nbytes, strict=True))
+        return dict(zip(self.context.senders, self.recv.nbytes, strict=True))
+
+    @property
+    def root(self) -> None:
+        """There is none."""
 
 
 class Checkable(Protocol):
     """Arguments that other ranks can compare with theirs."""
 
     @property
-    def sent(self) -> int:
-        """The bytes this rank contributes."""
+    def sent(self) -> int | dict[int, int]:
+        """The bytes this rank contributes, to everyone or to each."""
 
     @property
     def expected(self) -> dict[int, int]:
         """The bytes that are expected from each rank."""
+
+    @property
+    def root(self) -> int | None:
+        """The number of the root, if this rank names one."""
 
 
 Arguments = TypeVar("Arguments", bound=Checkable)
@@ -65,7 +73,7 @@ def checked(
             share(context, op, error)
         raise
     if context.checked:
-        agree(context, op, name, call.sent, call.expected)
+        agree(context, op, name, call.sent, call.expected, call.root)
     return call
 
 
@@ -85,8 +93,14 @@ def check_disjoint(send: Message, recv: Message, hint: str = "") -> None:
     """What is sent must not be overwritten while it is being sent."""
     if not (buffers.is_dense(send.datatype) and buffers.is_dense(recv.datatype)):
         return
-    start = send.base + send.displs[0]
-    end = start + send.nbytes[0]
-    for at, n in zip(recv.displs, recv.nbytes, strict=True):
-        if max(start, recv.base + at) < min(end, recv.base + at + n):
+    arriving = sorted(_ranges(recv))
+    for start, end in _ranges(send):
+        i = bisect_left(arriving, (end, 0)) - 1
+        if i >= 0 and arriving[i][1] > start:
             raise ValueError(f"message: send and receive buffers overlap{hint}")
+
+
+def _ranges(message: Message) -> list[tuple[int, int]]:
+    """First and last address of every block that is not empty."""
+    starts = [message.base + displ for displ in message.displs]
+    return [(x, x + n) for x, n in zip(starts, message.nbytes, strict=True) if n]

@@ -22,12 +22,25 @@ def _differences(context: Context, rows: list[dict[str, Any]], what: str) -> lis
     ]
 
 
+def _roots(context: Context, rows: list[dict[str, Any]]) -> list[str]:
+    """Ranks that name another root than the first that names one, in words."""
+    named = [(i, row["root"]) for i, row in enumerate(rows) if row["root"] is not None]
+    return [
+        f"{context.who(i)} calls with root {context.who(root)}, "
+        f"{context.who(named[0][0])} with {context.who(named[0][1])}"
+        for i, root in named
+        if root != named[0][1]
+    ]
+
+
 def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
     """Messages whose sender and receiver do not agree on their size."""
     found = []
     for i, row in enumerate(rows):
         for j, expected in row["expected"].items():
             sent = rows[j]["sent"]
+            if isinstance(sent, dict):
+                sent = sent.get(i, 0)
             if sent != expected:
                 found.append(
                     f"{context.who(j)} sends {sent} bytes, "
@@ -44,6 +57,7 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
     ]
     found = found or _differences(context, rows, "operation")
     found = found or _differences(context, rows, "algorithm")
+    found = found or _roots(context, rows)
     found = found or _sizes(context, rows)
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
@@ -52,9 +66,15 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
 
 
 def agree(
-    context: Context, op: str, algorithm: str, sent: int, expected: dict[int, int]
+    context: Context,
+    op: str,
+    algorithm: str,
+    sent: int | dict[int, int],
+    expected: dict[int, int],
+    root: int | None = None,
 ) -> None:
-    """Compare a call that is right by itself with those of the other ranks."""
+    """Compare a call that is right by itself with those of the other ranks: the bytes
+    sent, to everyone or to each, and expected from each, and the root's number."""
     _compare(
         context,
         {
@@ -62,6 +82,7 @@ def agree(
             "algorithm": algorithm,
             "sent": sent,
             "expected": expected,
+            "root": root,
             "error": "",
         },
     )
@@ -70,5 +91,5 @@ def agree(
 def share(context: Context, op: str, error: Exception) -> None:
     """Tell the other ranks that this one's arguments are wrong."""
     text = f"{type(error).__name__}: {error}"
-    row = {"operation": op, "algorithm": "", "sent": 0, "expected": {}, "error": text}
-    _compare(context, row)
+    nothing = {"algorithm": "", "sent": 0, "expected": {}, "root": None}
+    _compare(context, {"operation": op, **nothing, "error": text})

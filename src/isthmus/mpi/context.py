@@ -50,8 +50,9 @@ class Context:
         """A rank, in words."""
         return f"rank {number}"
 
-    def senders(self, number: int) -> range:
-        """The numbers of those from whom a rank receives, in the order of blocks."""
+    @property
+    def senders(self) -> range:
+        """The numbers of those from whom this rank receives, in the order of blocks."""
         return range(self.comm.size)
 
     def next_tag(self) -> int:
@@ -59,17 +60,17 @@ class Context:
         self.tags = self.tags % self.tag_limit + 1
         return self.tags
 
-    def again(self, op: str, send: Any, recv: Any, algorithm: str | None) -> bool:
+    def again(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
         """Do a call by the plan that is kept for its arguments, if there is one."""
         last = self.last
-        if last is not None and last.is_same(op, send, recv, algorithm):
+        if last is not None and last.is_same(op, args, algorithm):
             self._do(last.plan)
             return True
-        plan = self.plans.get(call_key(op, send, recv, algorithm))
+        plan = self.plans.get(call_key(op, args, algorithm))
         if plan is None:
             return False
         self._do(plan)
-        self.last = last_call(op, send, recv, algorithm, plan)
+        self.last = last_call(op, args, algorithm, plan)
         return True
 
     def run(self, key: Any) -> bool:

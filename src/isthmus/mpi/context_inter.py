@@ -7,6 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from ..recipe import Equal, Group, Sizes, listed
+from ..recipe_between import Pair
 from .context import PLANS, Context, Native, asked
 
 #: groups up to this size do not ask what their members send before they choose
@@ -30,6 +31,8 @@ class InterContext(Context):
         self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
         self.here, self.there = sizes
         self.there_base = 0 if self.mine else self.p
+        self.here_base = self.p if self.mine else 0
+        self.pair = Pair(self.here, self.there, self.mine, self.index)
         self.few = max(sizes) <= FEW
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
@@ -40,9 +43,17 @@ class InterContext(Context):
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
 
-    def senders(self, number: int) -> range:
+    @property
+    def senders(self) -> range:
         """The numbers of the other group."""
-        return range(self.p, self.p + self.q) if number < self.p else range(self.p)
+        return range(self.there_base, self.there_base + self.there)
+
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call or by the environment, as in
+        ISTHMUS_BCAST=circulant."""
+        if algorithm is not None:
+            return algorithm
+        return asked(f"ISTHMUS_{op.upper()}")
 
     def keep_question(self, key: Any, question: Any) -> None:
         """Keep what such a call must ask; the oldest one makes room."""

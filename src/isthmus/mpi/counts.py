@@ -8,6 +8,7 @@ paper's Exscan and Allreduce take a number of rounds that grows with the group.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -67,7 +68,10 @@ class Question:
         return Summed(c.here, c.index, start, self.own, whole, largest, bits)
 
 
-def complete(asking: Asking) -> Group:
+Answer = TypeVar("Answer")
+
+
+def complete(asking: Generator[Sequence[MPI.Request], None, Answer]) -> Answer:
     """Ask, and wait for the answer."""
     while True:
         try:

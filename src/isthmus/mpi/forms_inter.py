@@ -101,7 +101,7 @@ def _in_one_request(call: Call, name: str) -> bool:
         return False
     if resolve("inter_allgatherv", name)[0].whole_blocks:
         return True
-    forms.check_threads(call, name, "direct")
+    forms.check_threads(call.context, name, "direct")
     if name.endswith("+library"):
         raise ValueError("the stage 'library' works in blocking calls only")
     return False

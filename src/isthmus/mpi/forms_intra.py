@@ -122,7 +122,7 @@ def _in_background(call: Call) -> Plan | None:
     tag, name = call.context.next_tag(), settle(call)
     if name in NATIVE:
         return None
-    forms.check_threads(call, name, "native")
+    forms.check_threads(call.context, name, "native")
     return plan(call, name, tag)
 
 

@@ -38,7 +38,7 @@ class Gathering(Comm):
     ) -> None:
         """Gather to All; between groups, everyone receives those of the other one."""
         found = self._found or self._context()
-        if not found.again("Allgather", sendbuf, recvbuf, algorithm):
+        if not found.again("Allgather", (sendbuf, recvbuf), algorithm):
             self._gather("Allgather", sendbuf, recvbuf, algorithm)
 
     def Allgatherv(
@@ -46,7 +46,7 @@ class Gathering(Comm):
     ) -> None:
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
         found = self._found or self._context()
-        if not found.again("Allgatherv", sendbuf, recvbuf, algorithm):
+        if not found.again("Allgatherv", (sendbuf, recvbuf), algorithm):
             self._gather("Allgatherv", sendbuf, recvbuf, algorithm)
 
     def _gather(
@@ -57,7 +57,7 @@ class Gathering(Comm):
         if call.name == "native":
             getattr(super(), op)(sendbuf, recvbuf)
         else:
-            key = call_key(op, sendbuf, recvbuf, algorithm)
+            key = call_key(op, (sendbuf, recvbuf), algorithm)
             self._forms.blocking(call, key)
 
     def Iallgather(

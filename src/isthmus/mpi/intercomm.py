@@ -13,10 +13,12 @@ from .counts import complete
 from .family import COMMON, making
 from .gathering import Gathering
 from .keys import call_key
+from .mutual import Mutual
+from .rooted import Rooted
 
 
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
-class Intercomm(Gathering, MPI.Intercomm):
+class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
     """An `MPI.Intercomm` whose collectives run close to the physical limit.
 
     `isthmus.Intercomm(inter)` is a view of the same communicator: same handle, same
@@ -41,7 +43,7 @@ class Intercomm(Gathering, MPI.Intercomm):
         if op == "Allgather" or not context.must_ask(algorithm):
             super()._gather(op, sendbuf, recvbuf, algorithm)
             return
-        key = call_key(op, sendbuf, recvbuf, algorithm)
+        key = call_key(op, (sendbuf, recvbuf), algorithm)
         question, call = context.questions.get(key), None
         if question is None:
             call = forms_inter.prepare(context, sendbuf, recvbuf, algorithm, op)

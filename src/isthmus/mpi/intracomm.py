@@ -45,11 +45,11 @@ class Intracomm(Gathering, MPI.Intracomm):
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast data from one rank to all."""
         found = self._found or self._context()
-        if found.again("Bcast", buf, root, algorithm):
+        if found.again("Bcast", (buf, root), algorithm):
             return
         call = forms_bcast.prepare(self._context(), buf, root, algorithm)
         if call.name == "native":
             super().Bcast(buf, root)
         else:
-            key = call_key("Bcast", buf, root, algorithm)
+            key = call_key("Bcast", (buf, root), algorithm)
             forms.blocking(call.context, key, forms_bcast.plan(call))

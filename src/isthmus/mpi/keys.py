@@ -20,7 +20,8 @@ def _part(x: Any) -> Any:
     """Counts, displacements or a type, as a value that can be compared."""
     kind = type(x)
     if kind is list:
-        return tuple(x)
+        typed = x and isinstance(x[0], MPI.Datatype)
+        return tuple(map(_part, x)) if typed else tuple(x)
     if kind is tuple:
         return tuple, *map(_part, x)
     if kind is _ndarray:
@@ -33,90 +34,97 @@ def _part(x: Any) -> Any:
 
 
 def _spec(spec: Any) -> Any:
-    """What a buffer specification says, as a value; `LookupError` where that is not
-    known to be all it says."""
-    if type(spec) is _ndarray:
+    """What an argument says, as a value; `LookupError` where that is not known to be
+    all it says."""
+    kind = type(spec)
+    if kind is _ndarray:
         m = _memory(spec)
         return m.address, m.nbytes, m.readonly, spec.dtype
-    if spec is MPI.IN_PLACE or spec is None:
-        return ("in place",)
-    if type(spec) is int:  # a root
-        return (spec,)
-    if type(spec) is list:
-        return *_spec(spec[0]), *[_part(x) for x in spec[1:]]
+    if kind is int or spec is None:
+        return spec
+    if kind is list:
+        return _spec(spec[0]), *[_part(x) for x in spec[1:]]
+    if spec is MPI.IN_PLACE:
+        return "in place"
+    if isinstance(spec, MPI.Op) and spec != MPI.OP_NULL:
+        return spec.handle, spec.is_commutative
     raise LookupError
 
 
-def call_key(op: str, sendbuf: Any, recvbuf: Any, algorithm: str | None) -> Any:
+def call_key(op: str, args: tuple[Any, ...], algorithm: str | None) -> Any:
     """What a call's plan depends on; None where it must be made anew.
 
     Addresses are compared, not objects: a plan holds on to no buffer of the user's.
     """
-    if type(sendbuf) is _ndarray and type(recvbuf) is _ndarray:
-        s, r = _memory(sendbuf), _memory(recvbuf)
-        return (
-            op,
-            s.address,
-            s.nbytes,
-            sendbuf.dtype,
-            r.address,
-            r.nbytes,
-            r.readonly,
-            recvbuf.dtype,
-            algorithm,
-        )
     try:
-        return op, _spec(sendbuf), _spec(recvbuf), algorithm
+        return op, algorithm, *map(_spec, args)
     except LookupError:
         return None
 
 
 @dataclass(slots=True)
 class Last:
-    """The arguments of a call of arrays, and its plan.
+    """The arguments of a call, and its plan.
 
     To compare objects takes a fraction of the time of a key, above all when caches are
     cold. No array is kept alive.
     """
 
     op: str
-    send: Callable[[], Any]
-    recv: Callable[[], Any]
-    #: the counts that followed the receive buffer, if any did
-    counts: list[int] | None
     algorithm: str | None
+    #: each gives an argument back, while it lives
+    args: list[Callable[[], Any]]
     plan: Plan
 
-    def is_same(self, op: str, send: Any, recv: Any, algorithm: str | None) -> bool:
+    def is_same(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
         """Whether these are the very same arguments."""
-        if send is not self.send() or op != self.op or algorithm != self.algorithm:
+        if op != self.op or algorithm != self.algorithm:
             return False
-        if self.counts is None:
-            return recv is self.recv()
-        return (
-            type(recv) is list
-            and len(recv) == 2
-            and recv[0] is self.recv()
-            and recv[1] == self.counts
-        )
+        for x, known in zip(args, self.args, strict=False):
+            if x is not known() and not (type(x) is list and _is_listed(x, known)):
+                return False
+        return True
+
+
+@dataclass(slots=True)
+class _Listed:
+    """An array and the counts that followed it in a list, which may change."""
+
+    array: Callable[[], Any]
+    counts: list[int]
+
+    def __call__(self) -> Any:
+        """What no argument is: what is in the list must be compared."""
+        return self
+
+
+def _is_listed(x: list[Any], known: Callable[[], Any]) -> bool:
+    return (
+        type(known) is _Listed
+        and len(x) == 2
+        and x[0] is known.array()
+        and x[1] == known.counts
+    )
 
 
 def last_call(
-    op: str, send: Any, recv: Any, algorithm: str | None, plan: Plan
+    op: str, args: tuple[Any, ...], algorithm: str | None, plan: Plan
 ) -> Last | None:
-    """What to know a call by; None where its buffers are no arrays."""
-    array, counts = recv, None
-    if type(recv) is list and len(recv) == 2 and type(recv[1]) is list:
-        array, counts = recv[0], list(recv[1])
-    sent, received = _reference(send), _reference(array)
-    if sent is None or received is None:
-        return None
-    return Last(op, sent, received, counts, algorithm, plan)
+    """What to know a call by; None where that cannot be said of its arguments."""
+    found = [_reference(x) for x in args]
+    known = [x for x in found if x is not None]
+    return Last(op, algorithm, known, plan) if len(known) == len(found) else None
 
 
 def _reference(x: Any) -> Callable[[], Any] | None:
     """What gives an argument back without keeping it alive; none for other buffers
     than arrays, whose memory might move."""
-    if x is MPI.IN_PLACE or x is None or type(x) is int:
+    kind = type(x)
+    if kind is _ndarray:
+        return weakref.ref(x)
+    if kind is list and len(x) == 2 and type(x[1]) is list:
+        array = _reference(x[0])
+        return None if array is None else _Listed(array, list(x[1]))
+    if x is MPI.IN_PLACE or x is None or kind is int or isinstance(x, MPI.Op):
         return lambda: x
-    return weakref.ref(x) if type(x) is _ndarray else None
+    return None

@@ -15,15 +15,15 @@ from mpi4py import MPI
 
 from . import memory
 from .call import Call
-from .forms import Room
 from .memory import View
 from .plan import Plan
+from .room import Room
 
 
 def plan(call: Call) -> Plan:
     """The call as one step; what has gaps goes through scratch."""
-    room, comm = Room(call), call.context.comm
-    recv = room.recv(_is_near)
+    room, comm = Room(), call.context.comm
+    recv = room.target(call.recv, _is_near)
     base, displs = _places(recv, call.recv.nbytes)
     send = _send(call, room, recv)
     room.check_device("library")
@@ -57,6 +57,6 @@ def _send(call: Call, room: Room, recv: View) -> Any:
     if here is not None and len(here.addresses) <= 1:
         base = here.addresses[0] if here.addresses else 0
         return [memory.buffer(base), here.nbytes, MPI.BYTE]
-    room.own_block(recv)
+    room.own_block(call, recv)
     room.before += room.meanwhile
     return MPI.IN_PLACE

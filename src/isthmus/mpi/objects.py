@@ -1,4 +1,4 @@
-"""Python objects: large arrays travel straight from their memory."""
+"""Python objects gathered to all: large arrays travel straight from their memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _padded(n: int) -> int:
     return -(-n // ALIGN) * ALIGN
 
 
-def _encode(obj: Any) -> list[Any]:
+def encode(obj: Any) -> list[Any]:
     """An object as buffers: how long each part is, the pickle, the large arrays."""
     pickled, large = MPI.pickle.dumps_oob(obj)
     parts = [pickled, *large]
@@ -34,7 +34,7 @@ def _encode(obj: Any) -> list[Any]:
     return [x for x in found if MPI.memory(x).nbytes]
 
 
-def _decode(data: np.ndarray) -> Any:
+def decode(data: np.ndarray) -> Any:
     """The object that was encoded; its large arrays stay where they arrived."""
     n = int(data[:8].view(np.int64)[0])
     lengths = data[8 : 8 * (n + 1)].view(np.int64).tolist()
@@ -43,7 +43,7 @@ def _decode(data: np.ndarray) -> Any:
     return MPI.pickle.loads_oob(parts[0], parts[1:])
 
 
-def _message(parts: list[Any]) -> Message:
+def message(parts: list[Any]) -> Message:
     """Buffers anywhere in memory, as blocks of one message."""
     found = [MPI.memory(x) for x in parts]
     counts = tuple(x.nbytes for x in found)
@@ -52,8 +52,8 @@ def _message(parts: list[Any]) -> Message:
 
 def allgather(forms: Any, context: Context, obj: Any, name: str) -> list[Any]:
     """Gather objects by the forms of a kind of communicator: lengths, then bytes."""
-    send = _message(_encode(obj))
+    send = message(encode(obj))
     lengths = forms.lengths(context, name, sum(send.counts))
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    forms.at_once(Call(context, name, send, _message(arrived), v=True))
-    return [_decode(data) for data in arrived]
+    forms.at_once(Call(context, name, send, message(arrived), v=True))
+    return [decode(data) for data in arrived]

@@ -11,9 +11,10 @@ import numpy as np
 from mpi4py import MPI
 
 from ..ahead import posting
-from ..ir import Copy, Data, Library, Pieces, Recv, Round
+from ..ir import Copy, Data, Library, Local, Pieces, Recv, Round
 from . import memory
 from .memory import Piece, View
+from .reducing import Operator
 
 Step = Callable[[], Any]
 
@@ -29,11 +30,20 @@ class Binding:
     units: dict[str, int]
     #: where messages are taken from, if that is somewhere else
     sources: dict[str, View] = field(default_factory=dict)
+    operator: Operator | None = None
 
     @property
     def source(self) -> Binding:
         """The same, for what is sent."""
         return Binding(self.views | self.sources, self.units)
+
+    def step(self, s: Local) -> Step:
+        """A local step, as a function."""
+        src, dst = self.pieces((s.src,)), self.pieces((s.dst,))
+        if isinstance(s, Copy):
+            return memory.copier(src, dst)
+        assert self.operator is not None
+        return self.operator.step(*src, *dst)
 
     def pieces(self, spans: Data) -> list[Piece]:
         """The memory of some spans, in order."""
@@ -169,11 +179,7 @@ def bind(
                 stages[k].start.append(request)
             stages[k].wait.append(request)
             memory.release(datatype)
-        for s in r.then:
-            assert isinstance(s, Copy)
-            stages[k].then.append(
-                memory.copier(at.pieces((s.src,)), at.pieces((s.dst,)))
-            )
+        stages[k].then += map(at.step, r.then)
     return stages
 
 

@@ -1,0 +1,97 @@
+"""Python objects between groups: first how long they are, then their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import task, tasks_all, tasks_rooted
+from .buffers import Message
+from .context_inter import InterContext
+from .objects import decode, encode, message
+from .task import Task
+
+
+def _lengths(n: int) -> np.ndarray:
+    return np.empty(n, np.int64)
+
+
+def _length(data: Message) -> int:
+    return sum(data.nbytes)
+
+
+def _now(made: Task) -> None:
+    task.blocking(made, None)
+
+
+def bcast(c: InterContext, obj: Any, root: int) -> Any:
+    """The root's object, in the other group."""
+    at = tasks_rooted.star(c, root)
+    if at is None:
+        return None
+    if at.v == 0:
+        data = message(encode(obj))
+        _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
+        _now(tasks_rooted.broadcast(c, "auto", at, data))
+        return None
+    _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
+    arrived = np.empty(length[0], np.uint8)
+    _now(tasks_rooted.bcast(c, "auto", arrived, root))
+    return decode(arrived)
+
+
+def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
+    """The objects of the other group, at the root."""
+    at = tasks_rooted.star(c, root)
+    if at is None:
+        return None
+    if at.v:
+        data = message(encode(obj))
+        own = _length(data)
+        _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
+        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
+        return None
+    _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
+    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+    into, sizes = (message(arrived),), tuple(lengths.tolist())
+    _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
+    return [decode(x) for x in arrived]
+
+
+def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
+    """One of the root's objects for each of the other group."""
+    at = tasks_rooted.star(c, root)
+    if at is None:
+        return None
+    if at.v == 0:
+        data = _each(objs, at.q)
+        sizes = tuple(map(_length, data))
+        _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
+        _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
+        return None
+    _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
+    arrived = np.empty(length[0], np.uint8)
+    _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
+    return decode(arrived)
+
+
+def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
+    """One object for each of the other group, and one from each."""
+    data = _each(objs, c.there)
+    sizes = tuple(map(_length, data))
+    lengths = _lengths(c.there)
+    _now(tasks_all.alltoall(c, "auto", np.array(sizes), lengths))
+    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+    expected = tuple(lengths.tolist())
+    _now(tasks_all.exchange(c, "auto", data, (message(arrived),), sizes, expected))
+    return [decode(x) for x in arrived]
+
+
+def _each(objs: Sequence[Any] | None, n: int) -> tuple[Message, ...]:
+    """As many objects as there are receivers."""
+    if objs is None or len(found := list(objs)) != n:
+        given = "none" if objs is None else str(len(found))
+        raise ValueError(f"expecting {n} objects, one for each receiver, got {given}")
+    return tuple(message(encode(x)) for x in found)

@@ -1,0 +1,173 @@
+"""The arguments of collectives between groups in which all do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from .. import choose_between as choose, recipe_between as recipes
+from . import buffers
+from .buffers import Message
+from .call import check_disjoint
+from .check import MismatchError
+from .context_inter import InterContext
+from .reducing import Operator, operator
+from .task import Settle, Settling, Task, known
+
+
+def _operands(sendbuf: Any, recvbuf: Any, op: MPI.Op) -> tuple[Message, Message]:
+    send = buffers.block(sendbuf, writable=False)
+    recv = buffers.block(recvbuf, writable=True)
+    if send.datatype != recv.datatype:
+        raise ValueError("message: the types of what is sent and received differ")
+    check_disjoint(send, recv)
+    return send, recv
+
+
+def allreduce(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+) -> Task:
+    """Allreduce."""
+    send, recv = _operands(sendbuf, recvbuf, op)
+    by = operator(op, recv)
+    if send.counts != recv.counts:
+        raise ValueError(
+            f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
+        )
+    n = sum(send.nbytes)
+    name = choose.settled("inter_allreduce", name, c.pair, n, op.is_commutative)
+    settle = known(partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit))
+    sizes = dict.fromkeys(c.senders, n)
+    return Task(c, name, settle, (send,), (recv,), by, sent=sizes, expected=sizes)
+
+
+def reduce_scatter_block(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+) -> Task:
+    """Reduce_scatter_block."""
+    send, recv = _operands(sendbuf, recvbuf, op)
+    by = operator(op, recv)
+    total, each = send.counts[0], recv.counts[0]
+    if total != each * c.here or total % c.there:
+        raise ValueError(
+            f"message: {total} elements are sent, and {each} received by each of "
+            f"{c.here}; the other group has {c.there}"
+        )
+    counts = (each,) * c.here, (total // c.there,) * c.there
+    name = _reduce_scatter(c, name, total, by)
+    recipe = partial(recipes.reduce_scatter, name, c.pair, *counts, by.unit)
+    sizes = dict.fromkeys(c.senders, sum(send.nbytes))
+    return Task(
+        c, name, known(recipe), (send,), (recv,), by, sent=sizes, expected=sizes
+    )
+
+
+def _reduce_scatter(c: InterContext, name: str, total: int, by: Operator) -> str:
+    n, commutative = total * by.datatype.Get_size(), by.op.is_commutative
+    return choose.settled("inter_reduce_scatter", name, c.pair, n, commutative)
+
+
+def reduce_scatter(
+    c: InterContext,
+    name: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    recvcounts: Sequence[int] | None,
+    op: MPI.Op,
+) -> Task:
+    """Reduce_scatter; what the other group receives, it tells."""
+    send, recv = _operands(sendbuf, recvbuf, op)
+    by = operator(op, recv)
+    own, total = recv.counts[0], send.counts[0]
+    if recvcounts is not None:
+        counts = buffers.integers(recvcounts, c.here, "counts")
+        if min(counts) < 0:
+            raise ValueError(f"message: negative count {min(counts)}")
+        if own != counts[c.index] or total != sum(counts):
+            raise ValueError(
+                f"message: the counts are {list(counts)}, of which {own} are received "
+                f"by rank {c.index} and {total} are sent by everyone"
+            )
+    name = _reduce_scatter(c, name, total, by)
+    sizes = dict.fromkeys(c.senders, sum(send.nbytes))
+    settle = _counted(c, name, own, total, by)
+    return Task(c, name, settle, (send,), (recv,), by, True, sent=sizes, expected=sizes)
+
+
+def _counted(c: InterContext, name: str, own: int, total: int, by: Operator) -> Settle:
+    """The rounds, once everyone has told what it receives."""
+
+    def settle(tag: int) -> Settling:
+        told = np.empty((c.p + c.q, 2), np.int64)
+        yield [c.comm.Iallgather(np.array([own, total]), told)]
+        _check_counts(c, told)
+        a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
+        groups = (b, a) if c.mine else (a, b)
+        return recipes.reduce_scatter(name, c.pair, *groups, by.unit)
+
+    return settle
+
+
+def _check_counts(c: InterContext, told: np.ndarray) -> None:
+    """Everyone sends as much as each group receives in all."""
+    sums = {"A": int(told[: c.p, 0].sum()), "B": int(told[c.p :, 0].sum())}
+    for number, sent in enumerate(told[:, 1].tolist()):
+        for group, received in sums.items():
+            if sent != received:
+                raise MismatchError(
+                    f"isthmus Reduce_scatter: {c.who(number)} sends {sent} elements, "
+                    f"and group {group} receives {received} in all"
+                )
+
+
+def exchange(
+    c: InterContext,
+    name: str,
+    send: tuple[Message, ...],
+    recv: tuple[Message, ...],
+    sent: tuple[int, ...],
+    expected: tuple[int, ...],
+    collective: str = "inter_alltoallv",
+) -> Task:
+    """Blocks of so many bytes to each of the other group, and from each."""
+    each = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
+    name = choose.settled(collective, name, c.pair, each)
+    recipe = partial(recipes.alltoall, collective, name, c.pair, sent, expected)
+    sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
+    return Task(c, name, known(recipe), send, recv, None, False, None, *sizes)
+
+
+def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+    """Alltoall."""
+    send = buffers.block(sendbuf, writable=False, n=c.there)
+    recv = buffers.block(recvbuf, writable=True, n=c.there)
+    check_disjoint(send, recv)
+    sizes = send.nbytes, recv.nbytes
+    return exchange(c, name, (send,), (recv,), *sizes, "inter_alltoall")
+
+
+def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+    """Alltoallv."""
+    send = buffers.vector(sendbuf, c.there, writable=False)
+    recv = buffers.vector(recvbuf, c.there)
+    check_disjoint(send, recv)
+    return exchange(c, name, (send,), (recv,), send.nbytes, recv.nbytes)
+
+
+def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+    """Alltoallw."""
+    send = buffers.mixed(sendbuf, c.there, writable=False)
+    recv = buffers.mixed(recvbuf, c.there, writable=True)
+    sent = tuple(x.nbytes[0] for x in send)
+    expected = tuple(x.nbytes[0] for x in recv)
+    return exchange(c, name, send, recv, sent, expected)
+
+
+def barrier(c: InterContext, name: str) -> Task:
+    """Barrier."""
+    name = choose.settled("inter_barrier", name, c.pair, 0)
+    return Task(c, name, known(partial(recipes.barrier, name, c.pair)))

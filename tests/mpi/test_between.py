@@ -1,0 +1,90 @@
+"""Every collective between groups, by every algorithm, in every form."""
+
+from __future__ import annotations
+
+import pytest
+
+from between import (
+    KINDS,
+    OPERATIONS,
+    REDUCING,
+    ROOTED,
+    Kit,
+    call,
+    chain,
+    in_order,
+    names,
+)
+from groups import pairs
+from support import agree
+
+SIZES = (2, 3, 5, 8)
+pytestmark = pytest.mark.mpi(*SIZES)
+
+
+def forms(inter, op, args, name):
+    """One call in each form; yields its name when its data must be there."""
+    getattr(inter, op)(*args, algorithm=name)
+    yield "blocking"
+    getattr(inter, op)(*args, algorithm=name)
+    yield "blocking again"
+    getattr(inter, "I" + op.lower())(*args, algorithm=name).Wait()
+    yield "nonblocking"
+    request = getattr(inter, op + "_init")(*args, algorithm=name)
+    for turn in range(2):
+        request.Start()
+        request.Wait()
+        yield f"persistent, turn {turn}"
+    request.Free()
+
+
+def check(kit, op, case, name):
+    """All forms of a call give what they must."""
+    faults = []
+    case.clear()
+    for form in forms(kit.groups.ours, op, case.args, name):
+        if case.fault:
+            faults.append(f"{op} {name} {form}: {case.fault}")
+        case.clear()
+    agree(kit.groups.world, not faults, "; ".join(faults[:1]))
+
+
+def roots(comm, op):
+    """First, middle and last of all ranks: roots in both groups."""
+    return sorted({0, comm.size // 2, comm.size - 1}) if op in ROOTED else [0]
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_every_algorithm(comm, op):
+    for groups in pairs(comm):
+        for kind in KINDS:
+            for root in roots(comm, op):
+                case = call(kit := Kit(groups), op, kind, root)
+                getattr(groups.native, op)(*case.args)
+                agree(comm, not case.fault, f"native {op} {kind}: {case.fault}")
+                for name in names(op):
+                    check(kit, op, case, name)
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_in_the_order_of_ranks(comm, op):
+    by = in_order()
+    for groups in pairs(comm):
+        for kind in ("equal", "zeros", "long"):
+            kit = Kit(groups, op=by, combine=chain)
+            for root in roots(comm, op):
+                case = call(kit, op, kind, root)
+                for name in names(op, commutative=False):
+                    check(kit, op, case, name)
+    by.Free()
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_other_types(comm, op):
+    for groups in pairs(comm):
+        for dtype in ("f4", "i2", "c16", "u1"):
+            if op in REDUCING and dtype == "u1":
+                continue
+            kit = Kit(groups, dtype=dtype)
+            case = call(kit, op, "long", comm.size - 1)
+            check(kit, op, case, "auto")

@@ -1,0 +1,254 @@
+"""How collectives between groups are called: objects, types, roles, wrong calls."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
+from groups import pairs, same
+from support import agree
+
+pytestmark = pytest.mark.mpi(2, 5)
+
+
+def roles(groups, root):
+    """What a rank gives as the root, which is a number of either group."""
+    if root in groups.there:
+        return root - groups.there.start
+    return MPI.ROOT if root == groups.world.rank else MPI.PROC_NULL
+
+
+def thing(i, j=0):
+    """An object that is large enough to go beside its pickle."""
+    return {"from": i, "to": j, "field": np.arange(3000.0) + i - j, "text": "x" * i}
+
+
+def like(x, y):
+    return (
+        x["from"] == y["from"] and x["to"] == y["to"] and same(x["field"], y["field"])
+    )
+
+
+def test_objects_from_a_root(comm):
+    for groups in pairs(comm):
+        inter, me = groups.ours, comm.rank
+        for root in (0, comm.size - 1):
+            role = roles(groups, root)
+            leaf = role >= 0
+            got = inter.bcast(thing(root) if role == MPI.ROOT else None, role)
+            agree(comm, like(got, thing(root)) if leaf else got is None, "bcast")
+            parts = None
+            if role == MPI.ROOT:
+                parts = [thing(root, j) for j in groups.there]
+            got = inter.scatter(parts, role)
+            agree(comm, like(got, thing(root, me)) if leaf else got is None, "scatter")
+
+
+def test_objects_to_a_root_and_to_all(comm):
+    for groups in pairs(comm):
+        inter, me = groups.ours, comm.rank
+        for root in (0, comm.size - 1):
+            role = roles(groups, root)
+            got = inter.gather(thing(me), role)
+            if role == MPI.ROOT:
+                ok = all(
+                    like(x, thing(i)) for x, i in zip(got, groups.there, strict=True)
+                )
+            else:
+                ok = got is None
+            agree(comm, ok, "gather")
+            total = inter.reduce([me], MPI.SUM, role)
+            wanted = list(groups.there) if role == MPI.ROOT else None
+            agree(comm, total == wanted, f"reduce {total}")
+        got = inter.alltoall([thing(me, j) for j in groups.there])
+        pairs_of = zip(got, groups.there, strict=True)
+        agree(comm, all(like(x, thing(i, me)) for x, i in pairs_of), "alltoall")
+        agree(comm, inter.allreduce([me]) == list(groups.there), "allreduce")
+        inter.barrier()
+
+
+def test_a_wrong_number_of_objects(comm):
+    for groups in pairs(comm):
+        with pytest.raises(ValueError, match="objects, one for each receiver"):
+            groups.ours.alltoall([1] * (len(groups.there) + 1))
+
+
+def spread(x):
+    """An array with every second place in use."""
+    room = np.full(2 * len(x) + 1, -1, x.dtype)
+    room[: 2 * len(x) : 2] = x
+    return room
+
+
+def sum_of_spread():
+    """A sum of elements that have gaps, which no operator of MPI's own can do."""
+
+    def add(inbuf, inoutbuf, datatype):
+        x, y = np.frombuffer(inbuf, "i8"), np.frombuffer(inoutbuf, "i8")
+        y[::2] += x[::2]
+
+    return MPI.Op.Create(add, commute=True)
+
+
+def with_gaps(case, op, groups, at_root, kind, by):
+    """The arguments with gaps in every buffer, and the buffer that receives."""
+    args, out = list(case.args), None
+    for i, x in enumerate(args[:2]):
+        array, *counts = x if isinstance(x, list) else [x]
+        if isinstance(array, np.ndarray):
+            several = op == "Alltoall" or (op == "Allgather" and i == 1)
+            several |= at_root and op in ("Gather", "Scatter")
+            n = len(array) // (len(groups.there) if several else 1)
+            args[i] = [spread(array), counts[0] if counts else n, kind]
+            out = args[i][0] if array is case.out else out
+    return [by if isinstance(x, MPI.Op) else x for x in args], out
+
+
+@pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier", "Alltoallw"}))
+def test_types_with_gaps(comm, op):
+    """Gaps in what is sent and in what is received, and what lies in them stays."""
+    by, kind = sum_of_spread(), MPI.INT64_T.Create_resized(0, 16).Commit()
+    for groups in pairs(comm):
+        for root in (0, comm.size - 1):
+            case = call(Kit(groups), op, "long", root)
+            args, out = with_gaps(case, op, groups, comm.rank == root, kind, by)
+            for form in ("blocking", "nonblocking"):
+                if form == "blocking":
+                    getattr(groups.ours, op)(*args)
+                else:
+                    getattr(groups.ours, f"I{op.lower()}")(*args).Wait()
+                ok = out is None or (
+                    same(out[: 2 * len(case.out) : 2], case.wanted)
+                    and (out[1::2] == -1).all()
+                )
+                agree(comm, ok, f"{form} {op}: {out} is not {case.wanted}")
+                if out is not None:
+                    out[:] = -1
+    kind.Free()
+    by.Free()
+
+
+def wrong_calls(n):
+    """(error, part of its text, call) that are wrong on every rank."""
+    x, room, ints = np.zeros(4), np.zeros(4 * n), np.zeros(4, "i4")
+    none = [x, []], [room, []]
+    return [
+        (ValueError, "root 99: the other group", lambda i: i.Bcast(x, 99)),
+        (ValueError, "root 99: the other group", lambda i: i.Ireduce(x, None, root=99)),
+        (ValueError, "root -7", lambda i: i.Gather_init(x, None, -7)),
+        (ValueError, "IN_PLACE", lambda i: i.Allreduce(MPI.IN_PLACE, x)),
+        (ValueError, "IN_PLACE", lambda i: i.Reduce(MPI.IN_PLACE, None, root=0)),
+        (ValueError, "IN_PLACE", lambda i: i.Alltoall(MPI.IN_PLACE, room)),
+        (ValueError, "IN_PLACE", lambda i: i.Ialltoallw(MPI.IN_PLACE, [room, []])),
+        (ValueError, "BAND is not defined", lambda i: i.Allreduce(x, +x, MPI.BAND)),
+        (
+            ValueError,
+            "MAXLOC is not defined",
+            lambda i: i.Reduce(x, None, MPI.MAXLOC, 0),
+        ),
+        (ValueError, "does not combine", lambda i: i.Allreduce(x, +x, MPI.OP_NULL)),
+        (TypeError, "is no operator", lambda i: i.Allreduce(x, +x, max)),
+        (ValueError, "4 elements are sent, 3", lambda i: i.Allreduce(x, np.zeros(3))),
+        (
+            ValueError,
+            "types of what is sent",
+            lambda i: i.Allreduce(x, ints),
+        ),
+        (ValueError, "overlap", lambda i: i.Allreduce(x, x)),
+        (ValueError, "the counts are", lambda i: i.Reduce_scatter(x, np.zeros(1), [9])),
+        (ValueError, "elements are sent", lambda i: i.Reduce_scatter_block(x, room)),
+        (ValueError, "no algorithm 'best'", lambda i: i.Bcast(x, 0, algorithm="best")),
+        (ValueError, "no algorithm 'best'", lambda i: i.Ibarrier(algorithm="best")),
+        (
+            ValueError,
+            "expecting .* datatypes",
+            lambda i: i.Alltoallw(*none),
+        ),
+        (ValueError, "needs bytes", lambda i: i.Bcast([x, 9, MPI.DOUBLE], 0)),
+    ]
+
+
+def test_wrong_calls_are_refused_and_the_next_works(comm):
+    for groups in pairs(comm):
+        for error, text, wrong in wrong_calls(len(groups.there)):
+            if "the counts are" in text and groups.local.size != 1:
+                text = "expecting . counts"
+            try:
+                wrong(groups.ours)
+                said = "nothing was raised"
+            except error as caught:
+                said = "" if _has(text, str(caught)) else f"{caught!r} without {text!r}"
+            agree(comm, not said, said)
+            case = call(Kit(groups), "Allreduce", "equal")
+            groups.ours.Allreduce(*case.args)
+            agree(comm, not case.fault, case.fault)
+
+
+def _has(pattern, text):
+    return re.search(pattern, text) is not None
+
+
+def test_counts_that_do_not_fit_are_told_to_everyone(comm):
+    """In Reduce_scatter what one group receives must be what the other does."""
+    for groups in pairs(comm):
+        low = comm.rank < groups.p
+        counts = [2 if low else 3] * groups.local.size
+        send, recv = np.zeros(sum(counts)), np.zeros(counts[0])
+        if sum(counts) == (3 if low else 2) * len(groups.there):
+            continue
+        with pytest.raises(ValueError, match="elements, and group"):
+            groups.ours.Reduce_scatter(send, recv, counts)
+
+
+@pytest.mark.parametrize("op", ROOTED)
+def test_different_roots_are_told_to_everyone(comm, monkeypatch, op):
+    """Two ranks of one group name different roots in the other."""
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+    for groups in pairs(comm):
+        if groups.p < 2 or comm.size - groups.p < 2:
+            continue
+        role = roles(groups, 0)
+        if comm.rank == comm.size - 1:
+            role = 1
+        buffers = [np.zeros(4 * len(groups.there)), np.zeros(4 * len(groups.there))]
+        args = {"Bcast": buffers[:1], "Reduce": [*buffers, MPI.SUM]}.get(op, buffers)
+        with pytest.raises(ValueError, match="with root"):
+            getattr(groups.ours, op)(*args, role)
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_an_order_that_must_be_kept(comm, op):
+    """What combines in any order is refused for an operator that is not commutative."""
+    by = in_order()
+    for groups in pairs(comm):
+        case = call(Kit(groups, op=by), op, "equal", comm.size - 1)
+        name = "circulant" if op == "Reduce" else "bruck"
+        if op in ROOTED and case.args[-1] == MPI.PROC_NULL:
+            getattr(groups.ours, op)(*case.args, algorithm=name)
+            continue
+        with pytest.raises(ValueError, match="not commutative"):
+            getattr(groups.ours, op)(*case.args, algorithm=name)
+    by.Free()
+
+
+@pytest.mark.parametrize("op", [*ROOTED, *MUTUAL])
+def test_the_native_call_by_its_name(comm, op):
+    for groups in pairs(comm):
+        case = call(Kit(groups), op, "long", comm.size - 1)
+        getattr(groups.ours, op)(*case.args, algorithm="native")
+        agree(comm, not case.fault, case.fault)
+
+
+def test_the_environment_names_an_algorithm(comm, monkeypatch):
+    for groups in pairs(comm):
+        monkeypatch.setenv("ISTHMUS_ALLREDUCE", "nonsense")
+        with pytest.raises(ValueError, match="no algorithm 'nonsense'"):
+            groups.ours.Allreduce(np.zeros(4), np.zeros(4))
+        monkeypatch.setenv("ISTHMUS_ALLREDUCE", "ordered")
+        case = call(Kit(groups), "Allreduce", "long")
+        groups.ours.Allreduce(*case.args)
+        agree(comm, not case.fault, case.fault)
