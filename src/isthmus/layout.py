@@ -179,11 +179,14 @@ class Mapped(Blocks):
         return self.begin(clip(i, 0, self.n))
 
 
+Found = Even | Uneven | Told | Shares
+
+
 @dataclass(frozen=True)
 class Leaves(Blocks):
     """An empty block, of a root outside a group, and then those of the group."""
 
-    group: Even | Uneven | Told
+    group: Found
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -221,9 +224,6 @@ class Rows(Blocks):
     def offset(self, i: Index) -> Index:
         """Where block i begins."""
         return self.offsets[self.r, clip(i, 0, self.n)]
-
-
-Found = Even | Uneven | Told
 
 
 @dataclass(frozen=True)

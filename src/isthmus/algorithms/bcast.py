@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Shares
+from ..layout import Blocks, Shares
 from ..program import backwards, renumber, then
 from ..registry import algorithm
 from .allgatherv import ring
@@ -62,7 +62,7 @@ def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
         )
 
 
-def _scatter(p: int, r: Index, pieces: Shares) -> Program:
+def scatter(p: int, r: Index, pieces: Blocks) -> Program:
     """Halve what is in hand down the tree, until everyone has its own piece."""
     return backwards(up(p, r, pieces, pieces[r]), swap=False)
 
@@ -84,13 +84,19 @@ def scatter_allgather(p: int, r: Index, total: int, root: int) -> Program:
     ceil(log2 p) + p - 1 rounds.
     """
     pieces, v = Shares(p, total), (r - root) % p
-    program = then(_scatter(p, v, pieces), ring(p, v, pieces))
+    program = then(scatter(p, v, pieces), ring(p, v, pieces))
     return renumber(program, lambda x: (x + root) % p)
+
+
+def fastest(filling: int, total: int, startup: float) -> int:
+    """The number of parts for which n rounds of an n-th, and so many more to fill the
+    pipeline, are fastest."""
+    return min(cuts(filling * total, startup), max(total, 1))
 
 
 def parts(p: int, total: int, startup: float = STARTUP) -> int:
     """The number of parts for which n - 1 + log p rounds of an n-th are fastest."""
-    return min(cuts((log2(p) - 1) * total, startup), max(total, 1))
+    return fastest(log2(p) - 1, total, startup)
 
 
 def circulant_cost(p: int, total: float, alpha: float, beta: float) -> float:

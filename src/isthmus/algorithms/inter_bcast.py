@@ -6,9 +6,33 @@ group serves as it is, if the root counts as one of it.
 
 from __future__ import annotations
 
-from ..ir import Index, Program
+from collections.abc import Callable
+
+from ..ir import Index, Program, Recv, Round, Send
+from ..layout import Leaves, Shares
+from ..program import shift
 from ..registry import algorithm
 from . import bcast
+from .allgatherv import ring
+from .patterns import STARTUP, log2, outer
+
+
+def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """All of it, to every leaf."""
+    return (p - 1) * (alpha + m * beta)
+
+
+@algorithm("inter_bcast", paper="Open MPI, nonblocking", cost=linear_cost)
+def linear(p: int, v: Index, m: int) -> Program:
+    """The root sends all of it to every leaf.
+
+    One round, of p - 1 messages at the root.
+    """
+    whole = Shares(1, m)[0]
+    if outer(v):
+        yield Round(tuple(Send(i, whole) for i in range(1, p)))
+    else:
+        yield Round((Recv(0, whole),))
 
 
 @algorithm("inter_bcast", paper="folklore", cost=bcast.binomial_cost)
@@ -18,3 +42,96 @@ def binomial(p: int, v: Index, m: int) -> Program:
     ceil(log2 p) rounds, each of all: for short messages.
     """
     return bcast.binomial(p, v, m, 0)
+
+
+def _by_leader(p: int, v: Index, m: int, local: Callable[..., Program]) -> Program:
+    """All of it to the first leaf, and from there by a broadcast inside the group."""
+    whole = Shares(1, m)[0]
+    if outer(v):
+        yield Round((Send(1, whole),))
+    else:
+        yield Round((Recv(0, whole, v == 1),))
+        yield from shift(local(p - 1, v - 1, m, 0), 1)
+
+
+def leader_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """One message, and a tree of the leaves."""
+    return alpha + m * beta + bcast.binomial_cost(p - 1, m, alpha, beta)
+
+
+@algorithm("inter_bcast", paper="Silva, Silva 1999; MPICH", cost=leader_cost)
+def leader(p: int, v: Index, m: int) -> Program:
+    """The root sends all of it to the first leaf, and it goes down a tree of leaves.
+
+    1 + ceil(log2(p - 1)) rounds, each of all.
+    """
+    return _by_leader(p, v, m, bcast.binomial)
+
+
+def leader_ring_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """One message, and all of it twice; for p - 1 a power of two."""
+    return alpha + m * beta + bcast.scatter_allgather_cost(p - 1, m, alpha, beta)
+
+
+@algorithm("inter_bcast", paper="MPICH, for long messages", cost=leader_ring_cost)
+def leader_ring(p: int, v: Index, m: int) -> Program:
+    """The root sends all of it to the first leaf, which scatters it to a ring.
+
+    1 + ceil(log2(p - 1)) + p - 2 rounds; all of it travels three times.
+    """
+    return _by_leader(p, v, m, bcast.scatter_allgather)
+
+
+def scatter_allgather_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """A tree that halves what it carries, and a ring of the leaves."""
+    q = p - 1
+    return (log2(p) + q - 1) * alpha + (2 - 1 / q) * m * beta
+
+
+@algorithm(
+    "inter_bcast",
+    paper="van de Geijn; Thakur, Rabenseifner, Gropp 2005",
+    cost=scatter_allgather_cost,
+)
+def scatter_allgather(p: int, v: Index, m: int) -> Program:
+    """The root scatters it over the leaves, and a ring of the leaves completes it.
+
+    ceil(log2 p) + p - 2 rounds; all of it travels twice.
+    """
+    pieces = Shares(p - 1, m)
+    yield from bcast.scatter(p, v, Leaves(pieces))
+    if not outer(v):
+        yield from shift(ring(p - 1, v - 1, pieces), 1)
+
+
+def links(p: int, m: int, startup: float = STARTUP) -> int:
+    """The number of segments for which a chain is fastest."""
+    return bcast.fastest(p - 2, m, startup)
+
+
+def chain_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """As many rounds as there are segments, and p - 2 to fill the chain."""
+    n = links(p, int(m))
+    return (n + p - 2) * (alpha + m / n * beta)
+
+
+@algorithm("inter_bcast", paper="folklore", cost=chain_cost)
+def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
+    """Segments flow from the root down the chain of the leaves.
+
+    n + p - 2 rounds of an n-th.
+    """
+    return bcast.chain(p, v, m, 0, n or links(p, m, startup))
+
+
+@algorithm(
+    "inter_bcast", paper="Träff 2025, circulant graphs", cost=bcast.circulant_cost
+)
+def circulant(
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP
+) -> Program:
+    """In n parts on a circulant graph of the root and the leaves: in the fewest rounds.
+
+    n - 1 + ceil(log2 p) rounds; every leaf receives every part once.
+    """
+    return bcast.circulant(p, v, m, 0, n, startup)

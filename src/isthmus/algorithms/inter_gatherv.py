@@ -6,11 +6,17 @@ to p - 1, go from "send" to their places in the root's "recv".
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
 from ..ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks, Mapped
+from ..layout import Blocks, Leaves, Mapped, Side, Uneven
+from ..program import pad, place
 from ..registry import algorithm
 from . import gather
-from .patterns import outer
+from .patterns import log2, outer
 
 BOTH = ("inter_gather", "inter_gatherv")
 
@@ -25,7 +31,7 @@ def linear_cost(p: int, k: float, alpha: float, beta: float) -> float:
 
 
 @algorithm(*BOTH, paper="Silva, Silva 1999; MPICH", cost=linear_cost)
-def linear(p: int, v: Index, blocks: Blocks) -> Program:
+def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """Every leaf sends its block straight to the root, which awaits them all at once.
 
     One round, of p - 1 messages at the root. A leaf knows no block but its own.
@@ -36,14 +42,102 @@ def linear(p: int, v: Index, blocks: Blocks) -> Program:
         yield Round((Send(0, _own(v, blocks)),))
 
 
+def _tree(p: int, v: Index, blocks: Blocks) -> Program:
+    """Subtrees hand up their blocks; what a leaf holds begins with its own."""
+    own, begin = _own(v, blocks), blocks.offset(v)
+    held = Mapped(p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp")
+    yield Round(then=(Copy(own[0], held[v][0], gather.alone(p, v) ^ True),))
+    yield from gather.up(p, v, held, own)
+
+
 @algorithm(*BOTH, paper="folklore", cost=gather.cost, own_counts=True)
-def binomial(p: int, v: Index, blocks: Blocks) -> Program:
+def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand up their blocks.
 
     ceil(log2 p) rounds, and every byte comes to the root once. A leaf knows the blocks
     of its own subtree, and holds them in "tmp".
     """
-    own, begin = _own(v, blocks), blocks.offset(v)
-    held = Mapped(p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp")
-    yield Round(then=(Copy(own[0], held[v][0], gather.alone(p, v) ^ True),))
-    yield from gather.up(p, v, held, own)
+    return _tree(p, v, blocks)
+
+
+#: bytes from which on a block goes straight to the root
+LARGE = 1 << 13
+
+
+def mixed_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """One of two."""
+    return (linear_cost if k >= LARGE else gather.cost)(p, k, alpha, beta)
+
+
+@algorithm(*BOTH, paper="isthmus", cost=mixed_cost, own_counts=True)
+def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE) -> Program:
+    """Small blocks go up a tree with the root on top, large ones straight to the root.
+
+    ceil(log2 p) rounds, and one for the large blocks; every byte comes to the root
+    once. A leaf knows the small blocks of its own subtree, and holds them in "tmp".
+    """
+    counts = np.asarray(blocks.size(np.arange(p)))
+    large = counts >= size
+    small = Uneven(np.where(large, 0, counts))
+    if outer(v):
+        yield from place(_tree(p, 0, small), partial(_spread, blocks, small))
+        yield Round(tuple(Recv(int(i), blocks[int(i)]) for i in np.flatnonzero(large)))
+    else:
+        yield from _tree(p, v, small)
+        yield Round((Send(0, _own(v, blocks), large[v]),))
+
+
+def _spread(blocks: Blocks, small: Uneven, packed: Span) -> Spans:
+    """Where small blocks that came as one belong among all, neighbours as one span."""
+    spans: list[Span] = []
+    ends = int(packed.start), int(packed.start + packed.size)
+    some = range(*np.searchsorted(small.offsets, ends).tolist())
+    for i in (i for i in some if small.size(i)):
+        start, size = int(blocks.offset(i)), int(small.size(i))
+        if spans and spans[-1].start + spans[-1].size == start:
+            last = spans.pop()
+            start, size = last.start, last.size + size
+        spans.append(Span(packed.buf, start, size))
+    return tuple(spans) or (packed,)
+
+
+def _by_leader(
+    v: Index, blocks: Leaves, local: Callable[..., Program], rounds: int
+) -> Program:
+    """Gather at the first leaf, in so many rounds, and let it send all to the root."""
+    if outer(v):
+        yield from pad(iter(()), rounds)
+        yield Round((Recv(1, blocks.range(0, blocks.n)),))
+    else:
+        yield from local(v - 1, Side(1, blocks.group))
+        yield Round((Send(0, (Span("tmp", 0, blocks.total),), v == 1),))
+
+
+def leader_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """One message after the other at the first leaf, and all of it again."""
+    return (p - 1) * alpha + (2 * p - 3) * k * beta
+
+
+@algorithm(*BOTH, paper="Open MPI", cost=leader_cost, own_counts=True)
+def leader(p: int, v: Index, blocks: Leaves) -> Program:
+    """Every leaf sends its block to the first one, which sends all to the root.
+
+    Two rounds, the first of p - 2 messages at that leaf; all but a block travels twice.
+    """
+    return _by_leader(v, blocks, gather.linear, 2)
+
+
+def leader_tree_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """A tree of the leaves, and all of it again."""
+    return gather.cost(p - 1, k, alpha, beta) + alpha + (p - 1) * k * beta
+
+
+@algorithm(
+    *BOTH, paper="MPICH, for short blocks", cost=leader_tree_cost, own_counts=True
+)
+def leader_tree(p: int, v: Index, blocks: Leaves) -> Program:
+    """Blocks go up a tree of the leaves, and the first leaf sends all to the root.
+
+    1 + ceil(log2(p - 1)) rounds; all but a block comes to two processes.
+    """
+    return _by_leader(v, blocks, gather.binomial, 1 + log2(p - 1))

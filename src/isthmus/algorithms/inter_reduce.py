@@ -6,9 +6,31 @@ They contribute "send", and the result is the root's "recv".
 
 from __future__ import annotations
 
-from ..ir import Index, Program
+from dataclasses import replace
+
+from ..ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
+from ..layout import Leaves, Mapped, Shares, pick
+from ..program import pad, shift
 from ..registry import algorithm
-from . import bcast, reduce
+from . import bcast, gather, inter_bcast, reduce, reduce_halving
+from .patterns import STARTUP, log2, outer
+from .reduce_mirrored import mirrored
+
+
+@algorithm("inter_reduce", paper="Open MPI, nonblocking", cost=inter_bcast.linear_cost)
+def linear(p: int, v: Index, m: int) -> Program:
+    """The root takes what every leaf has, the last one's first, and combines it.
+
+    p - 1 rounds, each of all, in rank order. Room for a message at the root.
+    """
+    own, result, came = (Span(buf, 0, m) for buf in ("send", "recv", "tmp"))
+    for i in reversed(range(1, p)):
+        if not outer(v):
+            yield Round((Send(0, (own,), v == i),))
+        elif i == p - 1:
+            yield Round((Recv(i, (result,)),))
+        else:
+            yield Round((Recv(i, (came,)),), (Reduce(came, result),))
 
 
 @algorithm("inter_reduce", paper="folklore", cost=bcast.binomial_cost)
@@ -18,3 +40,123 @@ def binomial(p: int, v: Index, m: int) -> Program:
     ceil(log2 p) rounds, each of all, in rank order. Room for two messages.
     """
     return reduce.ordered(p, v, m, gives=v > 0)
+
+
+def _from_leader(m: int, rounds: int) -> Program:
+    """What the root does: wait so many rounds for the first leaf's message."""
+    yield from pad(iter(()), rounds)
+    yield Round((Recv(1, (Span("recv", 0, m),)),))
+
+
+@algorithm(
+    "inter_reduce", paper="Silva, Silva 1999; MPICH", cost=inter_bcast.leader_cost
+)
+def leader(p: int, v: Index, m: int) -> Program:
+    """Results go up a tree of the leaves, and the first leaf sends all to the root.
+
+    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Room for two messages.
+    """
+    if outer(v):
+        return _from_leader(m, log2(p - 1))
+    return shift(reduce.ordered(p - 1, v - 1, m, root=-1), 1)
+
+
+def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """All of it twice, and one message; for p - 1 a power of two."""
+    return alpha + m * beta + reduce_halving.cost(p - 1, m, alpha, beta)
+
+
+@algorithm(
+    "inter_reduce",
+    paper="Rabenseifner 2004; MPICH, for long messages",
+    cost=leader_halving_cost,
+)
+def leader_halving(p: int, v: Index, m: int) -> Program:
+    """The leaves halve what they combine, gather it at the first, which sends all.
+
+    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
+    in rank order. Room for two messages.
+    """
+    if outer(v):
+        yield from _from_leader(m, reduce_halving.rounds(p - 1))
+    else:
+        yield from shift(reduce_halving.program(p - 1, v - 1, m), 1)
+        yield Round((Send(0, (reduce_halving.result(p - 1, m),), v == 1),))
+
+
+def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """A piece from every other leaf, and a tree that doubles what it carries."""
+    q = p - 1
+    return (q - 1 + log2(p)) * alpha + (2 - 1 / q) * m * beta
+
+
+@algorithm("inter_reduce", paper="folklore", cost=reduce_scatter_cost)
+def reduce_scatter(p: int, v: Index, m: int) -> Program:
+    """Every leaf combines a piece, and a tree with the root on top gathers the pieces.
+
+    p - 2 + ceil(log2 p) rounds; all of it travels twice, in rank order. Room for four
+    pieces, and those of a subtree.
+    """
+    pieces, top = Shares(p - 1, m), outer(v)
+    own = _room(pieces, v - 1, 0, p - 1 - v)
+    yield from pad(iter(()) if top else shift(_pairwise(p - 1, v - 1, pieces), 1), p)
+    leaves = Leaves(pieces)
+    begin = 0 if top else leaves.offset(v) - 4 * pieces.size(0)
+    held = Mapped(p, lambda i: leaves.offset(i) - begin, "recv" if top else "tmp")
+    yield Round(then=(Copy(own, held[v][0], gather.alone(p, v) ^ True),))
+    yield from gather.up(p, v, held, (own,))
+
+
+def _room(pieces: Shares, j: Index, below: Index, i: Index) -> Span:
+    """Where piece j is combined, from lower ranks or not, when i have come: rooms that
+    take turns."""
+    return Span("tmp", (2 * below + i % 2) * pieces.size(0), pieces.size(j))
+
+
+def _pairwise(q: int, j: Index, pieces: Shares) -> Program:
+    """Everyone combines piece j of all, those of higher ranks first, in rank order."""
+
+    def mine(i: Index) -> Span:
+        return replace(pieces[i][0], buf="send")
+
+    yield Round(then=(Copy(mine(j), _room(pieces, j, 0, 0)),))
+    for t in range(1, q):
+        to, below = (j - t) % q, 1 * (j + t >= q)
+        i = pick(below == 1, j + t - q, t)
+        came = _room(pieces, j, below, i)
+        yield Round(
+            (Recv((j + t) % q, (came,)), Send(to, (mine(to),))),
+            (Reduce(_room(pieces, j, below, i - 1), came, i > 0),),
+        )
+    lower, higher = _room(pieces, j, 1, j - 1), _room(pieces, j, 0, q - 1 - j)
+    yield Round(then=(Reduce(lower, higher, j > 0),))
+
+
+@algorithm("inter_reduce", paper="folklore", cost=inter_bcast.chain_cost)
+def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
+    """Segments flow up the chain of the leaves to the root, and everyone adds its own.
+
+    n + p - 2 rounds of an n-th, in rank order. Room for all.
+    """
+    n = n or inter_bcast.links(p, m, startup)
+    forth = bcast.chain(p, v, m, 0, n)
+    return mirrored(forth, Shares(n, m), v == 0, v > 0)
+
+
+@algorithm(
+    "inter_reduce",
+    paper="Träff 2025, circulant graphs",
+    cost=bcast.circulant_cost,
+    commutative=True,
+)
+def circulant(
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP
+) -> Program:
+    """The broadcast on a circulant graph of root and leaves, backwards: as few rounds.
+
+    n - 1 + ceil(log2 p) rounds; every leaf sends every part once, combined in any
+    order. Room for all and a part, at the root for a part.
+    """
+    n = n or bcast.parts(p, m, startup)
+    forth, pieces = bcast.circulant(p, v, m, 0, n), Shares(n, m)
+    return mirrored(forth, pieces, v == 0, v > 0, int(pieces.size(0)))

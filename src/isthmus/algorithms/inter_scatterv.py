@@ -7,7 +7,7 @@ to the "recv" of the leaves, vertices 1 to p - 1.
 from __future__ import annotations
 
 from ..ir import Index, Program
-from ..layout import Blocks
+from ..layout import Leaves
 from ..program import backwards
 from ..registry import algorithm
 from . import gather, inter_gatherv
@@ -16,7 +16,7 @@ BOTH = ("inter_scatter", "inter_scatterv")
 
 
 @algorithm(*BOTH, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost)
-def linear(p: int, v: Index, blocks: Blocks) -> Program:
+def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """The root sends every leaf its block, all at once.
 
     One round, of p - 1 messages at the root. A leaf knows no block but its own.
@@ -25,10 +25,44 @@ def linear(p: int, v: Index, blocks: Blocks) -> Program:
 
 
 @algorithm(*BOTH, paper="folklore", cost=gather.cost, own_counts=True)
-def binomial(p: int, v: Index, blocks: Blocks) -> Program:
+def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand down their blocks.
 
     ceil(log2 p) rounds, and every byte leaves the root once. A leaf knows the blocks of
     its own subtree, and holds them in "tmp".
     """
     return backwards(inter_gatherv.binomial(p, v, blocks))
+
+
+@algorithm(*BOTH, paper="isthmus", cost=inter_gatherv.mixed_cost, own_counts=True)
+def mixed(p: int, v: Index, blocks: Leaves, size: int = inter_gatherv.LARGE) -> Program:
+    """Large blocks go straight to their leaves, small ones down a tree.
+
+    One round for the large blocks, and ceil(log2 p); every byte leaves the root once. A
+    leaf knows the small blocks of its own subtree, and holds them in "tmp".
+    """
+    return backwards(inter_gatherv.mixed(p, v, blocks, size))
+
+
+@algorithm(*BOTH, paper="Open MPI", cost=inter_gatherv.leader_cost, own_counts=True)
+def leader(p: int, v: Index, blocks: Leaves) -> Program:
+    """The root sends all to the first leaf, which sends every other one its block.
+
+    Two rounds, the second of p - 2 messages at that leaf; all but a block travels
+    twice.
+    """
+    return backwards(inter_gatherv.leader(p, v, blocks))
+
+
+@algorithm(
+    *BOTH,
+    paper="MPICH, for short blocks",
+    cost=inter_gatherv.leader_tree_cost,
+    own_counts=True,
+)
+def leader_tree(p: int, v: Index, blocks: Leaves) -> Program:
+    """The root sends all to the first leaf, and blocks go down a tree of the leaves.
+
+    1 + ceil(log2(p - 1)) rounds; all but a block leaves two processes.
+    """
+    return backwards(inter_gatherv.leader_tree(p, v, blocks))

@@ -5,22 +5,12 @@ Everyone contributes "send"; the result is the root's "recv".
 
 from __future__ import annotations
 
-from ..ir import (
-    Comm,
-    Copy,
-    Index,
-    Library,
-    Mask,
-    Program,
-    Recv,
-    Reduce,
-    Round,
-    Send,
-    Span,
-)
+from ..ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
+from ..layout import Shares
 from ..registry import algorithm
 from . import bcast
 from .patterns import STARTUP, tree
+from .reduce_mirrored import mirrored
 
 
 def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:
@@ -63,48 +53,15 @@ def binomial(p: int, r: Index, total: int, root: int) -> Program:
     return ordered(p, r, total, root)
 
 
-def mirrored(broadcast: Program, at_root: Mask, total: int, room: int) -> Program:
-    """A broadcast backwards: what was sent is received and reduced.
-
-    Nobody may receive an element twice in the broadcast. Partial results grow in "tmp",
-    behind `room` elements for what arrives, and at the root in "recv". They are
-    combined in no order, so the operator must be commutative.
-    """
-    own, result = Span("send", 0, total), Span("recv", 0, total)
-    grown = Span("tmp", room, total)
-    yield Round(then=(Copy(own, result, at_root), Copy(own, grown, at_root ^ True)))
-    for forth in reversed(list(broadcast)):
-        yield _back(forth, at_root, room)
-
-
-def _back(forth: Round, at_root: Mask, room: int) -> Round:
-    """A round of a broadcast backwards; the root, which only sends there, receives."""
-    comm: list[Comm] = []
-    steps: list[Reduce] = []
-    for c in forth.comm:
-        assert not isinstance(c, Library)
-        (part,) = c.data
-        grown = Span("tmp", part.start + room, part.size)
-        if isinstance(c, Recv):
-            comm.append(Send(c.frm, (grown,), c.when))
-        else:
-            came = Span("tmp", 0, part.size)
-            comm.append(Recv(c.to, (came,), c.when))
-            steps.append(Reduce(came, part, c.when & at_root))
-            steps.append(Reduce(came, grown, c.when & (at_root ^ True)))
-    return Round(tuple(comm), tuple(steps))
-
-
 @algorithm("reduce", paper="folklore", cost=bcast.chain_cost, commutative=True)
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
     """Segments flow up the chain of ranks, and everyone adds its own.
 
-    n + p - 2 rounds of an n-th, in any order. Room for all and a segment, at the root
-    for a segment.
+    n + p - 2 rounds of an n-th, in any order. Room for all, but none at the root.
     """
     n = n or min(bcast.segments(p), max(total, 1))
     forth = bcast.chain(p, r, total, root, n)
-    return mirrored(forth, r == root, total, -(-total // n))
+    return mirrored(forth, Shares(n, total), r == root)
 
 
 @algorithm(
@@ -123,4 +80,5 @@ def circulant(
     """
     n = n or bcast.parts(p, total, startup)
     forth = bcast.circulant(p, r, total, root, n)
-    return mirrored(forth, r == root, total, -(-total // n))
+    pieces = Shares(n, total)
+    return mirrored(forth, pieces, r == root, room=int(pieces.size(0)))

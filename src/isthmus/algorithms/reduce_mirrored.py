@@ -1,0 +1,86 @@
+"""A reduction out of a broadcast: the same messages the other way, in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..ir import Comm, Copy, Library, Mask, Program, Recv, Reduce, Round, Send, Span
+from ..layout import Shares
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """How a reduction that is a broadcast backwards uses its buffers.
+
+    The first that arrives of a piece lies where the result grows: in "recv" at the
+    root, and elsewhere in "tmp", behind room for what arrives later.
+    """
+
+    pieces: Shares
+    at_root: Mask
+    gives: Mask
+    room: int
+
+    def places(self, piece: Span) -> tuple[tuple[Span, Mask], ...]:
+        """Where the result grows, and for whom."""
+        grown = Span("tmp", piece.start + self.room, piece.size)
+        return (piece, self.at_root), (grown, self.at_root ^ True)
+
+    def hand_on(self, c: Recv, piece: Span, begun: Mask) -> Iterator[Comm]:
+        """Send what has grown of a piece, or the own contribution."""
+        (_, (grown, _)) = self.places(piece)
+        yield Send(c.frm, (grown,), c.when & begun)
+        yield Send(c.frm, (replace(piece, buf="send"),), c.when & (begun ^ True))
+
+    def take(self, c: Send, piece: Span, begun: Mask) -> Iterator[Comm]:
+        """Receive the first of a piece where it grows, and what is later beside it."""
+        for place, here in self.places(piece):
+            yield Recv(c.to, (place,), c.when & here & (begun ^ True))
+        yield Recv(c.to, (Span("tmp", 0, piece.size),), c.when & begun)
+
+    def combine(self, c: Send, piece: Span, begun: Mask) -> Iterator[Reduce]:
+        """Reduce the own contribution into the first, and what is later into both."""
+        own, came = replace(piece, buf="send"), Span("tmp", 0, piece.size)
+        for place, here in self.places(piece):
+            yield Reduce(own, place, c.when & here & self.gives & (begun ^ True))
+            yield Reduce(came, place, c.when & here & begun)
+
+    def back(self, forth: Round, begun: np.ndarray) -> Round:
+        """A round of the broadcast backwards; notes which pieces have begun to grow."""
+        lane = np.arange(np.size(self.at_root)) if np.ndim(self.at_root) else 0
+        comm: list[Comm] = []
+        steps: list[Reduce] = []
+        for c in forth.comm:
+            assert not isinstance(c, Library)
+            (piece,) = c.data
+            at = self.pieces.find(piece.start), lane
+            so_far = begun[at] if np.ndim(self.at_root) else bool(begun[at])
+            if isinstance(c, Recv):
+                comm += self.hand_on(c, piece, so_far)
+            else:
+                comm += self.take(c, piece, so_far)
+                steps += self.combine(c, piece, so_far)
+                begun[at] |= c.when & (piece.size > 0)
+        return Round(tuple(comm), tuple(steps))
+
+
+def mirrored(
+    broadcast: Program, pieces: Shares, at_root: Mask, gives: Mask = True, room: int = 0
+) -> Program:
+    """A broadcast of pieces backwards: what was sent is received and reduced.
+
+    Nobody may receive a piece twice in the broadcast. If nobody sends one twice, what
+    arrives is of higher ranks on a chain in rank order, and the own contribution goes
+    to its left. If somebody does, there must be room for a piece, and the operator must
+    be commutative.
+    """
+    mirror = Mirror(pieces, at_root, gives, room)
+    begun = np.zeros((pieces.n, np.size(at_root)), bool)
+    for forth in reversed(list(broadcast)):
+        yield mirror.back(forth, begun)
+    if not begun.any():
+        own, result = Span("send", 0, pieces.total), Span("recv", 0, pieces.total)
+        yield Round(then=(Copy(own, result, at_root & gives),))
