@@ -6,9 +6,10 @@ j of the other group, `recv[j]` where what comes from it belongs. A rank knows n
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Blocks, Side
+from ..ir import Index, Mask, Program, Recv, Round, Send, Span
+from ..layout import Blocks, Side, pick
 from ..registry import algorithm
+from .patterns import log2
 
 BOTH = ("inter_alltoall", "inter_alltoallv")
 
@@ -17,6 +18,40 @@ def _turns_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float
 ) -> float:
     return max(p, q) * (alpha + max(ka, kb) * beta)
+
+
+@algorithm(
+    *BOTH,
+    paper="Silva, Silva 1999; Open MPI",
+    cost=lambda p, q, ka, kb, alpha, beta: (p + q - 1) * (alpha + max(ka, kb) * beta),
+)
+def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
+    """Everyone swaps with everyone in rank order, all at once.
+
+    One round; one group posts its receives first, the other its sends. All begin with
+    rank 0 and wait for their turn there: p + q - 1 turns.
+    """
+    ranks = range(there.n)
+    receives = tuple(Recv(there.base + j, recv[j]) for j in ranks)
+    sends = tuple(Send(there.base + j, send[j]) for j in ranks)
+    yield Round(receives + sends if here.base < there.base else sends + receives)
+
+
+@algorithm(*BOTH, paper="MPICH", cost=_turns_cost)
+def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
+    """Send to the rank t further on, receive from the one t before, for t = 0, 1, …
+
+    max(p, q) rounds, one after the other, each as long as its largest block.
+    """
+    most = max(here.n, there.n)
+    for t in range(most):
+        target, source = (r + t) % most, (r - t) % most
+        yield Round(
+            (
+                Recv(there.base + source, recv[source], source < there.n),
+                Send(there.base + target, send[target], target < there.n),
+            )
+        )
 
 
 @algorithm(*BOTH, paper="folklore", cost=_turns_cost)
@@ -38,3 +73,52 @@ def rotated(
                 *(Send(there.base + j, send[j], j < there.n) for j in partners),
             )
         )
+
+
+def _bruck_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    """For p = q a power of two and blocks of one size; else about that."""
+    n, k = max(p, q), max(ka, kb)
+    return log2(p + q) * alpha + (log2(n) * n / 2 + n) * k * beta
+
+
+@algorithm("inter_alltoall", paper="Bruck et al. 1997", cost=_bruck_cost)
+def bruck(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
+    """Blocks travel together, by powers of two round one circle of both groups.
+
+    ceil(log2(p + q)) rounds; a block travels once for every bit of its way, so this is
+    for short ones. Room for 2 (p + q) blocks.
+    """
+    n, own = here.n + there.n, here.base + r
+    slot = max(send.size(0), recv.size(0))
+
+    def waiting(way: int, gone: int, origin: Index) -> Span:
+        """A block on its way, of which it has gone so far; it comes to one of two
+        places and leaves from the other."""
+        ours = _inside(here, origin)
+        crosses = ours != _inside(here, (origin + way) % n)
+        size = pick(crosses, pick(ours, send.size(0), recv.size(0)), 0)
+        return Span("tmp", (2 * way + gone.bit_count() % 2) * slot, size)
+
+    for level in range(log2(n)):
+        step = 1 << level
+        leaving: list[Span] = []
+        coming: list[Span] = []
+        for way in (d for d in range(n) if d & step):
+            gone = way % step
+            origin, before = (own - gone) % n, (own - gone - step) % n
+            first, last = send[(own + way) % n - there.base], recv[before - there.base]
+            leaving += [waiting(way, gone, origin)] if gone else first
+            coming += [waiting(way, gone + step, before)] if way >> level > 1 else last
+        yield Round(
+            (
+                Recv((own - step) % n, tuple(coming)),
+                Send((own + step) % n, tuple(leaving)),
+            )
+        )
+
+
+def _inside(side: Side, number: Index) -> Mask:
+    """Whether a rank is of a group."""
+    return (number >= side.base) & (number < side.base + side.n)

@@ -1,0 +1,80 @@
+"""What leaders do: the sum of a group at its rank 0, and from there to all, as building
+blocks of what MPI libraries do between groups."""
+
+from __future__ import annotations
+
+from ..ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..layout import Blocks, Shares, Side
+from ..program import lay, then
+from . import bcast, reduce
+from .halving import gathering, halving, is_power, reverse
+from .patterns import log2
+
+
+def tree_sum(p: int, r: Index, total: int) -> Program:
+    """The sum at the beginning of rank 0's "tmp", up a tree, in rank order.
+
+    ceil(log2 p) rounds, each of all; one for a single rank.
+    """
+    where = {"recv": ("tmp", 0), "tmp": ("tmp", total)}
+    return lay(reduce.binomial(p, r, total, 0), where)
+
+
+tree_cost = bcast.binomial_cost
+
+
+def tree_rounds(p: int) -> int:
+    """How many rounds `tree_sum` has, with its local ones."""
+    return max(log2(p), 1)
+
+
+def halves_sum(p: int, r: Index, total: int) -> Program:
+    """The same for long vectors: reduce into pieces, gather them (Rabenseifner 2004).
+
+    2 log2 p rounds, in which all of it travels twice; a tree if p is no power of two.
+    """
+    if not is_power(p):
+        return tree_sum(p, r, total)
+    pieces = Shares(p, total, "tmp")
+    where = {"recv": ("tmp", pieces.offset(reverse(r, p))), "tmp": ("tmp", total)}
+    return then(lay(halving(p, r, pieces), where), gathering(p, r, pieces))
+
+
+def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """The time until rank 0 has all."""
+    if not is_power(p):
+        return tree_cost(p, total, alpha, beta)
+    return 2 * (log2(p) * alpha + (1 - 1 / p) * total * beta)
+
+
+def halves_rounds(p: int) -> int:
+    """How many rounds `halves_sum` has, with its local ones."""
+    return 2 * log2(p) + 1 if is_power(p) else tree_rounds(p)
+
+
+def hand_over(r: Index, there: Side, sent: Span | None, received: Span | None) -> Round:
+    """What a leader does when the sum of its group, or of the other, changes sides."""
+    first = r == 0
+    return Round(
+        (
+            *((Recv(there.base, (received,), first),) if received else ()),
+            *((Send(there.base, (sent,), first),) if sent else ()),
+        )
+    )
+
+
+def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
+    """The leader sends everyone its block, one after the other."""
+    own, others = Span("recv", 0, blocks.size(r)), range(1, here.n)
+    return Round(
+        (
+            Recv(here.base, (own,), r > 0),
+            *(Send(here.base + i, blocks[i], r == 0) for i in others),
+        ),
+        (Copy(blocks[r][0], own, r == 0),),
+    )
+
+
+def scatter_cost(p: int, total: float, alpha: float, beta: float) -> float:
+    """The time of equal blocks."""
+    return (p - 1) * (alpha + total / p * beta)
