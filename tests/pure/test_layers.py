@@ -18,9 +18,10 @@ ALLOWED = {
     "ir": set(),
     "layout": {"ir"},
     "distributions": set(),
+    "tables": set(),
     "program": {"ir"},
     "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
-    "cost": FORM | {"machine", "schedules", "cost"},
+    "cost": FORM | {"machine", "schedules", "cost", "tables"},
     "export": FORM | {"schedules", "cost", "export"},
     "machine": FORM,
     "contracts": {"machine"},

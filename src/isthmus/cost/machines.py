@@ -22,22 +22,18 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..schedules import Model
+from ..tables import Table, load as load_toml, text as _text
 from .alphabeta import AlphaBeta
 from .hierarchy import Hierarchy, Level
 
-T = TypeVar("T")
 SHIPPED = Path(__file__).parents[1] / "machines"
-
-_toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TENS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12}
 _SECONDS = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9, "ps": -12}
@@ -71,7 +67,7 @@ def load(source: str | Path, unit: int = 1) -> Model:
 
 def read(source: str | Path, unit: int = 1) -> Machine:
     """A machine file, or a shipped machine by its name; an element has `unit` bytes."""
-    table = _Table(str(source), _parse(source))
+    table = Table(str(source), _parse(source))
     kind = table.take("model", _text)
     name, note = (table.take(key, _text, "") for key in ("name", "note"))
     if kind not in _MODELS:
@@ -85,65 +81,13 @@ def read(source: str | Path, unit: int = 1) -> Machine:
 def _parse(source: str | Path) -> dict[str, Any]:
     """What stands in the file."""
     known = str(source) in shipped()
-    place = SHIPPED / f"{source}.toml" if known else Path(source)
     try:
-        found: dict[str, Any] = _toml.loads(place.read_text("utf-8"))
-        return found
+        return load_toml(SHIPPED / f"{source}.toml" if known else Path(source))
     except FileNotFoundError:
         names = ", ".join(shipped())
         raise ValueError(
             f"{source}: no such file, nor a shipped machine; shipped: {names}"
         ) from None
-    except OSError as error:
-        raise ValueError(f"{source}: {error.strerror}") from None
-    except ValueError as error:  # not UTF-8, or not TOML
-        why = str(error).partition("\n")[0]
-        raise ValueError(f"{source}: not a TOML file: {why}") from None
-
-
-class _Table:
-    """A table of a file, whose keys are taken out one by one."""
-
-    def __init__(self, where: str, values: Mapping[str, Any]) -> None:
-        self.where, self.values = where, dict(values)
-
-    def error(self, key: str, wrong: str) -> ValueError:
-        """One line: which file, which key, what is wrong."""
-        return ValueError(f"{self.where}: {key}: {wrong}")
-
-    def take(self, key: str, read: Callable[[Any], T], default: T | None = None) -> T:
-        """The value of a key, which may be absent only if it has a default."""
-        if key not in self.values:
-            if default is None:
-                raise self.error(key, "missing")
-            return default
-        try:
-            return read(self.values.pop(key))
-        except ValueError as error:
-            raise self.error(key, str(error)) from None
-
-    def tables(self, key: str) -> Iterator[_Table]:
-        """The tables of an array of tables."""
-        found = self.take(key, _tables)
-        for k, values in enumerate(found, 1):
-            yield _Table(f"{self.where}: {key} {k}", values)
-
-    def check_rest(self) -> None:
-        """Refuse keys that nobody took."""
-        for key in self.values:
-            raise self.error(key, "unknown key")
-
-
-def _tables(x: Any) -> list[dict[str, Any]]:
-    if not isinstance(x, list) or not x or not all(isinstance(y, dict) for y in x):
-        raise ValueError("must be one [[table]] or more")
-    return x
-
-
-def _text(x: Any) -> str:
-    if not isinstance(x, str):
-        raise ValueError(f"{x!r} is not a text in quotes")
-    return x
 
 
 def _truth(x: Any) -> bool:
@@ -195,21 +139,21 @@ def _size(x: Any) -> Fraction:
     return _quantity(x, SIZES, "64 KiB")
 
 
-def _gamma(table: _Table) -> Fraction:
+def _gamma(table: Table) -> Fraction:
     return table.take("reduction", _per_byte, Fraction(0))
 
 
-def _alpha_beta(table: _Table) -> tuple[float, float]:
+def _alpha_beta(table: Table) -> tuple[float, float]:
     alpha, beta = table.take("latency", _time), table.take("bandwidth", _per_byte)
     return float(alpha), float(beta)
 
 
-def _alphabeta(table: _Table, unit: int) -> Model:
+def _alphabeta(table: Table, unit: int) -> Model:
     alpha, beta = _alpha_beta(table)
     return AlphaBeta(alpha, beta, float(_gamma(table)), unit)
 
 
-def _level(table: _Table, last: bool) -> Level:
+def _level(table: Table, last: bool) -> Level:
     table.take("name", _text, "")
     size = table.take("units", _count, 0 if last else None) or None
     alpha, beta = _alpha_beta(table)
@@ -218,7 +162,7 @@ def _level(table: _Table, last: bool) -> Level:
     return Level(size, alpha, beta, shared)
 
 
-def _hierarchy(table: _Table, unit: int) -> Model:
+def _hierarchy(table: Table, unit: int) -> Model:
     tables = list(table.tables("level"))
     levels = tuple(_level(x, x is tables[-1]) for x in tables)
     nobody: tuple[int, ...] = ()
@@ -226,7 +170,7 @@ def _hierarchy(table: _Table, unit: int) -> Model:
     return Hierarchy(levels, float(_gamma(table)), unit, placement)
 
 
-def _loggops(table: _Table, unit: int) -> Model:
+def _loggops(table: Table, unit: int) -> Model:
     from .loggops import LogGOPS
 
     def nanoseconds(x: Fraction) -> float:
@@ -244,7 +188,7 @@ def _loggops(table: _Table, unit: int) -> Model:
     )
 
 
-_MODELS: dict[str, Callable[[_Table, int], Model]] = {
+_MODELS: dict[str, Callable[[Table, int], Model]] = {
     "alphabeta": _alphabeta,
     "hierarchy": _hierarchy,
     "loggops": _loggops,
