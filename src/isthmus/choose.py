@@ -1,8 +1,9 @@
 """Which algorithm, where nobody says: only from values that every rank agrees on.
 
 The model is one of rounds: a round costs a start, each of its messages a little, each
-byte its share. The constants are rough guesses for one shared-memory node, not fitted
-to measurements; they only decide between algorithms, so their ratios matter.
+byte its share. What they cost is in a tuning file (see `tuning`). Without one, between
+groups it is a rough guess for one shared-memory node: it only decides between
+algorithms, so ratios matter.
 """
 
 from __future__ import annotations
@@ -19,60 +20,68 @@ from .ir import Index, Program
 from .layout import Blocks
 from .registry import Stage, stage
 
-ROUND = 8e-6
-MESSAGE = 1e-6
-BYTE = 2e-10
+#: what messages cost where nobody has measured it
+BUILT_IN = Machine(alpha=8e-6, beta=2e-10)
 
 #: beyond this many peers, the same block would cross the same wire too often
 PEERS = 16
-#: from this many bytes a rank, neighbours beat few rounds
-PIECE = 1 << 17
 
-#: inside one group: below so many bytes in all, nothing beats a single call
-SMALL = 1 << 16
 #: ours must take less than this share of the library's time, both being estimates
 MARGIN = 0.85
 #: more bytes than this an int cannot count
 LIMIT = (1 << 31) - 1
 
 
-def stage_for(n: int, nbytes: int) -> str:
-    """The intragroup allgather for n ranks that gather nbytes."""
-    if n <= 2 or nbytes >= n * PIECE:
+def stage_for(n: int, nbytes: int, ring: int = BUILT_IN.ring) -> str:
+    """The intragroup allgather for n ranks that gather nbytes; of `ring` bytes a rank
+    and more, by neighbours."""
+    if n <= 2 or nbytes >= n * ring:
         return "ring"
     return "bruck" if n & (n - 1) else "recursive_doubling"
 
 
-def stage_by_size(unit: int) -> Stage:
+def stage_by_size(unit: int, ring: int = BUILT_IN.ring) -> Stage:
     """The stage that fits a group and what it gathers, in units of `unit` bytes."""
 
     def program(n: int, r: Index, blocks: Blocks) -> Program:
-        return stage(stage_for(n, blocks.total * unit))(n, r, blocks)
+        return stage(stage_for(n, blocks.total * unit, ring))(n, r, blocks)
 
     return program
 
 
-def _direct(p: int, q: int, a: int, b: int, largest: int) -> float:
+def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
     """Everyone sends its block to everyone, and receives the other group's total."""
     peers = max(p, q)
-    return ROUND + peers * MESSAGE + max(a, b, peers * largest) * BYTE
+    nbytes = machine.sharing * max(a, b, peers * largest)
+    return machine.alpha + peers * machine.message + nbytes * machine.beta
 
 
-def _balanced(p: int, q: int, a: int, b: int, largest: int) -> float:
+def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
     """An exchange of shares, then an allgather in each group."""
     few, many = sorted((p, q))
     rounds = 1 + max(
-        n - 1 if stage_for(n, nbytes) == "ring" else (n - 1).bit_length()
+        n - 1 if stage_for(n, nbytes, machine.ring) == "ring" else (n - 1).bit_length()
         for n, nbytes in ((p, b), (q, a))
     )
     messages = ceil(many / few) + rounds
-    return rounds * ROUND + messages * MESSAGE + (max(a, b) + largest) * BYTE
+    moved = (max(a, b) + machine.sharing * largest) * machine.beta
+    return rounds * machine.alpha + messages * machine.message + moved
 
 
-def inter_allgatherv(p: int, q: int, a: int, b: int, largest: int, v: bool) -> str:
+def inter_allgatherv(
+    p: int,
+    q: int,
+    a: int,
+    b: int,
+    largest: int,
+    v: bool,
+    machine: Machine = BUILT_IN,
+) -> str:
     """For groups of p and q that send a and b bytes, in blocks up to `largest`."""
-    costs = _direct(p, q, a, b, largest), _balanced(p, q, a, b, largest)
-    if max(p, q) <= PEERS and costs[0] <= costs[1]:
+    direct, balanced = (
+        cost(p, q, a, b, largest, machine) for cost in (_direct, _balanced)
+    )
+    if max(p, q) <= PEERS and direct <= balanced:
         return "direct"
     few, many = sorted((p, q))
     return "balanced" if v or many % few else "segmented"
@@ -104,18 +113,21 @@ def _weighed(
 
 
 def allgatherv(
-    counts: np.ndarray, machine: Callable[[], Machine], v: bool = True
+    counts: np.ndarray,
+    machine: Callable[[], Machine],
+    v: bool = True,
+    small: int = BUILT_IN.small,
 ) -> Choice:
     """Inside one group, for contributions of so many bytes, which may be unequal (v).
 
-    What messages cost is asked for only where it matters.
+    What messages cost is asked for only where it matters: not below `small` in all.
     """
     p, m = len(counts), int(counts.sum())
     if p == 1:
         return Choice("ring", "which is a copy for one process")
-    if p == 2 and (v or m >= SMALL):
+    if p == 2 and (v or m >= small):
         return Choice("ring", "which is one message each way for two processes")
-    if m < SMALL:
+    if m < small:
         return Choice("library", f"for only {m} bytes in all")
     if counts.max() > LIMIT:
         return Choice("blocked_ring", "for blocks that an int cannot count")
@@ -125,9 +137,11 @@ def allgatherv(
     return _weighed(*times, what, found)
 
 
-def bcast(p: int, nbytes: int, machine: Callable[[], Machine]) -> Choice:
+def bcast(
+    p: int, nbytes: int, machine: Callable[[], Machine], small: int = BUILT_IN.small
+) -> Choice:
     """Inside one group, for so many bytes from one rank."""
-    if p <= 2 or nbytes < SMALL:
+    if p <= 2 or nbytes < small:
         return Choice("library", f"for {nbytes} bytes on {p} processes")
     if nbytes > LIMIT:
         return Choice("circulant", "for more bytes than an int can count")

@@ -18,12 +18,15 @@ from .algorithms.piece_size import best, pieces
 @dataclass(frozen=True)
 class Machine:
     """What messages cost: alpha seconds to start one, beta a byte of the longest of a
-    round, gamma a byte of all of them together.
+    round, gamma a byte of all of them together, `message` each further one of a round.
 
     `piece` is the size into which the MPI library cuts long blocks, if it does; its
     calls take `library` times what the same messages would take from here. So many
     processes as `sharing` says share the way out of their node, if there are several
     nodes: messages to far ranks queue for it.
+
+    Below `small` bytes in all nothing beats the library's single call; from `ring`
+    bytes a rank neighbours beat few rounds.
     """
 
     alpha: float
@@ -32,6 +35,9 @@ class Machine:
     piece: int = 0
     library: float = 1.0
     sharing: int = 1
+    message: float = 1e-6
+    small: int = 1 << 16
+    ring: int = 1 << 17
 
     @property
     def startup(self) -> float:

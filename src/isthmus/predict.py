@@ -17,6 +17,7 @@ from .estimate import Machine
 from .ir import Index, Pieces, Program, Recv, Round, Send, Span
 from .registry import algorithms, find, resolve
 from .schedules import Model, Schedule
+from .tuning import Tuned
 
 #: what MPI libraries do between two groups
 LIBRARY = "root_gathering_sequential"
@@ -201,13 +202,18 @@ def default(case: Case, model: Model) -> str | None:
     not faster."""
     if case.collective == "reduce":
         return None
+    tuned = model.machine if isinstance(model, Tuned) else None
     if len(case.groups) == 1:
-        machine = Machine(*line(case, model), library=inf)
+        machine = tuned or Machine(*line(case, model), library=inf)
+        small = machine.small
         if case.collective == "bcast":
-            return choose.bcast(case.groups[0], case.each[0], lambda: machine).name
-        return choose.allgatherv(np.array(case.counts), lambda: machine).name
+            p, nbytes = case.groups[0], case.each[0]
+            return choose.bcast(p, nbytes, lambda: machine, small).name
+        counts = np.array(case.counts)
+        return choose.allgatherv(counts, lambda: machine, True, small).name
     (p, q), (a, b), v = case.groups, case.totals, case.collective.endswith("v")
-    return choose.inter_allgatherv(p, q, a, b, max(case.each), v)
+    machine = tuned or choose.BUILT_IN
+    return choose.inter_allgatherv(p, q, a, b, max(case.each), v, machine)
 
 
 def _stage_cost(name: str) -> Callable[..., float]:

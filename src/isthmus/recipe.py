@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from . import choose
+from .choose import BUILT_IN
 from .collectives import inter_program
+from .estimate import Machine
 from .ir import Round
 from .layout import Even, Found, Side, Told, Uneven
 from .program import trim
@@ -138,14 +140,15 @@ def _in_grains(group: Group) -> Found:
 
 
 @lru_cache(maxsize=256)
-def settle(name: str, sizes: Sizes) -> str:
+def settle(name: str, sizes: Sizes, machine: Machine = BUILT_IN) -> str:
     """The algorithm asked for; for "auto", the one that fits the sizes."""
     if name != "auto":
         return name
     a, b = sizes.a, sizes.b
     totals = a.blocks.total, b.blocks.total
     largest = max(a.largest, b.largest)
-    return choose.inter_allgatherv(a.n, b.n, *totals, largest, sizes.irregular)
+    v = sizes.irregular
+    return choose.inter_allgatherv(a.n, b.n, *totals, largest, v, machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +163,16 @@ class Recipe:
 
 
 @lru_cache(maxsize=32)
-def between(name: str, sizes: Sizes, number: int) -> Recipe:
+def between(
+    name: str, sizes: Sizes, number: int, machine: Machine = BUILT_IN
+) -> Recipe:
     """What rank `number` of two groups does."""
-    entry, stage = resolve(sizes.collective, settle(name, sizes))
+    entry, stage = resolve(sizes.collective, settle(name, sizes, machine))
     units = grain(sizes.a.bits), grain(sizes.b.bits)
     p = sizes.a.n
     sides = Side(0, _in_grains(sizes.a)), Side(p, _in_grains(sizes.b))
     here, there = units if number < p else units[::-1]
-    stage = stage or choose.stage_by_size(there)
+    stage = stage or choose.stage_by_size(there, machine.ring)
     rounds = trim(inter_program(entry, sides, number, stage))
     return Recipe(entry, tuple(rounds), {"send": here, "recv": there, "tmp": here})
 

@@ -28,7 +28,7 @@ def never():
 
 def test_small_or_simple_cases_need_no_measurement():
     for kind in SIX:
-        few = np.array(counts(kind, 9, choose.SMALL - 1))
+        few = np.array(counts(kind, 9, choose.BUILT_IN.small - 1))
         assert choose.allgatherv(few, never).name == "library"
         assert choose.allgatherv(np.array(counts(kind, 1, 1 << 30)), never).name
         two = np.array(counts(kind, 2, 1 << 30))

@@ -31,6 +31,8 @@ ALLOWED = {
     "registry": FORM,
     "ahead": FORM,
     "estimate": {"algorithms"},
+    "fit": {"estimate"},
+    "tuning": {"cost", "estimate", "schedules", "tables"},
     "choose": FORM | {"registry", "estimate"},
     "groups": {"machine", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},

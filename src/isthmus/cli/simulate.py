@@ -10,6 +10,7 @@ from .. import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.timeline import Timeline
 from ..schedules import Model, Schedule
+from ..tuning import Tuned, is_tuning, read
 from .parse import integers
 
 #: sizes for what is not given
@@ -59,7 +60,10 @@ K = Annotated[int | None, typer.Option(help="elements of each leaf")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
 Machine = Annotated[
     str | None,
-    typer.Option(help="a name or a TOML file; without it, 2 µs and 12 GB/s"),
+    typer.Option(
+        help="a name, a TOML file, or tuned: as isthmus tune measured it here; "
+        "without it, 2 µs and 12 GB/s"
+    ),
 ]
 
 
@@ -106,6 +110,15 @@ def machine(name: str | None) -> Model:
     """The machine of that name or file."""
     if name is None:
         return MACHINE
+    if name == "tuned":
+        from .tune import find
+
+        path = find()
+        if path is None:
+            raise ValueError("nothing is tuned here; isthmus tune does it")
+        return Tuned(read(path))
+    if is_tuning(name):
+        return Tuned(read(name))
     from ..cost.machines import load
 
     found: Model = load(name)

@@ -50,7 +50,7 @@ def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
     return picture
 
 
-def _sheet(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
+def sheet(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
     """A figure with room for its titles, and its axes."""
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def _size(n: int) -> str:
     return f"{n} B"
 
 
-def _plain(axes: Any) -> None:
+def plain(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(which="both", labelsize=7, colors=INK)
 
@@ -77,7 +77,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
     """Time against size, both in powers."""
     columns = min(len(kinds), ACROSS)
     rows = -(-len(kinds) // columns)
-    picture, grid = _sheet(max(2.6 * columns, 5.0), 2.4 * rows, rows, columns)
+    picture, grid = sheet(max(2.6 * columns, 5.0), 2.4 * rows, rows, columns)
     for axes in grid.flat[len(kinds) :]:
         axes.set_visible(False)
     for kind, axes in zip(kinds, grid.flat, strict=False):
@@ -102,7 +102,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
         axes.set_xticks(sizes, [_size(n) for n in sizes])
         axes.set_xticks([], minor=True)
         axes.set_title(kind, fontsize=8, loc="left")
-        _plain(axes)
+        plain(axes)
     for axes in grid[-1]:
         axes.set_xlabel("block of a rank", fontsize=7)
     for axes in grid[:, 0]:
@@ -113,7 +113,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
 
 def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
     """A group of bars for each kind, all on one scale."""
-    picture, ((axes,),) = _sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
+    picture, ((axes,),) = sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
     colours = _colours(dots)
     width = 0.8 / len(colours)
     for k, (name, colour) in enumerate(colours.items()):
@@ -136,7 +136,7 @@ def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}
     axes.set_xticklabels([kind or "all" for kind in kinds], **turned)
     axes.set_ylabel("seconds", fontsize=7)
-    _plain(axes)
+    plain(axes)
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1)}
     axes.legend(fontsize=7, frameon=False, ncols=4, **above)
     return picture

@@ -13,6 +13,7 @@ from mpi4py import MPI
 from .keys import Last, call_key, last_call
 from .plan import Plan
 from .progress import driver
+from .tuning import tuned
 
 #: how many plans are kept for a communicator
 PLANS = 64
@@ -45,6 +46,11 @@ class Context:
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.freed = False
+        try:
+            self.tuned = tuned(comm)
+        except ValueError:  # on all ranks alike
+            self.free()
+            raise
 
     def who(self, number: int) -> str:
         """A rank, in words."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from mpi4py import MPI
 
+from ..choose import BUILT_IN
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
 from .context import PLANS, Context, Native, asked
@@ -36,6 +37,7 @@ class InterContext(Context):
         self.few = max(sizes) <= FEW
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
+        self.machine = self.tuned or BUILT_IN
         self.questions: dict[Any, Any] = {}
 
     def who(self, number: int) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from functools import cached_property
 
-import numpy as np
 from mpi4py import MPI
 
+from ..choose import BUILT_IN
 from ..estimate import Machine
 from .context import Context, Native, asked
 from .probe import probe
+from .tuning import nodes_of, shared
 
 
 class IntraContext(Context):
@@ -23,6 +22,7 @@ class IntraContext(Context):
         self.p = private.Get_size()
         both = asked("ISTHMUS_INTRA_ALLGATHER")
         self.asked = both, asked("ISTHMUS_INTRA_ALLGATHERV", both)
+        self.small = (self.tuned or BUILT_IN).small
         self.asked_bcast = asked("ISTHMUS_INTRA_BCAST")
 
     def name(self, algorithm: str | None, v: bool) -> str:
@@ -31,17 +31,10 @@ class IntraContext(Context):
 
     @cached_property
     def machine(self) -> Machine:
-        """What a message costs: measured once, the same on every rank."""
-        nodes = Counter(self.nodes)
-        sharing = max(nodes.values()) if len(nodes) > 1 else 1
-        return replace(probe(self.comm), sharing=sharing)
+        """What a message costs, the same on every rank: tuned, or measured once."""
+        return self.tuned or shared(probe(self.comm), self.nodes)
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:
         """The node of every rank, as the number of the first rank there."""
-        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED, self.number)
-        first = np.array([node.bcast(self.number)])
-        node.Free()
-        found = np.empty(self.p, first.dtype)
-        self.comm.Allgather(first, found)
-        return tuple(found.tolist())
+        return nodes_of(self.comm)

@@ -62,7 +62,7 @@ def settle(call: Broadcast) -> str:
     if call.name != "auto":
         return call.name
     c = call.context
-    found = choose.bcast(c.p, call.sent, lambda: c.machine)
+    found = choose.bcast(c.p, call.sent, lambda: c.machine, c.small)
     _log.debug("Bcast: %s", found)
     return found.name
 

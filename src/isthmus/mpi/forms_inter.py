@@ -56,7 +56,8 @@ def _context(call: Call) -> InterContext:
 
 def plan(call: Call, own: Group | None, tag: int = 0) -> Plan:
     """What this rank does."""
-    found = between(call.name, sizes(call, own), call.context.number)
+    c = _context(call)
+    found = between(call.name, sizes(call, own), c.number, c.machine)
     return forms.make_plan(call, found, tag)
 
 
@@ -113,7 +114,9 @@ def nonblocking(call: Call) -> MPI.Request | None:
     if call.name == "native":
         return None
     tag = c.next_tag()
-    name = call.name if call.v else settle(call.name, sizes(call))
+    name = (
+        call.name if call.v else settle(call.name, sizes(call), _context(call).machine)
+    )
     if _in_one_request(call, name):
         native = c.comm.Ialltoallw(*_alltoallw(call))
         return requests.request(native, None, (call, native))
@@ -130,7 +133,8 @@ def persistent(call: Call) -> MPI.Prequest | None:
     tag = c.next_tag()
     if not _in_one_request(call, call.name):
         own = complete(question(call).ask(tag)) if call.v else None
-        if not _in_one_request(call, settle(call.name, sizes(call, own))):
+        found = settle(call.name, sizes(call, own), _context(call).machine)
+        if not _in_one_request(call, found):
             return forms.persistent(call, plan(call, own, tag))
     native = c.comm.Alltoallw_init(*_alltoallw(call))
     return requests.kept(native, (call, native))

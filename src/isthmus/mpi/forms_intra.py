@@ -81,7 +81,7 @@ def settle(call: Call) -> str:
         return call.name
     c = _context(call)
     counts = np.array(call.recv.nbytes, np.int64)
-    found = allgatherv(counts, lambda: c.machine, call.v)
+    found = allgatherv(counts, lambda: c.machine, call.v, c.small)
     _log.debug("Allgather%s: %s", "v" * call.v, found)
     return found.name
 

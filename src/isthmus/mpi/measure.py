@@ -14,6 +14,7 @@ from mpi4py import MPI
 from . import intercomm, intracomm  # noqa: F401  they enter their classes
 from .family import ours
 from .operations import CALLS, Call, Seat
+from .tuning import library as library
 
 NOTHING = bytearray()
 
@@ -156,15 +157,14 @@ class Stand:
             comm.Free()
 
 
+def world() -> MPI.Intracomm:
+    """A private duplicate of the processes that were started together."""
+    return MPI.Intracomm(MPI.COMM_WORLD.Dup())
+
+
 def world_size() -> int:
     """The number of processes that were started together."""
     return MPI.COMM_WORLD.size
-
-
-def library() -> str:
-    """The MPI library, in a few words."""
-    first = MPI.Get_library_version().replace("\0", "").split("\n")[0]
-    return " ".join(first.split(",")[0].replace("Version:", "").split())
 
 
 def abort(error: BaseException) -> None:

@@ -29,37 +29,39 @@ def probe(comm: MPI.Intracomm) -> Machine:
     p = comm.Get_size()
     if p == 1:
         return Machine(1e-6, 1e-10)
-    with _shift(comm, SHORT, everyone=True) as step:
-        alpha = _worst(comm, step, SHORTS)
-    with _shift(comm, LONG, everyone=True) as step:
-        crowd = _worst(comm, step, LONGS)
-    with _shift(comm, LONG, everyone=False) as step:
-        alone = _worst(comm, step, LONGS)
+    with shift(comm, SHORT, everyone=True) as step:
+        alpha = worst(comm, step, SHORTS)
+    with shift(comm, LONG, everyone=True) as step:
+        crowd = worst(comm, step, LONGS)
+    with shift(comm, LONG, everyone=False) as step:
+        alone = worst(comm, step, LONGS)
     beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
     gamma = max(crowd - alpha, 0.0) / (p * LONG)
     piece = PIECES.get(MPI.get_vendor()[0], 0)
     machine = Machine(alpha, beta, gamma, piece)
     equal = np.full(p, LONG)
-    native = _worst(comm, _gather(comm, LONG), LONGS)
+    native = worst(comm, _gather(comm, LONG), LONGS)
     return Machine(alpha, beta, gamma, piece, native / estimate.ring(equal, machine))
 
 
-def _worst(comm: MPI.Intracomm, step: Callable[[], None], times: int) -> float:
+def worst(
+    comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
+) -> float:
     """The time of a step: in the fastest turn, on the slowest rank."""
-    turns = np.empty(TURNS)
+    found = np.empty(turns)
     step()
-    for turn in range(TURNS):
+    for turn in range(turns):
         comm.Barrier()
         begin = perf_counter()
         for _ in range(times):
             step()
-        turns[turn] = (perf_counter() - begin) / times
-    comm.Allreduce(MPI.IN_PLACE, turns, MPI.MAX)
-    return float(turns.min())
+        found[turn] = (perf_counter() - begin) / times
+    comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+    return float(found.min())
 
 
 @contextmanager
-def _shift(
+def shift(
     comm: MPI.Intracomm, nbytes: int, everyone: bool
 ) -> Iterator[Callable[[], None]]:
     """A message to the right, from every rank or from rank 0 only."""

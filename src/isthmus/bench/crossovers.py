@@ -1,0 +1,187 @@
+"""What `isthmus tune` measures once messages are known, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import choose, estimate, fit
+from ..collectives import schedule
+from ..estimate import Machine
+from ..recipe import Equal, Sizes, settle
+from ..registry import resolve
+from ..tuning import Tuned, Tuning
+from . import job as jobs
+from .job import NATIVE, Case, Job
+from .outcome import Outcome
+
+#: bytes of each rank's block: from the first on by this factor, as long as a ring is
+#: not expected to take longer than this
+FIRST, FACTOR, LAST, SECONDS = 64, 4, 1 << 20, 0.3
+#: one rank has half of all: where there is most to gain over the library
+UNEQUAL = "spike"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to do a case: seconds as measured and as predicted, if they are."""
+
+    kind: str
+    size: int
+    algorithm: str
+    measured: float
+    predicted: float | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What "auto" takes in a case, and what was the fastest."""
+
+    kind: str
+    size: int
+    taken: str
+    fastest: str
+    #: how many times as long as the fastest
+    loss: float
+
+
+def sizes(p: int, machine: Machine) -> list[int]:
+    """The bytes of a rank's block that are worth a look."""
+    found = [FIRST]
+    while found[-1] < LAST:
+        following = FACTOR * found[-1]
+        if estimate.ring(np.full(p, following), machine) > SECONDS:
+            break
+        found.append(following)
+    return found
+
+
+def _doubling(*groups: int) -> str:
+    """The way in few rounds that works for groups of these sizes."""
+    return "bruck" if any(n & (n - 1) for n in groups) else "recursive_doubling"
+
+
+def inside(p: int, machine: Machine, seconds: float) -> Iterator[Job]:
+    """Equal blocks, then unequal ones, of one group."""
+    for kind in ("regular", UNEQUAL):
+        names = list(estimate.ours(np.full(p, FIRST), machine))
+        if kind == UNEQUAL:
+            names.remove("ring")  # it waits for the largest block in every round
+        cases = (
+            jobs.case("allgatherv", (p,), n, kind)
+            for n in reversed(sizes(p, machine))
+            if n * p < choose.LIMIT
+        )
+        yield Job((p,), tuple(cases), jobs.contenders(names, False, False), seconds)
+
+
+def between(p: int, machine: Machine, seconds: float) -> Job:
+    """Equal blocks of two groups."""
+    groups = (p // 2, p - p // 2)
+    names = ["direct", "balanced+ring", f"balanced+{_doubling(*groups)}"]
+    cases = (jobs.case("allgather", groups, n) for n in reversed(sizes(p, machine)))
+    return Job(groups, tuple(cases), jobs.contenders(names, False, False), seconds)
+
+
+def todo(p: int, machine: Machine, seconds: float) -> list[Job]:
+    """All that is to be measured on p ranks; longest first, so that a slow machine
+    shows at once how long it will take."""
+    return [*inside(p, machine, seconds), between(p, machine, seconds)]
+
+
+def kind(case: Case) -> str:
+    """What cases of different sizes have in common, in words."""
+    if case.b:
+        return f"allgather between {len(case.a)} and {len(case.b)}"
+    return f"allgatherv inside {len(case.a)}, {case.kind}"
+
+
+def _times(found: Outcome) -> dict[str, float]:
+    """The seconds of each contender, by its name."""
+    return {x.contender.name: x.seconds for x in found.results}
+
+
+def _of(outcomes: Sequence[Outcome], distribution: str) -> dict[int, dict[str, float]]:
+    """Inside one group: times by size and contender, sizes going up."""
+    some = [x for x in outcomes if not x.case.b and x.case.kind == distribution]
+    return {
+        x.case.each: _times(x) for x in sorted(some, key=lambda some: some.case.each)
+    }
+
+
+def refined(machine: Machine, p: int, outcomes: Sequence[Outcome]) -> Machine:
+    """The same with the sizes at which the fastest way changes, and the library's
+    factor."""
+    equal, unequal = _of(outcomes, "regular"), _of(outcomes, UNEQUAL)
+    few = [times[_doubling(p)] for times in equal.values()]
+    ring = fit.crossover(list(equal), few, [times["ring"] for times in equal.values()])
+    native = [times.pop(NATIVE.name) for times in unequal.values()]
+    # as where "auto" chooses: ours must be clearly faster
+    best = [min(times.values()) / choose.MARGIN for times in unequal.values()]
+    small = p * fit.crossover(list(unequal), native, best)
+    calls = {n: times[NATIVE.name] for n, times in equal.items()}
+    factor = fit.library_factor(p, calls, machine)
+    return replace(machine, library=factor, small=small, ring=ring)
+
+
+def conclude(tuning: Tuning, outcomes: Sequence[Outcome]) -> Tuning:
+    """The tuning that the outcomes of all processes lead to."""
+    better = refined(tuning.widest, tuning.origin.processes, outcomes)
+    if tuning.between is not None:
+        return replace(tuning, between=better)
+    return replace(tuning, inside=better)
+
+
+def predicted(case: Case, name: str, tuned: Tuned) -> float | None:
+    """What the simulation says; the MPI library's own call and what depends on where
+    ranks lie are not simulated."""
+    if name == NATIVE.name or name == "node_ring":
+        return None
+    if case.b:
+        groups = {"p": len(case.a), "q": len(case.b), "ka": case.a[0], "kb": case.b[0]}
+        return schedule("inter_allgather", name, **groups).simulate(tuned).time
+    if "startup" in resolve("allgatherv", name)[0].options:
+        name = f"{name}(startup={max(tuned.machine.startup, 1.0)})"
+    return schedule("allgatherv", name, counts=list(case.a)).simulate(tuned).time
+
+
+def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:
+    """Measured and predicted times, sizes going up."""
+    tuned = Tuned(tuning)
+    found = [
+        Row(kind(x.case), x.case.each, name, seconds, predicted(x.case, name, tuned))
+        for x in outcomes
+        for name, seconds in _times(x).items()
+    ]
+    order = list(dict.fromkeys(row.kind for row in found))
+    return sorted(found, key=lambda row: (order.index(row.kind), row.size))
+
+
+def _taken(case: Case, machine: Machine) -> str:
+    """What "auto" takes, under the name it was measured by."""
+    if not case.b:
+        name = choose.allgatherv(
+            np.array(case.a), lambda: machine, True, machine.small
+        ).name
+        return NATIVE.name if name == "library" else name
+    p, q = len(case.a), len(case.b)
+    name = settle("auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])), machine)
+    if name == "direct":
+        return name
+    stage = choose.stage_for(p, sum(case.b), machine.ring)
+    return f"balanced+{'ring' if stage == 'ring' else _doubling(p, q)}"
+
+
+def choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Choice]:
+    """What "auto" will take by this tuning, and what it loses."""
+    found = []
+    for x in sorted(outcomes, key=lambda x: x.case.each):
+        times, taken = _times(x), _taken(x.case, Tuned(tuning).machine)
+        best = min(times, key=lambda name: times[name])
+        if taken in times:
+            loss = times[taken] / times[best]
+            found.append(Choice(kind(x.case), x.case.each, taken, best, loss))
+    order = list(dict.fromkeys(kind(x.case) for x in outcomes))
+    return sorted(found, key=lambda choice: order.index(choice.kind))

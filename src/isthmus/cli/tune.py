@@ -1,0 +1,214 @@
+"""`isthmus tune`: what messages cost here, for isthmus to choose by."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..bench import crossovers, tune as runs
+from ..bench.crossovers import Choice, Row
+from ..bench.environment import load
+from ..bench.launch import own_rank
+from ..bench.place import place as where
+from ..bench.units import show_bytes, show_time
+from ..estimate import Machine
+from ..tuning import FIELDS, NOTHING, VARIABLE, Tuning, place, read, wanted, written
+from .draw import save
+from .terminal import Steps, ended_in_order
+
+#: fields in bytes; `library` is a factor, all others are seconds
+SIZES = ("piece", "small", "ring")
+
+
+class Shown(runs.Display):
+    """Shows how far it is, and keeps what was found."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.result: runs.Found | None = None
+
+    def step(self, words: str, part: float) -> None:
+        """So much of the whole is done."""
+        self.steps(words, part)
+
+    def found(self, found: runs.Found) -> None:
+        """It is over."""
+        self.result = found
+
+
+def _show(field: str, value: float) -> str:
+    """A field of a Machine, as people read it."""
+    if field in SIZES:
+        return show_bytes(value) if value else "–"
+    if field == "library":
+        return f"{value:.2f}×"
+    if field in ("beta", "gamma"):
+        return f"{value * 1e9:.3g} ns, {1e-6 / value:.4g} MB/s" if value else "–"
+    return show_time(value)
+
+
+def values(tuning: Tuning, before: Tuning | None) -> Table:
+    """What is known, what each value was before, and what it means."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "value", "before", ""):
+        table.add_column(column, no_wrap=column != "")
+    old = before.parts if before else {}
+    for name, machine in tuning.parts.items():
+        table.add_row(f"[bold]{name}[/]", "", "", "")
+        for field, words in FIELDS.items():
+            table.add_row(*_change(field, machine, old.get(name)), f"[dim]{words}[/]")
+    return table
+
+
+def _change(field: str, new: Machine, old: Machine | None) -> tuple[str, str, str]:
+    """A field, its value, and what it was."""
+    now = _show(field, getattr(new, field))
+    return field, now, _show(field, getattr(old, field)) if old else "–"
+
+
+def comparison(rows: Sequence[Row], choices: Sequence[Choice]) -> Table:
+    """Of one kind: measured times, predicted ones as multiples, what "auto" takes."""
+    names = list(dict.fromkeys(row.algorithm for row in rows))
+    table = Table(box=None, pad_edge=False)
+    for name in ("block", *names, "auto", "loss"):
+        table.add_column(name, justify="right", no_wrap=True)
+    taken = {choice.size: choice for choice in choices}
+    for size in dict.fromkeys(row.size for row in rows):
+        cells = {r.algorithm: _cell(r) for r in rows if r.size == size}
+        choice = taken.get(size)
+        last = [choice.taken, f"{choice.loss - 1:.0%}"] if choice else ["–", "–"]
+        table.add_row(show_bytes(size), *(cells[name] for name in names), *last)
+    return table
+
+
+def _cell(row: Row) -> str:
+    if row.predicted is None:
+        return show_time(row.measured)
+    return f"{show_time(row.measured)} [dim]{row.predicted / row.measured:.2f}[/]"
+
+
+def _print(console: Console, found: runs.Found) -> list[Row]:
+    """Predicted against measured, kind by kind."""
+    rows = crossovers.rows(found.tuning, found.outcomes)
+    choices = crossovers.choices(found.tuning, found.outcomes)
+    console.print(
+        "\nMeasured times; [dim]dim: predicted ones as multiples of them[/]; what auto "
+        "takes by this tuning, and its loss to the fastest",
+        highlight=False,
+    )
+    for kind in dict.fromkeys(row.kind for row in rows):
+        some = [row for row in rows if row.kind == kind]
+        chosen = [choice for choice in choices if choice.kind == kind]
+        console.print(f"\n{kind}", style="bold", highlight=False)
+        console.print(comparison(some, chosen), highlight=False)
+    return rows
+
+
+def _target(tuning: Tuning, output: Path | None) -> Path:
+    """The file to write: as asked, as the variable says, or the user's own."""
+    named = os.environ.get(VARIABLE, "")
+    if output is None and named not in NOTHING:
+        output = Path(named).expanduser()
+    return output or place(tuning.origin.library, tuning.origin.host)
+
+
+def _before(path: Path) -> Tuning | None:
+    """What the file said until now; nothing, if it is broken."""
+    try:
+        return read(path)
+    except ValueError:
+        return None
+
+
+def _write(console: Console, found: runs.Found, output: Path | None) -> None:
+    """Write the file and say what changed."""
+    path = _target(found.tuning, output)
+    before = _before(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written(found.tuning), encoding="utf-8")
+    console.print(str(found.tuning.origin), style="bold", highlight=False)
+    console.print(values(found.tuning, before), highlight=False)
+    words = "changed" if before else "wrote"
+    console.print(f"\n{words} {path}", highlight=False, soft_wrap=True)
+    if path != wanted(found.tuning.origin.library, found.tuning.origin.host):
+        words = f"it is used where {VARIABLE} names it"
+        console.print(words, highlight=False, soft_wrap=True)
+
+
+def _present(console: Console) -> None:
+    """What is in use on this host."""
+    path = find()
+    if path is None:
+        console.print("no tuning is in use here; isthmus tune writes one")
+        return
+    tuning = read(path)
+    console.print(f"{path}: {tuning.origin}", highlight=False, soft_wrap=True)
+    console.print(values(tuning, None), highlight=False)
+
+
+def find() -> Path | None:
+    """The file in use on this host by this Python's MPI library."""
+    # The name of the library is known before it is started.
+    os.environ.setdefault("MPI4PY_RC_INITIALIZE", "0")
+    from ..mpi.tuning import here
+
+    return wanted(*here())
+
+
+def _warn(console: Console) -> None:
+    """Say so if others keep the processors busy."""
+    busy, cpus = load()[0], os.cpu_count() or 1
+    if busy > 0.7 * cpus and not own_rank():
+        words = f"warning: load {busy} on {cpus} processors; tune on a quiet machine"
+        console.print(words, highlight=False, soft_wrap=True)
+
+
+def tune(
+    n: Annotated[int, typer.Option("-n", help="processes to start", min=2)] = 8,
+    seconds: Annotated[float, typer.Option(help="for each case, about")] = 0.5,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help=f"else {VARIABLE}, else the user's own"),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="predicted against measured: .png, .svg, .pdf")
+    ] = None,
+    lab_name: Annotated[
+        str | None, typer.Option(help="on this lab, which is up")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="measure nothing; what is in use here")
+    ] = False,
+) -> None:
+    """Measure what messages cost, and write it down for isthmus to choose by.
+
+    Then also where one algorithm overtakes another, and how far predictions are right.
+    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec,
+    as many as you will use:
+
+        mpiexec -n 64 isthmus tune
+    """
+    console: Any = Console()
+    if show:
+        _present(console)
+        return
+    if lab_name is not None and own_rank() is not None:
+        raise ValueError("a lab starts its own processes: call it without mpiexec")
+    _warn(console)
+    with ended_in_order(), where(None, "", lab_name) as at, Steps(console) as steps:
+        shown = Shown(steps)
+        runs.run(n, seconds, shown, at.start)
+    if shown.result is None:
+        return
+    _write(console, shown.result, output)
+    rows = _print(console, shown.result)
+    if plot is not None:
+        from ..draw.tuning import figure
+
+        print(save(figure(rows, str(shown.result.tuning.origin)), plot))

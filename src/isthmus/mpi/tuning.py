@@ -1,0 +1,97 @@
+"""The tuning that holds for a communicator: rank 0 reads it, and tells all others."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from mpi4py import MPI
+
+from ..estimate import Machine
+from ..tuning import Tuning, read, wanted
+
+_log = logging.getLogger("isthmus")
+_given: Tuning | None = None
+
+
+@cache
+def library() -> str:
+    """The MPI library and its version, in a few words; also before MPI is started."""
+    first = MPI.Get_library_version().replace("\0", "").split("\n")[0]
+    return " ".join(first.split(",")[0].replace("Version:", "").split())
+
+
+def here() -> tuple[str, str]:
+    """By what a file is found: the MPI library, and this host."""
+    return library(), socket.gethostname()
+
+
+@contextmanager
+def using(tuning: Tuning) -> Iterator[None]:
+    """Give a tuning to the communicators that are first used in here, on all ranks."""
+    global _given
+    before, _given = _given, tuning
+    try:
+        yield
+    finally:
+        _given = before
+
+
+def _read() -> Tuning | str | None:
+    """What this rank finds: a tuning, what is wrong with it, or none."""
+    if _given is not None:
+        return _given
+    path = wanted(*here())
+    if path is None:
+        return None
+    try:
+        found = read(path)
+    except ValueError as error:
+        return str(error)
+    if found.origin.library != library():
+        _warn(f"{path} was measured with {found.origin.library}, this is {library()}")
+    return found
+
+
+@cache
+def _warn(words: str) -> None:
+    """Say it once."""
+    _log.warning(words)
+
+
+def tuned(comm: MPI.Intracomm) -> Machine | None:
+    """What messages cost on a communicator, if a file says so; the same on all ranks.
+
+    What is wrong with the file is raised on all of them.
+    """
+    found = comm.bcast(_read() if comm.Get_rank() == 0 else None)
+    if isinstance(found, str):
+        raise ValueError(found)
+    if found is None:
+        return None
+    nodes = nodes_of(comm)
+    machine = found.machine(len(set(nodes)))
+    return None if machine is None else shared(machine, nodes)
+
+
+def nodes_of(comm: MPI.Intracomm) -> tuple[int, ...]:
+    """The node of every rank, as the number of the first rank there."""
+    rank = comm.Get_rank()
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, rank)
+    first = np.array([node.bcast(rank)])
+    node.Free()
+    found = np.empty(comm.Get_size(), first.dtype)
+    comm.Allgather(first, found)
+    return tuple(found.tolist())
+
+
+def shared(machine: Machine, nodes: Sequence[int]) -> Machine:
+    """The same where so many processes of a node share its way out."""
+    found = Counter(nodes)
+    return replace(machine, sharing=max(found.values()) if len(found) > 1 else 1)

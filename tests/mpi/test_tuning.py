@@ -1,0 +1,120 @@
+"""A tuning file on a communicator, and measuring for one."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import isthmus
+from groups import pair
+from isthmus.bench import crossovers, tune
+from isthmus.mpi import context_intra, links
+from isthmus.mpi.context import context_of
+from isthmus.mpi.context_inter import InterContext
+from isthmus.mpi.context_intra import IntraContext
+from isthmus.mpi.tuning import here
+from isthmus.tuning import Machine, Origin, Tuning, place, written
+from support import agree
+
+pytestmark = pytest.mark.mpi(3)
+
+MACHINE = Machine(3e-6, 2e-9, 1e-9, small=16, ring=1 << 12)
+
+
+@pytest.fixture
+def file(comm, tmp_path, monkeypatch):
+    """The user's own file; only rank 0 knows where it is."""
+    monkeypatch.delenv("ISTHMUS_TUNING")
+    other = tmp_path / str(comm.rank)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(other))
+    path = place(*here())
+    if comm.rank == 0:
+        path.parent.mkdir(parents=True)
+        origin = Origin(here()[0], here()[1], "", "", 3)
+        path.write_text(written(Tuning(origin, MACHINE)))
+    comm.Barrier()
+    return path
+
+
+def refuse(comm):
+    raise AssertionError("measured although there is a file")
+
+
+def test_all_ranks_take_what_rank_0_reads(comm, file, monkeypatch):
+    monkeypatch.setattr(context_intra, "probe", refuse)
+    ours = isthmus.Intracomm(comm.Dup())
+    recv = np.empty(3 * 5000, "u1")
+    ours.Allgather(np.full(5000, comm.rank, "u1"), recv)
+    context = context_of(ours, IntraContext)
+    agree(comm, context.machine == MACHINE and context.small == 16)
+    agree(comm, bool((recv == np.repeat(np.arange(3), 5000)).all()))
+    ours.Free()
+
+
+def test_both_groups_take_the_same(comm, file):
+    groups = pair(comm, 2)
+    recv = np.empty(len(groups.there), "i8")
+    groups.ours.Allgather(np.array([comm.rank]), recv)
+    agree(comm, context_of(groups.ours, InterContext).machine == MACHINE)
+    agree(comm, recv.tolist() == list(groups.there))
+    groups.free()
+
+
+def test_a_broken_file_is_an_error_on_every_rank(comm, file):
+    if comm.rank == 0:
+        file.write_text(file.read_text().replace("alpha = ", "alpha = -"))
+    ours = isthmus.Intracomm(comm.Dup())
+    said = ""
+    for _ in range(2):
+        try:
+            ours.allgather(comm.rank)
+        except ValueError as error:
+            said = str(error)
+    agree(comm, said.endswith("inside: alpha: -3e-06 is negative"), said)
+    agree(comm, said == comm.bcast(said))
+    if comm.rank == 0:
+        file.unlink()
+    comm.Barrier()
+    agree(comm, ours.allgather(comm.rank) == [0, 1, 2])
+    ours.Free()
+
+
+def test_without_a_file_messages_are_measured(comm, monkeypatch):
+    assert os.environ["ISTHMUS_TUNING"] == "none"
+    monkeypatch.setattr(context_intra, "probe", lambda comm: MACHINE)
+    ours = isthmus.Intracomm(comm.Dup())
+    agree(comm, context_of(ours, IntraContext).tuned is None)
+    agree(comm, context_of(ours, IntraContext).machine == MACHINE)
+    ours.Free()
+
+
+def test_measuring_gives_a_tuning(comm, monkeypatch):
+    monkeypatch.setattr(crossovers, "LAST", 1 << 10)
+    monkeypatch.setattr(links, "SIZES", (1, 1 << 14))
+    shown = Shown()
+    tune.measure(0.001, shown)
+    agree(comm, (shown.result is not None) == (comm.rank == 0))
+    if shown.result is not None:
+        machine = shown.result.tuning.inside
+        assert shown.result.tuning.between is None
+        assert 1e-8 < machine.alpha < 10 and 0 < machine.beta < 1e-3
+        assert machine.gamma >= machine.beta / 3
+        assert 0 <= machine.message <= machine.alpha
+        assert 3 * 64 <= machine.small <= 3 * 2048 and 64 <= machine.ring <= 2048
+        assert len(shown.result.outcomes) == 9
+        assert shown.parts == sorted(shown.parts) and len(shown.parts) == 10
+
+
+class Shown(tune.Display):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.result, self.parts = None, []
+
+    def step(self, words, part):
+        self.parts.append(part)
+
+    def found(self, found):
+        self.result = found
