@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         couple,
         hierarchy,
         rank_items,
+        recording,
         split,
     )
 
@@ -36,6 +37,7 @@ __all__ = [
     "hierarchy",
     "lab",
     "rank_items",
+    "recording",
     "register_comparison",
     "register_encoding",
     "schedule",

@@ -31,6 +31,7 @@ from .cost.alphabeta import AlphaBeta
 from .cost.hierarchy import Hierarchy, Level
 from .cost.timeline import Timeline
 from .estimate import Machine
+from .registry import resolve
 from .schedules import Model, Schedule
 from .tables import Table, load, text
 
@@ -132,6 +133,13 @@ class Tuned:
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule on this machine."""
         return self.model(schedule.n).simulate(schedule, record)
+
+
+def fitted(collective: str, name: str, tuned: Tuned) -> str:
+    """The name of an algorithm with the start-up that a communicator would give it."""
+    if "(" in name or "startup" not in resolve(collective, name)[0].options:
+        return name
+    return f"{name}(startup={max(tuned.machine.startup, 1.0)})"
 
 
 def _crowded(machine: Machine, n: int) -> float:

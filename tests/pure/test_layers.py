@@ -32,7 +32,7 @@ ALLOWED = {
     "ahead": FORM,
     "estimate": {"algorithms"},
     "fit": {"estimate"},
-    "tuning": {"cost", "estimate", "schedules", "tables"},
+    "tuning": {"cost", "estimate", "registry", "schedules", "tables"},
     "choose": FORM | {"registry", "estimate"},
     "groups": {"machine", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},

@@ -11,8 +11,7 @@ from .. import choose, estimate, fit
 from ..collectives import schedule
 from ..estimate import Machine
 from ..recipe import Equal, Sizes, settle
-from ..registry import resolve
-from ..tuning import Tuned, Tuning
+from ..tuning import Tuned, Tuning, fitted
 from . import job as jobs
 from .job import NATIVE, Case, Job
 from .outcome import Outcome
@@ -142,9 +141,8 @@ def predicted(case: Case, name: str, tuned: Tuned) -> float | None:
     if case.b:
         groups = {"p": len(case.a), "q": len(case.b), "ka": case.a[0], "kb": case.b[0]}
         return schedule("inter_allgather", name, **groups).simulate(tuned).time
-    if "startup" in resolve("allgatherv", name)[0].options:
-        name = f"{name}(startup={max(tuned.machine.startup, 1.0)})"
-    return schedule("allgatherv", name, counts=list(case.a)).simulate(tuned).time
+    full = fitted("allgatherv", name, tuned)
+    return schedule("allgatherv", full, counts=list(case.a)).simulate(tuned).time
 
 
 def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:

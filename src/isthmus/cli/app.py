@@ -7,7 +7,19 @@ import sys
 import typer
 
 from ..bench.launch import LaunchError, own_rank
-from . import bench, check, demo, draw, lab, listing, predict, reproduce, trace, tune
+from . import (
+    bench,
+    check,
+    demo,
+    draw,
+    lab,
+    listing,
+    predict,
+    record,
+    reproduce,
+    trace,
+    tune,
+)
 
 app = typer.Typer(
     name="isthmus",
@@ -23,6 +35,7 @@ app.command("list")(listing.list_)
 app.command()(draw.draw)
 app.command()(predict.predict)
 app.command()(trace.trace)
+app.command()(record.record)
 app.command()(tune.tune)
 app.command()(reproduce.reproduce)
 app.add_typer(lab.lab)

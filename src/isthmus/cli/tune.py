@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -154,11 +155,23 @@ def _present(console: Console) -> None:
 
 def find() -> Path | None:
     """The file in use on this host by this Python's MPI library."""
-    # The name of the library is known before it is started.
-    os.environ.setdefault("MPI4PY_RC_INITIALIZE", "0")
-    from ..mpi.tuning import here
-
+    if own_rank() is None:
+        with _unstarted():
+            from ..mpi.tuning import here
+    else:
+        from ..mpi.tuning import here
     return wanted(*here())
+
+
+@contextmanager
+def _unstarted() -> Iterator[None]:
+    """Let mpi4py be imported without starting MPI: its name is known before that."""
+    name = "MPI4PY_RC_INITIALIZE"
+    before = os.environ.get(name)
+    os.environ[name] = "0"
+    yield
+    del os.environ[name]
+    os.environ |= {name: before} if before is not None else {}
 
 
 def _warn(console: Console) -> None:

@@ -6,6 +6,7 @@ that no kind of colour vision takes one for the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ PORTS = 32
 # inches
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, BETWEEN = 10.0, 0.85, 0.3, 0.75, 0.92, 0.22
 ROWS, TALLEST, LEAST = 7.0, 0.34, 0.03
+#: of BOTTOM, what the time axis takes
+AXIS = 0.5
 #: the least distance of two ranks' names
 APART = 0.15
 #: messages at least this wide are set apart from each other
@@ -219,37 +222,68 @@ def _heading(timeline: Timeline, groups: list[Group]) -> str:
     )
 
 
+def _panel(chart: Chart, timeline: Timeline, deep: float) -> None:
+    """One timeline in its axes."""
+    _axes(chart, deep)
+    tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
+    idle: dict[str, Any] = {"facecolors": IDLE, "linewidths": 0}
+    _boxes(chart, nothing, nothing + timeline.time, tops, chart.bar, **idle)
+    e = timeline.events
+    if e is not None and len(e):
+        (_ports if timeline.n <= PORTS else _bars)(chart, e)
+        _path(chart, timeline)
+    _names(chart)
+
+
+def _title(
+    figure: Figure, timeline: Timeline, groups: list[Group], name: str, y: float
+) -> None:
+    """The name and the numbers of a timeline, above its axes."""
+    height = figure.get_figheight()
+    for words, size, up in ((name, 11.0, 0.45), (_heading(timeline, groups), 8.5, 0.2)):
+        weight = "bold" if words == name else "normal"
+        at = LEFT / WIDTH, (y + up) / height
+        figure.text(*at, words, fontsize=size, weight=weight, color=INK)
+
+
+def gantts(
+    timelines: Mapping[str, Timeline], groups: tuple[int, ...] | None = None
+) -> Figure:
+    """Timelines of the same ranks, by their names: one below the other, on one scale.
+
+    They must be recorded with every message.
+    """
+    from matplotlib.figure import Figure
+
+    n = next(iter(timelines.values())).n
+    sizes = groups or (n,)
+    for timeline in timelines.values():
+        if timeline.events is None:
+            raise ValueError("simulate with record=True to draw a timeline")
+        if sum(sizes) != timeline.n:
+            raise ValueError(
+                f"groups of {sizes} are not the {timeline.n} ranks there are"
+            )
+    edges = np.cumsum((0, *sizes)).tolist()
+    named = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
+    row = min(max(ROWS / n, LEAST), TALLEST)
+    deep = row * n + BETWEEN * (len(named) - 1)
+    apart = deep + TOP + AXIS
+    height = BOTTOM - AXIS + apart * len(timelines)
+    figure = Figure(figsize=(WIDTH, height))
+    total = max(timeline.time for timeline in timelines.values()) or 1.0
+    for k, (name, timeline) in enumerate(timelines.items()):
+        y = BOTTOM + apart * (len(timelines) - 1 - k)
+        box = LEFT / WIDTH, y / height, 1 - (LEFT + RIGHT) / WIDTH, deep / height
+        chart = Chart(figure.add_axes(box), named, row, total)
+        _panel(chart, timeline, deep)
+        _title(figure, timeline, named, name, y + deep)
+    _legend(chart, figure, n <= PORTS)
+    return figure
+
+
 def gantt(
     timeline: Timeline, groups: tuple[int, ...] | None = None, name: str = ""
 ) -> Figure:
     """Who communicates and who idles, of a timeline recorded with every message."""
-    from matplotlib.figure import Figure
-
-    e = timeline.events
-    if e is None:
-        raise ValueError("simulate with record=True to draw a timeline")
-    sizes = groups or (timeline.n,)
-    if sum(sizes) != timeline.n:
-        raise ValueError(f"groups of {sizes} are not the {timeline.n} ranks there are")
-    edges = np.cumsum((0, *sizes)).tolist()
-    named = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
-    row = min(max(ROWS / timeline.n, LEAST), TALLEST)
-    deep = row * timeline.n + BETWEEN * (len(named) - 1)
-    height = deep + TOP + BOTTOM
-    figure = Figure(figsize=(WIDTH, height))
-    box = LEFT / WIDTH, BOTTOM / height, 1 - (LEFT + RIGHT) / WIDTH, deep / height
-    chart = Chart(figure.add_axes(box), named, row, timeline.time or 1.0)
-    _axes(chart, deep)
-    tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
-    idle: dict[str, Any] = {"facecolors": IDLE, "linewidths": 0}
-    _boxes(chart, nothing, nothing + chart.total, tops, chart.bar, **idle)
-    if len(e):
-        (_ports if timeline.n <= PORTS else _bars)(chart, e)
-        _path(chart, timeline)
-    _names(chart)
-    _legend(chart, figure, timeline.n <= PORTS)
-    for words, size, up in ((name, 11.0, 0.45), (_heading(timeline, named), 8.5, 0.2)):
-        at = LEFT / WIDTH, (deep + BOTTOM + up) / height
-        weight = "bold" if words == name else "normal"
-        figure.text(*at, words, fontsize=size, weight=weight, color=INK)
-    return figure
+    return gantts({name: timeline}, groups)

@@ -5,6 +5,7 @@ from .check import MismatchError
 from .groups import Group, couple, hierarchy, rank_items, split
 from .intercomm import Intercomm
 from .intracomm import Intracomm
+from .recorder import recording
 
 __all__ = [
     "Chain",
@@ -15,5 +16,6 @@ __all__ = [
     "couple",
     "hierarchy",
     "rank_items",
+    "recording",
     "split",
 ]

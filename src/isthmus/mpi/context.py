@@ -34,6 +34,9 @@ class Context:
     the own group, the same where there is only one.
     """
 
+    #: who records its calls (see `recorder`)
+    recorder: Any = None
+
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
         self.comm, self.local = comm, local
         self.number, self.index = comm.Get_rank(), local.Get_rank()
@@ -103,13 +106,17 @@ class Context:
             self.last = None
             self.plans.pop(next(iter(self.plans))).free()
 
-    def free(self) -> None:
-        """Give everything back; collective, like freeing the user's communicator."""
-        driver.finish(self)
+    def forget(self) -> None:
+        """Give back the plans that are kept."""
         for plan in self.plans.values():
             plan.free()
         self.plans.clear()
         self.last = None
+
+    def free(self) -> None:
+        """Give everything back; collective, like freeing the user's communicator."""
+        driver.finish(self)
+        self.forget()
         self.freed = True
         if self.local is not self.comm:
             self.local.Free()

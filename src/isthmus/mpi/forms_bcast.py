@@ -90,4 +90,7 @@ def plan(call: Broadcast) -> Plan:
     stages = bind(
         found.rounds, Binding({"recv": view}, found.units), c.comm, c.local, 0
     )
-    return Plan(stages, before, after, [scratch])
+    plan = Plan(stages, before, after, [scratch])
+    if c.recorder is not None:
+        c.recorder.watch(plan, found)
+    return plan

@@ -120,7 +120,10 @@ class Room:
         stages = bind(
             found.rounds, Binding(views, found.units, **more), c.comm, c.local, tag
         )
-        return Plan(stages, self.before, self.after, self.scratch, self.meanwhile)
+        plan = Plan(stages, self.before, self.after, self.scratch, self.meanwhile)
+        if c.recorder is not None:
+            c.recorder.watch(plan, found)
+        return plan
 
     def check_device(self, name: str) -> None:
         """Refuse to copy through the host what lies on a device."""

@@ -1,0 +1,128 @@
+"""`isthmus record`: a real run, message by message, beside the simulated one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import schedule
+from ..bench import job as jobs, timelines
+from ..bench.job import Case
+from ..bench.place import place
+from ..bench.units import read_bytes, show_bytes, show_time
+from ..cost.recorded import timeline
+from ..cost.timeline import Timeline
+from ..draw.gantt import gantts
+from ..export import chrome
+from ..tuning import Tuned, fitted
+from . import parse, simulate as sim
+from .draw import save
+from .terminal import ended_in_order
+
+
+def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
+    """The same on a machine; an element is a byte."""
+    sizes: dict[str, Any]
+    if case.op == "bcast":
+        name, sizes = "bcast", {"p": len(case.a), "m": case.a[0], "root": 0}
+    elif case.b:
+        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
+    else:
+        name, sizes = "allgatherv", {"counts": list(case.a)}
+    model = sim.machine(machine)
+    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
+    return schedule(name, full, **sizes).simulate(model, record=True)
+
+
+def _note(found: Timeline, simulation: Timeline) -> str:
+    """What to know if not the same messages were simulated."""
+    real, other = int(found.messages.sum()), int(simulation.messages.sum())
+    if real == other:
+        return ""
+    return (
+        f"\nnote: {real} messages were recorded, {other} simulated: the real call cuts "
+        "its blocks, or chooses its stage, by what it knows of this machine"
+    )
+
+
+class Kept:
+    """What the runs tell, in the one process that is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[Timeline] = []
+        self.library = ""
+
+    def __call__(self, runs: timelines.Runs, library: str) -> None:
+        """Every run as a timeline."""
+        self.lines, self.library = [timeline(logs) for logs in runs], library
+
+    @property
+    def median(self) -> Timeline:
+        """The run that is neither fast nor slow."""
+        return sorted(self.lines, key=lambda line: line.time)[len(self.lines) // 2]
+
+
+def record(
+    algorithm: Annotated[str, typer.Argument(help="such as ring or segmented+ring")],
+    groups: Annotated[
+        str, typer.Option(help="processes of each group, or of one")
+    ] = "8",
+    bytes_: Annotated[
+        str, typer.Option("--bytes", help="of each process's block, on average")
+    ] = "256KiB",
+    op: Annotated[
+        str, typer.Option(help="allgather, allgatherv or bcast")
+    ] = "allgather",
+    distribution: Annotated[
+        str | None, typer.Option(help="of unequal blocks, as in spike")
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(help="of which the median one is drawn", min=1)
+    ] = 5,
+    machine: Annotated[
+        str | None, typer.Option(help="also as simulated on it; tuned, as tuned here")
+    ] = None,
+    lab: Annotated[
+        int | None, typer.Option(help="on a lab of so many hosts, made for this")
+    ] = None,
+    rate: Annotated[str, typer.Option(help="of the lab's links")] = "50mbit",
+    lab_name: Annotated[
+        str | None, typer.Option(help="on this lab, which is up")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="a .png, .svg, .pdf, or .json trace"),
+    ] = None,
+) -> None:
+    """Record when each message of a real run was under way, and draw it.
+
+    With --machine, the same schedule as simulated there is drawn below, on one scale.
+    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec.
+    """
+    sizes = parse.one_or_two_groups(groups)
+    case = jobs.case(op, sizes, read_bytes(bytes_), distribution)
+    simulation = simulated(case, algorithm, machine) if machine is not None else None
+    kept = Kept()
+    with ended_in_order(), place(lab, rate, lab_name) as where:
+        timelines.run(timelines.Job(case, algorithm, runs), kept, where.start)
+    if not kept.lines:
+        if kept.library:
+            raise ValueError(f"{algorithm}: the MPI library's own call shows nothing")
+        return
+    found = kept.median
+    path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
+    if path.suffix == ".json":
+        chrome.write(path, found, sizes)
+    else:
+        at = f"{algorithm}, {show_bytes(case.each)} each"
+        shown = {f"recorded: {at}, {kept.library}": found}
+        if simulation is not None:
+            shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
+        save(gantts(shown, sizes), path)
+    times = ", ".join(show_time(line.time) for line in kept.lines)
+    words = ""
+    if simulation is not None:
+        words = f"; simulated: {show_time(simulation.time)}{_note(found, simulation)}"
+    print(f"{times}{words}\n{path}")
