@@ -1,40 +1,88 @@
-"""Which algorithm of the other collectives between groups, where nobody says.
+"""Which algorithm of a collective between groups, where nobody says.
 
-Only from values that every rank with a part in it knows.
+Only from values that every rank with a part in it knows: the cheapest of a few, by the
+cost that each of them claims.
 """
 
 from __future__ import annotations
 
+from math import sqrt
+
+from .algorithms.patterns import log2
+from .choose import Choice
+from .estimate import Machine
 from .recipe_between import Pair
-from .registry import named
+from .registry import find, named
 
 
-def _checked(collective: str, name: str, commutative: bool) -> str:
-    if not commutative and named(collective, name).commutative:
+def check(collective: str, name: str, commutative: bool = True) -> None:
+    """Refuse what is unknown, or combines in any order where that matters."""
+    entry = named(collective, name)
+    if entry.commutative and not commutative:
         raise ValueError(
             f"{name!r} combines in any order, and the operator is not commutative"
         )
-    named(collective, name)
-    return name
 
 
-def rooted(
-    collective: str, name: str, q: int, nbytes: int, commutative: bool = True
-) -> str:
-    """For a root and q others, and so many bytes: of all, or of a block."""
-    if name != "auto":
-        return _checked(collective, name, commutative)
-    return "linear" if collective.endswith("v") else "binomial"
+def _cheapest(times: dict[str, float], what: str) -> Choice:
+    best = min(times, key=lambda name: times[name])
+    listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in times.items())
+    return Choice(best, f"for {what}: {listed}")
 
 
-def settled(
-    collective: str, name: str, pair: Pair, nbytes: int, commutative: bool = True
-) -> str:
-    """For two groups, and so many bytes: of all, or of a block."""
-    if name != "auto":
-        return _checked(collective, name, commutative)
-    if collective.startswith("inter_alltoall"):
-        return "rotated"
-    if collective == "inter_barrier":
-        return "dissemination"
-    return "bruck" if commutative else "ordered"
+def _pipelined(fill: int, m: int, machine: Machine) -> float:
+    """In the best number of parts, of which `fill` rounds' worth fill the pipeline."""
+    alpha, beta = machine.alpha, machine.beta
+    return fill * alpha + m * beta + 2 * sqrt(fill * alpha * m * beta)
+
+
+def whole(
+    collective: str, q: int, m: int, machine: Machine, commutative: bool = True
+) -> Choice:
+    """Bcast and Reduce, of m bytes between a root and q others."""
+    p, cost = q + 1, (machine.alpha, machine.beta)
+    times = {
+        "binomial": find(collective, "binomial").cost(p, m, *cost),
+        "chain": _pipelined(q - 1, m, machine) + machine.alpha,
+    }
+    if commutative:
+        times["circulant"] = _pipelined(log2(p) - 1, m, machine) + machine.alpha
+    else:
+        times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
+    return _cheapest(times, f"{m} bytes, a root and {q} others")
+
+
+def blocks(q: int, k: int, machine: Machine) -> Choice:
+    """Gather and Scatter, of k bytes a rank between a root and q others."""
+    moved = q * k * machine.beta
+    times = {
+        "linear": machine.alpha + q * machine.message + moved,
+        # blocks that wait in the tree are copied once more
+        "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
+    }
+    return _cheapest(times, f"{k} bytes a rank, a root and {q} others")
+
+
+def combined(
+    collective: str, pair: Pair, m: int, machine: Machine, commutative: bool
+) -> Choice:
+    """Allreduce and Reduce_scatter, of m bytes a rank."""
+    p, q = pair.here, pair.there
+    shares = "bruck" if commutative else "ordered"
+    names = (shares, "doubling" if collective == "inter_allreduce" else "direct")
+    times = {
+        name: find(collective, name).cost(p, q, m, machine.alpha, machine.beta)
+        for name in names
+    }
+    return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
+
+
+def exchange(pair: Pair, k: int, machine: Machine) -> Choice:
+    """Alltoall, of k bytes at most from one to another."""
+    p, q, most = pair.here, pair.there, max(pair.here, pair.there)
+    bruck = find("inter_alltoall", "bruck").cost
+    times = {
+        "rotated": machine.alpha + most * (machine.message + k * machine.beta),
+        "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
+    }
+    return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")

@@ -30,26 +30,34 @@ class Star:
 
 
 def _rooted(
-    collective: str, name: str, star: Star, data: int | Blocks, units: dict[str, int]
+    collective: str,
+    name: str,
+    star: Star,
+    data: int | Blocks,
+    units: dict[str, int],
+    **options: float,
 ) -> Recipe:
-    entry = named(collective, name)
+    entry = named(collective, name).given(**options)
     program = entry.program(star.q + 1, star.v, data)
     rounds = trim(renumber(program, star.number))
     return Recipe(entry, tuple(rounds), units, in_place=collective == "inter_bcast")
 
 
 @lru_cache(maxsize=64)
-def bcast(name: str, star: Star, nbytes: int) -> Recipe:
-    """Bytes from the root to all of the other group."""
+def bcast(name: str, star: Star, nbytes: int, startup: float) -> Recipe:
+    """Bytes from the root to all of the other group; `startup` is in bytes too."""
     unit = grain(nbytes)
-    return _rooted("inter_bcast", name, star, nbytes // unit, {"recv": unit})
+    startup = max(startup / unit, 1.0)
+    units = {"recv": unit}
+    return _rooted("inter_bcast", name, star, nbytes // unit, units, startup=startup)
 
 
 @lru_cache(maxsize=64)
-def reduce(name: str, star: Star, count: int, unit: int) -> Recipe:
+def reduce(name: str, star: Star, count: int, unit: int, startup: float) -> Recipe:
     """Elements of `unit` bytes from all of the other group, combined at the root."""
     units = {"send": unit, "recv": unit, "tmp": unit}
-    return _rooted("inter_reduce", name, star, count, units)
+    startup = max(startup / unit, 1.0)
+    return _rooted("inter_reduce", name, star, count, units, startup=startup)
 
 
 @lru_cache(maxsize=64)

@@ -160,7 +160,11 @@ def wrong_calls(n):
         ),
         (ValueError, "overlap", lambda i: i.Allreduce(x, x)),
         (ValueError, "the counts are", lambda i: i.Reduce_scatter(x, np.zeros(1), [9])),
-        (ValueError, "elements are sent", lambda i: i.Reduce_scatter_block(x, room)),
+        (
+            ValueError,
+            "4 elements are sent, and 3",
+            lambda i: i.Reduce_scatter_block(x, x[:3] + 1),
+        ),
         (ValueError, "no algorithm 'best'", lambda i: i.Bcast(x, 0, algorithm="best")),
         (ValueError, "no algorithm 'best'", lambda i: i.Ibarrier(algorithm="best")),
         (

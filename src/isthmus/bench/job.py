@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import distributions
-from .operations import OURS, UNEVEN, check
+from .operations import UNEVEN, check
 from .units import show_bytes
 
 
@@ -26,11 +26,6 @@ class Case:
     b: tuple[int, ...] = ()
     kind: str = ""
     each: int = 0
-
-    @property
-    def ours(self) -> bool:
-        """Whether isthmus has this operation."""
-        return self.op in OURS[2 if self.b else 1]
 
 
 @dataclass(frozen=True)
@@ -68,10 +63,8 @@ class Job:
     single: bool = False
 
     def contenders_of(self, case: Case) -> tuple[Contender, ...]:
-        """Those that have the operation of a case."""
-        known = self.contenders if case.ours else (NATIVE, LIMIT)
-        known = known if case.op != "barrier" else (NATIVE,)
-        return tuple(c for c in self.contenders if c in known)
+        """Those that make sense for a case: a barrier copies nothing."""
+        return tuple(c for c in self.contenders if c != LIMIT or case.op != "barrier")
 
 
 def uneven(each: int, n: int) -> tuple[int, ...]:

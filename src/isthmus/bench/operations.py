@@ -20,11 +20,11 @@ ACROSS = (
     "alltoallw",
     "allreduce",
     "reduce_scatter",
+    "reduce_scatter_block",
 )
 INSIDE = ("bcast", "allgather", "allgatherv")
-#: those of isthmus, by the number of groups; of the others there is only the native one
-OURS = {1: INSIDE, 2: ("allgather", "allgatherv")}
-PERSISTENT = ("allgather", "allgatherv")
+#: those with a persistent form, by the number of groups
+PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}
 #: those whose blocks may differ in size
 UNEVEN = ("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw")
 
@@ -56,7 +56,9 @@ def _across(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> list[int]:
     p, q = len(a), len(b)
     if op == "barrier":
         return [0] * (p + q)
-    if op in ("allreduce", "reduce_scatter"):  # nobody keeps a part of its vector
+    if op == "allreduce":  # each way, all but one must pass every element on
+        return [round(2 * (p + q - 1) / (p + q) * a[0])] * (p + q)
+    if op.startswith("reduce_scatter"):  # nobody keeps a part of its vector
         return [a[0]] * (p + q)
     if op == "bcast":
         return [a[0], *[0] * (p - 1), *[a[0]] * q]

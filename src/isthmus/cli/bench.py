@@ -15,6 +15,7 @@ from ..bench.launch import own_rank
 from ..bench.operations import PERSISTENT
 from ..bench.place import place
 from ..bench.units import read_bytes
+from ..registry import named
 from . import parse
 from .draw import save
 from .measured import Shown
@@ -26,7 +27,9 @@ DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgathe
 
 def _try(name: str, op: str, groups: tuple[int, ...]) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
-    if len(groups) == 2:
+    if len(groups) == 2 and not op.startswith("allgather"):
+        named("inter_" + op.replace("alltoallw", "alltoallv"), name)
+    elif len(groups) == 2:
         p, q = groups
         made = schedule("inter_allgather", name, p=p, q=q, ka=1, kb=1)
         for rank in (0, p):
@@ -42,11 +45,11 @@ def _check(job: Job) -> Job:
     op = job.cases[0].op
     for contender in job.contenders:
         name = contender.algorithm
-        if name not in ("auto", "native", "copy") and job.cases[0].ours:
+        if name not in ("auto", "native", "copy"):
             _try(name, op, job.groups)
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
-        if contender.persistent and op not in PERSISTENT:
+        if contender.persistent and op not in PERSISTENT[len(job.groups)]:
             raise ValueError(f"{op} has no persistent form here")
     return job
 

@@ -72,7 +72,7 @@ def made(
 ) -> Schedule:
     """The schedule of these sizes; the default ones are so many times as large."""
     sizes = {
-        name: sizes(name, value) if isinstance(value, str) else value
+        name: counts_in(name, value) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
@@ -85,7 +85,7 @@ def made(
     return schedule(collective, algorithm, **{**filled, **sizes})
 
 
-def sizes(name: str, text: str) -> list[int] | list[list[int]]:
+def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
     """Counts between commas; a table has a row for each sender, between semicolons."""
     if name in ("ab", "ba"):
         return [integers(row, f"--{name}") for row in text.split(";")]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
+from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
 from .context import PLANS, Context, Native, asked
+from .probe import probe
+from .tuning import nodes_of, shared
 
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
@@ -49,6 +53,15 @@ class InterContext(Context):
     def senders(self) -> range:
         """The numbers of the other group."""
         return range(self.there_base, self.there_base + self.there)
+
+    @cached_property
+    def measured(self) -> Machine:
+        """What a message costs, the same on every rank: tuned; if all are on one node,
+        a guess; else measured once."""
+        if self.tuned is not None:
+            return self.tuned
+        nodes = nodes_of(self.comm)
+        return shared(probe(self.comm), nodes) if len(set(nodes)) > 1 else BUILT_IN
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in

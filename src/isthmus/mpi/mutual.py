@@ -186,10 +186,18 @@ class Mutual(Between):
 
     def Barrier(self, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
-        self._blocking("Barrier", (), algorithm)
+        context = self._context()
+        if context.asked_for("Barrier", algorithm) == "auto":
+            context.comm.Barrier()
+        else:
+            self._blocking("Barrier", (), algorithm)
 
     def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""
+        context = self._context()
+        if context.asked_for("Barrier", algorithm) == "auto":
+            request: MPI.Request = context.comm.Ibarrier()
+            return request
         return self._nonblocking("Barrier", (), algorithm)
 
     def Barrier_init(

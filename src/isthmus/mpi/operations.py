@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lcm
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,6 +167,16 @@ def reduce_scatter(seat: Seat) -> Call:
     return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
 
 
+def reduce_scatter_block(seat: Seat) -> Call:
+    """An equal share of the sum of the other group's vectors to each."""
+    p, q = len(seat.mine), len(seat.theirs)
+    n = seat.mine[0] // lcm(p, q) * lcm(p, q)
+    total, each = _sum(1 - seat.side, q, n), n // p
+    send = block(seat.side, seat.rank, 0, n)
+    part = total[seat.rank * each : (seat.rank + 1) * each]
+    return _taking(lambda recv: (send, recv, MPI.SUM), [part])
+
+
 CALLS: dict[str, Callable[[Seat], Call]] = {
     "barrier": barrier,
     "bcast": bcast,
@@ -179,4 +190,5 @@ CALLS: dict[str, Callable[[Seat], Call]] = {
     "alltoallw": lambda seat: alltoall(seat, "w"),
     "allreduce": allreduce,
     "reduce_scatter": reduce_scatter,
+    "reduce_scatter_block": reduce_scatter_block,
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mpi4py import MPI
 
+from ..choose import Choice
+from ..choose_between import check
 from ..recipe import Recipe
 from . import forms, requests
 from .buffers import Message
@@ -17,6 +20,7 @@ from .plan import Plan
 from .reducing import Operator
 from .room import Room
 
+_log = logging.getLogger("isthmus")
 #: requests to wait for, then the rounds
 Settling = Generator[Sequence[MPI.Request], None, Recipe]
 #: given a tag
@@ -41,6 +45,18 @@ class Task:
     #: the bytes that go to each rank and that are expected from each
     sent: dict[int, int] = field(default_factory=dict)
     expected: dict[int, int] = field(default_factory=dict)
+
+
+def settled(
+    collective: str, name: str, choice: Callable[[], Choice], commutative: bool = True
+) -> str:
+    """The algorithm asked for, if it will do; for "auto", the one that is chosen."""
+    if name == "auto":
+        found = choice()
+        _log.debug("%s: %s", collective, found)
+        return found.name
+    check(collective, name, commutative)
+    return name
 
 
 def known(recipe: Callable[[], Recipe]) -> Settle:

@@ -10,7 +10,8 @@ import numpy as np
 from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
-from . import buffers
+from ..choose import Choice
+from . import buffers, task
 from .buffers import Message
 from .call import check_disjoint
 from .check import MismatchError
@@ -39,7 +40,7 @@ def allreduce(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
     n = sum(send.nbytes)
-    name = choose.settled("inter_allreduce", name, c.pair, n, op.is_commutative)
+    name = _combining(c, "inter_allreduce", name, n, by)
     settle = known(partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit))
     sizes = dict.fromkeys(c.senders, n)
     return Task(c, name, settle, (send,), (recv,), by, sent=sizes, expected=sizes)
@@ -58,7 +59,7 @@ def reduce_scatter_block(
             f"{c.here}; the other group has {c.there}"
         )
     counts = (each,) * c.here, (total // c.there,) * c.there
-    name = _reduce_scatter(c, name, total, by)
+    name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     recipe = partial(recipes.reduce_scatter, name, c.pair, *counts, by.unit)
     sizes = dict.fromkeys(c.senders, sum(send.nbytes))
     return Task(
@@ -66,9 +67,17 @@ def reduce_scatter_block(
     )
 
 
-def _reduce_scatter(c: InterContext, name: str, total: int, by: Operator) -> str:
-    n, commutative = total * by.datatype.Get_size(), by.op.is_commutative
-    return choose.settled("inter_reduce_scatter", name, c.pair, n, commutative)
+def _combining(
+    c: InterContext, collective: str, name: str, n: int, by: Operator
+) -> str:
+    """The algorithm for n bytes a rank."""
+    commutative = by.op.is_commutative
+    return task.settled(
+        collective,
+        name,
+        lambda: choose.combined(collective, c.pair, n, c.measured, commutative),
+        commutative,
+    )
 
 
 def reduce_scatter(
@@ -92,7 +101,7 @@ def reduce_scatter(
                 f"message: the counts are {list(counts)}, of which {own} are received "
                 f"by rank {c.index} and {total} are sent by everyone"
             )
-    name = _reduce_scatter(c, name, total, by)
+    name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     sizes = dict.fromkeys(c.senders, sum(send.nbytes))
     settle = _counted(c, name, own, total, by)
     return Task(c, name, settle, (send,), (recv,), by, True, sent=sizes, expected=sizes)
@@ -134,8 +143,11 @@ def exchange(
     collective: str = "inter_alltoallv",
 ) -> Task:
     """Blocks of so many bytes to each of the other group, and from each."""
-    each = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
-    name = choose.settled(collective, name, c.pair, each)
+    if collective == "inter_alltoall":
+        found = partial(choose.exchange, c.pair, max(sent[0], expected[0]), c.measured)
+    else:
+        found = partial(Choice, "rotated", "as nobody knows all sizes")
+    name = task.settled(collective, name, found)
     recipe = partial(recipes.alltoall, collective, name, c.pair, sent, expected)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
     return Task(c, name, known(recipe), send, recv, None, False, None, *sizes)
@@ -169,5 +181,5 @@ def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
 
 def barrier(c: InterContext, name: str) -> Task:
     """Barrier."""
-    name = choose.settled("inter_barrier", name, c.pair, 0)
+    name = task.settled("inter_barrier", name, partial(Choice, "dissemination", ""))
     return Task(c, name, known(partial(recipes.barrier, name, c.pair)))

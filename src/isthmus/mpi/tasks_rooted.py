@@ -10,10 +10,12 @@ import numpy as np
 from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
+from ..choose import Choice
+from ..estimate import Machine
 from ..recipe import Recipe
 from ..recipe_between import Star
 from ..registry import named
-from . import buffers
+from . import buffers, task
 from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
@@ -22,6 +24,7 @@ from .task import Settle, Settling, Task, known
 
 def star(c: InterContext, root: int) -> Star | None:
     """The root and the other group; none for those who have no part in it."""
+    _ = c.measured  # by all together, also those who have no part
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
@@ -66,8 +69,10 @@ def bcast(c: InterContext, name: str, buf: Any, root: int) -> Task:
 def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
     """Broadcast, of data that may lie in several places."""
     n = sum(data.nbytes)
-    name = choose.rooted("inter_bcast", name, at.q, n)
-    settle = known(partial(recipes.bcast, name, at, n))
+    name = task.settled(
+        "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.measured)
+    )
+    settle = known(partial(recipes.bcast, name, at, n, c.measured.startup))
     return _task(c, name, settle, at, (data,), (n,), down=True)
 
 
@@ -81,8 +86,13 @@ def reduce(
     data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
     by = operator(op, data)
     (n,), (count,) = data.nbytes, data.counts
-    name = choose.rooted("inter_reduce", name, at.q, n, op.is_commutative)
-    settle = known(partial(recipes.reduce, name, at, count, by.unit))
+    how = at.q, n, c.measured, op.is_commutative
+    name = task.settled(
+        "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
+    )
+    settle = known(
+        partial(recipes.reduce, name, at, count, by.unit, c.measured.startup)
+    )
     return _task(c, name, settle, at, (data,), (n,), down=False, operator=by)
 
 
@@ -98,12 +108,20 @@ def blocks(
     if they differ; elsewhere of the own one."""
     v = collective.endswith("v")
     counts = sizes if v else (sizes[0],) * at.q
-    name = choose.rooted(collective, name, at.q, 0 if v else counts[0])
+    name = task.settled(
+        collective, name, lambda: _by_size(v, at.q, counts[0], c.measured)
+    )
     recipe = partial(recipes.blocks, collective, name, at)
     asks = v and at.v > 0 and named(collective, name).own_counts
     settle = _told(c, sizes[0], recipe) if asks else known(partial(recipe, counts))
     down = "scatter" in collective
     return _task(c, name, settle, at, data, sizes, down, asks=asks)
+
+
+def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
+    if v:
+        return Choice("linear", "as only the root knows all sizes")
+    return choose.blocks(q, k, machine)
 
 
 def _told(c: InterContext, own: int, recipe: Callable[..., Recipe]) -> Settle:
