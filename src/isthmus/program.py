@@ -16,6 +16,7 @@ from .ir import (
     Index,
     Library,
     Local,
+    Mask,
     Pieces,
     Program,
     Recv,
@@ -120,6 +121,19 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
 
     for r in program:
         yield Round(tuple(map(moved, r.comm)), r.then)
+
+
+def only(program: Program, when: Mask) -> Program:
+    """The program for some lanes, and nothing for the others."""
+
+    def masked(c: Comm) -> Comm:
+        if isinstance(c, Library):
+            raise ValueError("the stage 'library' is for all ranks of its group")
+        return replace(c, when=c.when & when)
+
+    for r in program:
+        steps = (replace(s, when=s.when & when) for s in r.then)
+        yield Round(tuple(map(masked, r.comm)), tuple(steps))
 
 
 def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:

@@ -13,11 +13,6 @@ from ..layout import Blocks, pick
 from .patterns import log2
 
 
-def is_power(p: int) -> bool:
-    """Whether p is a power of two."""
-    return p & (p - 1) == 0
-
-
 def reverse(i: Index, p: int) -> Index:
     """i with its bits, which are as many as those of p - 1, in reverse order."""
     out = 0 * i

@@ -3,69 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
-from ..ir import Comm, Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
+from ..ir import Comm, Index, Program, Recv, Reduce, Round, Send, Span
 from ..layout import Shares, Side, pick
-from ..program import pad
+from ..program import pad, shift
 from ..registry import algorithm
+from .folding import Folded, fold
 from .patterns import log2
-
-
-@dataclass(frozen=True)
-class _Folded:
-    """n ranks as the largest power of two in them: the first ones go in pairs, of which
-    the second acts for both."""
-
-    n: int
-
-    @property
-    def bits(self) -> int:
-        """The logarithm of how many act."""
-        return self.n.bit_length() - 1
-
-    @property
-    def pairs(self) -> int:
-        """How many act for two."""
-        return self.n - (1 << self.bits)
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds until all that act have the sum."""
-        return self.bits + 1
-
-    def number(self, r: Index) -> Index:
-        """The number of a rank among those that act."""
-        return pick(r < 2 * self.pairs, r // 2, r - self.pairs)
-
-    def rank(self, v: Index) -> Index:
-        """The rank that acts as number v."""
-        return pick(v < self.pairs, 2 * v + 1, v + self.pairs)
-
-    def acts(self, r: Index) -> Mask:
-        """Whether a rank acts."""
-        return (r >= 2 * self.pairs) | (r % 2 == 1)
 
 
 def _own_sum(r: Index, here: Side, m: int) -> Generator[Round, None, Index]:
     """All that act swap sums with the one that differs in a bit, the lowest first, so
     that neighbours combine; in the end, where in "tmp" the sum lies."""
-    who = _Folded(here.n)
+    who = Folded(here.n)
     acts, v = who.acts(r), who.number(r)
-    own, first = Span("send", 0, m), Span("tmp", 0, m)
-    held, free = 0 * r, 0 * r + m
-    came = Span("tmp", free, m)
-    second = acts & (r < 2 * who.pairs)
-    yield Round(
-        (
-            Recv(here.base + r - 1, (came,), second),
-            Send(here.base + r + 1, (own,), acts ^ True),
-        ),
-        (Copy(own, first, acts), Reduce(came, first, second)),
-    )
+    first, held = fold(r, who, m)
+    yield from shift(iter([first]), here.base)
     for level in range(who.bits):
         partner = here.base + who.rank(v ^ 1 << level)
-        mine, came = Span("tmp", held, m), Span("tmp", free, m)
+        mine, came = Span("tmp", held, m), Span("tmp", m - held, m)
         higher = v >> level & 1 == 1
         yield Round(
             (Recv(partner, (came,), acts), Send(partner, (mine,), acts)),
@@ -74,7 +30,7 @@ def _own_sum(r: Index, here: Side, m: int) -> Generator[Round, None, Index]:
                 Reduce(came, mine, acts & higher),
             ),
         )
-        held, free = pick(higher, held, free), pick(higher, free, held)
+        held = pick(higher, held, m - held)
     return held
 
 
@@ -88,8 +44,8 @@ def _from_outside(
 ) -> tuple[Comm, ...]:
     """Take the other group's sum, and hand it on inside a team: the team is a binomial
     tree whose root, number 0, is the one that acts for it in the other group."""
-    who, whole = _Folded(there.n), (Span("recv", 0, m),)
-    teams = Shares(1 << who.bits, here.n)
+    who, whole = Folded(there.n), (Span("recv", 0, m),)
+    teams = Shares(who.act, here.n)
     team = teams.find(r)
     v, own = r - teams.offset(team) + 1, here.base + r
     root = there.base + who.rank(team)
@@ -104,16 +60,17 @@ def _to_team(
     r: Index, here: Side, there: Side, sum_: Span, step: int
 ) -> tuple[Comm, ...]:
     """Hand the own group's sum to members of the team in the other group."""
-    who = _Folded(here.n)
-    teams, v = Shares(1 << who.bits, there.n), who.number(r)
+    who = Folded(here.n)
+    teams, v = Shares(who.act, there.n), who.number(r)
     member = there.base + teams.offset(v) + step - 1
     return (Send(member, (sum_,), who.acts(r) & (step <= teams.size(v))),)
 
 
 def _doubling_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
-    """For powers of two."""
-    p, q = max(p, q), min(p, q)
-    return (log2(p) + _levels(q, p)) * (alpha + m * beta)
+    a, b = Folded(p), Folded(q)
+    sums = max(x.bits + (x.pairs > 0) for x in (a, b))
+    across = max(_levels(a.act, q), _levels(b.act, p))
+    return (sums + across) * (alpha + m * beta)
 
 
 @algorithm("inter_allreduce", paper="folklore", cost=_doubling_cost)
@@ -124,9 +81,9 @@ def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
     a group that is no power of two. For any operator. Room for two vectors.
     """
     held = yield from _own_sum(r, here, m)
-    mine, other = _Folded(here.n), _Folded(there.n)
-    yield from pad(iter(()), max(other.rounds - mine.rounds, 0))
-    coming, going = _levels(1 << other.bits, here.n), _levels(1 << mine.bits, there.n)
+    mine, other = Folded(here.n), Folded(there.n)
+    yield from pad(iter(()), max(other.bits - mine.bits, 0))
+    coming, going = _levels(other.act, here.n), _levels(mine.act, there.n)
     for t in range(max(coming, going)):
         comm: tuple[Comm, ...] = ()
         if t < coming:

@@ -10,8 +10,7 @@ from ..ir import Index, Program, Recv, Round, Send
 from ..layout import Side
 from ..program import pad, shift
 from ..registry import algorithm
-from .halving import is_power
-from .patterns import log2, tree
+from .patterns import is_power, log2, tree
 
 
 def _circle(n: int, r: Index) -> Program:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from ..ir import Index, Program, Round, Send, Span
 from ..layout import Side
 from ..registry import algorithm
-from .halving import is_power
 from .inter_shares import Way, commutative, ordered as by_rank, sums_across
+from .patterns import is_power
 from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost
 
 BOTH = ("inter_reduce_scatter", "inter_reduce_scatter_block")

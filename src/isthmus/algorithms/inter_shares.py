@@ -14,8 +14,8 @@ from ..layout import Blocks, Shares, Side
 from ..program import lay, pad, shift
 from ..registry import Stage
 from . import allgatherv, reduce_scatter
-from .halving import doubling, halving, is_power, reverse
-from .patterns import log2
+from .halving import doubling, halving, reverse
+from .patterns import is_power, log2
 from .redistribution import receives, sends
 
 

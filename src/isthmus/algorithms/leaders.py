@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from ..ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..layout import Blocks, Shares, Side
-from ..program import lay, then
+from ..program import lay, only, renumber, then
 from . import bcast, reduce
-from .halving import gathering, halving, is_power, reverse
+from .folding import Folded, fold, fold_cost
+from .halving import gathering, halving, reverse
 from .patterns import log2
 
 
@@ -31,25 +32,33 @@ def tree_rounds(p: int) -> int:
 def halves_sum(p: int, r: Index, total: int) -> Program:
     """The same for long vectors: reduce into pieces, gather them (Rabenseifner 2004).
 
-    2 log2 p rounds, in which all of it travels twice; a tree if p is no power of two.
+    2 log2 p rounds, in which all of it travels twice; once more, to fold a group that
+    is no power of two. Room for three vectors.
     """
-    if not is_power(p):
-        return tree_sum(p, r, total)
-    pieces = Shares(p, total, "tmp")
-    where = {"recv": ("tmp", pieces.offset(reverse(r, p))), "tmp": ("tmp", total)}
-    return then(lay(halving(p, r, pieces), where), gathering(p, r, pieces))
+    who = Folded(p)
+    n, v = who.act, who.number(r)
+    pieces = Shares(n, total, "tmp")
+    first, held = fold(r, who, total)
+    where = {
+        "send": ("tmp", held),
+        "recv": ("tmp", pieces.offset(reverse(v, n))),
+        "tmp": ("tmp", 2 * total),
+    }
+    sums = then(lay(halving(n, v, pieces), where), gathering(n, v, pieces))
+    yield first
+    yield from only(renumber(sums, who.rank), who.acts(r))
 
 
 def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
     """The time until rank 0 has all."""
-    if not is_power(p):
-        return tree_cost(p, total, alpha, beta)
-    return 2 * (log2(p) * alpha + (1 - 1 / p) * total * beta)
+    n = Folded(p).act
+    halves = 2 * (log2(n) * alpha + (1 - 1 / n) * total * beta)
+    return fold_cost(p, total, alpha, beta) + halves
 
 
 def halves_rounds(p: int) -> int:
     """How many rounds `halves_sum` has, with its local ones."""
-    return 2 * log2(p) + 1 if is_power(p) else tree_rounds(p)
+    return 2 * Folded(p).bits + 2
 
 
 def hand_over(r: Index, there: Side, sent: Span | None, received: Span | None) -> Round:

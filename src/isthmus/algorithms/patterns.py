@@ -23,6 +23,11 @@ def outer(v: Index) -> bool:
     return bool(np.ravel(v)[0] == 0)
 
 
+def is_power(n: int) -> bool:
+    """Whether n is a power of two."""
+    return n & (n - 1) == 0
+
+
 def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
     """For each round of a ring of n: which block place i receives, which it sends, and
     whether a ring of that size still turns."""

@@ -1,0 +1,65 @@
+"""A group of any size as one of a power of two, for algorithms that need that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import Copy, Index, Mask, Recv, Reduce, Round, Send, Span
+from ..layout import pick
+from .patterns import is_power
+
+
+@dataclass(frozen=True)
+class Folded:
+    """n ranks, of which as many act as the largest power of two in n: the first ones go
+    in pairs of neighbours, and the first of a pair acts for both."""
+
+    n: int
+
+    @property
+    def bits(self) -> int:
+        """The logarithm of how many act."""
+        return self.n.bit_length() - 1
+
+    @property
+    def act(self) -> int:
+        """How many act."""
+        return 1 << self.bits
+
+    @property
+    def pairs(self) -> int:
+        """How many act for two."""
+        return self.n - self.act
+
+    def number(self, r: Index) -> Index:
+        """The number of a rank among those that act."""
+        return pick(r < 2 * self.pairs, r // 2, r - self.pairs)
+
+    def rank(self, v: Index) -> Index:
+        """The rank that acts as number v."""
+        return pick(v < self.pairs, 2 * v, v + self.pairs)
+
+    def acts(self, r: Index) -> Mask:
+        """Whether a rank acts."""
+        return (r >= 2 * self.pairs) | (r % 2 == 0)
+
+
+def fold(r: Index, who: Folded, total: int) -> tuple[Round, Index]:
+    """Let those that act have what is to be combined in "tmp": of a pair both vectors
+    behind room for one, else the own one; the round, and where it lies then."""
+    own, came = Span("send", 0, total), Span("tmp", total, total)
+    paired, acts = r < 2 * who.pairs, who.acts(r)
+    comm = (
+        Recv(r + 1, (came,), paired & acts),
+        Send(r - 1, (own,), acts ^ True),
+    )
+    steps = (
+        Reduce(own, came, paired & acts),
+        Copy(own, Span("tmp", 0, total), paired ^ True),
+    )
+    return Round(comm, steps), pick(paired, total, 0)
+
+
+def fold_cost(n: int, total: float, alpha: float, beta: float) -> float:
+    """One round of all, if n is no power of two."""
+    return 0.0 if is_power(n) else alpha + total * beta
