@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from isthmus import schedule
+from isthmus.cli.simulate import DEFAULTS
+from isthmus.collectives_between import BETWEEN
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
@@ -41,6 +43,11 @@ def schedules() -> list[Schedule]:
     made += [
         schedule(collective, entry.name, p=6, m=5, root=4)
         for collective in ("bcast", "reduce")
+        for entry in algorithms(collective)
+    ]
+    made += [
+        schedule(collective, entry.name, **DEFAULTS[collective])
+        for collective in BETWEEN
         for entry in algorithms(collective)
     ]
     return made

@@ -6,6 +6,8 @@ j of the other group, `recv[j]` where what comes from it belongs. A rank knows n
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..ir import Index, Mask, Program, Recv, Round, Send, Span
 from ..layout import Blocks, Side, pick
 from ..registry import algorithm
@@ -39,7 +41,7 @@ def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Pro
 
 @algorithm(*BOTH, paper="MPICH", cost=_turns_cost)
 def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
-    """Send to the rank t further on, receive from the one t before, for t = 0, 1, …
+    """In round t send to the rank t further on, receive from the one t before.
 
     max(p, q) rounds, one after the other, each as long as its largest block.
     """
@@ -73,6 +75,34 @@ def rotated(
                 *(Send(there.base + j, send[j], j < there.n) for j in partners),
             )
         )
+
+
+def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
+    """The partners of each lane, those with the largest blocks first; of those that
+    differ by less than 16 times or so, in their order."""
+    sizes = np.array([blocks.size(j) for j in partners])
+    order = np.argsort(-(np.frexp(sizes)[1] // 4), 0, kind="stable")
+    return np.take_along_axis(np.array(partners), order, 0)
+
+
+@algorithm(*BOTH, paper="isthmus", cost=_turns_cost)
+def largest_first(
+    r: Index, here: Side, there: Side, send: Blocks, recv: Blocks
+) -> Program:
+    """As `rotated`, but much larger blocks come first, and all are in flight at once.
+
+    Both ends of a message know its size, so all agree on the order and nobody waits in
+    a circle. Else a long message makes short ones late that others wait for.
+    """
+    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
+    partners = [(r + turn * t) % most for t in range(most)]
+    sources, targets = (_largest_first(x, partners) for x in (recv, send))
+    yield Round(
+        (
+            *(Recv(there.base + j, recv[j], j < there.n) for j in sources),
+            *(Send(there.base + j, send[j], j < there.n) for j in targets),
+        )
+    )
 
 
 def _bruck_cost(

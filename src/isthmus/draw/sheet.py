@@ -90,8 +90,9 @@ def combined(marks: np.ndarray) -> np.ndarray:
     """How many ranks' contributions each element is of."""
     if "who" not in (marks.dtype.names or ()):
         return np.asarray(marks["hi"] - marks["lo"])
-    bits = np.unpackbits(marks["who"].view(np.uint8).reshape(len(marks), -1), axis=1)
-    return np.asarray(bits.sum(axis=1, dtype=np.int64))
+    who = marks["who"]
+    octets = who.view(np.uint8).reshape(len(marks), 8 * who.shape[1])
+    return np.asarray(np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64))
 
 
 def _keys(marks: np.ndarray) -> np.ndarray:

@@ -65,17 +65,24 @@ class _Rank:
         return self.open
 
     def leave(self) -> None:
-        """Do the local steps once nothing is in flight."""
+        """Do the local steps once nothing is in flight, and those of the rounds that
+        follow and have no others."""
         if self.open:
             return
-        for s in self.then:
+        self.work(self.then)
+        self.then = ()
+        while self.rounds and not self.rounds[0].comm:
+            self.work(self.rounds.popleft().then)
+
+    def work(self, steps: tuple[Local, ...]) -> None:
+        """Do local steps."""
+        for s in steps:
             data = self.load((s.src,))
             if isinstance(s, Reduce):
                 own = self.load((s.dst,))
                 combine(data, own)
                 data = own
             self.store((s.dst,), data)
-        self.then = ()
 
 
 class _Machine:

@@ -1,0 +1,412 @@
+"""Allreduce, Reduce_scatter, Alltoall(v) and Barrier between groups, without MPI."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import isthmus
+from isthmus import registry, sweep
+from isthmus.algorithms.patterns import is_power, log2
+from isthmus.collectives_between import BETWEEN
+from isthmus.contracts import Contract
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.loggops import LogGOPS
+from isthmus.export.goal import goal
+from isthmus.export.simgrid import trace
+from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.layout import Blocks, Even, Rows, Side, Uneven
+from isthmus.machine import BadOrder, ScheduleError, run
+from isthmus.program import lay, only, trim
+from isthmus.verify import WrongResult, verify
+
+ENTRIES = [
+    (collective, entry)
+    for collective in BETWEEN
+    for entry in registry.algorithms(collective)
+]
+IDS = [f"{collective}-{entry.name}" for collective, entry in ENTRIES]
+every = pytest.mark.parametrize(("collective", "entry"), ENTRIES, ids=IDS)
+MODEL = AlphaBeta(2e-6, 1e-9)
+
+
+def check(made):
+    """Verify, and compare the lanes with the form of each rank."""
+    made.verify()
+    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+
+
+@every
+def test_right_for_all_small_groups(collective, entry):
+    rng = np.random.default_rng(5)
+    for found in sweep.SIZES[collective](4, rng):
+        for sizes in found:
+            check(isthmus.schedule(collective, entry.name, **sizes))
+
+
+def sizes_of(collective, p, q, draw):
+    """Random sizes for groups of p and q; with zeros, and one giant."""
+    counts = st.one_of(st.just(0), st.integers(0, 9), st.just(60))
+    if collective == "inter_allreduce":
+        return {"p": p, "q": q, "m": draw(st.integers(0, 70))}
+    if collective == "inter_barrier":
+        return {"p": p, "q": q}
+    if collective == "inter_alltoall":
+        ka, kb = draw(st.tuples(counts, counts))
+        return {"p": p, "q": q, "ka": ka, "kb": kb}
+    if collective == "inter_reduce_scatter_block":
+        k = draw(st.integers(0, 3))
+        return {"p": p, "q": q, "ka": q * k, "kb": p * k}
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+
+    def row(n):
+        return [draw(counts) for _ in range(n)]
+
+    if collective == "inter_alltoallv":
+        ab, ba = (row(q), row(q)), (row(p), row(p))
+        return {
+            "ab": [ab[i] for i in rng.integers(2, size=p)],
+            "ba": [ba[i] for i in rng.integers(2, size=q)],
+        }
+    a = row(p)
+    if collective == "reduce_scatter":
+        return {"counts": a}
+    b = rng.multinomial(sum(a), rng.dirichlet(np.full(q, 0.3)))
+    return {"a": a, "b": b.tolist()}
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data(), st.sampled_from(ENTRIES), st.integers(1, 17), st.integers(1, 17))
+def test_right_for_groups_and_counts_of_any_size(data, pair, p, q):
+    collective, entry = pair
+    sizes = sizes_of(collective, p, q, data.draw)
+    check(isthmus.schedule(collective, entry.name, **sizes))
+
+
+# The closed forms
+
+
+GROUPS = [(1, 1), (2, 1), (1, 4), (4, 4), (8, 2), (2, 8), (16, 4), (3, 3), (6, 3)]
+GROUPS += [(3, 6), (12, 4), (5, 5)]
+
+
+def regular(collective, p, q):
+    """Sizes that divide, as the schedule and as the cost take them."""
+    n = 3360 * 64 * 3
+    if collective == "inter_allreduce":
+        return {"p": p, "q": q, "m": n}, (p, q, n)
+    if collective == "inter_barrier":
+        return {"p": p, "q": q}, (p, q)
+    if collective == "reduce_scatter":
+        return {"counts": [n // p] * p}, (p, n)
+    if collective.startswith("inter_alltoall"):
+        ka, kb = (3000, 3000) if p == q else (1000, 4000)
+        if collective == "inter_alltoall":
+            return {"p": p, "q": q, "ka": ka, "kb": kb}, (p, q, ka, kb)
+        return {"ab": [[ka] * q] * p, "ba": [[kb] * p] * q}, (p, q, ka, kb)
+    if collective == "inter_reduce_scatter":
+        return {"a": [n // p] * p, "b": [n // q] * q}, (p, q, n)
+    return {"p": p, "q": q, "ka": n // p, "kb": n // q}, (p, q, n)
+
+
+@every
+def test_the_closed_form_is_what_the_simulator_says(collective, entry):
+    for p, q in GROUPS:
+        sizes, given_ = regular(collective, p, q)
+        time = isthmus.schedule(collective, entry.name, **sizes).simulate(MODEL).time
+        claimed = entry.cost(*given_, MODEL.alpha, MODEL.beta)
+        if (collective, entry.name) == ("inter_alltoall", "bruck") and not (
+            p == q and is_power(p)
+        ):
+            # a block's way depends on where the groups lie on the circle
+            assert 0.5 * claimed <= time <= 1.04 * claimed, (p, q)
+        else:
+            assert time == pytest.approx(claimed, rel=1e-12), (p, q)
+
+
+# Against the libraries and the lower bounds, at p = q = 128
+
+
+def time_of(collective, name, model=MODEL, **sizes):
+    return isthmus.schedule(collective, name, **sizes).simulate(model).time
+
+
+P = 128
+LONG = P * (1 << 20)
+
+
+@pytest.mark.parametrize("name", ["ordered", "bruck", "direct"])
+def test_reduce_scatter_against_libraries_and_its_bound(name):
+    sizes = {"p": P, "q": P, "ka": LONG // P, "kb": LONG // P}
+    times = {
+        x: time_of("inter_reduce_scatter_block", x, **sizes)
+        for x in (name, "remote_reduce", "linear", "leader")
+    }
+    assert times["remote_reduce"] > 6 * times[name]
+    assert times["linear"] > 120 * times[name] and times["leader"] > 7 * times[name]
+    assert times[name] < 1.01 * LONG * MODEL.beta
+
+
+@pytest.mark.parametrize("name", ["ordered", "bruck"])
+def test_allreduce_against_libraries_and_its_bound(name):
+    sizes = {"p": P, "q": P, "m": LONG}
+    times = {
+        x: time_of("inter_allreduce", x, **sizes)
+        for x in (name, "leaders_long", "three_phase")
+    }
+    assert times["leaders_long"] > 2.4 * times[name]
+    assert times["three_phase"] > 11 * times[name]
+    assert times[name] < 1.01 * 2 * (2 * P - 1) / (2 * P) * LONG * MODEL.beta
+
+
+def test_a_short_allreduce_takes_as_few_rounds_as_there_can_be():
+    rounds = AlphaBeta(1.0, 0.0)
+    for p in (1, 2, 4, 16, 128):
+        assert time_of("inter_allreduce", "doubling", rounds, p=p, q=p, m=1) == log2(
+            p + 1
+        )
+    sizes = {"p": P, "q": P, "m": 1}
+    assert time_of("inter_allreduce", "leaders", rounds, **sizes) == 15
+    assert time_of("inter_allreduce", "three_phase", rounds, **sizes) == 23
+
+
+def test_alltoall_against_its_bounds():
+    sizes = {"p": P, "q": P, "ka": 1 << 20, "kb": 1 << 20}
+    for name in ("rotated", "pairwise"):
+        assert time_of("inter_alltoall", name, **sizes) < 1.01 * LONG * MODEL.beta
+    linear = time_of("inter_alltoall", "linear", **sizes)
+    assert linear > 1.9 * LONG * MODEL.beta
+    short = AlphaBeta(2e-6, 1e-9), {"p": P, "q": P, "ka": 8, "kb": 8}
+    times = {
+        name: time_of("inter_alltoall", name, short[0], **short[1])
+        for name in ("bruck", "rotated")
+    }
+    assert times["rotated"] > 10 * times["bruck"]
+    rounds = time_of("inter_alltoall", "bruck", AlphaBeta(1.0, 0.0), **short[1])
+    assert rounds == log2(P + 1)
+
+
+def uneven_times(table):
+    """The times of Alltoallv in units of what the busiest port must carry."""
+    tables = table(), table()
+    most = max(x.sum(axis).max() for x in tables for axis in (0, 1))
+    names = ("linear", "pairwise", "rotated", "largest_first")
+    ab, ba = tables
+    return {
+        x: time_of("inter_alltoallv", x, ab=ab, ba=ba) / (most * MODEL.beta)
+        for x in names
+    }
+
+
+def test_large_blocks_come_first_in_an_uneven_exchange():
+    rng = np.random.default_rng(3)
+
+    def one_giant_each():
+        table = np.full((32, 32), 1000)
+        table[np.arange(32), rng.permutation(32)] = 1 << 20
+        return table
+
+    times = uneven_times(one_giant_each)
+    assert times["largest_first"] < 1.1
+    assert min(times["rotated"], times["linear"], times["pairwise"]) > 5
+
+
+def test_a_rotated_exchange_of_uneven_blocks_beats_lock_step():
+    rng = np.random.default_rng(3)
+    times = uneven_times(lambda: rng.exponential(1 << 20, (32, 32)).astype(int))
+    assert times["rotated"] < 1.6 and times["largest_first"] < 1.75
+    assert 1.2 * times["rotated"] < times["pairwise"] < times["linear"]
+
+
+def test_a_barrier_against_its_bound():
+    rounds = AlphaBeta(1.0, 0.0)
+
+    def time(name, p, q):
+        return time_of("inter_barrier", name, rounds, p=p, q=q)
+
+    names = ("dissemination", "hypercube", "leaders", "local_first")
+    assert [time(name, P, P) for name in names] == [8, 8, 15, 23]
+    for p in range(1, 12):
+        for q in range(1, 12):
+            least = log2(max(p, q) + 1)
+            assert least <= time("dissemination", p, q) <= least + 1
+
+
+# What must be known
+
+
+class Hidden(Blocks):
+    """Blocks of which only the number and the total are known."""
+
+    def __init__(self, n, whole):
+        self.n, self.whole = n, whole
+
+    def offset(self, i):
+        assert i in (0, self.n), "asks how the other group's blocks are cut"
+        return 0 if i == 0 else self.whole
+
+
+@pytest.mark.parametrize(
+    "entry", list(registry.algorithms("inter_reduce_scatter")), ids=lambda e: e.name
+)
+def test_who_says_so_need_not_know_the_other_counts(entry):
+    a, b = [3, 0, 5], [1, 7]
+    here, there = Side(0, Uneven(a)), Side(3, Uneven(b))
+    hidden = Side(3, Hidden(2, 8))
+    for r in range(3):
+        known = trim(entry.program(r, here, there))
+        if entry.other_counts:
+            with pytest.raises((AssertionError, NotImplementedError, TypeError)):
+                trim(entry.program(0, here, hidden))
+        else:
+            assert trim(entry.program(r, here, hidden)) == known
+
+
+def test_the_rows_of_a_table_are_the_blocks_of_each_lane():
+    table = np.array([[0, 2, 5], [0, 0, 4]])
+    lanes = Rows(table, np.arange(2))
+    assert lanes.n == 2
+    for r in range(2):
+        one = Rows(table, r)
+        for j in range(-1, 4):
+            assert one.offset(j) == lanes.offset(j)[r]
+            assert one.size(j) == lanes.size(j)[r]
+
+
+# Signals, and what a barrier promises
+
+
+def test_a_message_without_spans_is_sent_and_one_of_empty_spans_is_not():
+    nothing = (Span("send", 0, 0),)
+    program = [Round((Send(1, ()), Send(2, nothing), Recv(3, (), False)))]
+    assert trim(program) == [Round((Send(1, ()),))]
+    lanes = isthmus.schedule("inter_barrier", "dissemination", p=2, q=1)
+    assert lanes.rank(0)[0].comm == (Recv(2, ()), Send(1, ()))
+
+
+def test_signals_take_a_start_up_in_every_model():
+    made = isthmus.schedule("inter_barrier", "dissemination", p=3, q=1)
+    line = made.simulate(MODEL, record=True)
+    assert line.time == 2 * MODEL.alpha and line.messages.sum() == 8
+    assert line.sent.sum() == 0 and len(line.events) == 8
+    model = LogGOPS(L=1000, o=500, g=700, G=5, O=5, S=100)
+    assert made.simulate(model).time == pytest.approx(2 * (1000 + 2 * 500) * 1e-9)
+    assert "send 0b to 1 tag 0" in goal(made)
+    assert "0 isend 1 0 0" in trace(made)
+
+
+def barrier(n):
+    """What `n` ranks promise in a barrier."""
+    return Contract(lambda r: {}, lambda r: {}, hears=lambda r: range(n))
+
+
+def test_a_barrier_is_wrong_if_one_may_leave_early():
+    for p, q in ((2, 2), (3, 4), (5, 1)):
+        for entry in registry.algorithms("inter_barrier"):
+            made = isthmus.schedule("inter_barrier", entry.name, p=p, q=q)
+            ranks = made.all_ranks()
+            for k in range(max(map(len, ranks))):
+                # the same without any messages of one round
+                less = [[x for i, x in enumerate(rank) if i != k] for rank in ranks]
+                with pytest.raises(ScheduleError):
+                    verify(less, made.contract)
+
+
+def test_a_rank_has_heard_only_of_what_was_known_when_a_message_was_posted():
+    """Ranks 0 → 1 → 2 in one round: the second message may leave before the first."""
+    chain = [
+        [Round((Send(1, ()),))],
+        [Round((Recv(0, ()), Send(2, ())))],
+        [Round((Recv(1, ()),))],
+    ]
+    assert run(chain, [{}] * 3) == [0b001, 0b011, 0b110]
+    chain[1] = [Round((Recv(0, ()),)), Round((Send(2, ()),))]
+    assert run(chain, [{}] * 3) == [0b001, 0b011, 0b111]
+    with pytest.raises(WrongResult, match="rank 0 may end before rank 1 has begun"):
+        verify(chain, barrier(3))
+
+
+def test_whoever_calls_the_library_hears_of_its_group():
+    made = isthmus.schedule("allgatherv", "library", counts=[1, 1, 1])
+    memory = [made.contract.before(r) for r in range(3)]
+    assert run(made.all_ranks(), memory) == [0b111] * 3
+
+
+# Wrong order, wrong sizes
+
+
+def test_a_sum_in_another_order_is_caught():
+    made = isthmus.schedule("inter_allreduce", "bruck", p=3, q=3, m=6)
+    ordered = isthmus.schedule("inter_allreduce", "ordered", p=3, q=3, m=6)
+    made.verify()
+    with pytest.raises(BadOrder):
+        verify(made.all_ranks(), ordered.contract)
+
+
+@pytest.mark.parametrize(
+    ("collective", "name"),
+    [("inter_allreduce", "ordered"), ("inter_reduce_scatter_block", "direct")],
+)
+def test_a_spoilt_reduction_is_caught(collective, name):
+    sizes, _ = regular(collective, 4, 2)
+    sizes |= {"m": 8} if "m" in sizes else {"ka": 2, "kb": 4}
+    made = isthmus.schedule(collective, name, **sizes)
+    programs = made.all_ranks()
+    for rank, rounds in enumerate(programs):
+        for k, r in enumerate(rounds):
+            if any(isinstance(s, Reduce) for s in r.then):
+                spoilt = [list(x) for x in programs]
+                spoilt[rank][k] = replace(r, then=())
+                with pytest.raises((WrongResult, BadOrder)):
+                    verify(spoilt, made.contract)
+
+
+BAD = [
+    ("inter_reduce_scatter", {"a": [1, 2], "b": [4]}, "must be the same"),
+    ("inter_reduce_scatter_block", {"p": 2, "q": 3, "ka": 1, "kb": 1}, "the same"),
+    ("inter_alltoallv", {"ab": [[1, 2]], "ba": [[1, 2]]}, "must be p×q and q×p"),
+    ("inter_alltoallv", {"ab": [[1, -2]], "ba": [[1], [2]]}, "at least 0"),
+    ("inter_alltoallv", {"ab": [], "ba": []}, "must be a table"),
+    ("inter_allreduce", {"p": 0, "q": 1, "m": 1}, "p = 0"),
+    ("inter_allreduce", {"p": 1, "q": 1, "m": -1}, "m = -1"),
+    ("inter_barrier", {"p": 1, "q": 0}, "q = 0"),
+]
+
+
+@pytest.mark.parametrize(("collective", "sizes", "words"), BAD)
+def test_bad_sizes_are_refused(collective, sizes, words):
+    name = next(registry.algorithms(collective)).name
+    with pytest.raises(ValueError, match=words):
+        isthmus.schedule(collective, name, **sizes)
+
+
+# Composing
+
+
+def test_lay_moves_messages_and_steps():
+    span = Span("tmp", 2, 3)
+    program = [Round((Send(1, (span,)),), (Copy(span, Span("recv", 0, 3)),))]
+    (r,) = lay(iter(program), {"tmp": ("recv", 4)})
+    assert r.comm[0].data == (Span("recv", 6, 3),)
+    assert (r.then[0].src, r.then[0].dst) == (Span("recv", 6, 3), Span("recv", 0, 3))
+
+
+def test_only_masks_messages_and_steps():
+    span = Span("tmp", 0, 1)
+    program = [Round((Send(1, (span,)), Recv(2, (), False)), (Copy(span, span),))]
+    (r,) = only(iter(program), np.array([True, False]))
+    assert [c.when.tolist() for c in (*r.comm, *r.then)] == [
+        [True, False],
+        [False, False],
+        [True, False],
+    ]
+    library = isthmus.schedule("allgatherv", "library", counts=[1, 1]).program(0)
+    with pytest.raises(ValueError, match="for all ranks"):
+        list(only(library, True))
+
+
+def test_blocks_within_another_buffer():
+    assert Even(2, 3).within("tmp") == Even(2, 3, "tmp")
