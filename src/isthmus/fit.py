@@ -84,9 +84,10 @@ def _between(sizes: Sequence[int], gain: np.ndarray) -> int:
 def library_factor(p: int, times: Mapping[int, float], machine: Machine) -> float:
     """How many times as long the MPI library's call takes as its messages would.
 
-    `times`: by the bytes of each of p equal blocks; the larger half of them counts.
+    `times`: by the bytes of each of p equal blocks; the two largest count, since for
+    small ones libraries have other algorithms.
     """
     plain = replace(machine, library=1.0)
-    sizes = sorted(times)[len(times) // 2 :]
+    sizes = sorted(times)[-2:]
     ratios = [times[n] / estimate.library(np.full(p, n), plain) for n in sizes]
     return float(np.exp(np.mean(np.log(ratios))))

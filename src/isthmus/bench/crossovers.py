@@ -18,7 +18,7 @@ from .outcome import Outcome
 
 #: bytes of each rank's block: from the first on by this factor, as long as a ring is
 #: not expected to take longer than this
-FIRST, FACTOR, LAST, SECONDS = 64, 4, 1 << 20, 0.3
+FIRST, FACTOR, LAST, SECONDS = 64, 4, 1 << 20, 0.4
 #: one rank has half of all: where there is most to gain over the library
 UNEQUAL = "spike"
 

@@ -92,16 +92,24 @@ class _Run:
             step()
         for call in stage.call:
             call().Wait()
-        while any(id(request) not in self.complete for request in stage.wait):
-            self.some()
+        for request in stage.wait:
+            if id(request) not in self.complete:
+                self.wait(request)
         for step in stage.then:
             step()
 
-    def some(self) -> None:
-        """Wait for any of those under way: also of later rounds, posted ahead."""
-        done: Any = MPI.Request.Waitsome(self.flying)
+    def wait(self, request: MPI.Prequest) -> None:
+        """Wait for one, and see which others are complete too, also of later rounds.
+
+        Not for any of them: while they wait for that, some libraries keep the processor
+        from everyone else.
+        """
+        request.Wait()
+        self.complete[id(request)] = now()
+        self.flying.remove(request)
+        done: Any = MPI.Request.Testsome(self.flying)
         time = now()
-        for i in sorted(done, reverse=True):
+        for i in sorted(done or (), reverse=True):
             self.complete[id(self.flying.pop(i))] = time
 
 
