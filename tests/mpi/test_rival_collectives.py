@@ -1,0 +1,61 @@
+"""Collectives between groups that hang or go wrong in MPI libraries, each by its name.
+
+Ours must be right; of the installed library it is recorded whether it still fails
+(`pytest -rP` shows it).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+
+HERE = Path(__file__).parent
+CASES = [
+    "ibcast_then_ibarrier",
+    "ibcast_then_iallgather",
+    "ibcast_from_two_roots",
+    "ibcast_from_root_1",
+    "bcast_init_from_root_1",
+    "ireduce_then_iallreduce",
+    "reduce_init_then_ibarrier",
+    "gatherv_of_equal_signatures",
+    "scatterv_of_equal_signatures",
+]
+#: seconds for a call of the library, which takes about one where it works
+PATIENCE = 6
+
+
+def said(folder: Path, seconds: float, whose: str, *names: str) -> str:
+    """What a launch said, or that it did not end in time."""
+    if obstacle():
+        pytest.skip(obstacle())
+    env = {**os.environ, **ENVIRONMENT, "PYTHONPATH": _path()}
+    script = [str(HERE / "rival.py"), whose, *names]
+    launch = Launch(command(find_mpiexec(), 5, *script), env, HERE, folder)
+    status = launch.wait(seconds)
+    launch.close()
+    text = (folder / "launcher").read_text()
+    return "hangs" if status is None else text
+
+
+def _path() -> str:
+    found = [str(HERE.parent), os.environ.get("PYTHONPATH", "")]
+    return os.pathsep.join(filter(None, found))
+
+
+def test_ours_are_right_where_libraries_are_not(tmp_path):
+    text = said(tmp_path, 60, "ours", *CASES)
+    assert "all right" in text, text[-2000:]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whether_the_library_still_fails(tmp_path, record_property, case):
+    text = said(tmp_path, PATIENCE, "native", case)
+    lines = [x for x in text.splitlines() if "Error" in x or "rror:" in x]
+    verdict = "right" if "all right" in text else (lines or [text.strip()])[0]
+    record_property("library", verdict)
+    print(f"{case}: {verdict[:120]}")
