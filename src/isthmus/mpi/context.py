@@ -15,8 +15,9 @@ from .plan import Plan
 from .progress import driver
 from .tuning import tuned
 
-#: how many plans are kept for a communicator
+#: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
+SCRATCH = 1 << 25
 
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
@@ -45,6 +46,7 @@ class Context:
         self.threads = bool(threads == MPI.THREAD_MULTIPLE)
         self.checked = os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
         self.plans: dict[Any, Plan] = {}
+        self.scratch = 0
         self.last: Last | None = None
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
@@ -96,21 +98,26 @@ class Context:
         except BaseException:
             self.last = None
             del self.plans[plan.key]  # its requests may be in any state
+            self.scratch -= plan.scratch_bytes
             raise
 
     def keep(self, key: Any, plan: Plan) -> None:
-        """Keep a plan for the next such call; the oldest one makes room."""
+        """Keep a plan for the next such call; the oldest ones make room."""
         plan.key = key
         self.plans[key] = plan
-        if len(self.plans) > PLANS:
+        self.scratch += plan.scratch_bytes
+        while len(self.plans) > PLANS or self.scratch > SCRATCH:
             self.last = None
-            self.plans.pop(next(iter(self.plans))).free()
+            oldest = self.plans.pop(next(iter(self.plans)))
+            self.scratch -= oldest.scratch_bytes
+            oldest.free()
 
     def forget(self) -> None:
         """Give back the plans that are kept."""
         for plan in self.plans.values():
             plan.free()
         self.plans.clear()
+        self.scratch = 0
         self.last = None
 
     def free(self) -> None:

@@ -10,12 +10,9 @@ from mpi4py import MPI
 from ..recipe import Recipe
 from . import requests
 from .call import Call
-from .context import Context
+from .context import SCRATCH, Context
 from .plan import Plan, uses_library
 from .room import Room
-
-#: plans with more scratch memory than this are not kept
-SCRATCH = 1 << 16
 
 
 def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
