@@ -158,7 +158,7 @@ class Told(Blocks):
         """Where block i begins, if that is known."""
         known = {0: 0, self.index: self.start, self.index + 1: self.start + self.own}
         known[self.n] = self.whole
-        if i not in known:
+        if np.ndim(i) or i not in known:
             raise ValueError(
                 f"rank {self.index} does not know block {i} of its own group: an "
                 "algorithm that must know it is registered with own_counts=True"

@@ -27,6 +27,9 @@ MOST = 20_000_000
 OPAQUE = "library"
 #: collectives of one group in which one process has or gets everything
 ROOTED = ("bcast", "reduce")
+#: collectives of a root and another group, of all it has or gets, or of a block each
+WHOLE = ("inter_bcast", "inter_reduce")
+BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
 #: times closer than this are called equal
 CLOSE = 0.01
 #: so many of those are named
@@ -36,7 +39,8 @@ SHOWN = 4
 @dataclass(frozen=True)
 class Case:
     """A collective of one or two groups, and the bytes each process of one gives; those
-    of the root, if only it has or gets them."""
+    of the root, if only it has or gets them. The first of two groups is then the root
+    alone, and the bytes are all of them, or those of each process of the other."""
 
     collective: str
     groups: tuple[int, ...]
@@ -53,7 +57,7 @@ class Case:
     @property
     def totals(self) -> tuple[int, ...]:
         """The bytes that each group gives."""
-        if self.collective in ROOTED:
+        if self.collective in ROOTED + WHOLE + BLOCKS:
             return self.each
         return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
 
@@ -62,6 +66,8 @@ class Case:
         """The bytes that some process must receive."""
         if self.collective in ROOTED:
             return self.each[0] if self.groups[0] > 1 else 0
+        if self.collective in WHOLE + BLOCKS:
+            return self.each[0] * (self.groups[1] if self.collective in BLOCKS else 1)
         if len(self.groups) == 1:
             return sum(self.counts) - min(self.counts)
         return max(self.totals)
@@ -80,6 +86,12 @@ class Case:
             return dict(zip(("p", "q", "ka", "kb"), values, strict=True))
         if self.collective in ROOTED:
             return {"p": self.groups[0], "m": self.each[0], "root": 0}
+        if self.collective in WHOLE:
+            return {"q": self.groups[1], "m": self.each[0]}
+        if self.collective in BLOCKS and not self.collective.endswith("v"):
+            return {"q": self.groups[1], "k": self.each[0]}
+        if self.collective in BLOCKS:
+            return {"counts": list(self.each) * self.groups[1]}
         if self.collective == "allgatherv":
             return {"counts": self.counts}
         lists = ([k] * n for n, k in zip(self.groups, self.each, strict=True))
@@ -200,7 +212,7 @@ def candidates(case: Case, model: Model, most: int = MOST) -> dict[str, int]:
 def default(case: Case, model: Model) -> str | None:
     """What isthmus takes when nobody says; inside a group, if the library's own call is
     not faster."""
-    if case.collective == "reduce":
+    if case.collective in ("reduce", *WHOLE, *BLOCKS):
         return None
     tuned = model.machine if isinstance(model, Tuned) else None
     if len(case.groups) == 1:
@@ -230,9 +242,11 @@ def _stage_cost(name: str) -> Callable[..., float]:
 def formula(case: Case, model: Model, name: str) -> Row:
     """The time that the algorithm claims in the alpha-beta model nearest to this."""
     entry, _ = resolve(case.collective, name)
-    sizes = (*case.groups, *case.each, *line(case, model))
-    stage = () if len(case.groups) == 1 else (_stage_cost(name),)
-    return Row(name, entry.cost(*sizes, *stage))
+    machine = line(case, model)
+    if len(case.groups) == 1 or case.collective in WHOLE + BLOCKS:
+        return Row(name, entry.cost(sum(case.groups), *case.each, *machine))
+    sizes = (*case.groups, *case.each, *machine)
+    return Row(name, entry.cost(*sizes, _stage_cost(name)))
 
 
 def _tuned(case: Case, model: Model, name: str) -> str:

@@ -109,6 +109,16 @@ def test_predict_a_broadcast(cli):
     assert "circulant wins" in out and "isthmus's choice is circulant" in out
 
 
+@pytest.mark.parametrize(
+    ("name", "best"),
+    [("bcast", "circulant"), ("reduce", "circulant"), ("scatterv", "binomial")],
+)
+def test_predict_between_a_root_and_a_group(cli, name, best):
+    status, out, _ = cli(f"predict {name} --groups 3,20 --bytes 1MiB")
+    assert status == 0 and f"inter_{name}, 1 + 20 processes, 1 MiB" in out
+    assert f"{best} wins" in out
+
+
 @pytest.mark.parametrize("kind", SIX)
 def test_the_choice_inside_a_group_is_close_to_the_best(kind):
     """On a network without shared ports, where the estimate should be good."""
@@ -140,8 +150,8 @@ def test_trace_and_gantt_are_written(cli, tmp_path):
 
 
 BAD = [
-    ("predict gather", "no collective 'gather'"),
-    ("predict bcast --groups 4,4", "inside one group"),
+    ("predict gossip", "no collective 'gossip'"),
+    ("predict gather --groups 4", "between two groups"),
     ("predict allgather --groups 4", "between two groups"),
     ("predict allgather --groups 4,0", "--groups 4,0"),
     ("predict allgather --groups 4,x", "--groups 4,x"),

@@ -17,22 +17,6 @@ from .patterns import STARTUP, log2, outer
 from .reduce_mirrored import mirrored
 
 
-@algorithm("inter_reduce", paper="Open MPI, nonblocking", cost=inter_bcast.linear_cost)
-def linear(p: int, v: Index, m: int) -> Program:
-    """The root takes what every leaf has, the last one's first, and combines it.
-
-    p - 1 rounds, each of all, in rank order. Room for a message at the root.
-    """
-    own, result, came = (Span(buf, 0, m) for buf in ("send", "recv", "tmp"))
-    for i in reversed(range(1, p)):
-        if not outer(v):
-            yield Round((Send(0, (own,), v == i),))
-        elif i == p - 1:
-            yield Round((Recv(i, (result,)),))
-        else:
-            yield Round((Recv(i, (came,)),), (Reduce(came, result),))
-
-
 @algorithm("inter_reduce", paper="folklore", cost=bcast.binomial_cost)
 def binomial(p: int, v: Index, m: int) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand up their results.
@@ -42,46 +26,24 @@ def binomial(p: int, v: Index, m: int) -> Program:
     return reduce.ordered(p, v, m, gives=v > 0)
 
 
-def _from_leader(m: int, rounds: int) -> Program:
-    """What the root does: wait so many rounds for the first leaf's message."""
-    yield from pad(iter(()), rounds)
-    yield Round((Recv(1, (Span("recv", 0, m),)),))
+def halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """Half and half again, and back; for p - 1 a power of two."""
+    q = p - 1
+    return (2 * log2(q) + 1) * alpha + (2 - 1 / q) * m * beta
 
 
-@algorithm(
-    "inter_reduce", paper="Silva, Silva 1999; MPICH", cost=inter_bcast.leader_cost
-)
-def leader(p: int, v: Index, m: int) -> Program:
-    """Results go up a tree of the leaves, and the first leaf sends all to the root.
+@algorithm("inter_reduce", paper="after Rabenseifner 2004", cost=halving_cost)
+def halving(p: int, v: Index, m: int) -> Program:
+    """The leaves halve what they combine, and the root gathers it, itself on top.
 
-    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Room for two messages.
+    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels twice, in rank
+    order. Else one round more, of all. Room for two messages.
     """
     if outer(v):
-        return _from_leader(m, log2(p - 1))
-    return shift(reduce.ordered(p - 1, v - 1, m, root=-1), 1)
-
-
-def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """All of it twice, and one message; for p - 1 a power of two."""
-    return alpha + m * beta + reduce_halving.cost(p - 1, m, alpha, beta)
-
-
-@algorithm(
-    "inter_reduce",
-    paper="Rabenseifner 2004; MPICH, for long messages",
-    cost=leader_halving_cost,
-)
-def leader_halving(p: int, v: Index, m: int) -> Program:
-    """The leaves halve what they combine, gather it at the first, which sends all.
-
-    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
-    in rank order. Room for two messages.
-    """
-    if outer(v):
-        yield from _from_leader(m, reduce_halving.rounds(p - 1))
+        yield from pad(iter(()), reduce_halving.halving_rounds(p - 1))
+        yield from shift(reduce_halving.collect(p - 1, m), 1)
     else:
-        yield from shift(reduce_halving.program(p - 1, v - 1, m), 1)
-        yield Round((Send(0, (reduce_halving.result(p - 1, m),), v == 1),))
+        yield from shift(reduce_halving.program(p - 1, v - 1, m, outside=True), 1)
 
 
 def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:

@@ -12,10 +12,12 @@ from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
 from ..predict import (
+    BLOCKS,
     LIBRARY,
     MOST,
     OPAQUE,
     ROOTED,
+    WHOLE,
     Answer,
     Case,
     answer,
@@ -31,7 +33,8 @@ from .parse import integers
 SECONDS = 12.0
 #: ranks of the rings that show how fast it is; the first is to warm up
 TRIALS = (8, 192)
-BETWEEN = ("allgather", "allgatherv")
+ONE_SIDED = tuple(name.removeprefix("inter_") for name in WHOLE + BLOCKS)
+KNOWN = ("allgather", "allgatherv", *ONE_SIDED)
 
 
 def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
@@ -46,12 +49,11 @@ def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
     if len(each) != len(sizes):
         raise ValueError(f"--bytes {bytes_}: must be one size, or one for each group")
     name = collective.removeprefix("inter_")
-    if name not in (*BETWEEN, *ROOTED):
-        known = ", ".join((*BETWEEN, *ROOTED))
-        raise ValueError(f"no collective {collective!r}; known: {known}")
+    if name not in KNOWN:
+        raise ValueError(f"no collective {collective!r}; known: {', '.join(KNOWN)}")
+    if len(sizes) == 2 and name in ONE_SIDED:
+        return Case(f"inter_{name}", (1, sizes[1]), (each[-1],))
     if collective in ROOTED:
-        if len(sizes) > 1:
-            raise ValueError(f"{collective} is inside one group, as in --groups 64")
         return Case(collective, tuple(sizes), tuple(each))
     if len(sizes) == 1 and collective != "allgatherv":
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
@@ -99,7 +101,7 @@ def _heading(case: Case, machine: str | None) -> str:
     each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
     if case.distribution != "regular":
         each += f" on average, {case.distribution}"
-    elif case.collective not in ROOTED:
+    elif case.collective not in ROOTED + WHOLE:
         each += " each"
     where = machine or "2 µs and 12 GB/s"
     return f"{case.collective}, {ranks} processes, {each}, on {where}"
@@ -130,7 +132,7 @@ def _notes(found: Answer) -> list[str]:
 
 def predict(
     collective: Annotated[
-        str, typer.Argument(help="allgather, allgatherv, bcast or reduce")
+        str, typer.Argument(help="as in MPI: allgather, allgatherv, bcast, gather, …")
     ],
     groups: Annotated[str, typer.Option(help="processes of each group")] = "512,128",
     bytes_: Annotated[
@@ -145,6 +147,8 @@ def predict(
 
     With one group, as in --groups 64, the allgatherv inside it. Two sizes, as in
     --bytes 4MiB,1MiB, are what each process of one group and of the other contributes.
+    A bcast, reduce, gather or scatter is between one process of the first group and all
+    of the second.
     """
     case = _case(collective, groups, bytes_, distribution)
     model = sim.machine(machine)
