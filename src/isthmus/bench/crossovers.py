@@ -13,7 +13,7 @@ from ..estimate import Machine
 from ..recipe import Equal, Sizes, settle
 from ..tuning import Tuned, Tuning, fitted
 from . import job as jobs
-from .job import NATIVE, Case, Job
+from .job import NATIVE, Case, Contender, Job
 from .outcome import Outcome
 
 #: bytes of each rank's block: from the first on by this factor, as long as a ring is
@@ -102,25 +102,32 @@ def _times(found: Outcome) -> dict[str, float]:
     return {x.contender.name: x.seconds for x in found.results}
 
 
-def _of(outcomes: Sequence[Outcome], distribution: str) -> dict[int, dict[str, float]]:
-    """Inside one group: times by size and contender, sizes going up."""
+def _of(outcomes: Sequence[Outcome], distribution: str) -> list[Outcome]:
+    """Those inside one group, sizes going up."""
     some = [x for x in outcomes if not x.case.b and x.case.kind == distribution]
-    return {
-        x.case.each: _times(x) for x in sorted(some, key=lambda some: some.case.each)
-    }
+    return sorted(some, key=lambda x: x.case.each)
+
+
+def _sure(found: Outcome) -> float:
+    """How many times faster than native one of ours is, beyond doubt and the margin
+    that "auto" wants too."""
+    ours = (x.contender for x in found.results if x.contender != NATIVE)
+    return choose.MARGIN * max(found.ratio_interval(c)[0] for c in ours)
 
 
 def refined(machine: Machine, p: int, outcomes: Sequence[Outcome]) -> Machine:
     """The same with the sizes at which the fastest way changes, and the library's
     factor."""
     equal, unequal = _of(outcomes, "regular"), _of(outcomes, UNEQUAL)
-    few = [times[_doubling(p)] for times in equal.values()]
-    ring = fit.crossover(list(equal), few, [times["ring"] for times in equal.values()])
-    native = [times.pop(NATIVE.name) for times in unequal.values()]
-    # as where "auto" chooses: ours must be clearly faster
-    best = [min(times.values()) / choose.MARGIN for times in unequal.values()]
-    small = p * fit.crossover(list(unequal), native, best)
-    calls = {n: times[NATIVE.name] for n, times in equal.items()}
+    sizes = [x.case.each for x in equal]
+    rounds, neighbours = (
+        [x.seconds(Contender(name)) for x in equal] for name in (_doubling(p), "ring")
+    )
+    ring = fit.crossover(sizes, rounds, neighbours)
+    # where ours is not surely faster, the library's call it is
+    gains = [_sure(x) for x in unequal]
+    small = p * fit.crossover(sizes, gains, [1.0] * len(gains))
+    calls = {x.case.each: x.seconds(NATIVE) for x in equal}
     factor = fit.library_factor(p, calls, machine)
     return replace(machine, library=factor, small=small, ring=ring)
 
