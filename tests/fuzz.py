@@ -1,13 +1,16 @@
 """Random sequences of collectives between groups, on one communicator.
 
-    mpiexec -n 5 python tests/fuzz.py 3600
+    python tests/fuzz.py 3600
 
-runs for an hour, with a new seed every thousand calls. Every rank draws the same
-numbers, so that all make the same calls; when to wait for a call, each draws alone.
+runs for an hour on five ranks, with a new seed every thousand calls. Every rank draws
+the same numbers, so that all make the same calls; when to wait for a call, each draws
+alone.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from mpi4py import MPI
 
 from between import KINDS, OPERATIONS, REDUCING, Case, Kit, call, chain, in_order, names
 from groups import SHAPES, Pair, pair
+from isthmus.bench.launch import own_rank
+from launcher.mpirun import ENVIRONMENT, command, find_mpiexec
 
 FORMS = ("blocking", "nonblocking", "persistent")
 #: so many calls may be under way at once
@@ -85,6 +90,12 @@ def _start(groups: Pair, op: str, form: str, case: Case, name: str) -> Any:
     return request
 
 
+def launched() -> int:
+    """The same in five processes."""
+    argv = command(str(find_mpiexec()), 5, *sys.argv)
+    return subprocess.run(argv, env={**os.environ, **ENVIRONMENT}).returncode
+
+
 def main() -> None:
     """Run for so many seconds, and stop at the first fault."""
     world, seconds = MPI.COMM_WORLD, float(sys.argv[1])
@@ -102,4 +113,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if own_rank() is None:
+        sys.exit(launched())
     main()

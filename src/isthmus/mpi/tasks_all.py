@@ -146,7 +146,7 @@ def exchange(
     if collective == "inter_alltoall":
         found = partial(choose.exchange, c.pair, max(sent[0], expected[0]), c.measured)
     else:
-        found = partial(Choice, "rotated", "as nobody knows all sizes")
+        found = partial(Choice, "largest_first", "as blocks may differ")
     name = task.settled(collective, name, found)
     recipe = partial(recipes.alltoall, collective, name, c.pair, sent, expected)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
