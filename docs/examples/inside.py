@@ -1,6 +1,6 @@
 """Gathering blocks of very different sizes inside one group.
 
-    mpiexec -n 4 python -m mpi4py inside.py
+mpiexec -n 4 python -m mpi4py inside.py
 """
 
 import numpy as np

@@ -9,7 +9,14 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from isthmus.draw.chain import bins_figure, scan_figure
-from isthmus.draw.sorting import bitonic_figure, tree_figure
+from isthmus.draw.linking import hash_figure, hash_steps, radix_figure
+from isthmus.draw.sorting import bitonic_figure, cheng_figure, tree_figure
+from isthmus.draw.table import table_figure
+from isthmus.groups import vm
+from isthmus.groups.chain import whole
+from isthmus.groups.encoding import encode
+from isthmus.groups.hashed import hashed
+from isthmus.groups.place import Entry
 
 
 def words(picture) -> list[str]:
@@ -35,9 +42,51 @@ def test_sorts_end_in_order():
     assert words(tree_figure())[-6:] == list("023567")
 
 
+def test_sorters_hand_out_in_order():
+    assert words(cheng_figure())[-8:] == list("01234567")
+    written = words(cheng_figure((3, 1, 2, 0), 2))
+    assert written[-4:] == list("0123")
+    assert written.count("exchanged") == 1 and "0 1" in written
+
+
+def test_everyone_has_the_table_and_finds_its_place():
+    written = words(table_figure("xyyx"))
+    assert written[-4:] == ["rank 0 of 2", "rank 0 of 2", "rank 1 of 2", "rank 1 of 2"]
+    assert written.count("x y y x") == 4
+
+
+def test_radix_links_up_what_it_sorted():
+    written = words(radix_figure((0x21, 0x12, 0x20, 0x11)))
+    assert written[-4:] == ["P3: 11", "P1: 12", "P2: 20", "P0: 21"]
+    assert {"first digit 1", "first digit 2"} < set(written)
+
+
 @pytest.mark.parametrize(
-    "figure", [scan_figure, bins_figure, bitonic_figure, tree_figure]
+    "names", [["a"], ["a", "b"], ["oak", "pine", "oak", "elm"] * 3]
 )
+def test_hashing_ends_in_the_groups_of_the_split(names):
+    n = len(names)
+    run = vm.run([hashed(whole(r, n), Entry(encode(x))) for r, x in enumerate(names)])
+    chains = [chain for _, parts in hash_steps(names) for chain in parts]
+    last = {link.address: link for chain in chains for link in chain}
+    assert [last[r] for r in range(n)] == [place.link for place in run.results]
+    written = words(hash_figure(names))
+    assert sum("a group" in x for x in written) == len(set(names))
+
+
+FIGURES = [
+    scan_figure,
+    bins_figure,
+    bitonic_figure,
+    tree_figure,
+    cheng_figure,
+    table_figure,
+    radix_figure,
+    hash_figure,
+]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
 def test_it_can_be_saved(figure):
     picture = figure()
     assert picture.axes[0].patches

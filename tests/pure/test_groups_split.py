@@ -134,11 +134,37 @@ def test_larger_chains(name):
 
 @pytest.mark.parametrize("name", ["allgather_group", "allgather_mpi"])
 def test_larger_chains_in_tables(name):
-    rng = random.Random(300)
-    chain = links(rng.sample(range(300), 300), 300)
-    for kind in ("few", "many"):
-        colors = drawn(COLORS[kind], 300, rng)
-        check(name, chain, colors, drawn(KEYS["ties"], 300, rng))
+    rng = random.Random(name)
+    for kind, most in (("many", 300), ("few", 1000)):
+        n = rng.randrange(most // 2, most + 1)
+        chain = links(rng.sample(range(n), n), n)
+        colors = drawn(COLORS[kind], n, rng)
+        check(name, chain, colors, drawn(KEYS["ties"], n, rng))
+
+
+@pytest.mark.parametrize("name", ANY)
+@pytest.mark.parametrize("n", [1, 2, 9, 70])
+def test_an_empty_colour_is_not_none(name, n):
+    """Some are left out, some have a colour of no length, and some one like it."""
+    colors = [(None, "", b"", (), "\0", None, "")[i % 7] for i in range(n)]
+    check(name, links(list(range(n)), n), colors, [None] * n)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_the_librarys_allgather_is_refused_on_a_part(n):
+    """On all processes of the part, and before anything is split."""
+    chain = links(list(range(n))[::-1], n + 1)
+
+    def dialogue(link):
+        try:
+            yield from split(link, n + 1, 0, algorithm="allgather_mpi")
+        except ValueError as error:
+            return str(error)
+        return "split"
+
+    found = [x for x in run(chain, dialogue).results if x is not None]
+    assert len(found) == n
+    assert all("needs a chain of all processes" in words for words in found)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -58,6 +58,7 @@ def test_the_shipped_machines():
     assert machines.shipped() == [
         "bluegene-p",
         "cori-like",
+        "dawn-like",
         "ddr-infiniband",
         "gigabit-ethernet",
         "hdr-infiniband",

@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from ..reproduce import kang2019_report, traff2008_report
+from ..reproduce import kang2019_report, moody2011_report, traff2008_report
 
 PAPERS = {
     "kang2019": kang2019_report.reproduce,
+    "moody2011": moody2011_report.reproduce,
     "traff2008": traff2008_report.reproduce,
 }
 

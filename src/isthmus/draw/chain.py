@@ -73,7 +73,7 @@ def bins_figure(colors: Sequence[str] = _COLORS, bits: int = 2) -> Figure:
     y = TOP + 0.1
     page.label(y, "colour")
     page.label(y + 0.3, "bin")
-    _chain(page, links, y, [paint[q] for q in chosen], list(colors))
+    linked(page, links, y, [paint[q] for q in chosen], list(colors))
     for r, q in enumerate(chosen):
         page.text(x_of(r), y + 0.3, f"{q:0{bits}b}", 8.5)
     y += 0.75
@@ -89,12 +89,12 @@ def bins_figure(colors: Sequence[str] = _COLORS, bits: int = 2) -> Figure:
         own = [parts.results[r] for r in range(n) if chosen[r] == q]
         page.label(y, f"chain of bin {q:0{bits}b}" if own else f"none in {q:0{bits}b}")
         places = [f"rank {x.rank} of {x.size}" for x in own]
-        _chain(page, own, y, [paint[q]] * len(own), places)
+        linked(page, own, y, [paint[q]] * len(own), places)
         y += 0.48
     return page.figure
 
 
-def _chain(
+def linked(
     page: Page, links: list[Link], y: float, paint: list[Any], words: list[str]
 ) -> None:
     """The processes of a chain where they stand, and an arrow each way between two."""

@@ -21,10 +21,16 @@ def _do(task: Task) -> Any:
     return function(argument)
 
 
-def in_parallel(tasks: Sequence[Task], progress: Progress) -> list[Any]:
-    """The results of all tasks, in the order in which they are ready."""
+def in_parallel(
+    tasks: Sequence[Task], progress: Progress, alone: bool = False
+) -> list[Any]:
+    """The results of all tasks, in the order in which they are ready.
+
+    `alone`: one after the other, each in a process that has done nothing before.
+    """
     found: list[Any] = []
-    with get_context("spawn").Pool(min(8, os.cpu_count() or 1)) as pool:
+    workers = 1 if alone else min(8, os.cpu_count() or 1)
+    with get_context("spawn").Pool(workers, maxtasksperchild=alone or None) as pool:
         for one in pool.imap_unordered(_do, tasks):
             found.append(one)
             progress(len(found), len(tasks))

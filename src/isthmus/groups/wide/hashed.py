@@ -19,14 +19,19 @@ from .serial import allgather_group
 
 
 def hashed(
-    net: Network, links: Links, entry: Entries, small: int = 0, most: int = MOST
+    net: Network,
+    links: Links,
+    entry: Entries,
+    small: int = 0,
+    most: int = MOST,
+    bins: int = BINS,
 ) -> Places:
     """Split by hash bins until chains have one colour, or at most `small` members."""
     if not entry.split:
         return Places(_by_key(net, links, entry))
     if net.n <= small:
         return allgather_group(net, links, entry)
-    bins = Bins(entry.codes)
+    binned = Bins(entry.codes, bins)
     done, chain = links.only(np.zeros(net.n, bool)), links
     size = np.zeros(net.n, np.int64)
     for iteration in range(most + 1):
@@ -39,8 +44,8 @@ def hashed(
         chain = chain.only(~ready)
         if iteration == most:
             break
-        q = np.append(bins.of(iteration), NONE)[entry.color]
-        part = split_bins(net, chain, q, BINS)
+        q = np.append(binned.of(iteration), NONE)[entry.color]
+        part = split_bins(net, chain, q, bins)
         size, alone = chain.size, part.size == 1
         done, chain = part.where(alone, done), part.only(~alone)
         if not chain.size.any():

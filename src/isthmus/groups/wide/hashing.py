@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..hashing import BINS, BITS, REGIONS
+from ..hashing import BINS
 from .network import Array
 
 
 class Bins:
-    """The bins of colours, as `groups.hashing.bin_of` gives them."""
+    """The bins of colours, as `groups.hashing.bin_of` gives them; or fewer or more."""
 
-    def __init__(self, codes: Sequence[bytes]) -> None:
+    def __init__(self, codes: Sequence[bytes], bins: int = BINS) -> None:
+        self.bins, self.bits = bins, bins.bit_length() - 1
         packed = [len(code).to_bytes(4, "little") + code for code in codes]
         self.length = np.fromiter(map(len, packed), np.int64, len(packed))
         widest = int(self.length.max(initial=0))
@@ -23,10 +24,10 @@ class Bins:
 
     def of(self, iteration: int) -> Array:
         """The bin of every colour in an iteration."""
-        rotation, region = divmod(iteration, REGIONS)
+        rotation, region = divmod(iteration, 32 // self.bits)
         if rotation != self.rotation:
             self.rotation, self.hash = rotation, self._hash(rotation)
-        found = self.hash >> np.uint32(region * BITS) & np.uint32(BINS - 1)
+        found = self.hash >> np.uint32(region * self.bits) & np.uint32(self.bins - 1)
         return np.asarray(found, np.int64)
 
     def _hash(self, rotation: int) -> Array:

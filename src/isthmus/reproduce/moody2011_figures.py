@@ -1,0 +1,161 @@
+"""Figures 3 to 5 of Moody, Ahn, de Supinski 2011, and the counts behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from .moody2011 import CHENG, FEW, LENGTHS, SORTS, SPLITS
+from .moody2011_points import Memory, Point
+from .moody2011_ratios import LABELS, pick
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PINKS = "#F0C4DC", "#DD9BC1", "#C06BA0", "#8A3C6F"
+#: colour and marker; the colours survive colour blindness
+STYLES: dict[str, tuple[str, str]] = {
+    "allgather_group": ("#000000", "s"),
+    "allgather_mpi": ("#999999", "D"),
+    "gather_scatter": ("#E69F00", "^"),
+    **dict(zip(CHENG, zip(_PINKS, "<>hd", strict=True), strict=True)),
+    "bitonic": ("#0072B2", "o"),
+    "radix": ("#009E73", "v"),
+    "hash": ("#D55E00", "P"),
+    "hash64": ("#56B4E9", "X"),
+}
+Value = Callable[[Point], float]
+
+
+def _milliseconds(p: Point) -> float:
+    return 1e3 * p.seconds
+
+
+def _curve(
+    ax: Axes, found: Sequence[tuple[int, float]], name: str, more: str = ""
+) -> None:
+    """One algorithm: a value for every number of processes; dashed if there is more."""
+    colour, marker = STYLES[name]
+    xs, ys = zip(*sorted(found), strict=True)
+    style = "--" if more else "-"
+    label = LABELS[name] + more
+    ax.plot(xs, ys, color=colour, marker=marker, linestyle=style, label=label)
+
+
+def _draw(
+    ax: Axes, points: Sequence[Point], name: str, value: Value, more: str = ""
+) -> None:
+    _curve(ax, [(p.n, value(p)) for p in points], name, more)
+
+
+def _short(n: int) -> str:
+    return f"{n >> 10}K" if n >= 1024 else str(n)
+
+
+def _axis(ax: Axes, title: str, sizes: Sequence[int]) -> None:
+    ticks = sorted(set(sizes))[::2] if len(set(sizes)) > 4 else sorted(set(sizes))
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xticks(ticks, [_short(n) for n in ticks])
+    ax.set_title(title, fontsize=10)
+    ax.set_xlabel("processes")
+    ax.grid(True, linewidth=0.4, alpha=0.5)
+
+
+def reorder(points: Sequence[Point]) -> Figure:
+    """Figure 3: reordering without a split, by keys of 32 bits."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5.2), layout="constrained")
+    ax = figure.subplots()
+    for name in SORTS:
+        _draw(ax, pick(points, name, figure=3), name, _milliseconds)
+    few = [p for p in points if p.figure == 3 and p.startup == 1.0 and p.bits < 32]
+    _draw(ax, few, "radix", _milliseconds, ", keys below N")
+    _axis(ax, "reorder without split", [p.n for p in points])
+    ax.set_ylabel("time in ms, under the model")
+    figure.legend(loc="outside right upper", fontsize=9)
+    return figure
+
+
+def splits(points: Sequence[Point], number: int) -> Figure:
+    """Figures 4 and 5: a split of strings, with many groups and with few."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    titles = "(a) N/2 groups", f"(b) {FEW} groups"
+    for ax, title, many in zip(axes, titles, (True, False), strict=True):
+        for length in LENGTHS:
+            more = f", {length} characters" if length == LENGTHS[1] else ""
+            for name in SPLITS:
+                found = pick(points, name, figure=number, length=length)
+                chosen = [p for p in found if p.groups == (p.n // 2 if many else FEW)]
+                _draw(ax, chosen, name, _milliseconds, more)
+        _axis(ax, title, [p.n for p in points])
+    axes[0].set_ylabel("time in ms, under the model")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+    return figure
+
+
+def counts(points: Sequence[Point]) -> Figure:
+    """Rounds, and what a process sends, when reordering and when splitting."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    axes = figure.subplots(2, 3, sharey="col")
+    values: dict[str, Value] = {
+        "rounds": lambda p: p.rounds,
+        "messages, average of a process": lambda p: p.messages / p.n,
+        "bytes, of the process that sends most": lambda p: p.busiest,
+    }
+    for row, names, words in (
+        (axes[0], SORTS, "reorder"),
+        (axes[1], SPLITS, f"split, {FEW} groups, {LENGTHS[0]} characters"),
+    ):
+        for ax, (title, value) in zip(row, values.items(), strict=True):
+            for name in names:
+                found = pick(points, name, figure=3)
+                if names is SPLITS:
+                    where = {"figure": 4, "groups": FEW, "length": LENGTHS[0]}
+                    found = pick(points, name, **where)
+                _draw(ax, found, name, value)
+            _axis(ax, title, [p.n for p in points])
+        row[0].set_ylabel(words)
+    _legend(figure, axes[0][0], axes[1][0])
+    return figure
+
+
+def _legend(figure: Figure, *axes: Axes) -> None:
+    """One entry for every curve of several axes."""
+    found = {
+        label: handle
+        for ax in axes
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=6, fontsize=9
+    )
+
+
+def memory(weighed: Sequence[Memory]) -> Figure:
+    """The most that a process holds."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
+    kinds: dict[str, Callable[[Memory], bool]] = {
+        "reorder": lambda m: m.groups == 0,
+        f"split, {FEW} groups": lambda m: m.groups == FEW,
+        "split, N/2 groups": lambda m: m.groups == m.n // 2,
+    }
+    for ax, (title, chosen) in zip(axes, kinds.items(), strict=True):
+        some = [m for m in weighed if chosen(m)]
+        for name in dict.fromkeys(m.algorithm for m in some):
+            _curve(ax, [(m.n, m.peak) for m in some if m.algorithm == name], name)
+        _axis(ax, title, [m.n for m in weighed])
+    axes[0].set_ylabel("bytes")
+    _legend(figure, *axes)
+    return figure

@@ -1,0 +1,257 @@
+"""What the report on Moody et al. 2011 rests on, and what it says."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from isthmus.groups import vm
+from isthmus.groups.chain import rounds, whole
+from isthmus.groups.dialogue import Allgather
+from isthmus.groups.hashed import hashed
+from isthmus.groups.hashing import one_at_a_time
+from isthmus.groups.scans import allgather
+from isthmus.groups.split import find, place
+from isthmus.reproduce import moody2011_report as report
+from isthmus.reproduce.moody2011 import (
+    BIG,
+    FEW,
+    FEW_BINS,
+    MILLION,
+    SIZES,
+    SORTS,
+    SPLITS,
+    Job,
+    entries,
+    figure_jobs,
+    memory_jobs,
+    million_jobs,
+    varied_jobs,
+)
+from isthmus.reproduce.moody2011_claims import claims
+from isthmus.reproduce.moody2011_points import (
+    Memory,
+    Point,
+    compared,
+    machine,
+    measured,
+    memory,
+    patient_radix,
+    point,
+)
+from isthmus.reproduce.moody2011_ratios import as_assumed, ratios
+
+DOCS = Path(__file__).parents[2] / "docs" / "moody2011"
+
+
+def by_dialogues(job, dialogue):
+    """A full run of all processes under the same machine."""
+    model = machine(job.startup)
+    links = [whole(i, job.n) for i in range(job.n)]
+    talks = [dialogue(*x) for x in zip(links, entries(job), strict=True)]
+    return vm.run(talks, alpha=model.alpha, beta=model.beta)
+
+
+def assert_same(p, done):
+    assert (p.rounds, p.messages, p.bytes) == (done.rounds, done.messages, done.bytes)
+    assert p.network == pytest.approx(done.time, rel=1e-12)
+    assert p.busiest == max(t.bytes for t in done.ranks)
+
+
+SORTED = ["gather_scatter", "cheng128", "cheng512"]
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_items_known_by_their_sizes_cost_what_full_runs_cost(name):
+    job, found = Job(name, 2048), find(name)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+
+
+def gathered(link, entry):
+    """Everyone has the table of all; sorting it sends nothing."""
+    table = yield from allgather(link, (entry.color, entry.key, link.address))
+    return len(table)
+
+
+def gathered_by_mpi(link, entry):
+    table = yield Allgather((link.rank, (entry.color, entry.key, link.address)))
+    return len(table)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialogue"),
+    [("allgather_group", gathered), ("allgather_mpi", gathered_by_mpi)],
+)
+def test_tables_known_by_their_sizes_cost_what_full_tables_cost(name, dialogue):
+    """Of 2048 processes only the messages, as 2048 serial sorts take long."""
+    job = Job(name, 2048)
+    done = by_dialogues(job, dialogue)
+    assert set(done.results) == {2048}
+    assert_same(point(job), done)
+    job, found = Job(name, 256), find(name)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job("radix", 512),
+        Job("bitonic", 512, FEW, 80, False),
+        Job("hash", 512, 256, 80, False),
+        Job("hash64", 512, 256, 5, True, startup=0.5),
+    ],
+    ids=lambda job: job.algorithm,
+)
+def test_points_are_those_of_full_runs(job):
+    found = find(job.algorithm)
+    assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
+
+
+def few_bins(code, iteration):
+    """Two bits of the hash of a colour: 16 regions, then the next rotation."""
+    rotation, region = divmod(iteration, 16)
+    packed = len(code).to_bytes(4, "little") + code
+    at = rotation % len(packed)
+    return one_at_a_time(packed[at:] + packed[:at]) >> 2 * region & 3
+
+
+def test_fewer_bins_are_those_of_dialogues_too():
+    job = Job("hash", 300, 150, 5, False, bins=FEW_BINS)
+    done = by_dialogues(job, lambda *x: hashed(*x, choose=few_bins))
+    assert_same(point(job), done)
+
+
+def test_rounds_of_many_processes():
+    """The formula of bitonic, and about three scans for a few groups by hashing."""
+    n = 4096
+    k = rounds(n)
+    assert point(Job("bitonic", n)).rounds == k + k * (k + 1) // 2 + 1 + k + 1
+    found = point(Job("hash", n, 1, 5, False)).rounds
+    assert found == 2 * k + 1
+    found = point(Job("hash", n, 4, 5, False)).rounds
+    assert found <= 3 * k + 1
+
+
+def test_the_jobs_are_those_of_the_figures():
+    jobs = list(figure_jobs())
+    assert len(jobs) == len(set(jobs))
+    assert {job.n for job in jobs} == set(SIZES)
+    assert {job.algorithm for job in jobs if job.figure == 3} == set(SORTS)
+    for figure in (4, 5):
+        chosen = [job for job in jobs if (job.figure, job.n) == (figure, 65536)]
+        assert {job.algorithm for job in chosen} == set(SPLITS)
+        assert {job.groups for job in chosen} == {FEW, 32768}
+        assert {job.length for job in chosen} == {5, 80}
+    assert {job.algorithm for job in million_jobs()} == {"hash", "bitonic", "radix"}
+
+
+def test_colours_have_the_length_that_is_asked_for():
+    for job in million_jobs():
+        if job.groups:
+            codes = {entry.color for entry in entries(replace(job, n=100, groups=50))}
+            assert {len(code) for code in codes} == {job.length + 3}
+
+
+def test_local_work_is_what_a_sort_compares():
+    assert compared(Job("allgather_mpi", 1024), 0) == 1024 * 10
+    assert compared(Job("gather_scatter", 1024), 0) == 2048
+    assert compared(Job("cheng128", 1024), 0) == 128 * (2 + 3)
+    assert compared(Job("bitonic", 1024), 0) == 55
+    assert compared(Job("hash", 1024, 8), 2400) == 100
+    assert compared(Job("hash64", 1024, 8), 2400) == 100
+    assert compared(Job("hash64", 1024, 512), 2400) == 100 + 64 * 6
+
+
+def test_a_patient_radix_is_what_its_docstring_says():
+    """32 bits are eight digits, each with two scans of four rounds for 16 processes."""
+    found = patient_radix(16)
+    assert found.rounds == 8 * 2 * 4
+    assert found.busiest == 8 * 4 * 2 * ((8 + 16 * 24) + (8 + 16 * 32))
+    assert found.network > point(Job("radix", 16)).network
+
+
+def test_a_process_of_its_own_knows_what_it_took():
+    assert 2**20 < measured(Job("bitonic", 64)).resident < 2**36
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A report on few processes: its folder and its points."""
+    folder, sizes = tmp_path_factory.mktemp("moody"), (16, 64)
+    points = [point(job) for job in (*figure_jobs(sizes), *varied_jobs(sizes))]
+    points.append(replace(points[0], n=MILLION, resident=1))
+    weighed = [memory(job) for job in memory_jobs(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "save", lambda x, to, name: x.savefig(to / f"{name}.png"))
+        report.write(folder, points, weighed, *sizes)
+    return folder, points
+
+
+def test_a_small_report(small):
+    folder, _ = small
+    made = (folder / "report.md").read_text(encoding="utf-8")
+    assert "{" not in made and "reorder, 64 processes: fastest Cheng" in made
+    for name in ("figure3", "figure4", "figure5", "counts", "memory"):
+        assert (folder / f"{name}.png").stat().st_size > 0
+        assert f"{name}.png" in made
+    for name in ("points", "memory", "ratios"):
+        assert (folder / f"{name}.csv").stat().st_size > 0
+
+
+def test_ratios_are_those_of_the_points(small):
+    _, points = small
+    times = {
+        (p.algorithm, p.startup): p
+        for p in points
+        if (p.figure, p.n, p.bits) == (3, 16, 32)
+    }
+    found = {row.what: row for row in ratios(points, 16, 64)}
+    row = found["reorder, 16 processes: Radix / Bitonic"]
+    slow, fast = times["radix", 1.0], times["bitonic", 1.0]
+    assert row.here == slow.seconds / fast.seconds
+    assert row.messages == slow.network / fast.network
+    slow, fast = times["radix", 0.5], times["bitonic", 0.5]
+    assert row.halved == slow.seconds / fast.seconds
+    assert not row.agrees and replace(row, here=5.0).agrees
+
+
+@cache
+def read(name, kind):
+    """A table that the report was written with."""
+    made = {"int": int, "float": float, "str": str, "bool": lambda x: x == "True"}
+    types = {f.name: made[f.type] for f in fields(kind)}
+    with (DOCS / name).open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [kind(**{k: types[k](v) for k, v in row.items()}) for row in rows]
+
+
+def test_the_report_in_the_docs_is_what_its_tables_say():
+    made = report.text(read("points.csv", Point), read("memory.csv", Memory))
+    assert made == (DOCS / "report.md").read_text("utf-8")
+
+
+def test_what_the_report_says_agrees():
+    """The words of the report are written for these."""
+    paper = [p for p in read("points.csv", Point) if p.n != MILLION]
+    agrees = {row.what: row.agrees for row in ratios(paper)}
+    assert agrees[f"reorder, {BIG} processes: serial sorts / Bitonic"]
+    few = [so for what, so in agrees.items() if f", {FEW} groups" in what]
+    assert len(few) == 8 and all(few)
+    assert not any(so for what, so in agrees.items() if "Radix" in what)
+    assert not agrees[f"reorder, {BIG} processes: fastest Cheng / Bitonic"]
+    fails = [claim.paper for claim in claims(as_assumed(paper)) if not claim.holds]
+    assert fails == ["Radix scales the best", "Bitonic is always better than Radix"]
+
+
+def test_large_points_took_no_longer_than_they_may():
+    """Two minutes of a core for 65 536 processes; for a million five, and 16 GiB."""
+    points = read("points.csv", Point)
+    assert max(p.took for p in points if p.n == BIG) < 120
+    million = [p for p in points if p.n == MILLION]
+    assert {p.algorithm for p in million} == {"hash", "bitonic", "radix"}
+    assert max(p.took for p in million) < 300
+    assert 0 < max(p.resident for p in million) < 16 * 2**30
