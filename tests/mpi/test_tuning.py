@@ -83,7 +83,7 @@ def test_a_broken_file_is_an_error_on_every_rank(comm, file):
 
 def test_without_a_file_messages_are_measured(comm, monkeypatch):
     assert os.environ["ISTHMUS_TUNING"] == "none"
-    monkeypatch.setattr(context_intra, "probe", lambda comm: MACHINE)
+    monkeypatch.setattr(context_intra, "probe", lambda comm, nodes: MACHINE)
     ours = isthmus.Intracomm(comm.Dup())
     agree(comm, context_of(ours, IntraContext).tuned is None)
     agree(comm, context_of(ours, IntraContext).machine == MACHINE)

@@ -61,7 +61,9 @@ class InterContext(Context):
         if self.tuned is not None:
             return self.tuned
         nodes = nodes_of(self.comm)
-        return shared(probe(self.comm), nodes) if len(set(nodes)) > 1 else BUILT_IN
+        if len(set(nodes)) == 1:
+            return BUILT_IN
+        return shared(probe(self.comm, nodes), nodes)
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in

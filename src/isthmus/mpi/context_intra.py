@@ -32,7 +32,7 @@ class IntraContext(Context):
     @cached_property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
-        return self.tuned or shared(probe(self.comm), self.nodes)
+        return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)
 
     @cached_property
     def nodes(self) -> tuple[int, ...]:

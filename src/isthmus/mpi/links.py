@@ -60,7 +60,7 @@ def samples(comm: MPI.Intracomm) -> Samples:
     alone: dict[int, float] = {}
     for n in SIZES:
         for everyone, times in ((True, crowd), (False, alone)):
-            with shift(comm, n, everyone) as step:
+            with shift(comm, n, None if everyone else 1) as step:
                 times[n] = _seconds(comm, step)
         if crowd[n] > ENOUGH:
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -20,20 +20,22 @@ TURNS, SHORTS, LONGS = 3, 20, 3
 PIECES = {"MPICH": 32 << 10}
 
 
-def probe(comm: MPI.Intracomm) -> Machine:
+def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     """Start-up and byte times of our messages, and how the library does with its own.
 
-    Everyone passes messages to the right; then rank 0 alone does; then the library's
-    Allgather is compared with what the first two say of a ring.
+    Everyone passes messages to the right; then rank 0 alone sends one, to another node
+    if there are several; then the library's Allgather is compared with what the first
+    two say of a ring.
     """
     p = comm.Get_size()
     if p == 1:
         return Machine(1e-6, 1e-10)
-    with shift(comm, SHORT, everyone=True) as step:
+    far = next((r for r, node in enumerate(nodes) if node != nodes[0]), 1)
+    with shift(comm, SHORT) as step:
         alpha = worst(comm, step, SHORTS)
-    with shift(comm, LONG, everyone=True) as step:
+    with shift(comm, LONG) as step:
         crowd = worst(comm, step, LONGS)
-    with shift(comm, LONG, everyone=False) as step:
+    with shift(comm, LONG, only_to=far) as step:
         alone = worst(comm, step, LONGS)
     beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
     gamma = max(crowd - alpha, 0.0) / (p * LONG)
@@ -62,14 +64,15 @@ def worst(
 
 @contextmanager
 def shift(
-    comm: MPI.Intracomm, nbytes: int, everyone: bool
+    comm: MPI.Intracomm, nbytes: int, only_to: int | None = None
 ) -> Iterator[Callable[[], None]]:
-    """A message to the right, from every rank or from rank 0 only."""
+    """A message to the right from every rank, or one from rank 0 only."""
     p, r = comm.Get_size(), comm.Get_rank()
     out, into = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
-    send = comm.Send_init(out, (r + 1) % p)
-    receive = comm.Recv_init(into, (r - 1) % p)
-    steps = [receive] * (everyone or r == 1) + [send] * (everyone or r == 0)
+    everyone = only_to is None
+    send = comm.Send_init(out, (r + 1) % p if only_to is None else only_to)
+    receive = comm.Recv_init(into, (r - 1) % p if everyone else 0)
+    steps = [receive] * (everyone or r == only_to) + [send] * (everyone or r == 0)
 
     def step() -> None:
         for request in steps:
