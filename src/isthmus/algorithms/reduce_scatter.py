@@ -35,8 +35,8 @@ def in_order(
     """
     low, room, high = _rooms(size)
     above = i > r
-    begins = when & (i == pick(above, n - 1, lesser(r, n - 1)))
-    goes_on = when & (i != pick(above, n - 1, lesser(r, n - 1)))
+    first = pick(above, n - 1, lesser(r, n - 1))
+    begins, goes_on = when & (i == first), when & (i != first)
     return (
         Recv(frm, (low,), begins & (above ^ True)),
         Recv(frm, (high,), begins & above),
