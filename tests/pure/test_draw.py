@@ -21,6 +21,13 @@ pytest.importorskip("matplotlib")
 from isthmus.draw import circle, speed
 from isthmus.draw.schedule import COLUMNS, figure
 
+ROOTED = {
+    "inter_bcast": {"q": 5, "m": 6},
+    "inter_reduce": {"q": 5, "m": 6},
+    "inter_gatherv": {"counts": [2, 0, 3, 4]},
+    "inter_scatterv": {"counts": [2, 0, 3, 4]},
+}
+OTHERS = {collective: DEFAULTS[collective] for collective in BETWEEN}
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
 
 
@@ -46,8 +53,8 @@ def schedules() -> list[Schedule]:
         for entry in algorithms(collective)
     ]
     made += [
-        schedule(collective, entry.name, **DEFAULTS[collective])
-        for collective in BETWEEN
+        schedule(collective, entry.name, **sizes)
+        for collective, sizes in {**OTHERS, **ROOTED}.items()
         for entry in algorithms(collective)
     ]
     return made
@@ -61,6 +68,12 @@ def test_the_last_step_shows_what_the_collective_promises(made):
     for rank, memory in enumerate(last.memory):
         for buf, wanted in made.contract.after(rank).items():
             assert (memory[buf] == wanted).all()
+
+
+@pytest.mark.parametrize("collective", ROOTED)
+def test_a_root_and_another_group_are_drawn(collective):
+    made = schedule(collective, "binomial", **ROOTED[collective])
+    assert {"group A", "group B", "a0", "b3"} <= {*words(figure(made))}
 
 
 def test_both_ends_of_a_message_are_in_one_step():
