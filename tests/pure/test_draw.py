@@ -72,8 +72,14 @@ def test_the_last_step_shows_what_the_collective_promises(made):
 
 @pytest.mark.parametrize("collective", ROOTED)
 def test_a_root_and_another_group_are_drawn(collective):
-    made = schedule(collective, "binomial", **ROOTED[collective])
-    assert {"group A", "group B", "a0", "b3"} <= {*words(figure(made))}
+    for entry in algorithms(collective):
+        made = schedule(collective, entry.name, **ROOTED[collective])
+        assert {"group A", "group B", "a0", "b3"} <= {*words(figure(made))}
+
+
+def test_a_root_that_contributes_nothing_is_drawn_in_any_order_too():
+    said = words(figure(schedule("inter_reduce", "circulant(n=2)", q=5, m=6)))
+    assert "nothing" in said and "Σ5" in said
 
 
 def test_both_ends_of_a_message_are_in_one_step():
