@@ -63,17 +63,25 @@ def blocks(q: int, k: int, machine: Machine) -> Choice:
     return _cheapest(times, f"{k} bytes a rank, a root and {q} others")
 
 
+#: rounds of long messages in which everyone waits for a partner take so much longer
+#: than they should, on a network of many hosts
+IN_STEP = 1.25
+
+
 def combined(
     collective: str, pair: Pair, m: int, machine: Machine, commutative: bool
 ) -> Choice:
     """Allreduce and Reduce_scatter, of m bytes a rank."""
     p, q = pair.here, pair.there
+
+    def cost(name: str, byte: float = 1.0) -> float:
+        found = find(collective, name).cost
+        return float(found(p, q, m, machine.alpha, byte * machine.beta))
+
     shares = "bruck" if commutative else "ordered"
-    names = (shares, "doubling" if collective == "inter_allreduce" else "direct")
-    times = {
-        name: find(collective, name).cost(p, q, m, machine.alpha, machine.beta)
-        for name in names
-    }
+    times = {shares: cost(shares, IN_STEP), "direct": cost("direct")}
+    if collective == "inter_allreduce":
+        times["doubling"] = cost("doubling")
     return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 

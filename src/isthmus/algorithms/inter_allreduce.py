@@ -7,11 +7,14 @@ the same function seen from its side. Everyone contributes "send", of m elements
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..ir import Index, Program
 from ..layout import Shares, Side
-from ..program import shift
+from ..program import lay, shift
 from ..registry import algorithm
+from . import inter_reduce_scatter
+from .allgatherv import ring
 from .inter_reduce_scatter import across_cost, ordered_cost
 from .inter_shares import Way, commutative, ordered as by_rank, sums_across
 from .reduce_scatter import bruck_cost
@@ -64,3 +67,24 @@ def bruck(r: Index, here: Side, there: Side, m: int) -> Program:
     2 ceil(log2 p) rounds and the exchange.
     """
     return _in_shares(r, here, there, m, commutative)
+
+
+def _direct_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
+    """A share of everyone's vector in each round, then a ring of the shares."""
+    n = max(p, q)
+    return n * (alpha + m / min(p, q) * beta) + (n - 1) * (alpha + m / n * beta)
+
+
+@algorithm("inter_allreduce", paper="folklore", cost=_direct_cost)
+def direct(r: Index, here: Side, there: Side, m: int) -> Program:
+    """Everyone sends each of the other group a share to combine, then both collect.
+
+    2 max(p, q) - 1 rounds of a share, for any operator. For p = q nothing is sent that
+    need not be, and nobody sends what it has just received; else ranks of the smaller
+    group get more shares than they send. Room for two shares.
+    """
+    shares = Shares(here.n, m)
+    sides = replace(here, blocks=shares), replace(there, blocks=Shares(there.n, m))
+    own = {"recv": ("recv", shares.offset(r))}
+    yield from lay(inter_reduce_scatter.direct(r, *sides), own)
+    yield from shift(ring(here.n, r, shares), here.base)
