@@ -24,16 +24,21 @@ def check(collective: str, name: str, commutative: bool = True) -> None:
         )
 
 
+#: where partners change from round to round, and each waits for the next, long messages
+#: take so much longer than they should, on a network of many hosts
+IN_STEP = 1.25
+
+
 def _cheapest(times: dict[str, float], what: str) -> Choice:
     best = min(times, key=lambda name: times[name])
     listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in times.items())
     return Choice(best, f"for {what}: {listed}")
 
 
-def _pipelined(fill: int, m: int, machine: Machine) -> float:
-    """In the best number of parts, of which `fill` rounds' worth fill the pipeline."""
-    alpha, beta = machine.alpha, machine.beta
-    return fill * alpha + m * beta + 2 * sqrt(fill * alpha * m * beta)
+def _pipelined(fill: int, m: int, machine: Machine, byte: float = 1.0) -> float:
+    """In the best number of parts, after `fill` rounds that fill the pipeline."""
+    alpha, moved = machine.alpha, m * byte * machine.beta
+    return (fill + 1) * alpha + moved + 2 * sqrt(fill * alpha * moved)
 
 
 def whole(
@@ -43,10 +48,10 @@ def whole(
     p, cost = q + 1, (machine.alpha, machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
-        "chain": _pipelined(q - 1, m, machine) + machine.alpha,
+        "chain": _pipelined(q - 1, m, machine),
     }
     if commutative:
-        times["circulant"] = _pipelined(log2(p) - 1, m, machine) + machine.alpha
+        times["circulant"] = _pipelined(log2(p) - 1, m, machine, IN_STEP)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
     return _cheapest(times, f"{m} bytes, a root and {q} others")
@@ -61,11 +66,6 @@ def blocks(q: int, k: int, machine: Machine) -> Choice:
         "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
     }
     return _cheapest(times, f"{k} bytes a rank, a root and {q} others")
-
-
-#: rounds of long messages in which everyone waits for a partner take so much longer
-#: than they should, on a network of many hosts
-IN_STEP = 1.25
 
 
 def combined(
