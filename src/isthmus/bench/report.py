@@ -17,8 +17,8 @@ WORDS = {
     "between two groups, 32 processes in all.",
     "traff2008": "The six distributions of Träff et al. 2008: Allgatherv inside one "
     "group of 16 processes.",
-    "silva1999": "Collectives between two groups of 16 processes; those that isthmus "
-    "does not have are native.",
+    "silva1999": "All collectives between two groups of 16 processes, which Silva and "
+    "Silva 1999 were the first to implement.",
 }
 COLUMNS = ("", "", "time", "95 %", "times faster", "95 %", "of the limit")
 
