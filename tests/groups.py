@@ -13,6 +13,8 @@ from isthmus import registry
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 3: [(2, 1)], 5: [(1, 4), (3, 2)], 8: [(5, 3), (2, 6)]}
 SIZES = tuple(SHAPES)
+#: for what hardly depends on it
+FEW = (2, 5)
 
 ALGORITHMS = [a.name for a in registry.algorithms("inter_allgatherv")]
 NAMES = ["auto", *ALGORITHMS]
@@ -51,9 +53,9 @@ def pair(world: MPI.Intracomm, p: int) -> Pair:
     return Pair(world, p, local, native)
 
 
-def pairs(world: MPI.Intracomm):
+def pairs(world: MPI.Intracomm, shapes=SHAPES):
     """Every shape of this launch, one after the other."""
-    for p, _ in SHAPES[world.size]:
+    for p, _ in shapes[world.size]:
         groups = pair(world, p)
         yield groups
         groups.free()

@@ -24,11 +24,6 @@ def check(collective: str, name: str, commutative: bool = True) -> None:
         )
 
 
-#: where partners change from round to round, and each waits for the next, long messages
-#: take so much longer than they should, on a network of many hosts
-IN_STEP = 1.25
-
-
 def _cheapest(times: dict[str, float], what: str) -> Choice:
     best = min(times, key=lambda name: times[name])
     listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in times.items())
@@ -51,7 +46,7 @@ def whole(
         "chain": _pipelined(q - 1, m, machine),
     }
     if commutative:
-        times["circulant"] = _pipelined(log2(p) - 1, m, machine, IN_STEP)
+        times["circulant"] = _pipelined(log2(p) - 1, m, machine, machine.changing)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
     return _cheapest(times, f"{m} bytes, a root and {q} others")
@@ -79,7 +74,7 @@ def combined(
         return float(found(p, q, m, machine.alpha, byte * machine.beta))
 
     shares = "bruck" if commutative else "ordered"
-    times = {shares: cost(shares, IN_STEP), "direct": cost("direct")}
+    times = {shares: cost(shares, machine.changing), "direct": cost("direct")}
     if collective == "inter_allreduce":
         times["doubling"] = cost("doubling")
     return _cheapest(times, f"{m} bytes in groups of {p} and {q}")

@@ -23,7 +23,8 @@ class Machine:
     `piece` is the size into which the MPI library cuts long blocks, if it does; its
     calls take `library` times what the same messages would take from here. So many
     processes as `sharing` says share the way out of their node, if there are several
-    nodes: messages to far ranks queue for it.
+    nodes: messages to far ranks queue for it. Where partners change from message to
+    message, bytes take `changing` times as long.
 
     Below `small` bytes in all nothing beats the library's single call; from `ring`
     bytes a rank neighbours beat few rounds.
@@ -38,6 +39,7 @@ class Machine:
     message: float = 1e-6
     small: int = 1 << 16
     ring: int = 1 << 17
+    changing: float = 1.0
 
     @property
     def startup(self) -> float:

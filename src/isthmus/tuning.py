@@ -40,7 +40,7 @@ VARIABLE = "ISTHMUS_TUNING"
 #: what the variable says where no file is wanted
 NOTHING = ("", "none")
 #: what a communicator itself says, so that no file does
-OWN = ("sharing",)
+OWN = ("sharing", "changing")
 #: fields of a Machine, and what they are
 FIELDS = {
     "alpha": "seconds to start a message",

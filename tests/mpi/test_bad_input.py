@@ -7,10 +7,10 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import SIZES, expected, pairs, same, values
+from groups import FEW, expected, pairs, same, values
 from support import agree
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 
 def wrong_calls(n):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from groups import NAMES, SIZES, STAGES, expected, pairs, same, values
+from groups import FEW, NAMES, STAGES, expected, pairs, same, values
 from isthmus.mpi import memory
 from support import agree
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 REGULAR = ["auto", "segmented", "balanced", "segmented+library"]
 

@@ -111,15 +111,15 @@ def memory_kib():
 
 
 @pytest.mark.mpi(3, timeout=240)
-def test_twenty_thousand_calls_leak_nothing(comm):
+def test_many_calls_leak_nothing(comm):
     groups = pair(comm, 2)
     inter, n = groups.ours, len(groups.there)
     names = ["auto", *ALGORITHMS]
     rng = np.random.default_rng(3)
-    sizes = rng.integers(0, 2000, 20_000)
+    sizes = rng.integers(0, 2000, 6000)
     before = 0
     for turn, k in enumerate(sizes.tolist()):
-        if turn == 4000:
+        if turn == 2000:
             before = memory_kib()
         name = names[turn % len(names)]
         send, recv = values(comm.rank, k), np.empty(k * n)
@@ -129,15 +129,15 @@ def test_twenty_thousand_calls_leak_nothing(comm):
             inter.Allgather(send, recv, algorithm=name)
     grown = memory_kib() - before
     agree(comm, same(recv, expected(groups, [k] * comm.size)))
-    print(f"grew by {grown} KiB in the last 16 000 calls")
-    agree(comm, grown < 4096, f"grew by {grown} KiB")
+    print(f"grew by {grown} KiB in the last 4000 calls")
+    agree(comm, grown < 1024, f"grew by {grown} KiB")
     groups.free()
 
 
 @pytest.mark.mpi(3, timeout=240)
 def test_communicators_are_given_back(comm):
-    """MPICH has 2048 of them."""
-    for _ in range(1500):
+    """MPICH has 2048 of them, and each turn takes four."""
+    for _ in range(550):
         groups = pair(comm, 2)
         recv = np.empty(len(groups.there))
         groups.ours.Allgather(np.ones(1), recv)

@@ -55,7 +55,7 @@ def run(suite, folder, size, variables, *arguments):
     return min(counts), {name for name, _ in re.findall(r"'(\w+)': (\d+)", said)}
 
 
-BETWEEN = [(2, "auto"), (3, "auto"), (4, "auto"), (5, "auto"), (5, "balanced")]
+BETWEEN = [(3, "auto"), (5, "balanced")]
 
 
 @pytest.mark.parametrize(("size", "algorithm"), BETWEEN)
@@ -71,7 +71,6 @@ INSIDE = [
     (1, "auto", ["cco"], 300),
     (3, "auto", ["cco_buf", "cco_nb_vec", "cco_obj"], 150),
     (2, "circulant", ["cco_pr_vec"], 60),
-    (3, "blocked_ring", ["cco_vec"], 60),
 ]
 CALLED = {
     "cco_buf": {"Allgather", "Bcast"},

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groups import NAMES, SIZES, pairs
+from groups import FEW, NAMES, pairs
 from support import agree
 from things import equal, thing
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 
 @pytest.mark.parametrize("name", NAMES)

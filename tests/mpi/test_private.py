@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from groups import ALGORITHMS, SHAPES, SIZES, expected, pair, pairs, same, values
+from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
 from support import agree
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 
 def test_wildcard_receives_of_the_user_see_nothing_of_ours(comm):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from groups import ALGORITHMS, NAMES, SIZES, expected, pairs, same, values
+from groups import ALGORITHMS, FEW, NAMES, expected, pairs, same, values
 from support import agree
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 
 def test_equal_signatures_of_different_types(comm):

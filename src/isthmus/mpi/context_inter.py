@@ -41,7 +41,6 @@ class InterContext(Context):
         self.few = max(sizes) <= FEW
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
-        self.machine = self.tuned or BUILT_IN
         self.questions: dict[Any, Any] = {}
 
     def who(self, number: int) -> str:
@@ -55,7 +54,7 @@ class InterContext(Context):
         return range(self.there_base, self.there_base + self.there)
 
     @cached_property
-    def measured(self) -> Machine:
+    def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned; if all are on one node,
         a guess; else measured once."""
         if self.tuned is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -40,10 +41,11 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
     gamma = max(crowd - alpha, 0.0) / (p * LONG)
     piece = PIECES.get(MPI.get_vendor()[0], 0)
-    machine = Machine(alpha, beta, gamma, piece)
-    equal = np.full(p, LONG)
+    # so that the start-ups of a ring are a small part of it
+    ring = int(4 * alpha / beta)
+    machine = Machine(alpha, beta, gamma, piece, ring=ring)
     native = worst(comm, _gather(comm, LONG), LONGS)
-    return Machine(alpha, beta, gamma, piece, native / estimate.ring(equal, machine))
+    return replace(machine, library=native / estimate.ring(np.full(p, LONG), machine))
 
 
 def worst(

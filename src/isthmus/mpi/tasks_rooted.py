@@ -24,7 +24,7 @@ from .task import Settle, Settling, Task, known
 
 def star(c: InterContext, root: int) -> Star | None:
     """The root and the other group; none for those who have no part in it."""
-    _ = c.measured  # by all together, also those who have no part
+    _ = c.machine  # by all together, also those who have no part
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
@@ -70,9 +70,9 @@ def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
     """Broadcast, of data that may lie in several places."""
     n = sum(data.nbytes)
     name = task.settled(
-        "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.measured)
+        "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.machine)
     )
-    settle = known(partial(recipes.bcast, name, at, n, c.measured.startup))
+    settle = known(partial(recipes.bcast, name, at, n, c.machine.startup))
     return _task(c, name, settle, at, (data,), (n,), down=True)
 
 
@@ -86,12 +86,12 @@ def reduce(
     data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
     by = operator(op, data)
     (n,), (count,) = data.nbytes, data.counts
-    how = at.q, n, c.measured, op.is_commutative
+    how = at.q, n, c.machine, op.is_commutative
     name = task.settled(
         "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
     )
     settle = known(
-        partial(recipes.reduce, name, at, count, by.unit, c.measured.startup)
+        partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
     )
     return _task(c, name, settle, at, (data,), (n,), down=False, operator=by)
 
@@ -109,7 +109,7 @@ def blocks(
     v = collective.endswith("v")
     counts = sizes if v else (sizes[0],) * at.q
     name = task.settled(
-        collective, name, lambda: _by_size(v, at.q, counts[0], c.measured)
+        collective, name, lambda: _by_size(v, at.q, counts[0], c.machine)
     )
     recipe = partial(recipes.blocks, collective, name, at)
     asks = v and at.v > 0 and named(collective, name).own_counts
