@@ -52,7 +52,7 @@ def stage_by_size(unit: int, ring: int = BUILT_IN.ring) -> Stage:
 def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
     """Everyone sends its block to everyone, and receives the other group's total."""
     peers = max(p, q)
-    nbytes = machine.changing * machine.sharing * max(a, b, peers * largest)
+    nbytes = machine.far * max(a, b, peers * largest)
     return machine.alpha + peers * machine.message + nbytes * machine.beta
 
 

@@ -46,6 +46,11 @@ class Machine:
         """The bytes that pass in the time of a start-up."""
         return self.alpha / self.beta
 
+    @property
+    def far(self) -> float:
+        """How many times longer messages take that go to other ranks in each round."""
+        return self.sharing * self.changing
+
     def time(self, rounds: int, longest: float, together: float) -> float:
         """So many rounds, with so many bytes in their longest messages and in all."""
         moved = max(self.beta * longest, self.gamma * together)
@@ -69,7 +74,7 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     while have < p:
         n = min(have, p - have)
         longest = (ends[n : n + p] - ends[:p]).max()
-        total += machine.time(1, machine.sharing * longest, n * m)
+        total += machine.time(1, machine.far * longest, n * m)
         have += n
     return total
 
@@ -79,7 +84,7 @@ def circulant(counts: np.ndarray, machine: Machine, n: int = 0) -> float:
     p, m = len(counts), int(counts.sum())
     n = n or best_n(counts, machine.startup)
     filling, full = volumes(counts)
-    longest = machine.sharing * (full + (filling - full) / n)
+    longest = machine.far * (full + (filling - full) / n)
     return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
 
 

@@ -20,10 +20,10 @@ from isthmus.bench.job import (
     to_json,
     uneven,
 )
-from isthmus.bench.launch import LaunchError
 from isthmus.bench.launches import Collected
 from isthmus.bench.outcome import Outcome, Result, merge, read_outcome
 from isthmus.bench.units import read_bytes, show_bytes, show_time
+from isthmus.mpiexec import LaunchError
 
 AUTO = Contender("auto")
 

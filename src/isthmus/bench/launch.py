@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,16 +11,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Protocol
 
-# What a launch on a small machine needs; no library minds the variables of another.
-QUIET = {
-    # Ranks share few cores, so none of them may start threads of its own.
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
+from ..mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
+
 OPEN_MPI = {
     # As in a container, and with more ranks than cores.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -31,47 +24,9 @@ OPEN_MPI = {
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "self,sm",
 }
-#: variables in which process managers tell a process its rank
-RANKS = (
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-)
-
 POLL = 0.05
 PATIENCE = 5.0
 TAIL = 12
-
-
-class LaunchError(Exception):
-    """The processes could not be started, or did not end well."""
-
-
-def own_rank(environ: Mapping[str, str] | None = None) -> int | None:
-    """This process's rank if an mpiexec started it, else None."""
-    environ = os.environ if environ is None else environ
-    found = (environ[name] for name in RANKS if environ.get(name, "").isdigit())
-    return next(map(int, found), None)
-
-
-def find_mpiexec() -> str:
-    """The mpiexec beside this Python, else the one on the PATH."""
-    beside = str(Path(sys.executable).parent)
-    found = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
-    if found is None:
-        raise LaunchError('there is no mpiexec: pip install "isthmus[mpich]"')
-    return found
-
-
-def is_open_mpi(mpiexec: str) -> bool:
-    """Whether an mpiexec belongs to Open MPI."""
-    command = [mpiexec, "--version"]
-    answer = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
-    )
-    return "Open MPI" in answer.stdout or "OpenRTE" in answer.stdout
 
 
 def environment(mpiexec: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -87,13 +42,7 @@ class Running(Protocol):
 
     def __enter__(self) -> Running: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 #: starts a program on so many ranks, which writes to a file
@@ -117,12 +66,7 @@ class Here:
     def __enter__(self) -> Here:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End the process group of mpiexec, which ends its ranks if asked politely."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..mpiexec import own_rank
 from . import worker
 from .environment import Software
 from .job import Job
-from .launch import Here, Start, own_rank
+from .launch import Here, Start
 from .outcome import Outcome, merge
 
 

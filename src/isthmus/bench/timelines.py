@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.recorded import End, Log
+from ..mpiexec import LaunchError, own_rank
 from .job import Case, Contender, read_case
-from .launch import Here, LaunchError, Start, launch, own_rank
+from .launch import Here, Start, launch
 
 #: seconds without a word after which processes of our own are ended
 LIMIT = 120.0

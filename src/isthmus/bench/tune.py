@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..estimate import Machine
+from ..mpiexec import own_rank
 from ..tuning import Origin, Tuning
 from . import crossovers
 from .compare import compare
-from .launch import Here, Start, launch, own_rank
+from .launch import Here, Start, launch
 from .outcome import Outcome, read_outcome
 from .units import show_bytes
 

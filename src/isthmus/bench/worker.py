@@ -11,11 +11,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ..mpiexec import LaunchError, own_rank
 from . import field
 from .compare import WrongData, compare
 from .environment import Software
 from .job import Job, read_job, to_json
-from .launch import Here, LaunchError, Start, launch, own_rank
+from .launch import Here, Start, launch
 from .outcome import Outcome, read_outcome
 
 if TYPE_CHECKING:

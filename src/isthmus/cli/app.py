@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ..bench.launch import LaunchError, own_rank
+from ..mpiexec import LaunchError, own_rank
 from . import (
     bench,
     check,

@@ -11,10 +11,10 @@ from .. import schedule
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
 from ..bench.job import Job
-from ..bench.launch import own_rank
 from ..bench.operations import PERSISTENT
 from ..bench.place import place
 from ..bench.units import read_bytes
+from ..mpiexec import own_rank
 from ..registry import named
 from . import parse
 from .draw import save

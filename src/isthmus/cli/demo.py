@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from ..bench import demo as tour, worker
-from ..bench.launch import own_rank
+from ..mpiexec import own_rank
 from . import parse
 from .draw import save
 from .terminal import busy, ended_in_order

@@ -15,10 +15,10 @@ from rich.table import Table
 from ..bench import crossovers, tune as runs
 from ..bench.crossovers import Choice, Row
 from ..bench.environment import load
-from ..bench.launch import own_rank
 from ..bench.place import place as where
 from ..bench.units import show_bytes, show_time
 from ..estimate import Machine
+from ..mpiexec import own_rank
 from ..tuning import FIELDS, NOTHING, VARIABLE, Tuning, place, read, wanted, written
 from .draw import save
 from .terminal import Steps, ended_in_order

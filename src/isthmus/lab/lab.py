@@ -8,7 +8,6 @@ from contextlib import suppress
 from itertools import count
 from os import getpid
 from socket import socket
-from types import TracebackType
 
 from . import keeper, links, spaces
 from .links import Progress
@@ -117,10 +116,5 @@ class Lab:
     def __enter__(self) -> Network:
         return self.up()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.down()

@@ -13,10 +13,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from ..bench.launch import QUIET, LaunchError, find_mpiexec, is_open_mpi
+from ..mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
 from . import names, spaces
 from .names import BRIDGE, SUBNET
 from .tools import inside
@@ -164,12 +163,7 @@ class Job:
     def __enter__(self) -> Job:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:

@@ -1,19 +1,19 @@
-"""What isthmus keeps for a user's communicator, on an attribute of it."""
+"""What the collectives of isthmus need on a user's communicator."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
+from .attribute import attached
 from .keys import Last, call_key, last_call
 from .plan import Plan
 from .progress import driver
-from .tuning import tuned
+from .tuning import eager, tuned
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
@@ -50,6 +50,7 @@ class Context:
         self.last: Last | None = None
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
+        self.cut = eager(comm)
         self.freed = False
         try:
             self.tuned = tuned(comm)
@@ -130,24 +131,9 @@ class Context:
         self.comm.Free()
 
 
-def _delete(comm: MPI.Comm, keyval: int, context: Context) -> None:
-    context.free()
-
-
-@cache
-def _keyval() -> int:
-    """Our attribute on communicators; made when MPI is certainly running."""
-    return MPI.Comm.Create_keyval(delete_fn=_delete)
-
-
 Made = TypeVar("Made", bound=Context)
 
 
 def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
     """The context of a communicator, made at its first collective call."""
-    found = comm.Get_attr(_keyval())
-    if isinstance(found, Context):
-        return cast(Made, found)
-    context = make(comm)
-    comm.Set_attr(_keyval(), context)
-    return context
+    return attached(comm, "context", make)

@@ -15,7 +15,8 @@ from . import buffers, memory
 from .buffers import Message
 from .call import checked
 from .context_intra import IntraContext
-from .plan import Binding, Plan, Step, bind
+from .plan import Plan
+from .room import Room
 
 _log = logging.getLogger("isthmus")
 
@@ -69,28 +70,13 @@ def settle(call: Broadcast) -> str:
 
 def plan(call: Broadcast) -> Plan:
     """What this rank does; data with gaps go through scratch."""
-    c, name = call.context, settle(call)
-    before: list[Step] = []
-    after: list[Step] = []
-    view, scratch = memory.message_view(call.data), memory.scratch(0)
-    if view is None:
-        scratch = memory.scratch(call.sent)
-        view = memory.scratch_view(scratch)
-        if c.number == call.root:
-            before.append(memory.packer(call.data, scratch))
-        else:
-            after.append(memory.unpacker(scratch, call.data))
+    c, name, room = call.context, settle(call), Room()
+    view = (room.source if c.number == call.root else room.target)(call.data)
     if name == "library":
         base = view.addresses[0] if view.addresses else 0
         spec = [memory.buffer(base), call.sent, MPI.BYTE]
-        before.append(partial(c.comm.Bcast, spec, call.root))
-        return Plan([], before, after, [scratch])
+        step = partial(c.comm.Bcast, spec, call.root)
+        return Plan([], [*room.before, step], room.after, room.scratch)
     startup = c.machine.startup if "startup" in resolve("bcast", name)[0].options else 1
     found = recipe.bcast(name, call.sent, c.p, c.number, call.root, startup)
-    stages = bind(
-        found.rounds, Binding({"recv": view}, found.units), c.comm, c.local, 0
-    )
-    plan = Plan(stages, before, after, [scratch])
-    if c.recorder is not None:
-        c.recorder.watch(plan, found)
-    return plan
+    return room.plan(found, {"recv": view}, c, 0)

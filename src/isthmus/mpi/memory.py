@@ -172,6 +172,18 @@ def spec(pieces: Sequence[Piece]) -> Spec:
     return base, 1, MPI.BYTE.Create_hindexed(lengths, displs).Commit()
 
 
+def parts(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
+    """The pieces as messages of so many bytes at most; as one where there is no limit.
+
+    Both ends cut alike, wherever their data lie.
+    """
+    total = sum(n for _, n in pieces)
+    if not limit or total <= limit:
+        return [list(pieces)]
+    whole = view(pieces)
+    return [whole.pieces(x, min(x + limit, total)) for x in range(0, total, limit)]
+
+
 def release(datatype: MPI.Datatype) -> None:
     """Free a type that `spec` made; requests that use it keep it alive."""
     if not datatype.is_predefined:

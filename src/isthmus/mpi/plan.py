@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..ahead import posting
-from ..ir import Copy, Data, Library, Local, Pieces, Recv, Round
+from ..ir import Copy, Data, Library, Local, Pieces, Recv, Round, Send
 from . import memory
 from .memory import Piece, View
 from .reducing import Operator
@@ -152,14 +152,30 @@ def _library(
     return lambda: local.Iallgatherv(MPI.IN_PLACE, spec)
 
 
+def _request(
+    comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int
+) -> MPI.Prequest:
+    """A message of those pieces, ready to be started."""
+    base, count, datatype = memory.spec(pieces)
+    spec = [memory.buffer(base), count, datatype]
+    if isinstance(c, Recv):
+        request = comm.Recv_init(spec, c.frm, tag)
+    else:
+        request = comm.Send_init(spec, c.to, tag)
+    memory.release(datatype)
+    return request
+
+
 def bind(
     rounds: Sequence[Round],
     at: Binding,
     comm: MPI.Intracomm,
     local: MPI.Intracomm,
     tag: int,
+    cut: int = 0,
 ) -> list[Stage]:
-    """The rounds with requests on a communicator, receives posted ahead."""
+    """The rounds with requests on a communicator, receives posted ahead, and messages
+    of more than `cut` bytes, if it is given, in several."""
     stages = [Stage() for _ in rounds]
     source = at.source
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
@@ -169,16 +185,11 @@ def bind(
                 stages[k].call.append(_library(local, c, at))
                 continue
             place = at if isinstance(c, Recv) else source
-            base, count, datatype = memory.spec(place.pieces(c.data))
-            spec = [memory.buffer(base), count, datatype]
-            if isinstance(c, Recv):
-                request = comm.Recv_init(spec, c.frm, tag)
-                stages[next(when)].start.append(request)
-            else:
-                request = comm.Send_init(spec, c.to, tag)
-                stages[k].start.append(request)
-            stages[k].wait.append(request)
-            memory.release(datatype)
+            start = next(when) if isinstance(c, Recv) else k
+            for part in memory.parts(place.pieces(c.data), cut):
+                request = _request(comm, c, part, tag)
+                stages[start].start.append(request)
+                stages[k].wait.append(request)
         stages[k].then += map(at.step, r.then)
     return stages
 

@@ -117,9 +117,8 @@ class Room:
         tmp = extent(found.rounds, "tmp") * found.units.get("tmp", 1)
         views["tmp"] = memory.scratch_view(self.fresh(tmp))
         self.check_device(found.entry.name)
-        stages = bind(
-            found.rounds, Binding(views, found.units, **more), c.comm, c.local, tag
-        )
+        at, cut = Binding(views, found.units, **more), c.cut if not c.recorder else 0
+        stages = bind(found.rounds, at, c.comm, c.local, tag, cut)
         plan = Plan(stages, self.before, self.after, self.scratch, self.meanwhile)
         if c.recorder is not None:
             c.recorder.watch(plan, found)

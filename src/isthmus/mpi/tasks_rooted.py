@@ -90,9 +90,7 @@ def reduce(
     name = task.settled(
         "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
     )
-    settle = known(
-        partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
-    )
+    settle = known(partial(recipes.reduce, name, at, count, by.unit, c.machine.startup))
     return _task(c, name, settle, at, (data,), (n,), down=False, operator=by)
 
 

@@ -101,3 +101,18 @@ def shared(machine: Machine, nodes: Sequence[int]) -> Machine:
     if len(found) == 1:
         return machine
     return replace(machine, sharing=max(found.values()), changing=CHANGING)
+
+
+#: bytes that Open MPI sends over TCP without asking, less what it says of them
+EAGER = (64 << 10) - 1024
+
+
+def eager(comm: MPI.Intracomm) -> int:
+    """Into what pieces long messages are cut; 0 for none.
+
+    Open MPI asks the receiver before it sends a long message over TCP, and the answer
+    waits behind what goes the other way: an exchange takes up to twice as long.
+    """
+    if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes_of(comm))) == 1:
+        return 0
+    return EAGER
