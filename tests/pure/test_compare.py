@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from isthmus import mpiexec as mpiexec_module
 from isthmus.bench import compare, demo, field, launch, worker
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
@@ -151,13 +152,14 @@ def test_one_wrong_repetition_of_many_is_an_error(measured):
         run()
 
 
-def test_what_isthmus_lacks_is_measured_natively():
-    job = Job((2, 2), (), contenders(["auto", "direct"], True))
+def test_a_barrier_copies_nothing():
+    job = Job((2, 2), (), contenders(["auto"], True))
     names = [
         [c.name for c in job.contenders_of(case(op, (2, 2), 8))]
         for op in ("alltoallw", "barrier")
     ]
-    assert names == [["native", "copy"], ["native"]]
+    ours = ["native", "auto", "auto, persistent"]
+    assert names == [[*ours, "copy"], ours]
 
 
 def test_jobs_and_outcomes_survive_json():
@@ -252,15 +254,15 @@ def test_strips_make_up_the_field(groups):
 
 
 def test_a_process_knows_whether_mpiexec_started_it():
-    assert launch.own_rank({}) is None
-    assert launch.own_rank({"PMI_RANK": "3"}) == 3
-    assert launch.own_rank({"OMPI_COMM_WORLD_RANK": "0"}) == 0
+    assert mpiexec_module.own_rank({}) is None
+    assert mpiexec_module.own_rank({"PMI_RANK": "3"}) == 3
+    assert mpiexec_module.own_rank({"OMPI_COMM_WORLD_RANK": "0"}) == 0
 
 
 def test_without_mpiexec_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(launch.shutil, "which", lambda *args, **more: None)
+    monkeypatch.setattr(mpiexec_module.shutil, "which", lambda *args, **more: None)
     with pytest.raises(LaunchError, match=r'pip install "isthmus\[mpich\]"'):
-        launch.find_mpiexec()
+        mpiexec_module.find_mpiexec()
 
 
 @pytest.fixture
