@@ -25,6 +25,8 @@ ACROSS = (
 INSIDE = ("bcast", "allgather", "allgatherv")
 #: those with a persistent form, by the number of groups
 PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}
+#: those of a vector, and not of a block for each rank
+VECTOR = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 #: those whose blocks may differ in size
 UNEVEN = ("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw")
 

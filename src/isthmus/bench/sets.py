@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..distributions import SIX, counts
 from ..reproduce import kang2019 as paper
 from .job import Case, Contender, Job, case
-from .operations import ACROSS
+from .operations import ACROSS, VECTOR
 
 PROCESSES = 32
 #: bytes of a block, and of all blocks together
@@ -64,15 +64,16 @@ def _traff2008(scale: float) -> Cases:
 def _silva1999(scale: float) -> Cases:
     """Collectives between two groups of 16, all that Silva and Silva 1999 proposed.
 
-    Those that came into MPI; sizes are those of a block, or of a vector to be reduced.
+    Those that came into MPI; a vector is as long as the blocks of a group together.
     """
     groups = PROCESSES // 2, PROCESSES // 2
     found: Cases = []
     for each in _scaled(BLOCKS[:1], scale, 1):
         for op in ACROSS:
-            made = case(op, groups, each)
-            label = op if op == "barrier" else f"{op}, {show_size(each)}"
-            found.append((groups, replace(made, label=label, kind=op)))
+            size = groups[0] * each if op in VECTOR else each
+            made = case(op, groups, size)
+            label = op if op == "barrier" else f"{op}, {show_size(size)}"
+            found.append((groups, replace(made, label=label, kind=op, each=each)))
     return found
 
 
