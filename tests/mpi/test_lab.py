@@ -52,8 +52,10 @@ if not world.rank:
 """
 # Holds a lab until it is told to end by a signal.
 HOLD = """
-import sys, time
+import signal, sys, time
 from isthmus.lab import Lab
+# of what runs in the background, shells let Ctrl-C be ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 made = Lab(2, name=sys.argv[1])
 with made as net, net.start(["sleep", "100"]) as job:
     while len(job.processes()) < 3:
