@@ -9,6 +9,7 @@ from typing import Any
 from mpi4py import MPI
 
 from . import task, tasks_all, tasks_rooted
+from .buffers import on_device
 from .call import checked
 from .family import Comm
 from .keys import call_key
@@ -32,6 +33,26 @@ TASKS: dict[str, Callable[..., Task]] = {
 }
 
 
+#: these combine or copy in the memory of the host
+_ON_HOST = {
+    "Reduce",
+    "Allreduce",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+    "Gather",
+    "Scatter",
+    "Alltoall",
+}
+
+
+def _is_native(op: str, args: tuple[Any, ...], name: str) -> bool:
+    """Whether a call is left to the MPI library: asked for, or on a device."""
+    if name == "native" or op not in _ON_HOST:
+        return name == "native"
+    owners = (x[0] if isinstance(x, list | tuple) and x else x for x in args[:2])
+    return any(map(on_device, owners))
+
+
 class Between(Comm):
     """What all collectives between groups share."""
 
@@ -47,7 +68,7 @@ class Between(Comm):
         if found.again(op, args, algorithm):
             return
         name = found.asked_for(op, algorithm)
-        if name == "native":
+        if _is_native(op, args, name):
             getattr(super(), op)(*args)
         else:
             task.blocking(self._task(op, args, name), call_key(op, args, algorithm))
@@ -55,15 +76,17 @@ class Between(Comm):
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
-        name = self._context().asked_for(op, algorithm)
-        if name == "native":
+        context = self._context()
+        name, tag = context.asked_for(op, algorithm), context.next_tag()
+        if _is_native(op, args, name):
             return getattr(super(), "I" + op.lower())(*args)  # type: ignore[no-any-return]
-        return task.nonblocking(self._task(op, args, name))
+        return task.nonblocking(self._task(op, args, name), tag)
 
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
-        name = self._context().asked_for(op, algorithm)
-        if name == "native":
+        context = self._context()
+        name, tag = context.asked_for(op, algorithm), context.next_tag()
+        if _is_native(op, args, name):
             return getattr(super(), op + "_init")(*args, info)  # type: ignore[no-any-return]
-        return task.persistent(self._task(op, args, name))
+        return task.persistent(self._task(op, args, name), tag)

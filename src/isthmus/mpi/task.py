@@ -98,17 +98,15 @@ def _steps(task: Task, tag: int) -> Iterator[Sequence[MPI.Request]]:
         yield from forms.once(plan(task, found, tag))
 
 
-def nonblocking(task: Task) -> MPI.Request:
+def nonblocking(task: Task, tag: int) -> MPI.Request:
     """Start it and give its request."""
     forms.check_threads(task.context, task.name, "native")
-    tag = task.context.next_tag()
     return requests.start(_steps(task, tag), task.context, task)
 
 
-def persistent(task: Task) -> MPI.Prequest:
+def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     forms.check_threads(task.context, task.name, "native")
-    tag = task.context.next_tag()
     made = Plan([])
     if task.settle is not None:
         made = plan(task, complete(task.settle(tag)), tag)
