@@ -36,7 +36,7 @@ test: ## lint, the tests without MPI, then those under MPICH and under Open MPI
 	echo "== all passed"
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
-	@$(MPICH)/python tests/halves.py $(ARGS)
+	@$(MPICH)/python tests/both_cores.py $(ARGS)
 
 test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 	@$(MPICH)/python -m pytest tests/mpi $(ARGS)

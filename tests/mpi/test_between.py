@@ -80,6 +80,7 @@ def test_in_the_order_of_ranks(comm, op):
     by.Free()
 
 
+@pytest.mark.mpi(2, 5)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_other_types(comm, op):
     for groups in pairs(comm, SHAPES):
@@ -91,6 +92,7 @@ def test_other_types(comm, op):
             check(kit, op, case, "auto")
 
 
+@pytest.mark.mpi(5)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_messages_that_are_cut(comm, monkeypatch, op):
     """As between hosts under Open MPI, into pieces that end anywhere."""

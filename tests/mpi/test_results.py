@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from mpi4py import MPI
 
-from groups import NAMES, SHAPES, SIZES, STAGES, expected, pair, pairs, same, values
+from groups import NAMES, SHAPES, STAGES, expected, pair, pairs, same, values
 from support import agree
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(2, 5, 8)
 
 
 def forms(inter, send, recv, v, name):

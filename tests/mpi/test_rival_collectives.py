@@ -26,7 +26,7 @@ CASES = [
     "scatterv_of_equal_signatures",
 ]
 #: seconds for a call of the library, which takes about one where it works
-PATIENCE = 6
+PATIENCE = 4
 
 
 def said(folder: Path, seconds: float, whose: str, *names: str) -> str:
