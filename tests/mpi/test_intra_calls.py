@@ -15,7 +15,7 @@ from isthmus import registry
 from support import agree
 from things import equal, thing
 
-pytestmark = pytest.mark.mpi(1, 3, 8)
+pytestmark = pytest.mark.mpi(1, 5)
 
 NAMES = ["auto", "library", "ring", "bruck", "blocked_ring", "circulant"]
 
