@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
+from functools import partial
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from . import algorithms, contracts
+from . import (
+    algorithms,
+    collectives_between,
+    collectives_rooted,
+    contracts,
+    contracts_between,
+)
 from .choose import stage_by_size
-from .collectives_between import BETWEEN
-from .collectives_rooted import BUILDERS as ROOTED
 from .ir import Index, Program
-from .layout import Even, Found, Side
+from .layout import Blocks, Even, Found, Side
 from .registry import Algorithm, Stage, collectives, fitting, resolve
 from .schedules import Schedule
 from .sizes import checked, counts_of, uneven
@@ -35,17 +40,12 @@ def _inter(collective: str, full: str, a: Found, b: Found) -> Schedule:
     stage = chosen or stage_by_size(unit=1)
     sides = Side(0, a), Side(a.n, b)
 
-    def lanes() -> Iterator[tuple[range, Program]]:
-        for ranks in (range(a.n), range(a.n, a.n + b.n)):
-            yield ranks, inter_program(entry, sides, np.asarray(ranks), stage)
-
     return Schedule(
         collective,
         full,
-        a.n + b.n,
         contracts.inter_allgatherv(counts_of(a), counts_of(b)),
         lambda r: inter_program(entry, sides, r, stage),
-        lanes,
+        (range(a.n), range(a.n, a.n + b.n)),
     )
 
 
@@ -59,21 +59,6 @@ def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Sched
     return _inter("inter_allgatherv", full, uneven("a", a), uneven("b", b))
 
 
-def _one_group(
-    collective: str,
-    full: str,
-    n: int,
-    contract: contracts.Contract,
-    program: Callable[[Index], Program],
-) -> Schedule:
-    """A collective inside one group, of a program for one rank or for all lanes."""
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(n), program(np.arange(n))
-
-    return Schedule(collective, full, n, contract, program, lanes)
-
-
 def _allgatherv(
     full: str, *, counts: Sequence[int], nodes: Sequence[Hashable] = ()
 ) -> Schedule:
@@ -83,8 +68,21 @@ def _allgatherv(
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
     entry = fitting("allgatherv", full, n).given(nodes=tuple(nodes))
     contract = contracts.allgatherv(counts_of(blocks))
-    program = entry.program
-    return _one_group("allgatherv", full, n, contract, lambda r: program(n, r, blocks))
+    program = partial(_blocks_of, entry, blocks)
+    return Schedule("allgatherv", full, contract, program, (range(n),))
+
+
+def _blocks_of(entry: Algorithm, blocks: Blocks, r: Index) -> Program:
+    """What a rank of one group does with the blocks of all."""
+    return entry.program(blocks.n, r, blocks)
+
+
+def _reduce_scatter(full: str, *, counts: Sequence[int]) -> Schedule:
+    blocks = uneven("counts", counts)
+    entry = fitting("reduce_scatter", full, blocks.n)
+    contract = contracts_between.reduce_scatter(counts, entry.commutative)
+    program = partial(_blocks_of, entry, blocks)
+    return Schedule("reduce_scatter", full, contract, program, (range(blocks.n),))
 
 
 def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
@@ -97,8 +95,11 @@ def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
         contract = contracts.bcast(p, m, root)
     else:
         contract = contracts.reduce(p, m, root, entry.commutative)
-    program = entry.program
-    return _one_group(collective, full, p, contract, lambda r: program(p, r, m, root))
+
+    def program(r: Index) -> Program:
+        return entry.program(p, r, m, root)
+
+    return Schedule(collective, full, contract, program, (range(p),))
 
 
 def _bcast(full: str, *, p: int, m: int, root: int) -> Schedule:
@@ -115,8 +116,9 @@ _BUILDERS: dict[str, Any] = {
     "allgatherv": _allgatherv,
     "bcast": _bcast,
     "reduce": _reduce,
-    **ROOTED,
-    **BETWEEN,
+    "reduce_scatter": _reduce_scatter,
+    **collectives_rooted.BUILDERS,
+    **collectives_between.BUILDERS,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from . import contracts_between as contracts
 from .contracts import Contract
 from .ir import Index, Program
 from .layout import Blocks, Even, Found, Rows, Side
-from .registry import fitting, resolve
+from .registry import resolve
 from .schedules import Schedule
 from .sizes import checked, counts_of, uneven
 
@@ -30,11 +30,8 @@ def _between(
         here, there = sides[mine], sides[1 - mine]
         return program(r - here.base, here, there)
 
-    def lanes() -> Iterator[tuple[range, Program]]:
-        for ranks in (range(a.n), range(a.n, a.n + b.n)):
-            yield ranks, of(np.asarray(ranks))
-
-    return Schedule(collective, full, a.n + b.n, contract, of, lanes)
+    groups = range(a.n), range(a.n, a.n + b.n)
+    return Schedule(collective, full, contract, of, groups)
 
 
 def _ranks(p: int, q: int) -> tuple[Even, Even]:
@@ -133,28 +130,11 @@ def _inter_barrier(full: str, *, p: int, q: int) -> Schedule:
     return _between("inter_barrier", full, *_ranks(p, q), contract, entry.program)
 
 
-def _reduce_scatter(full: str, *, counts: Sequence[int]) -> Schedule:
-    blocks = uneven("counts", counts)
-    n = blocks.n
-    entry = fitting("reduce_scatter", full, n)
-    contract = contracts.reduce_scatter(counts, entry.commutative)
-
-    def program(r: Index) -> Program:
-        return entry.program(n, r, blocks)
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(n), program(np.arange(n))
-
-    return Schedule("reduce_scatter", full, n, contract, program, lanes)
-
-
-#: how each is built
-BETWEEN: dict[str, Any] = {
+BUILDERS: dict[str, Any] = {
     "inter_allreduce": _inter_allreduce,
     "inter_reduce_scatter": _inter_reduce_scatter,
     "inter_reduce_scatter_block": _inter_reduce_scatter_block,
     "inter_alltoall": _inter_alltoall,
     "inter_alltoallv": _inter_alltoallv,
     "inter_barrier": _inter_barrier,
-    "reduce_scatter": _reduce_scatter,
 }

@@ -6,10 +6,8 @@ q + 1 vertices: vertex 0 is the root, and leaf j of the q is vertex j + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from . import contracts_rooted as contracts
 from .ir import Index, Program
@@ -19,20 +17,9 @@ from .schedules import Schedule
 from .sizes import checked, counts_of, uneven
 
 
-def _rooted(
-    collective: str,
-    full: str,
-    n: int,
-    contract: contracts.Contract,
-    program: Callable[[Index], Program],
-) -> Schedule:
-    """A schedule of the root, as one lane, and of the leaves, as others."""
-
-    def lanes() -> Iterator[tuple[range, Program]]:
-        for ranks in (range(1), range(1, n)):
-            yield ranks, program(np.asarray(ranks))
-
-    return Schedule(collective, full, n, contract, program, lanes)
+def _groups(n: int) -> tuple[range, range]:
+    """The root, and the leaves."""
+    return range(1), range(1, n)
 
 
 def _whole(collective: str, full: str, q: int, m: int) -> Schedule:
@@ -44,7 +31,11 @@ def _whole(collective: str, full: str, q: int, m: int) -> Schedule:
         contract = contracts.bcast(n, m)
     else:
         contract = contracts.reduce(n, m, entry.commutative)
-    return _rooted(collective, full, n, contract, lambda v: entry.program(n, v, m))
+
+    def program(v: Index) -> Program:
+        return entry.program(n, v, m)
+
+    return Schedule(collective, full, contract, program, _groups(n))
 
 
 def _blocks(collective: str, full: str, group: Even | Uneven) -> Schedule:
@@ -53,8 +44,11 @@ def _blocks(collective: str, full: str, group: Even | Uneven) -> Schedule:
     blocks, counts = Leaves(group), counts_of(group)
     gathers = collective.startswith("inter_gather")
     contract = (contracts.gatherv if gathers else contracts.scatterv)(counts)
-    n = blocks.n
-    return _rooted(collective, full, n, contract, lambda v: entry.program(n, v, blocks))
+
+    def program(v: Index) -> Program:
+        return entry.program(blocks.n, v, blocks)
+
+    return Schedule(collective, full, contract, program, _groups(blocks.n))
 
 
 def _even(q: int, k: int) -> Even:

@@ -10,17 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from .contracts import Contract
+from .contracts import Contract, combined
 from .machine import MARK, Memory, blank, marks, unordered
-
-
-def _sum(ranks: range, count: int, mark: np.dtype) -> np.ndarray:
-    """The contributions of consecutive ranks, combined in rank order."""
-    out = marks(ranks.start, count, mark)
-    out["hi"] = ranks.stop
-    if "who" in (mark.names or ()):
-        out["who"] = sum(marks(r, 1, mark)["who"] for r in ranks)
-    return out
 
 
 def _scattered(
@@ -31,7 +22,7 @@ def _scattered(
 
     @cache
     def whole(ranks: range) -> np.ndarray:
-        return _sum(ranks, total, mark)
+        return combined(ranks, total, mark)
 
     def after(r: int) -> Memory:
         ranks, part = wanted[r]

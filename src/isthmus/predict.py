@@ -135,11 +135,9 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
         send = Send(target, (sent,), r == source)
         yield Round((Recv(source, (received,), r == target), send))
 
-    def lanes() -> Iterator[tuple[range, Program]]:
-        yield range(n), program(np.arange(n))
-
     nothing = Contract(lambda r: {}, lambda r: {})
-    return model.simulate(Schedule("message", "", n, nothing, program, lanes)).time
+    one = Schedule("message", "", nothing, program, (range(n),))
+    return model.simulate(one).time
 
 
 def _pairs(case: Case) -> set[tuple[int, int]]:

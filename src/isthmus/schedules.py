@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from .contracts import Contract
-from .ir import Program, Round
+from .ir import Index, Program, Round
 from .program import per_rank, trim
 from .verify import verify
 
@@ -28,10 +30,22 @@ class Schedule:
 
     collective: str
     algorithm: str
-    n: int
     contract: Contract
-    program: Callable[[int], Program] = field(repr=False)
-    lanes: Callable[[], Iterator[tuple[range, Program]]] = field(repr=False)
+    #: what a rank does, or all those of an array
+    program: Callable[[Index], Program] = field(repr=False)
+    #: the ranks that may be in one array, in order
+    groups: tuple[range, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of ranks."""
+        return self.groups[-1].stop
+
+    def lanes(self) -> Iterator[tuple[range, Program]]:
+        """The program of each group, for all its ranks at once."""
+        for ranks in self.groups:
+            one = len(ranks) == 1
+            yield ranks, self.program(ranks.start if one else np.asarray(ranks))
 
     def rank(self, r: int) -> list[Round]:
         """The rounds of rank r, built for it alone."""

@@ -9,7 +9,7 @@ import pytest
 
 from isthmus import schedule
 from isthmus.cli.simulate import DEFAULTS
-from isthmus.collectives_between import BETWEEN
+from isthmus.collectives_between import BUILDERS
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
@@ -27,7 +27,9 @@ ROOTED = {
     "inter_gatherv": {"counts": [2, 0, 3, 4]},
     "inter_scatterv": {"counts": [2, 0, 3, 4]},
 }
-OTHERS = {collective: DEFAULTS[collective] for collective in BETWEEN}
+OTHERS = {
+    collective: DEFAULTS[collective] for collective in [*BUILDERS, "reduce_scatter"]
+}
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
 
 

@@ -33,10 +33,9 @@ def handmade(*ranks):
     return Schedule(
         "none",
         "handmade",
-        len(ranks),
         None,
         lambda r: iter(ranks[r]),
-        lambda: ((range(r, r + 1), iter(mine)) for r, mine in enumerate(ranks)),
+        tuple(range(r, r + 1) for r in range(len(ranks))),
     )
 
 

@@ -36,10 +36,8 @@ def chain(n, m):
             else:
                 yield Round((Send(r + 1, data),) if k == r else ())
 
-    def lanes():
-        return ((range(r, r + 1), rounds(r)) for r in range(n))
-
-    return Schedule("chain", "", n, Contract(lambda r: {}, lambda r: {}), rounds, lanes)
+    each = tuple(range(r, r + 1) for r in range(n))
+    return Schedule("chain", "", Contract(lambda r: {}, lambda r: {}), rounds, each)
 
 
 def make(case):

@@ -84,11 +84,7 @@ def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
 def first_round(made):
     """The schedule without what follows its first round."""
 
-    def lanes():
-        for ranks, program in made.lanes():
-            yield ranks, iter([next(program, Round())])
-
-    return replace(made, lanes=lanes)
+    return replace(made, program=lambda r: iter([next(made.program(r), Round())]))
 
 
 def ascending(made):
@@ -101,11 +97,9 @@ def ascending(made):
             recvs.sort(key=lambda c: c.frm)
             yield Round((*recvs, *others), r.then)
 
-    def lanes():
-        for r, rounds in enumerate(made.all_ranks()):
-            yield range(r, r + 1), turned(rounds)
-
-    return replace(made, lanes=lanes)
+    ranks = made.all_ranks()
+    each = tuple(range(r, r + 1) for r in range(made.n))
+    return replace(made, program=lambda r: turned(ranks[r]), groups=each)
 
 
 def test_another_order_of_receives_breaks_the_bound():

@@ -103,7 +103,7 @@ def _larger(name: str, size: Any, times: int) -> Any:
 
 def groups(made: Schedule) -> tuple[int, ...]:
     """The sizes of a schedule's groups."""
-    return tuple(len(ranks) for ranks, _ in made.lanes())
+    return tuple(map(len, made.groups))
 
 
 def machine(name: str | None) -> Model:

@@ -158,7 +158,7 @@ def _given(before: Memory) -> np.ndarray:
 
 def figure(schedule: Schedule) -> Figure:
     """What every rank holds after every step, and the messages that brought it."""
-    groups = groups_of([ranks for ranks, _ in schedule.lanes()])
+    groups = groups_of(list(schedule.groups))
     start = [schedule.contract.before(r) for r in range(schedule.n)]
     taken = list(steps(schedule))
     scratch = any(len(memory["tmp"]) for step in taken[:1] for memory in step.memory)
