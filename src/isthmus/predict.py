@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from . import choose, distributions
-from .collectives import schedule
-from .contracts import Contract
+from . import choose
 from .estimate import Machine
-from .ir import Index, Pieces, Program, Recv, Round, Send, Span
-from .registry import algorithms, find, resolve
+from .ir import Pieces
+from .predict_case import BLOCKS, WHOLE, Case
+from .predict_times import Row, formula, limit, line, simulated, startups
+from .registry import algorithms
 from .schedules import Model, Schedule
 from .tuning import Tuned
 
@@ -25,92 +24,10 @@ LIBRARY = "root_gathering_sequential"
 MOST = 20_000_000
 #: the stage that only the MPI library knows
 OPAQUE = "library"
-#: collectives of one group in which one process has or gets everything
-ROOTED = ("bcast", "reduce")
-#: collectives of a root and another group, of all it has or gets, or of a block each
-WHOLE = ("inter_bcast", "inter_reduce")
-BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
 #: times closer than this are called equal
 CLOSE = 0.01
 #: so many of those are named
 SHOWN = 4
-
-
-@dataclass(frozen=True)
-class Case:
-    """A collective of one or two groups, and the bytes each process of one gives; those
-    of the root, if only it has or gets them. The first of two groups is then the root
-    alone, and the bytes are all of them, or those of each process of the other."""
-
-    collective: str
-    groups: tuple[int, ...]
-    each: tuple[int, ...]
-    #: of allgatherv inside one group; `each` is then the average
-    distribution: str = "regular"
-
-    @property
-    def counts(self) -> list[int]:
-        """The bytes of every process of the one group."""
-        (p,), (k,) = self.groups, self.each
-        return distributions.counts(self.distribution, p, p * k)
-
-    @property
-    def totals(self) -> tuple[int, ...]:
-        """The bytes that each group gives."""
-        if self.collective in ROOTED + WHOLE + BLOCKS:
-            return self.each
-        return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
-
-    @property
-    def most(self) -> int:
-        """The bytes that some process must receive."""
-        if self.collective in ROOTED:
-            return self.each[0] if self.groups[0] > 1 else 0
-        if self.collective in WHOLE + BLOCKS:
-            return self.each[0] * (self.groups[1] if self.collective in BLOCKS else 1)
-        if len(self.groups) == 1:
-            return sum(self.counts) - min(self.counts)
-        return max(self.totals)
-
-    def doubled(self) -> Case:
-        """The same with twice the bytes."""
-        return replace(self, each=tuple(2 * k for k in self.each))
-
-    def schedule(self, name: str) -> Schedule:
-        """What all ranks do; an element is a byte."""
-        return schedule(self.collective, name, **self._sizes())
-
-    def _sizes(self) -> dict[str, Any]:
-        if self.collective == "inter_allgather":
-            values = (*self.groups, *self.each)
-            return dict(zip(("p", "q", "ka", "kb"), values, strict=True))
-        if self.collective in ROOTED:
-            return {"p": self.groups[0], "m": self.each[0], "root": 0}
-        if self.collective in WHOLE:
-            return {"q": self.groups[1], "m": self.each[0]}
-        if self.collective in BLOCKS and not self.collective.endswith("v"):
-            return {"q": self.groups[1], "k": self.each[0]}
-        if self.collective in BLOCKS:
-            return {"counts": list(self.each) * self.groups[1]}
-        if self.collective == "allgatherv":
-            return {"counts": self.counts}
-        lists = ([k] * n for n, k in zip(self.groups, self.each, strict=True))
-        return dict(zip(("a", "b"), lists, strict=True))
-
-
-@dataclass(frozen=True)
-class Row:
-    """One algorithm: its time, by its formula where it was not simulated."""
-
-    name: str
-    time: float
-    rounds: int | None = None
-    messages: int | None = None
-
-    @property
-    def formula(self) -> bool:
-        """Whether the time is the closed form's."""
-        return self.rounds is None
 
 
 @dataclass(frozen=True)
@@ -124,47 +41,6 @@ class Answer:
     #: what isthmus takes when nobody says, where it has a choice to make
     chosen: str | None
     why: str
-
-
-def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
-    """The time of one message between two of n ranks."""
-    source, target = ends
-
-    def program(r: Index) -> Program:
-        sent, received = Span("send", 0, size), Span("recv", 0, size)
-        send = Send(target, (sent,), r == source)
-        yield Round((Recv(source, (received,), r == target), send))
-
-    nothing = Contract(lambda r: {}, lambda r: {})
-    one = Schedule("message", "", nothing, program, (range(n),))
-    return model.simulate(one).time
-
-
-def _pairs(case: Case) -> set[tuple[int, int]]:
-    """Ranks that are near each other and ranks that are far, of different groups."""
-    n, p = sum(case.groups), case.groups[0]
-    if n == 1:
-        return set()
-    return {(n - 1, 0), (1, 0) if len(case.groups) == 1 else (p, p - 1)}
-
-
-def limit(case: Case, model: Model) -> float:
-    """The least time in which one process can receive what it must receive.
-
-    All of it as one message, on the faster of a near and a far connection. In the
-    alpha-beta model this is alpha + M beta.
-    """
-    n = sum(case.groups)
-    times = (message(model, n, ends, case.most) for ends in _pairs(case))
-    return min(times, default=0.0) if case.most else 0.0
-
-
-def line(case: Case, model: Model) -> tuple[float, float]:
-    """The alpha and the beta that describe a message between far ranks best."""
-    size, n = max(case.most, 2), sum(case.groups)
-    short, long = (message(model, n, (n - 1, 0), k) for k in (1, size))
-    beta = (long - short) / (size - 1)
-    return short - beta, beta
 
 
 def _names(case: Case) -> Iterator[str]:
@@ -224,51 +100,6 @@ def default(case: Case, model: Model) -> str | None:
     (p, q), (a, b), v = case.groups, case.totals, case.collective.endswith("v")
     machine = tuned or choose.BUILT_IN
     return choose.inter_allgatherv(p, q, a, b, max(case.each), v, machine)
-
-
-def _stage_cost(name: str) -> Callable[..., float]:
-    """The closed form of the stage in an algorithm's name, or of the default one."""
-    tail = name.partition("+")[2]
-
-    def cost(n: int, k: float, alpha: float, beta: float) -> float:
-        stage = find("allgatherv", tail or choose.stage_for(n, int(n * k)))
-        return stage.cost(n, k, alpha, beta)
-
-    return cost
-
-
-def formula(case: Case, model: Model, name: str) -> Row:
-    """The time that the algorithm claims in the alpha-beta model nearest to this."""
-    entry, _ = resolve(case.collective, name)
-    machine = line(case, model)
-    if len(case.groups) == 1 or case.collective in WHOLE + BLOCKS:
-        return Row(name, entry.cost(sum(case.groups), *case.each, *machine))
-    sizes = (*case.groups, *case.each, *machine)
-    return Row(name, entry.cost(*sizes, _stage_cost(name)))
-
-
-def _tuned(case: Case, model: Model, name: str) -> str:
-    """The name with the machine's own start-up, if the algorithm asks for it."""
-    if "(" in name or "+" in name:
-        return name
-    if "startup" not in resolve(case.collective, name)[0].options:
-        return name
-    alpha, beta = line(case, model)
-    return f"{name}(startup={alpha / beta})" if beta > 0 else name
-
-
-def simulated(case: Case, model: Model, name: str) -> Row:
-    """The time that the simulation of all ranks takes."""
-    found = case.schedule(_tuned(case, model, name)).simulate(model)
-    return Row(name, found.time, found.rounds, int(found.messages.sum()))
-
-
-def startups(case: Case, model: Model, row: Row) -> float:
-    """The part of a time that does not grow with the bytes."""
-    way = formula if row.formula else simulated
-    return min(
-        max(2 * row.time - way(case.doubled(), model, row.name).time, 0), row.time
-    )
 
 
 def _others(rows: Sequence[Row]) -> str:

@@ -9,7 +9,9 @@ import pytest
 from isthmus.cli import main
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX
-from isthmus.predict import LIBRARY, Case, candidates, default, limit, predict
+from isthmus.predict import LIBRARY, candidates, default, predict
+from isthmus.predict_case import Case
+from isthmus.predict_times import limit
 from isthmus.registry import algorithms
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)

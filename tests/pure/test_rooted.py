@@ -16,7 +16,9 @@ from isthmus.contracts import Contract, reduce as promised
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.machine import BadOrder, CountedTwice, blank, marks, unordered
-from isthmus.predict import Case, limit, predict
+from isthmus.predict import predict
+from isthmus.predict_case import Case
+from isthmus.predict_times import limit
 from isthmus.program import extent, renumber, shift, trim
 from isthmus.verify import WrongResult, verify
 

@@ -17,6 +17,7 @@ from isthmus.bench.tune import Found, read_found
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.estimate import Machine
 from isthmus.fit import Samples
+from isthmus.predict_case import Case
 from isthmus.recipe import Equal, Sizes, between, settle
 from isthmus.tuning import (
     FIELDS,
@@ -188,11 +189,11 @@ def test_choices_follow_the_machine():
 
 
 def test_a_prediction_names_what_the_tuning_chooses():
-    case = predict.Case("inter_allgather", (8, 8), (1 << 20, 1 << 20))
+    case = Case("inter_allgather", (8, 8), (1 << 20, 1 << 20))
     model = Tuned(Tuning(ORIGIN, replace(NEAR, message=1.0, ring=1 << 30)))
     assert predict.default(case, model) == "segmented"
     assert predict.default(case, AlphaBeta(1e-6, 1e-10)) == "direct"
-    inside = predict.Case("allgatherv", (8,), (512,))
+    inside = Case("allgatherv", (8,), (512,))
     below = replace(inside, each=(511,))  # 4088 bytes: less than `small`
     assert predict.default(inside, model) != "library"
     assert predict.default(below, model) == "library"

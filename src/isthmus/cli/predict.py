@@ -12,19 +12,16 @@ from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
 from ..predict import (
-    BLOCKS,
     LIBRARY,
     MOST,
     OPAQUE,
-    ROOTED,
-    WHOLE,
     Answer,
-    Case,
     answer,
     candidates,
     rows,
     weight,
 )
+from ..predict_case import BLOCKS, ROOTED, WHOLE, Case
 from ..schedules import Model
 from . import simulate as sim
 from .parse import integers

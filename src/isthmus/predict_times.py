@@ -1,0 +1,114 @@
+"""The times of a prediction: of one algorithm, of one message, of the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import choose
+from .contracts import Contract
+from .ir import Index, Program, Recv, Round, Send, Span
+from .predict_case import BLOCKS, WHOLE, Case
+from .registry import find, resolve
+from .schedules import Model, Schedule
+
+
+@dataclass(frozen=True)
+class Row:
+    """One algorithm: its time, by its formula where it was not simulated."""
+
+    name: str
+    time: float
+    rounds: int | None = None
+    messages: int | None = None
+
+    @property
+    def formula(self) -> bool:
+        """Whether the time is the closed form's."""
+        return self.rounds is None
+
+
+def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
+    """The time of one message between two of n ranks."""
+    source, target = ends
+
+    def program(r: Index) -> Program:
+        sent, received = Span("send", 0, size), Span("recv", 0, size)
+        send = Send(target, (sent,), r == source)
+        yield Round((Recv(source, (received,), r == target), send))
+
+    nothing = Contract(lambda r: {}, lambda r: {})
+    one = Schedule("message", "", nothing, program, (range(n),))
+    return model.simulate(one).time
+
+
+def _pairs(case: Case) -> set[tuple[int, int]]:
+    """Ranks that are near each other and ranks that are far, of different groups."""
+    n, p = sum(case.groups), case.groups[0]
+    if n == 1:
+        return set()
+    return {(n - 1, 0), (1, 0) if len(case.groups) == 1 else (p, p - 1)}
+
+
+def limit(case: Case, model: Model) -> float:
+    """The least time in which one process can receive what it must receive.
+
+    All of it as one message, on the faster of a near and a far connection. In the
+    alpha-beta model this is alpha + M beta.
+    """
+    n = sum(case.groups)
+    times = (message(model, n, ends, case.most) for ends in _pairs(case))
+    return min(times, default=0.0) if case.most else 0.0
+
+
+def line(case: Case, model: Model) -> tuple[float, float]:
+    """The alpha and the beta that describe a message between far ranks best."""
+    size, n = max(case.most, 2), sum(case.groups)
+    short, long = (message(model, n, (n - 1, 0), k) for k in (1, size))
+    beta = (long - short) / (size - 1)
+    return short - beta, beta
+
+
+def _stage_cost(name: str) -> Callable[..., float]:
+    """The closed form of the stage in an algorithm's name, or of the default one."""
+    tail = name.partition("+")[2]
+
+    def cost(n: int, k: float, alpha: float, beta: float) -> float:
+        stage = find("allgatherv", tail or choose.stage_for(n, int(n * k)))
+        return stage.cost(n, k, alpha, beta)
+
+    return cost
+
+
+def formula(case: Case, model: Model, name: str) -> Row:
+    """The time that the algorithm claims in the alpha-beta model nearest to this."""
+    entry, _ = resolve(case.collective, name)
+    machine = line(case, model)
+    if len(case.groups) == 1 or case.collective in WHOLE + BLOCKS:
+        return Row(name, entry.cost(sum(case.groups), *case.each, *machine))
+    sizes = (*case.groups, *case.each, *machine)
+    return Row(name, entry.cost(*sizes, _stage_cost(name)))
+
+
+def _tuned(case: Case, model: Model, name: str) -> str:
+    """The name with the machine's own start-up, if the algorithm asks for it."""
+    if "(" in name or "+" in name:
+        return name
+    if "startup" not in resolve(case.collective, name)[0].options:
+        return name
+    alpha, beta = line(case, model)
+    return f"{name}(startup={alpha / beta})" if beta > 0 else name
+
+
+def simulated(case: Case, model: Model, name: str) -> Row:
+    """The time that the simulation of all ranks takes."""
+    found = case.schedule(_tuned(case, model, name)).simulate(model)
+    return Row(name, found.time, found.rounds, int(found.messages.sum()))
+
+
+def startups(case: Case, model: Model, row: Row) -> float:
+    """The part of a time that does not grow with the bytes."""
+    way = formula if row.formula else simulated
+    return min(
+        max(2 * row.time - way(case.doubled(), model, row.name).time, 0), row.time
+    )
