@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry, sweep
+from isthmus import registry
 from isthmus.algorithms.patterns import is_power, log2
 from isthmus.collectives_between import BUILDERS
 from isthmus.contracts import Contract
@@ -21,6 +21,7 @@ from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.layout import Blocks, Even, Rows, Side, Uneven
 from isthmus.machine import BadOrder, ScheduleError, run
 from isthmus.program import lay, only, trim
+from isthmus.sweep_sizes import SIZES
 from isthmus.verify import WrongResult, verify
 
 ENTRIES = [
@@ -42,7 +43,7 @@ def check(made):
 @every
 def test_right_for_all_small_groups(collective, entry):
     rng = np.random.default_rng(5)
-    for found in sweep.SIZES[collective](4, rng):
+    for found in SIZES[collective](4, rng):
         for sizes in found:
             check(isthmus.schedule(collective, entry.name, **sizes))
 

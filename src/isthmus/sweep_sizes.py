@@ -1,0 +1,151 @@
+"""The sizes that each collective is verified on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+Sizes = dict[str, Any]
+Counts = Callable[[np.random.Generator, int], list[int]]
+
+
+def _equal(rng: np.random.Generator, n: int) -> list[int]:
+    return [4] * n
+
+
+def _mixed(rng: np.random.Generator, n: int) -> list[int]:
+    """Small counts, about a third of them zero."""
+    counts: list[int] = np.maximum(rng.integers(-3, 7, n), 0).tolist()
+    return counts
+
+
+def _giant(rng: np.random.Generator, n: int) -> list[int]:
+    """One count that outweighs all others."""
+    counts = _mixed(rng, n)
+    counts[int(rng.integers(n))] = 60
+    return counts
+
+
+def _empty(rng: np.random.Generator, n: int) -> list[int]:
+    return [0] * n
+
+
+KINDS: tuple[Counts, ...] = (_mixed, _equal, _giant, _empty)
+PAIRS: tuple[tuple[Counts, Counts], ...] = (
+    (_mixed, _mixed),
+    (_equal, _giant),
+    (_giant, _mixed),
+    (_mixed, _empty),
+    (_empty, _empty),
+)
+EVEN = ((4, 4), (5, 0))
+
+
+# Of the sizes for one p and q the first is the one that named stages are tried on.
+
+
+def _inter_allgather(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield [{"p": p, "q": q, "ka": ka, "kb": kb} for ka, kb in EVEN]
+
+
+def _inter_allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield [{"a": a(rng, p), "b": b(rng, q)} for a, b in PAIRS]
+
+
+def _counts(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        yield [{"counts": kind(rng, p)} for kind in KINDS]
+
+
+def _rooted(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        roots = sorted({0, p // 2, p - 1})
+        yield [{"p": p, "m": m, "root": root} for root in roots for m in (7, 24, 0)]
+
+
+def _inter_whole(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for q in range(1, most + 1):
+        yield [{"q": q, "m": m} for m in (24, 7, 0)]
+
+
+def _inter_blocks(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for q in range(1, most + 1):
+        yield [{"q": q, "k": k} for k in (4, 1, 0)]
+
+
+def _groups(most: int) -> Iterator[dict[str, int]]:
+    for p in range(1, most + 1):
+        for q in range(1, most + 1):
+            yield {"p": p, "q": q}
+
+
+def _inter_allreduce(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        yield [{**groups, "m": m} for m in (24, 7, 0)]
+
+
+def _cut(rng: np.random.Generator, total: int, n: int) -> list[int]:
+    """Counts of that total, one of them with half of it."""
+    counts = np.bincount(rng.integers(n, size=total // 2), minlength=n)
+    counts[rng.integers(n)] += total - total // 2
+    found: list[int] = counts.tolist()
+    return found
+
+
+def _inter_reduce_scatter(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        lists = [kind(rng, p) for kind in KINDS]
+        yield [{"a": a, "b": _cut(rng, sum(a), q)} for a in lists]
+
+
+def _inter_common(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        least = lcm(p, q)
+        yield [{**groups, "ka": n // p, "kb": n // q} for n in (least, 5 * least, 0)]
+
+
+def _inter_alltoallv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _groups(most):
+        p, q = groups.values()
+        yield [
+            {
+                "ab": [a(rng, q) for _ in range(p)],
+                "ba": [b(rng, p) for _ in range(q)],
+            }
+            for a, b in PAIRS
+        ]
+
+
+def _inter_barrier(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    yield from ([groups] for groups in _groups(most))
+
+
+SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
+    "inter_allgather": _inter_allgather,
+    "inter_allgatherv": _inter_allgatherv,
+    "allgatherv": _counts,
+    "bcast": _rooted,
+    "reduce": _rooted,
+    "inter_bcast": _inter_whole,
+    "inter_reduce": _inter_whole,
+    "inter_gather": _inter_blocks,
+    "inter_gatherv": _counts,
+    "inter_scatter": _inter_blocks,
+    "inter_scatterv": _counts,
+    "inter_allreduce": _inter_allreduce,
+    "inter_reduce_scatter": _inter_reduce_scatter,
+    "inter_reduce_scatter_block": _inter_common,
+    "inter_alltoall": _inter_allgather,
+    "inter_alltoallv": _inter_alltoallv,
+    "inter_barrier": _inter_barrier,
+    "reduce_scatter": _counts,
+}
