@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from .machine import MARK, Memory, blank, marks, unordered
+from .marks import MARK, Memory, blank, marks, unordered
 
 
 @dataclass(frozen=True)

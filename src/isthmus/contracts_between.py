@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from .contracts import Contract, combined
-from .machine import MARK, Memory, blank, marks, unordered
+from .marks import MARK, Memory, blank, marks, unordered
 
 
 def _scattered(

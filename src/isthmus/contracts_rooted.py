@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from .contracts import Contract, bcast, combined, in_order
-from .machine import MARK, Memory, blank, marks, unordered
+from .marks import MARK, Memory, blank, marks, unordered
 
 __all__ = ["Contract", "bcast", "gatherv", "reduce", "scatterv"]
 

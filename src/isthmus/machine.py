@@ -1,9 +1,8 @@
 """The reference machine: all ranks in one process, the definition of the form.
 
 Sends are synchronous: a message moves when both ends are in their round, so a schedule
-that leans on buffering ends in `Deadlock`. Memory holds marks: (index, lo, hi) stands
-for element `index` of the contributions of ranks lo to hi - 1, reduced in that order.
-Where order does not matter, a mark also says who is in it, a bit for each rank.
+that leans on buffering ends in `Deadlock`. Memory holds marks (see `marks`) in place of
+data.
 
 Whoever receives a message has heard of its sender, and of all that the sender had heard
 of when it posted it: so it is known who cannot have ended before whom began.
@@ -18,73 +17,10 @@ from operator import or_
 
 import numpy as np
 
+from .errors import BadMessage, Deadlock, Overlap
 from .ir import Comm, Data, Library, Recv, Reduce, Round, Send, Span
+from .marks import Memory, blank, combine
 from .program import reads, writes
-
-MARK = np.dtype([("index", "i8"), ("lo", "i4"), ("hi", "i4")])
-Memory = dict[str, np.ndarray]
-
-
-class ScheduleError(Exception):
-    """A schedule does what no schedule may do."""
-
-
-class Deadlock(ScheduleError):
-    """Ranks wait for each other for ever."""
-
-
-class Overlap(ScheduleError):
-    """Within a round an element is written twice, or written and read."""
-
-
-class BadMessage(ScheduleError):
-    """A message's two ends differ, or it lies outside its buffer."""
-
-
-class BadOrder(ScheduleError):
-    """A reduction combines contributions that are not neighbours in rank order."""
-
-
-class CountedTwice(ScheduleError):
-    """A reduction in any order takes a contribution that it has already."""
-
-
-def unordered(p: int) -> np.dtype:
-    """Marks of reductions whose order does not matter, of up to p ranks."""
-    return np.dtype([*MARK.descr, ("who", "u8", (-(-p // 64),))])
-
-
-def blank(n: int, mark: np.dtype = MARK) -> np.ndarray:
-    """n elements that nobody wrote."""
-    out = np.zeros(n, mark)
-    out["index"] = out["lo"] = out["hi"] = -1
-    return out
-
-
-def marks(origin: int, n: int, mark: np.dtype = MARK) -> np.ndarray:
-    """The n elements that one rank contributes."""
-    out = np.zeros(n, mark)
-    out["index"], out["lo"], out["hi"] = np.arange(n), origin, origin + 1
-    if "who" in (mark.names or ()):
-        out["who"][:, origin // 64] = np.uint64(1 << origin % 64)
-    return out
-
-
-def combine(src: np.ndarray, dst: np.ndarray, where: str = "") -> None:
-    """dst := src (op) dst; raise where that would be wrong."""
-    if (src["index"] != dst["index"]).any():
-        raise BadOrder(f"{where} combines different elements")
-    if "who" not in (dst.dtype.names or ()):
-        if (src["hi"] != dst["lo"]).any():
-            raise BadOrder(f"{where} combines ranks that are not neighbours")
-        dst["lo"] = src["lo"]
-        return
-    if (src["who"] & dst["who"]).any():
-        raise CountedTwice(f"{where} combines what has a rank in common")
-    dst["who"] |= src["who"]
-    dst["lo"] = np.minimum(src["lo"], dst["lo"])
-    dst["hi"] = np.maximum(src["hi"], dst["hi"])
-
 
 _NOTHING = blank(0)
 

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from .collectives import schedule
-from .machine import ScheduleError
+from .errors import ScheduleError
 from .registry import Algorithm, algorithms, collectives
 from .sweep_sizes import SIZES, Sizes
 from .verify import verify

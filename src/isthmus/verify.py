@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .contracts import Contract
+from .errors import ScheduleError
 from .ir import Library, Round, Span
-from .machine import Memory, ScheduleError, blank, run
+from .machine import run
+from .marks import Memory, blank
 from .program import extent, writes
 
 

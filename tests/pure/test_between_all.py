@@ -15,11 +15,12 @@ from isthmus.collectives_between import BUILDERS
 from isthmus.contracts import Contract
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
+from isthmus.errors import BadOrder, ScheduleError
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.layout import Blocks, Even, Rows, Side, Uneven
-from isthmus.machine import BadOrder, ScheduleError, run
+from isthmus.machine import run
 from isthmus.program import lay, only, trim
 from isthmus.sweep_sizes import SIZES
 from isthmus.verify import WrongResult, verify

@@ -15,7 +15,7 @@ from isthmus import sweep
 from isthmus.bench import worker
 from isthmus.cli import main
 from isthmus.cli.app import app
-from isthmus.machine import Deadlock
+from isthmus.errors import Deadlock
 from isthmus.registry import algorithms, collectives
 
 

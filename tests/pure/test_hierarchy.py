@@ -10,8 +10,8 @@ from isthmus import registry
 from isthmus.contracts import Contract
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level
+from isthmus.errors import Deadlock
 from isthmus.ir import Recv, Reduce, Round, Send, Span
-from isthmus.machine import Deadlock
 from isthmus.schedules import Schedule
 
 INNER, OUTER = AlphaBeta(3e-7, 1.3e-10), AlphaBeta(1.7e-6, 2.1e-10)

@@ -12,9 +12,9 @@ from isthmus.algorithms import bcast, inter_bcast
 from isthmus.algorithms.patterns import log2
 from isthmus.contracts_rooted import reduce as promised
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.errors import BadOrder
 from isthmus.ir import Recv, Send
 from isthmus.layout import Even, Leaves, Told, Uneven
-from isthmus.machine import BadOrder
 from isthmus.program import backwards, extent, trim
 from isthmus.verify import verify
 

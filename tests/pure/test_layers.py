@@ -21,22 +21,25 @@ ALLOWED = {
     "tables": set(),
     "program": {"ir"},
     "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
-    "cost": FORM | {"machine", "schedules", "cost", "tables"},
+    "cost": FORM | {"errors", "schedules", "cost", "tables"},
     "export": FORM | {"schedules", "cost", "export"},
-    "machine": FORM,
-    "contracts": {"machine"},
-    "contracts_between": {"machine", "contracts"},
+    "errors": set(),
+    "marks": {"errors"},
+    "machine": FORM | {"errors", "marks"},
+    "contracts": {"marks"},
+    "contracts_between": {"marks", "contracts"},
     "given": {"layout"},
-    "verify": FORM | {"machine", "contracts"},
+    "verify": FORM | {"errors", "marks", "machine", "contracts"},
     "registry": FORM,
     "ahead": FORM,
     "estimate": {"algorithms"},
     "fit": {"estimate"},
     "tuning": {"cost", "estimate", "registry", "schedules", "tables"},
     "choose": FORM | {"registry", "estimate"},
-    "groups": {"machine", "groups"},
+    "groups": {"errors", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},
-    "draw": FORM | {"machine", "contracts", "schedules", "cost", "groups", "draw"},
+    "draw": FORM
+    | {"errors", "marks", "contracts", "schedules", "cost", "groups", "draw"},
 }
 
 

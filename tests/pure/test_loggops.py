@@ -17,9 +17,9 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
+from isthmus.errors import BadMessage, Deadlock
 from isthmus.export.goal import goal, write_goal
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.machine import BadMessage, Deadlock
 from isthmus.schedules import Schedule
 
 FILE = Path(__file__).parent / "golden" / "loggops.json"

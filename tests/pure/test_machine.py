@@ -8,17 +8,10 @@ import pytest
 
 import isthmus
 from isthmus.contracts import Contract, allgatherv, reduce
+from isthmus.errors import BadMessage, BadOrder, Deadlock, Overlap, ScheduleError
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.machine import (
-    BadMessage,
-    BadOrder,
-    Deadlock,
-    Overlap,
-    ScheduleError,
-    blank,
-    marks,
-    run,
-)
+from isthmus.machine import run
+from isthmus.marks import blank, marks
 from isthmus.verify import WrongResult, verify
 
 

@@ -14,8 +14,9 @@ from isthmus.algorithms.circulant import cuts
 from isthmus.algorithms.patterns import log2
 from isthmus.contracts import Contract, reduce as promised
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.errors import BadOrder, CountedTwice
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.machine import BadOrder, CountedTwice, blank, marks, unordered
+from isthmus.marks import blank, marks, unordered
 from isthmus.predict import predict
 from isthmus.predict_case import Case
 from isthmus.predict_times import limit

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine import Deadlock
+from ..errors import Deadlock
 from ..schedules import Schedule
 from .messages import Messages, steps
 from .tally import Tally

@@ -19,8 +19,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from ..errors import BadMessage, Deadlock
 from ..ir import Comm, Library, Reduce, Round, Send
-from ..machine import BadMessage, Deadlock
 from ..program import per_rank
 from ..schedules import Schedule
 from .timeline import Events, Timeline

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import BadMessage
 from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send, is_signal
-from ..machine import BadMessage
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..machine import Memory
+from ..marks import Memory
 from ..schedules import Schedule
 from .palette import EMPTY, INK, Colour, on
 from .steps import Message, Step, steps

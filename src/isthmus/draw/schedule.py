@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..machine import Memory
+from ..marks import Memory
 from ..schedules import Schedule
 from .palette import EMPTY, FAINT, INK, Group, groups_of, on
 from .sheet import BAR, BOTTOM, LEFT, SCRATCH, TOP, Sheet, blank_sheet, combined, runs

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import Deadlock
 from ..ir import Comm, Data, Library, Local, Recv, Reduce, Round, Send
-from ..machine import Deadlock, Memory, blank, combine
+from ..marks import Memory, blank, combine
 from ..program import extent
 from ..schedules import Schedule
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..machine import BadMessage, Deadlock
+from ..errors import BadMessage, Deadlock
 from .dialogue import Allgather, Dialogue, Exchange, Post, Step, nbytes
 from .memory import footprint
 
