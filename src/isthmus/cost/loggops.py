@@ -13,20 +13,15 @@ is matched (rendezvous). The transfer itself never waits for the receive.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from heapq import heappop, heappush
 
 import numpy as np
 
 from ..errors import BadMessage, Deadlock
-from ..ir import Comm, Library, Reduce, Round, Send
-from ..program import per_rank
 from ..schedules import Schedule
+from .loggops_steps import ARRIVAL, RECV, SEND, Stages, Step, stages
 from .timeline import Events, Timeline
-
-# In the order in which the steps of a round are queued; an arrival is nobody's step.
-SEND, RECV, CALC, ARRIVAL = range(4)
 
 
 @dataclass(frozen=True)
@@ -56,58 +51,15 @@ class LogGOPS:
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
-        run = _Run(self, _stages(schedule, self))
+        run = _Run(self, stages(schedule, self.unit, self.gamma))
         run.all()
         return run.timeline(record)
-
-
-@dataclass(slots=True, eq=False)
-class _Step:
-    """A send, a receive or a calculation (its peer: itself, its size: nanoseconds)."""
-
-    kind: int
-    rank: int
-    peer: int
-    size: float
-    round: int
-    start: float = 0
-    end: float = 0
-
-
-_Stages = list[list[list[_Step]]]
-
-
-def _step(c: Comm, rank: int, k: int, unit: int) -> _Step:
-    if isinstance(c, Library):
-        raise ValueError("the stage 'library' has no time: nobody knows what it does")
-    kind, peer = (SEND, c.to) if isinstance(c, Send) else (RECV, c.frm)
-    return _Step(kind, rank, peer, unit * sum(s.size for s in c.data), k)
-
-
-def _parts(r: Round, rank: int, k: int, model: LogGOPS) -> Iterator[list[_Step]]:
-    """The messages of a round, sends first, then its calculations."""
-    messages = [_step(c, rank, k, model.unit) for c in r.comm]
-    yield sorted(messages, key=lambda step: step.kind)
-    per_element = model.gamma * model.unit
-    reduced = (s.dst.size for s in r.then if isinstance(s, Reduce))
-    yield [_Step(CALC, rank, rank, per_element * n, k) for n in reduced]
-
-
-def _stages(schedule: Schedule, model: LogGOPS) -> _Stages:
-    """The steps of every rank; each stage is free once the one before is done."""
-    found: _Stages = [[] for _ in range(schedule.n)]
-    for ranks, program in schedule.lanes():
-        for k, r in enumerate(program):
-            for rank, mine in zip(ranks, per_rank([r], len(ranks)), strict=True):
-                parts = (part for one in mine for part in _parts(one, rank, k, model))
-                found[rank] += (part for part in parts if part)
-    return found
 
 
 class _Host:
     """One rank: when it is free, how far it is, and what waits for it."""
 
-    def __init__(self, rank: int, stages: list[list[_Step]]) -> None:
+    def __init__(self, rank: int, stages: list[list[Step]]) -> None:
         self.rank = rank
         self.cpu: float = 0
         self.send_port: float = 0
@@ -116,9 +68,9 @@ class _Host:
         self.stages = iter(stages)
         self.open = 0
         self.done = False
-        self.posted: dict[int, deque[_Step]] = defaultdict(deque)
-        self.arrived: dict[int, deque[_Step]] = defaultdict(deque)
-        self.waiting: tuple[list[tuple[int, _Step]], ...] = ([], [], [], [])
+        self.posted: dict[int, deque[Step]] = defaultdict(deque)
+        self.arrived: dict[int, deque[Step]] = defaultdict(deque)
+        self.waiting: tuple[list[tuple[int, Step]], ...] = ([], [], [], [])
         self.alarm: list[tuple[float, int] | None] = [None] * 4
 
     def free(self, kind: int) -> float:
@@ -137,13 +89,13 @@ class _Run:
     place. Of those that wait for the same, only the first has an event: the alarm.
     """
 
-    def __init__(self, model: LogGOPS, stages: _Stages) -> None:
+    def __init__(self, model: LogGOPS, stages: Stages) -> None:
         self.model = model
         self.hosts = [_Host(rank, mine) for rank, mine in enumerate(stages)]
-        self.queue: list[tuple[float, int, int, int, _Step | None]] = []
+        self.queue: list[tuple[float, int, int, int, Step | None]] = []
         self.made = 0
         self.now: float = 0
-        self.messages: list[_Step] = []
+        self.messages: list[Step] = []
 
     def all(self) -> None:
         """Take event after event."""
@@ -169,7 +121,7 @@ class _Run:
         if left:
             raise BadMessage(f"ranks {left[:8]} get messages they do not receive")
 
-    def push(self, time: float, kind: int, host: _Host, step: _Step) -> None:
+    def push(self, time: float, kind: int, host: _Host, step: Step) -> None:
         heappush(self.queue, (time, self.made, kind, host.rank, step))
         self.made += 1
 
@@ -183,7 +135,7 @@ class _Run:
         for step in stage:
             self.push(host.free(step.kind), step.kind, host, step)
 
-    def wait(self, host: _Host, kind: int, order: int, step: _Step) -> None:
+    def wait(self, host: _Host, kind: int, order: int, step: Step) -> None:
         """Keep a step until its rank is free."""
         heappush(host.waiting[kind], (order, step))
         if host.waiting[kind][0][0] == order:
@@ -206,16 +158,16 @@ class _Run:
             self.take(host, kind, heappop(host.waiting[kind])[1])
         self.set_alarm(host, kind)
 
-    def take(self, host: _Host, kind: int, step: _Step) -> None:
+    def take(self, host: _Host, kind: int, step: Step) -> None:
         """Do a step whose rank is free."""
         (self.send, self.post, self.calculate, self.arrive)[kind](host, step)
 
-    def calculate(self, host: _Host, step: _Step) -> None:
+    def calculate(self, host: _Host, step: Step) -> None:
         host.cpu = self.now + step.size
         host.computed += step.size
         self.finish(host)
 
-    def send(self, host: _Host, step: _Step) -> None:
+    def send(self, host: _Host, step: Step) -> None:
         m, more = self.model, max(step.size - 1, 0)
         host.cpu = self.now + m.o + more * m.O
         host.send_port = self.now + m.g + more * m.G
@@ -225,7 +177,7 @@ class _Run:
         if step.size <= m.S:
             self.finish(host)
 
-    def arrive(self, host: _Host, message: _Step) -> None:
+    def arrive(self, host: _Host, message: Step) -> None:
         m, more = self.model, max(message.size - 1, 0)
         host.cpu = message.end = self.now + m.o + more * max(m.O, m.G)
         host.recv_port = self.now + m.g + more * m.G
@@ -234,13 +186,13 @@ class _Run:
         else:
             host.arrived[message.rank].append(message)
 
-    def post(self, host: _Host, recv: _Step) -> None:
+    def post(self, host: _Host, recv: Step) -> None:
         if host.arrived[recv.peer]:
             self.match(host, recv, host.arrived[recv.peer].popleft())
         else:
             host.posted[recv.peer].append(recv)
 
-    def match(self, host: _Host, recv: _Step, message: _Step) -> None:
+    def match(self, host: _Host, recv: Step, message: Step) -> None:
         """End a receive, and the send if it waited for that."""
         if recv.size != message.size:
             raise BadMessage(
@@ -293,7 +245,7 @@ class _Run:
         )
 
 
-def _events(messages: list[_Step]) -> Events:
+def _events(messages: list[Step]) -> Events:
     """All messages, in the order in which they were sent, in seconds."""
     whole = [(x.rank, x.peer, x.size, x.round) for x in messages]
     times = [(x.start, x.end) for x in messages]
