@@ -16,7 +16,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_rgb
 
-from isthmus.draw.gantt import IDLE, RECEIVE, SEND, busy, gantt, stays
+from isthmus.draw.gantt import gantt
+from isthmus.draw.gantt_rows import IDLE, RECEIVE, SEND, busy, stays
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 

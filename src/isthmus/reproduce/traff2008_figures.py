@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cost.timeline import Timeline
 from ..distributions import SIX
-from ..draw.gantt import IDLE, SEND, busy
+from ..draw.gantt_rows import IDLE, SEND, busy
 from .traff2008 import (
     BEST,
     BOUND,
