@@ -14,6 +14,7 @@ from ..groups import vm
 from ..groups.bins import scan_bins, split_bins
 from ..groups.chain import Link, rounds, whole
 from ..groups.scans import scan
+from ..groups.tally import Message
 from .page import BOX_H, BOX_W, LEFT, ROW, TOP, Page, x_of
 from .palette import EMPTY, FAINT, Group, colours
 
@@ -48,7 +49,7 @@ def scan_figure(n: int = 6) -> Figure:
     return page.figure
 
 
-def _message(page: Page, m: vm.Message, y: float) -> None:
+def _message(page: Page, m: Message, y: float) -> None:
     """A value goes right with the sender's left partner; left goes an address only."""
     right = m.source < m.target
     dx = 0.12 if right else -0.12

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..groups import sorts, trees, vm
 from ..groups.chain import rounds, whole
 from ..groups.cheng import cheng
+from ..groups.tally import Message, Run
 from .page import BOX_H, ROW, TOP, Page, x_of
 from .palette import EMPTY, Group, colours
 
@@ -87,7 +88,7 @@ def cheng_figure(items: Sequence[int] = ITEMS, m: int = 4) -> Figure:
     return page.figure
 
 
-def _of_round(run: vm.Run, k: int) -> list[vm.Message]:
+def _of_round(run: Run, k: int) -> list[Message]:
     return [m for m in run.trace if m.round == k]
 
 
@@ -101,7 +102,7 @@ def _row(page: Page, k: int, held: list[list[int]], words: str = "") -> None:
         page.box(x_of(r), y, " ".join(map(str, items)), colour)
 
 
-def message(page: Page, m: vm.Message, y: float) -> None:
+def message(page: Page, m: Message, y: float) -> None:
     """An arrow from its sender to its receiver, below the row at y."""
     dx = 0.12 if m.source < m.target else -0.12
     start = (x_of(m.source) + dx, y + BOX_H / 2 + 0.02)
