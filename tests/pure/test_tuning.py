@@ -243,9 +243,9 @@ def test_conclusions_from_a_machine_like_the_model(found):
     assert [r.predicted is None for r in rows] == [
         r.algorithm == "native" for r in rows
     ]
-    choices = crossovers.choices(found.tuning, found.outcomes)
-    assert len(choices) == len(found.outcomes)
-    inside = [choice.loss for choice in choices if "inside" in choice.kind]
+    taken = crossovers.taken(found.tuning, found.outcomes)
+    assert len(taken) == len(found.outcomes)
+    inside = [auto.loss for auto in taken if "inside" in auto.kind]
     assert max(inside) < 1.001
 
 

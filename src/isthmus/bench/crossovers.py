@@ -35,12 +35,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Taken:
     """What "auto" takes in a case, and what was the fastest."""
 
     kind: str
     size: int
-    taken: str
+    algorithm: str
     fastest: str
     #: how many times as long as the fastest
     loss: float
@@ -164,7 +164,7 @@ def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:
     return sorted(found, key=lambda row: (order.index(row.kind), row.size))
 
 
-def _taken(case: Case, machine: Machine) -> str:
+def _auto(case: Case, machine: Machine) -> str:
     """What "auto" takes, under the name it was measured by."""
     if not case.b:
         name = choose.allgatherv(
@@ -179,14 +179,14 @@ def _taken(case: Case, machine: Machine) -> str:
     return f"balanced+{'ring' if stage == 'ring' else _doubling(p, q)}"
 
 
-def choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Choice]:
+def taken(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Taken]:
     """What "auto" will take by this tuning, and what it loses."""
     found = []
     for x in sorted(outcomes, key=lambda x: x.case.each):
-        times, taken = _times(x), _taken(x.case, Tuned(tuning).machine)
+        times, auto = _times(x), _auto(x.case, Tuned(tuning).machine)
         best = min(times, key=lambda name: times[name])
-        if taken in times:
-            loss = times[taken] / times[best]
-            found.append(Choice(kind(x.case), x.case.each, taken, best, loss))
+        if auto in times:
+            loss = times[auto] / times[best]
+            found.append(Taken(kind(x.case), x.case.each, auto, best, loss))
     order = list(dict.fromkeys(kind(x.case) for x in outcomes))
-    return sorted(found, key=lambda choice: order.index(choice.kind))
+    return sorted(found, key=lambda one: order.index(one.kind))

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench import crossovers, tune as runs
-from ..bench.crossovers import Choice, Row
+from ..bench.crossovers import Row, Taken
 from ..bench.environment import load
 from ..bench.place import place as where
 from ..bench.units import show_bytes, show_time
@@ -73,17 +73,17 @@ def _change(field: str, new: Machine, old: Machine | None) -> tuple[str, str, st
     return field, now, _show(field, getattr(old, field)) if old else "–"
 
 
-def comparison(rows: Sequence[Row], choices: Sequence[Choice]) -> Table:
+def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
     """Of one kind: measured times, predicted ones as multiples, what "auto" takes."""
     names = list(dict.fromkeys(row.algorithm for row in rows))
     table = Table(box=None, pad_edge=False)
     for name in ("block", *names, "auto", "loss"):
         table.add_column(name, justify="right", no_wrap=True)
-    taken = {choice.size: choice for choice in choices}
+    autos = {auto.size: auto for auto in taken}
     for size in dict.fromkeys(row.size for row in rows):
         cells = {r.algorithm: _cell(r) for r in rows if r.size == size}
-        choice = taken.get(size)
-        last = [choice.taken, f"{choice.loss - 1:.0%}"] if choice else ["–", "–"]
+        auto = autos.get(size)
+        last = [auto.algorithm, f"{auto.loss - 1:.0%}"] if auto else ["–", "–"]
         table.add_row(show_bytes(size), *(cells[name] for name in names), *last)
     return table
 
@@ -97,7 +97,7 @@ def _cell(row: Row) -> str:
 def _print(console: Console, found: runs.Found) -> list[Row]:
     """Predicted against measured, kind by kind."""
     rows = crossovers.rows(found.tuning, found.outcomes)
-    choices = crossovers.choices(found.tuning, found.outcomes)
+    taken = crossovers.taken(found.tuning, found.outcomes)
     console.print(
         "\nMeasured times; [dim]dim: predicted ones as multiples of them[/]; what auto "
         "takes by this tuning, and its loss to the fastest",
@@ -105,9 +105,9 @@ def _print(console: Console, found: runs.Found) -> list[Row]:
     )
     for kind in dict.fromkeys(row.kind for row in rows):
         some = [row for row in rows if row.kind == kind]
-        chosen = [choice for choice in choices if choice.kind == kind]
+        autos = [auto for auto in taken if auto.kind == kind]
         console.print(f"\n{kind}", style="bold", highlight=False)
-        console.print(comparison(some, chosen), highlight=False)
+        console.print(comparison(some, autos), highlight=False)
     return rows
 
 
