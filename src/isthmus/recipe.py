@@ -183,7 +183,7 @@ def inside(
 ) -> Recipe:
     """What rank `number` of one group does; `startup` is in bytes."""
     unit = grain(group.bits)
-    entry = resolve("allgatherv", name)[0].counting(unit)
+    entry = resolve("allgatherv", name)[0].in_units(unit)
     entry = entry.given(startup=max(startup / unit, 1.0), nodes=nodes)
     rounds = trim(entry.program(group.n, number, _in_grains(group)))
     return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)

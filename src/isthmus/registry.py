@@ -60,8 +60,8 @@ class Algorithm:
         known = {k: v for k, v in options.items() if k in self.options}
         return replace(self, program=partial(self.program, **known))
 
-    def counting(self, unit: int) -> Algorithm:
-        """The same, with its option `size` in bytes and elements of `unit` bytes."""
+    def in_units(self, unit: int) -> Algorithm:
+        """The same, its option `size`, which is in bytes, in units of so many bytes."""
         size = self.options.get("size")
         return self.given(size=max(size // unit, 1)) if size else self
 
