@@ -79,10 +79,9 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     return total
 
 
-def circulant(counts: np.ndarray, machine: Machine, n: int = 0) -> float:
-    """All broadcasts at once on a circulant graph, in n parts."""
-    p, m = len(counts), int(counts.sum())
-    n = n or best_n(counts, machine.startup)
+def circulant(counts: np.ndarray, machine: Machine) -> float:
+    """All broadcasts at once on a circulant graph, in the best number of parts."""
+    p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup)
     filling, full = volumes(counts)
     longest = machine.far * (full + (filling - full) / n)
     return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
