@@ -11,7 +11,6 @@ from math import sqrt
 from .algorithms.patterns import log2
 from .choose import Choice
 from .estimate import Machine
-from .recipe_between import Pair
 from .registry import find, named
 
 
@@ -64,10 +63,9 @@ def blocks(q: int, k: int, machine: Machine) -> Choice:
 
 
 def combined(
-    collective: str, pair: Pair, m: int, machine: Machine, commutative: bool
+    collective: str, p: int, q: int, m: int, machine: Machine, commutative: bool
 ) -> Choice:
-    """Allreduce and Reduce_scatter, of m bytes a rank."""
-    p, q = pair.here, pair.there
+    """Allreduce and Reduce_scatter, of m bytes a rank of groups of p and q."""
 
     def cost(name: str, byte: float = 1.0) -> float:
         found = find(collective, name).cost
@@ -80,12 +78,11 @@ def combined(
     return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
-def exchange(pair: Pair, k: int, machine: Machine) -> Choice:
-    """Alltoall, of k bytes at most from one to another."""
-    p, q, most = pair.here, pair.there, max(pair.here, pair.there)
+def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
+    """Alltoall, of k bytes at most from one to another of groups of p and q."""
     bruck = find("inter_alltoall", "bruck").cost
     times = {
-        "rotated": machine.alpha + most * (machine.message + k * machine.beta),
+        "rotated": machine.alpha + max(p, q) * (machine.message + k * machine.beta),
         "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")

@@ -75,7 +75,7 @@ def _combining(
     return task.settled(
         collective,
         name,
-        lambda: choose.combined(collective, c.pair, n, c.machine, commutative),
+        lambda: choose.combined(collective, c.here, c.there, n, c.machine, commutative),
         commutative,
     )
 
@@ -144,7 +144,8 @@ def exchange(
 ) -> Task:
     """Blocks of so many bytes to each of the other group, and from each."""
     if collective == "inter_alltoall":
-        found = partial(choose.exchange, c.pair, max(sent[0], expected[0]), c.machine)
+        k = max(sent[0], expected[0])
+        found = partial(choose.exchange, c.here, c.there, k, c.machine)
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
     name = task.settled(collective, name, found)
