@@ -251,14 +251,6 @@ def writes(r: Round) -> Iterator[Span]:
             yield from c.data
 
 
-def touches(r: Round) -> Iterator[Span]:
-    """Every span a round reads or writes."""
-    yield from reads(r)
-    yield from writes(r)
-    for s in r.then:
-        yield from (s.src, s.dst)
-
-
 def data_of(r: Round) -> Iterator[Data]:
     """The spans of each message and each step of a round."""
     for c in r.comm:

@@ -28,7 +28,6 @@ ALLOWED = {
     "machine": FORM | {"errors", "marks"},
     "contracts": {"marks"},
     "contracts_between": {"marks", "contracts"},
-    "given": {"layout"},
     "verify": FORM | {"errors", "marks", "machine", "contracts"},
     "registry": FORM,
     "ahead": FORM,

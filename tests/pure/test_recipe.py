@@ -11,7 +11,7 @@ from isthmus import choose
 from isthmus.ahead import posting
 from isthmus.contracts import inter_allgatherv
 from isthmus.ir import Recv
-from isthmus.program import touches
+from isthmus.program import reads, writes
 from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
 from isthmus.registry import algorithms
 from isthmus.verify import verify
@@ -97,6 +97,11 @@ def test_stages_follow_the_group_and_its_data():
     assert choose.stage_for(8, 8) == "recursive_doubling"
     assert choose.stage_for(7, 8) == "bruck"
     assert choose.stage_for(8, 1 << 30) == "ring"
+
+
+def touches(r):
+    """Every span a round reads or writes."""
+    return [*reads(r), *writes(r), *(x for s in r.then for x in (s.src, s.dst))]
 
 
 def meet(x, y):

@@ -23,12 +23,6 @@ def volumes(counts: np.ndarray) -> tuple[int, int]:
     return int(largest[np.diff(skips(p))].sum()), int(largest[p - 1])
 
 
-def time(counts: np.ndarray, n: int, startup: float = STARTUP) -> float:
-    """What n parts take, in elements; exact for equal blocks and for a single one."""
-    filling, full = volumes(counts)
-    return (n - 1 + log2(len(counts))) * startup + full + (filling - full) / n
-
-
 def best_n(counts: np.ndarray, startup: float = STARTUP) -> int:
     """The number of parts that takes the least time; one, for equal blocks."""
     filling, full = volumes(counts)

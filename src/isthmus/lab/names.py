@@ -48,11 +48,6 @@ def owner(namespace: str) -> tuple[str, int | None] | None:
     return found[1], None if found[2] == "switch" else int(found[2])
 
 
-def host_name(name: str, number: int) -> str:
-    """What a host calls itself."""
-    return f"{name}-{number}"
-
-
 def address(number: int) -> str:
     """The address of a host."""
     return str(SUBNET[number + 1])
