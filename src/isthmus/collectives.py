@@ -92,7 +92,7 @@ def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
     entry = fitting(collective, full, p)
     if collective == "bcast":
-        contract = contracts.bcast(p, m, root)
+        contract = contracts.bcast(m, root)
     else:
         contract = contracts.reduce(p, m, root, entry.commutative)
 

@@ -28,7 +28,7 @@ def _whole(collective: str, full: str, q: int, m: int) -> Schedule:
     n = checked("q", q, 1) + 1
     checked("m", m, 0)
     if collective == "inter_bcast":
-        contract = contracts.bcast(n, m)
+        contract = contracts.bcast(m)
     else:
         contract = contracts.reduce(n, m, entry.commutative)
 

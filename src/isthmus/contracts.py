@@ -73,7 +73,7 @@ def allgatherv(counts: Sequence[int]) -> Contract:
     return Contract(before, lambda r: {"recv": everything()})
 
 
-def bcast(p: int, count: int, root: int = 0) -> Contract:
+def bcast(count: int, root: int = 0) -> Contract:
     """In place: the root begins with the data, and everyone ends with them."""
 
     @cache

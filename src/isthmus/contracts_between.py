@@ -15,9 +15,9 @@ from .marks import MARK, Memory, blank, marks, unordered
 
 
 def _scattered(
-    n: int, total: int, wanted: Sequence[tuple[range, slice]], mark: np.dtype
+    total: int, wanted: Sequence[tuple[range, slice]], mark: np.dtype
 ) -> Contract:
-    """Each of n ranks contributes the total; of rank r, `wanted` says whose sum it ends
+    """Each rank contributes the total; of rank r, `wanted` says whose sum it ends
     with, and which part of that."""
 
     @cache
@@ -49,7 +49,7 @@ def inter_allreduce(p: int, q: int, m: int, commutative: bool = False) -> Contra
     """Everyone ends with the sum of the other group."""
     a, b = range(p), range(p, p + q)
     wanted = [(b, slice(m))] * p + [(a, slice(m))] * q
-    return _scattered(p + q, m, wanted, _marks(p + q, commutative))
+    return _scattered(m, wanted, _marks(p + q, commutative))
 
 
 def inter_reduce_scatter(
@@ -60,14 +60,14 @@ def inter_reduce_scatter(
     p, n = len(a), len(a) + len(b)
     wanted = [(range(p, n), part) for part in _parts(a)]
     wanted += [(range(p), part) for part in _parts(b)]
-    return _scattered(n, sum(a), wanted, _marks(n, commutative))
+    return _scattered(sum(a), wanted, _marks(n, commutative))
 
 
 def reduce_scatter(counts: Sequence[int], commutative: bool = False) -> Contract:
     """Everyone ends with its block of the sum of all."""
     p = len(counts)
     wanted = [(range(p), part) for part in _parts(counts)]
-    return _scattered(p, sum(counts), wanted, _marks(p, commutative))
+    return _scattered(sum(counts), wanted, _marks(p, commutative))
 
 
 def inter_alltoallv(ab: np.ndarray, ba: np.ndarray) -> Contract:

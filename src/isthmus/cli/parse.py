@@ -11,19 +11,19 @@ def integers(text: str, option: str) -> list[int]:
         raise ValueError(f"{option} {text}: must be numbers as in 3,0,5") from None
 
 
-def groups(text: str, option: str = "--groups") -> tuple[int, int]:
+def groups(text: str) -> tuple[int, int]:
     """The sizes of two groups."""
-    found = integers(text, option)
+    found = integers(text, "--groups")
     if len(found) != 2 or min(found) < 1:
-        raise ValueError(f"{option} {text}: must be the sizes of two groups, as in 4,4")
+        raise ValueError(f"--groups {text}: must be the sizes of two groups, as in 4,4")
     return found[0], found[1]
 
 
-def one_or_two_groups(text: str, option: str = "--groups") -> tuple[int, ...]:
+def one_or_two_groups(text: str) -> tuple[int, ...]:
     """The sizes of one or two groups."""
-    found = integers(text, option)
+    found = integers(text, "--groups")
     if len(found) > 2 or min(found) < 1:
         raise ValueError(
-            f"{option} {text}: must be the sizes of one or two groups, as in 8 or 4,4"
+            f"--groups {text}: must be the sizes of one or two groups, as in 8 or 4,4"
         )
     return tuple(found)

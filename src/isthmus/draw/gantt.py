@@ -57,7 +57,7 @@ def _names(chart: Chart) -> None:
     chart.axes.set_yticks([y for y, _ in ticks], [name for _, name in ticks])
 
 
-def _legend(chart: Chart, figure: Figure, two: bool) -> None:
+def _legend(figure: Figure, two: bool) -> None:
     """What the colours mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -160,7 +160,7 @@ def gantts(
         chart = Chart(figure.add_axes(box), named, row, WIDE, total)
         _panel(chart, timeline, deep)
         _title(figure, timeline, named, name, y + deep)
-    _legend(chart, figure, n <= PORTS)
+    _legend(figure, n <= PORTS)
     return figure
 
 

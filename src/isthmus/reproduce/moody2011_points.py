@@ -118,16 +118,16 @@ def measured(job: Job) -> Point:
     return replace(found, resident=unit * most)
 
 
-def patient_radix(n: int, startup: float = 1.0, bits: int = 32) -> Point:
+def patient_radix(n: int) -> Point:
     """A radix sort that never stops early and sends empty bins too: counted, not run.
 
     For every digit a split and a rejoin, of ⌈log n⌉ rounds with two full tables each.
     """
-    k, model = (n - 1).bit_length(), machine(startup)
-    times = k * -(-bits // DIGIT)
+    job = Job("radix", n)
+    k, model = (n - 1).bit_length(), machine(job.startup)
+    times = k * -(-job.bits // DIGIT)
     sizes = [WORD + entry * (1 << DIGIT) for entry in (BIN, ENDS)]
     sent = 2 * times * sum(sizes)
-    job = Job("radix", n, bits=bits, startup=startup)
     return Point(
         **vars(job),
         rounds=2 * times,
