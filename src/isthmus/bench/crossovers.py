@@ -36,13 +36,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Taken:
-    """What "auto" takes in a case, and what was the fastest."""
+    """What "auto" takes in a case, and what it loses."""
 
     kind: str
     size: int
     algorithm: str
-    fastest: str
-    #: how many times as long as the fastest
+    #: how many times as long as the fastest it takes
     loss: float
 
 
@@ -184,9 +183,8 @@ def taken(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Taken]:
     found = []
     for x in sorted(outcomes, key=lambda x: x.case.each):
         times, auto = _times(x), _auto(x.case, Tuned(tuning).machine)
-        best = min(times, key=lambda name: times[name])
         if auto in times:
-            loss = times[auto] / times[best]
-            found.append(Taken(kind(x.case), x.case.each, auto, best, loss))
+            loss = times[auto] / min(times.values())
+            found.append(Taken(kind(x.case), x.case.each, auto, loss))
     order = list(dict.fromkeys(kind(x.case) for x in outcomes))
     return sorted(found, key=lambda one: order.index(one.kind))
