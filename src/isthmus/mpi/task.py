@@ -21,25 +21,23 @@ from .reducing import Operator
 from .room import Room
 
 _log = logging.getLogger("isthmus")
-#: requests to wait for, then the rounds
-Settling = Generator[Sequence[MPI.Request], None, Recipe]
-#: given a tag
-Settle = Callable[[int], Settling]
+#: requests to wait for, then what others said
+Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a rank passed, and how its rounds are found; a rank that has no part has
-    none."""
+    """What a rank passed, and its rounds; a rank that has no part has none."""
 
     context: InterContext
     name: str
-    settle: Settle | None = None
+    #: gives the rounds; its arguments are what others said, if they must be asked
+    recipe: Callable[..., Recipe] | None = None
     send: tuple[Message, ...] = ()
     recv: tuple[Message, ...] = ()
     operator: Operator | None = None
-    #: whether others must be asked, so that a plan serves for no other call
-    asks: bool = False
+    #: what must be asked first
+    question: Callable[[], Asking] | None = None
     #: the number of the root, where there is one and this rank knows it
     root: int | None = None
     #: the bytes that go to each rank and that are expected from each
@@ -59,19 +57,18 @@ def settled(
     return name
 
 
-def known(recipe: Callable[[], Recipe]) -> Settle:
-    """Rounds for which nothing must be asked."""
-
-    def settle(tag: int) -> Settling:
-        yield from ()
-        return recipe()
-
-    return settle
+def _asked(task: Task) -> Asking:
+    """Ask what must be asked, if anything."""
+    if task.question is None:
+        return ()
+    return (yield from task.question())
 
 
-def plan(task: Task, found: Recipe, tag: int = 0) -> Plan:
+def plan(task: Task, answer: tuple[Any, ...], tag: int = 0) -> Plan:
     """The rounds bound to the buffers."""
-    room = Room()
+    if task.recipe is None:
+        return Plan([])
+    found, room = task.recipe(*answer), Room()
     if task.operator is None:
         sources = [room.source(x) for x in task.send]
         targets = [room.target(x) for x in task.recv]
@@ -86,16 +83,19 @@ def plan(task: Task, found: Recipe, tag: int = 0) -> Plan:
 
 
 def blocking(task: Task, key: Any) -> None:
-    """Do it now."""
-    if task.settle is not None:
-        found = complete(task.settle(0))
-        forms.blocking(task.context, None if task.asks else key, plan(task, found))
+    """Do it now; by the plan of an earlier such call with the same answer, if others
+    must be asked."""
+    answer = complete(_asked(task))
+    if task.question is not None and key is not None:
+        key = *key, answer
+        if task.context.run(key):
+            return
+    forms.blocking(task.context, key, plan(task, answer))
 
 
 def _steps(task: Task, tag: int) -> Iterator[Sequence[MPI.Request]]:
-    if task.settle is not None:
-        found = yield from task.settle(tag)
-        yield from forms.once(plan(task, found, tag))
+    answer = yield from _asked(task)
+    yield from forms.once(plan(task, answer, tag))
 
 
 def nonblocking(task: Task, tag: int) -> MPI.Request:
@@ -107,7 +107,5 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     forms.check_threads(task.context, task.name, "native")
-    made = Plan([])
-    if task.settle is not None:
-        made = plan(task, complete(task.settle(tag)), tag)
+    made = plan(task, complete(_asked(task)), tag)
     return requests.persistent(made.steps, made.free, task.context, task)

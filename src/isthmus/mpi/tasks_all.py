@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,16 +11,17 @@ from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
 from ..choose import Choice
+from ..recipe import Recipe
 from . import buffers, task
 from .buffers import Message
 from .call import check_disjoint
 from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
-from .task import Settle, Settling, Task, known
+from .task import Asking, Task
 
 
-def _operands(sendbuf: Any, recvbuf: Any, op: MPI.Op) -> tuple[Message, Message]:
+def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
     send = buffers.block(sendbuf, writable=False)
     recv = buffers.block(recvbuf, writable=True)
     if send.datatype != recv.datatype:
@@ -33,7 +34,7 @@ def allreduce(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
     """Allreduce."""
-    send, recv = _operands(sendbuf, recvbuf, op)
+    send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
     if send.counts != recv.counts:
         raise ValueError(
@@ -41,16 +42,15 @@ def allreduce(
         )
     n = sum(send.nbytes)
     name = _combining(c, "inter_allreduce", name, n, by)
-    settle = known(partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit))
-    sizes = dict.fromkeys(c.senders, n)
-    return Task(c, name, settle, (send,), (recv,), by, sent=sizes, expected=sizes)
+    recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
+    return _combined(c, name, recipe, send, recv, by)
 
 
 def reduce_scatter_block(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
     """Reduce_scatter_block."""
-    send, recv = _operands(sendbuf, recvbuf, op)
+    send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
     total, each = send.counts[0], recv.counts[0]
     if total != each * c.here or total % c.there:
@@ -61,9 +61,22 @@ def reduce_scatter_block(
     counts = (each,) * c.here, (total // c.there,) * c.there
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     recipe = partial(recipes.reduce_scatter, name, c.pair, *counts, by.unit)
+    return _combined(c, name, recipe, send, recv, by)
+
+
+def _combined(
+    c: InterContext,
+    name: str,
+    recipe: Callable[..., Recipe],
+    send: Message,
+    recv: Message,
+    by: Operator,
+    question: Callable[[], Asking] | None = None,
+) -> Task:
+    """The task of a rank whose data all of the other group combine."""
     sizes = dict.fromkeys(c.senders, sum(send.nbytes))
     return Task(
-        c, name, known(recipe), (send,), (recv,), by, sent=sizes, expected=sizes
+        c, name, recipe, (send,), (recv,), by, question, sent=sizes, expected=sizes
     )
 
 
@@ -89,7 +102,7 @@ def reduce_scatter(
     op: MPI.Op,
 ) -> Task:
     """Reduce_scatter; what the other group receives, it tells."""
-    send, recv = _operands(sendbuf, recvbuf, op)
+    send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
     own, total = recv.counts[0], send.counts[0]
     if recvcounts is not None:
@@ -102,23 +115,21 @@ def reduce_scatter(
                 f"by rank {c.index} and {total} are sent by everyone"
             )
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
-    sizes = dict.fromkeys(c.senders, sum(send.nbytes))
-    settle = _counted(c, name, own, total, by)
-    return Task(c, name, settle, (send,), (recv,), by, True, sent=sizes, expected=sizes)
+
+    def recipe(here: tuple[int, ...], there: tuple[int, ...]) -> Recipe:
+        return recipes.reduce_scatter(name, c.pair, here, there, by.unit)
+
+    question = partial(_counts, c, own, total)
+    return _combined(c, name, recipe, send, recv, by, question)
 
 
-def _counted(c: InterContext, name: str, own: int, total: int, by: Operator) -> Settle:
-    """The rounds, once everyone has told what it receives."""
-
-    def settle(tag: int) -> Settling:
-        told = np.empty((c.p + c.q, 2), np.int64)
-        yield [c.comm.Iallgather(np.array([own, total]), told)]
-        _check_counts(c, told)
-        a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
-        groups = (b, a) if c.mine else (a, b)
-        return recipes.reduce_scatter(name, c.pair, *groups, by.unit)
-
-    return settle
+def _counts(c: InterContext, own: int, total: int) -> Asking:
+    """What everyone of the own and of the other group receives."""
+    told = np.empty((c.p + c.q, 2), np.int64)
+    yield [c.comm.Iallgather(np.array([own, total]), told)]
+    _check_counts(c, told)
+    a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
+    return (b, a) if c.mine else (a, b)
 
 
 def _check_counts(c: InterContext, told: np.ndarray) -> None:
@@ -151,7 +162,7 @@ def exchange(
     name = task.settled(collective, name, found)
     recipe = partial(recipes.alltoall, collective, name, c.pair, sent, expected)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
-    return Task(c, name, known(recipe), send, recv, None, False, None, *sizes)
+    return Task(c, name, recipe, send, recv, None, None, None, *sizes)
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
@@ -183,4 +194,4 @@ def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
 def barrier(c: InterContext, name: str) -> Task:
     """Barrier."""
     name = task.settled("inter_barrier", name, partial(Choice, "dissemination", ""))
-    return Task(c, name, known(partial(recipes.barrier, name, c.pair)))
+    return Task(c, name, partial(recipes.barrier, name, c.pair))

@@ -19,7 +19,7 @@ from . import buffers, task
 from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
-from .task import Settle, Settling, Task, known
+from .task import Asking, Task
 
 
 def star(c: InterContext, root: int) -> Star | None:
@@ -40,7 +40,7 @@ def star(c: InterContext, root: int) -> Star | None:
 def _task(
     c: InterContext,
     name: str,
-    settle: Settle,
+    recipe: Callable[..., Recipe],
     at: Star,
     data: tuple[Message, ...],
     sizes: tuple[int, ...],
@@ -54,8 +54,8 @@ def _task(
         each = sizes if len(sizes) == at.q else sizes * at.q
         peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
     if down == (at.v == 0):
-        return Task(c, name, settle, send=data, root=at.root, sent=peers, **more)
-    return Task(c, name, settle, recv=data, root=at.root, expected=peers, **more)
+        return Task(c, name, recipe, send=data, root=at.root, sent=peers, **more)
+    return Task(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
 
 
 def bcast(c: InterContext, name: str, buf: Any, root: int) -> Task:
@@ -72,8 +72,8 @@ def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
     name = task.settled(
         "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.machine)
     )
-    settle = known(partial(recipes.bcast, name, at, n, c.machine.startup))
-    return _task(c, name, settle, at, (data,), (n,), down=True)
+    recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
+    return _task(c, name, recipe, at, (data,), (n,), down=True)
 
 
 def reduce(
@@ -90,8 +90,8 @@ def reduce(
     name = task.settled(
         "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
     )
-    settle = known(partial(recipes.reduce, name, at, count, by.unit, c.machine.startup))
-    return _task(c, name, settle, at, (data,), (n,), down=False, operator=by)
+    recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
+    return _task(c, name, recipe, at, (data,), (n,), down=False, operator=by)
 
 
 def blocks(
@@ -110,10 +110,13 @@ def blocks(
         collective, name, lambda: _by_size(v, at.q, counts[0], c.machine)
     )
     recipe = partial(recipes.blocks, collective, name, at)
-    asks = v and at.v > 0 and named(collective, name).own_counts
-    settle = _told(c, sizes[0], recipe) if asks else known(partial(recipe, counts))
+    question = None
+    if v and at.v and named(collective, name).own_counts:
+        question = partial(_counts, c, sizes[0])
+    else:
+        recipe = partial(recipe, counts)
     down = "scatter" in collective
-    return _task(c, name, settle, at, data, sizes, down, asks=asks)
+    return _task(c, name, recipe, at, data, sizes, down, question=question)
 
 
 def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
@@ -122,43 +125,39 @@ def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
     return choose.blocks(q, k, machine)
 
 
-def _told(c: InterContext, own: int, recipe: Callable[..., Recipe]) -> Settle:
-    """The rounds of a leaf that must know the blocks of its group."""
-
-    def settle(tag: int) -> Settling:
-        counts = np.empty(c.here, np.int64)
-        yield [c.local.Iallgather(np.array([own]), counts)]
-        return recipe(tuple(counts.tolist()))
-
-    return settle
+def _counts(c: InterContext, own: int) -> Asking:
+    """The blocks of the own group, for a leaf that must know them."""
+    counts = np.empty(c.here, np.int64)
+    yield [c.local.Iallgather(np.array([own]), counts)]
+    return (tuple(counts.tolist()),)
 
 
-def _parsed(spec: Any, at: Star, v: str, writable: bool) -> Message:
-    """What the root has of everyone, or another of its own."""
+def _pieces(
+    c: InterContext, name: str, collective: str, whole: Any, piece: Any, root: int
+) -> Task:
+    """The task of a rank that has all blocks, as the root, or one of them."""
+    at = star(c, root)
+    if at is None:
+        return Task(c, name)
+    writable = (at.v > 0) == ("scatter" in collective)
     if at.v:
-        return buffers.block(spec, writable)
-    if v:
-        return buffers.vector(spec, at.q, writable)
-    return buffers.block(spec, writable, n=at.q)
+        data = buffers.block(piece, writable)
+    elif collective.endswith("v"):
+        data = buffers.vector(whole, at.q, writable)
+    else:
+        data = buffers.block(whole, writable, n=at.q)
+    return blocks(c, name, collective, at, (data,), data.nbytes)
 
 
 def gather(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
 ) -> Task:
     """Gather, or Gatherv."""
-    at = star(c, root)
-    if at is None:
-        return Task(c, name)
-    data = _parsed(sendbuf if at.v else recvbuf, at, v, writable=at.v == 0)
-    return blocks(c, name, "inter_gather" + v, at, (data,), data.nbytes)
+    return _pieces(c, name, "inter_gather" + v, recvbuf, sendbuf, root)
 
 
 def scatter(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
 ) -> Task:
     """Scatter, or Scatterv."""
-    at = star(c, root)
-    if at is None:
-        return Task(c, name)
-    data = _parsed(recvbuf if at.v else sendbuf, at, v, writable=at.v > 0)
-    return blocks(c, name, "inter_scatter" + v, at, (data,), data.nbytes)
+    return _pieces(c, name, "inter_scatter" + v, sendbuf, recvbuf, root)
