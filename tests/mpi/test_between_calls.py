@@ -208,6 +208,26 @@ def test_counts_that_do_not_fit_are_told_to_everyone(comm):
             groups.ours.Reduce_scatter(send, recv, counts)
 
 
+@pytest.mark.mpi(5)
+def test_a_plan_is_kept_for_what_others_receive(comm):
+    """The last of the larger group passes the same in every call; the places of what it
+    receives are told by the others, and they move."""
+    groups = next(pairs(comm, {5: [(3, 2)]}))
+    inter, me = groups.ours, groups.local.rank
+    send, room = np.arange(12.0) * (comm.rank + 1), np.empty(12)
+    sums = np.arange(12.0) * sum(i + 1 for i in groups.there)
+    context = inter._context()
+    before = len(context.plans)
+    for turn in range(6):
+        counts = [[4, 6, 2], [6, 4, 2]][turn % 2] if comm.rank < 3 else [5, 7]
+        start, recv = sum(counts[:me]), room[: counts[me]]
+        recv[:] = 0
+        inter.Reduce_scatter(send, recv)
+        agree(comm, same(recv, sums[start : start + counts[me]]), f"turn {turn}")
+    agree(comm, len(context.plans) - before == 2, "plans kept")
+    groups.free()
+
+
 @pytest.mark.parametrize("op", ROOTED)
 def test_different_roots_are_told_to_everyone(comm, monkeypatch, op):
     """Two ranks of one group name different roots in the other."""
