@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-#: those that two jobs, a parent, or no MPI at all must run
+#: those that two jobs, a parent, an even number of ranks, or no MPI at all must run
 OTHERS = {
+    "silva1999",
     "connect",
     "spawn",
     "mismatch",
@@ -25,6 +26,11 @@ NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_example(comm, name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+
+
+@pytest.mark.mpi(4)
+def test_example_with_two_halves(comm):
+    runpy.run_path(str(EXAMPLES / "silva1999.py"), run_name="__main__")
 
 
 @pytest.mark.parametrize("name", ["schedule", "costs", "dialogue"])
