@@ -80,9 +80,11 @@ def combined(
 
 def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     """Alltoall, of k bytes at most from one to another of groups of p and q."""
-    bruck = find("inter_alltoall", "bruck").cost
+    most, cost = max(p, q), (p, q, k, k, machine.alpha, machine.beta)
+    byte = machine.beta * machine.changing
     times = {
-        "rotated": machine.alpha + max(p, q) * (machine.message + k * machine.beta),
-        "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
+        "rotated": machine.alpha + most * (machine.message + k * byte),
+        "paced": find("inter_alltoall", "paced").cost(*cost),
+        "bruck": find("inter_alltoall", "bruck").cost(*cost),
     }
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")

@@ -77,6 +77,26 @@ def rotated(
         )
 
 
+@algorithm(
+    *BOTH,
+    paper="isthmus",
+    cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (2 * alpha + max(ka, kb) * beta),
+)
+def paced(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
+    """The turns of `rotated` one by one; two partners tell each other that they are
+    there, then they swap.
+
+    max(p, q) turns of two rounds. On a network nobody's data then take from the rate of
+    those for whom their receiver still waits, and all stay in step.
+    """
+    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
+    for t in range(most):
+        partner = (r + turn * t) % most
+        peer, real = there.base + partner, partner < there.n
+        yield Round((Recv(peer, (), real), Send(peer, (), real)))
+        yield Round((Recv(peer, recv[partner], real), Send(peer, send[partner], real)))
+
+
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
     """The partners of each lane, those with the largest blocks first; of those that
     differ by less than 16 times or so, in their order."""
