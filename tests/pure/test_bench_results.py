@@ -141,6 +141,24 @@ def test_without_root_one_line_says_so(monkeypatch, capsys):
         assert capsys.readouterr() == ("", "isthmus: a lab needs root\n")
 
 
+def test_a_lab_is_not_for_processes_of_an_mpiexec(monkeypatch, capsys):
+    pytest.importorskip("typer")
+    from isthmus.cli import main
+
+    monkeypatch.setenv("PMI_RANK", "0")
+    for line in (
+        "bench --lab 4",
+        "bench --lab-name x",
+        "record ring --lab 4",
+        "tune --lab-name x",
+        "lab report",
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(line.split())
+        assert end.value.code == 2
+        assert "without mpiexec" in capsys.readouterr().err
+
+
 # Sets
 
 

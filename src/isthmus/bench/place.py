@@ -10,6 +10,7 @@ from typing import Any
 from ..lab import Lab, LabError, Network, find, missing
 from ..lab.links import BURST
 from ..lab.names import show_rate
+from ..mpiexec import own_rank
 from .job import Case
 from .launch import Here, Start
 from .operations import must_move
@@ -78,7 +79,10 @@ def place(hosts: int | None, rate: str, name: str | None) -> Iterator[Place]:
     """A new lab, one that is up, or this host."""
     if hosts is not None and name is not None:
         raise ValueError("--lab puts up a lab, --lab-name uses one: give one of them")
-    if (hosts is not None or name is not None) and (lack := missing()):
+    on_lab = hosts is not None or name is not None
+    if on_lab and own_rank() is not None:
+        raise ValueError("a lab starts its own processes: call it without mpiexec")
+    if on_lab and (lack := missing()):
         raise LabError(lack)
     if name is not None:
         yield _place(find(name))

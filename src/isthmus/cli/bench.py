@@ -18,7 +18,8 @@ from ..mpiexec import own_rank
 from ..registry import named
 from . import parse
 from .draw import save
-from .measured import Shown
+from .lab_options import RATE, Hosts, Named, Rate
+from .measured import Launches, Shown
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
@@ -135,18 +136,14 @@ def bench(
     seconds: Annotated[
         float, typer.Option(help="for each case in each launch, about")
     ] = 2.0,
-    launches: Annotated[int, typer.Option(help="of all processes anew", min=1)] = 3,
+    launches: Launches = 3,
     single: Annotated[
         bool, typer.Option("--single", help="one call in each repetition")
     ] = False,
     seed: Annotated[int, typer.Option(help="of the order of repetitions")] = 0,
-    lab: Annotated[
-        int | None, typer.Option(help="on a lab of so many hosts, made for this")
-    ] = None,
-    rate: Annotated[str, typer.Option(help="of the lab's links")] = "50mbit",
-    lab_name: Annotated[
-        str | None, typer.Option(help="on this lab, which is up")
-    ] = None,
+    lab: Hosts = None,
+    rate: Rate = RATE,
+    lab_name: Named = None,
     format_: Annotated[
         str, typer.Option("--format", help="table, or osu: as the OSU benchmarks")
     ] = "table",
@@ -174,8 +171,6 @@ def bench(
     if format_ not in FORMATS:
         raise ValueError(f"--format {format_}: known are {', '.join(FORMATS)}")
     on_lab = lab is not None or lab_name is not None
-    if on_lab and own_rank() is not None:
-        raise ValueError("a lab starts its own processes: call it without mpiexec")
     names = [name.strip() for name in algorithms.split(",")]
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
     how = sets.How(contenders, seconds, seed, single)

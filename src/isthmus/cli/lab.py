@@ -18,6 +18,7 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from .lab_options import RATE, Rate
 from .lab_report import report
 from .terminal import ended_in_order
 
@@ -34,7 +35,6 @@ lab.command()(report)
 
 Name = Annotated[str, typer.Option(help="of the lab, where there are several")]
 Host = Annotated[int, typer.Argument(help="its number, from 0")]
-Rate = Annotated[str, typer.Option(help="of a link, each way: 50mbit, 1gbit, 800kbit")]
 
 
 def _slow(options: list[str]) -> dict[int, str]:
@@ -59,7 +59,7 @@ def _able() -> None:
 @lab.command()
 def up(
     hosts: Annotated[int, typer.Option(help="how many")] = 8,
-    rate: Rate = "50mbit",
+    rate: Rate = RATE,
     slow: Annotated[
         list[str] | None, typer.Option(help="a host and its rate, as in 3:10mbit")
     ] = None,

@@ -11,7 +11,8 @@ from ..bench import sets
 from ..bench.job import contenders
 from ..bench.place import place
 from ..bench.report import write
-from .measured import Shown
+from .lab_options import RATE, Rate
+from .measured import Launches, Shown
 from .terminal import ended_in_order
 
 
@@ -19,9 +20,9 @@ def report(
     folder: Annotated[
         Path, typer.Option("-o", "--output", help="where the report goes")
     ] = Path("results"),
-    rate: Annotated[str, typer.Option(help="of a link")] = "50mbit",
+    rate: Rate = RATE,
     scale: Annotated[float, typer.Option(help="sizes times this")] = 1.0,
-    launches: Annotated[int, typer.Option(help="of all processes anew", min=1)] = 3,
+    launches: Launches = 3,
     seconds: Annotated[float, typer.Option(help="for each case in a launch")] = 4.0,
 ) -> None:
     """Put up a lab, run all named sets at their smallest sizes, write a report.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
 from rich.console import Console
 
 from ..bench import launches as runs
@@ -12,6 +15,8 @@ from ..bench.place import Place
 from ..bench.record import Record
 from ..bench.table import Comparison
 from .terminal import Steps
+
+Launches = Annotated[int, typer.Option(help="of all processes anew", min=1)]
 
 
 class Shown(Record):

@@ -19,6 +19,7 @@ from ..export import chrome
 from ..tuning import Tuned, fitted
 from . import parse, simulate as sim
 from .draw import save
+from .lab_options import RATE, Hosts, Named, Rate
 from .terminal import ended_in_order
 
 
@@ -84,13 +85,9 @@ def record(
     machine: Annotated[
         str | None, typer.Option(help="also as simulated on it; tuned, as tuned here")
     ] = None,
-    lab: Annotated[
-        int | None, typer.Option(help="on a lab of so many hosts, made for this")
-    ] = None,
-    rate: Annotated[str, typer.Option(help="of the lab's links")] = "50mbit",
-    lab_name: Annotated[
-        str | None, typer.Option(help="on this lab, which is up")
-    ] = None,
+    lab: Hosts = None,
+    rate: Rate = RATE,
+    lab_name: Named = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="a .png, .svg, .pdf, or .json trace"),

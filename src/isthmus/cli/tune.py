@@ -21,6 +21,7 @@ from ..estimate import Machine
 from ..mpiexec import own_rank
 from ..tuning import FIELDS, NOTHING, VARIABLE, Tuning, place, read, wanted, written
 from .draw import save
+from .lab_options import RATE, Named
 from .terminal import Steps, ended_in_order
 
 #: fields in bytes; `library` is a factor, all others are seconds
@@ -192,9 +193,7 @@ def tune(
     plot: Annotated[
         Path | None, typer.Option(help="predicted against measured: .png, .svg, .pdf")
     ] = None,
-    lab_name: Annotated[
-        str | None, typer.Option(help="on this lab, which is up")
-    ] = None,
+    lab_name: Named = None,
     show: Annotated[
         bool, typer.Option("--show", help="measure nothing; what is in use here")
     ] = False,
@@ -211,10 +210,8 @@ def tune(
     if show:
         _present(console)
         return
-    if lab_name is not None and own_rank() is not None:
-        raise ValueError("a lab starts its own processes: call it without mpiexec")
     _warn(console)
-    with ended_in_order(), where(None, "", lab_name) as at, Steps(console) as steps:
+    with ended_in_order(), where(None, RATE, lab_name) as at, Steps(console) as steps:
         shown = Shown(steps)
         runs.run(n, seconds, shown, at.start)
     if shown.result is None:
