@@ -96,7 +96,7 @@ def test_other_types(comm, op):
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_messages_that_are_cut(comm, monkeypatch, op):
     """As between hosts under Open MPI, into pieces that end anywhere."""
-    monkeypatch.setattr("isthmus.mpi.context.eager", lambda comm: 1000)
+    monkeypatch.setattr("isthmus.mpi.context.eager", lambda nodes: 1000)
     for groups in pairs(comm, SHAPES):
         kit = Kit(groups)
         check(kit, op, call(kit, op, "long", comm.size - 1), "auto")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import isthmus
 from groups import pair
 from isthmus.bench import crossovers, tune
-from isthmus.mpi import context_intra, links
+from isthmus.mpi import context, context_inter, context_intra, links
 from isthmus.mpi.context import context_of
 from isthmus.mpi.context_inter import InterContext
 from isthmus.mpi.context_intra import IntraContext
-from isthmus.mpi.tuning import here
+from isthmus.mpi.tuning import CHANGING, here
 from isthmus.tuning import Machine, Origin, Tuning, place, written
 from support import agree
 
@@ -47,8 +49,8 @@ def test_all_ranks_take_what_rank_0_reads(comm, file, monkeypatch):
     ours = isthmus.Intracomm(comm.Dup())
     recv = np.empty(3 * 5000, "u1")
     ours.Allgather(np.full(5000, comm.rank, "u1"), recv)
-    context = context_of(ours, IntraContext)
-    agree(comm, context.machine == MACHINE and context.small == 16)
+    found = context_of(ours, IntraContext)
+    agree(comm, found.machine == MACHINE and found.small == 16)
     agree(comm, bool((recv == np.repeat(np.arange(3), 5000)).all()))
     ours.Free()
 
@@ -88,6 +90,16 @@ def test_without_a_file_messages_are_measured(comm, monkeypatch):
     agree(comm, context_of(ours, IntraContext).tuned is None)
     agree(comm, context_of(ours, IntraContext).machine == MACHINE)
     ours.Free()
+
+
+def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
+    monkeypatch.setattr(context, "nodes_of", lambda comm: (0, 1, 1))
+    monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
+    groups = pair(comm, 2)
+    found = context_of(groups.ours, InterContext)
+    agree(comm, found.machine == replace(MACHINE, sharing=2, changing=CHANGING))
+    agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
+    groups.free()
 
 
 def test_measuring_gives_a_tuning(comm, monkeypatch):

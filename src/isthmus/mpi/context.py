@@ -13,7 +13,7 @@ from .attribute import attached
 from .keys import Last, call_key, last_call
 from .plan import Plan
 from .progress import driver
-from .tuning import eager, tuned
+from .tuning import eager, nodes_of, tuned
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
@@ -32,7 +32,8 @@ class Context:
     """Private communicators, plans and tags of one communicator.
 
     All traffic runs on `comm`, whose ranks are the numbers of the schedules; `local` is
-    the own group, the same where there is only one.
+    the own group, the same where there is only one. `nodes` has the node of every rank,
+    as the number of the first rank there.
     """
 
     #: who records its calls (see `recorder`)
@@ -50,10 +51,11 @@ class Context:
         self.last: Last | None = None
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
-        self.cut = eager(comm)
+        self.nodes = nodes_of(comm)
+        self.cut = eager(self.nodes)
         self.freed = False
         try:
-            self.tuned = tuned(comm)
+            self.tuned = tuned(comm, self.nodes)
         except ValueError:  # on all ranks alike
             self.free()
             raise

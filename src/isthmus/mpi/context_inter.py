@@ -13,7 +13,7 @@ from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
 from .context import PLANS, Context, Native, asked
 from .probe import probe
-from .tuning import nodes_of, shared
+from .tuning import shared
 
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
@@ -59,10 +59,9 @@ class InterContext(Context):
         a guess; else measured once."""
         if self.tuned is not None:
             return self.tuned
-        nodes = nodes_of(self.comm)
-        if len(set(nodes)) == 1:
+        if len(set(self.nodes)) == 1:
             return BUILT_IN
-        return shared(probe(self.comm, nodes), nodes)
+        return shared(probe(self.comm, self.nodes), self.nodes)
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in

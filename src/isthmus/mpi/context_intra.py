@@ -10,7 +10,7 @@ from ..choose import BUILT_IN
 from ..estimate import Machine
 from .context import Context, Native, asked
 from .probe import probe
-from .tuning import nodes_of, shared
+from .tuning import shared
 
 
 class IntraContext(Context):
@@ -33,8 +33,3 @@ class IntraContext(Context):
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
         return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)
-
-    @cached_property
-    def nodes(self) -> tuple[int, ...]:
-        """The node of every rank, as the number of the first rank there."""
-        return nodes_of(self.comm)

@@ -65,7 +65,7 @@ def _warn(words: str) -> None:
     _log.warning(words)
 
 
-def tuned(comm: MPI.Intracomm) -> Machine | None:
+def tuned(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine | None:
     """What messages cost on a communicator, if a file says so; the same on all ranks.
 
     What is wrong with the file is raised on all of them.
@@ -75,7 +75,6 @@ def tuned(comm: MPI.Intracomm) -> Machine | None:
         raise ValueError(found)
     if found is None:
         return None
-    nodes = nodes_of(comm)
     machine = found.machine(len(set(nodes)))
     return None if machine is None else shared(machine, nodes)
 
@@ -107,12 +106,12 @@ def shared(machine: Machine, nodes: Sequence[int]) -> Machine:
 EAGER = (64 << 10) - 1024
 
 
-def eager(comm: MPI.Intracomm) -> int:
+def eager(nodes: Sequence[int]) -> int:
     """Into what pieces long messages are cut; 0 for none.
 
     Open MPI asks the receiver before it sends a long message over TCP, and the answer
     waits behind what goes the other way: an exchange takes up to twice as long.
     """
-    if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes_of(comm))) == 1:
+    if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes)) == 1:
         return 0
     return EAGER
