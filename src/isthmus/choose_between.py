@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from .algorithms.inter_alltoallv import LONG
 from .algorithms.patterns import log2
 from .choose import Choice
 from .estimate import Machine
@@ -80,11 +81,11 @@ def combined(
 
 def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     """Alltoall, of k bytes at most from one to another of groups of p and q."""
-    most, cost = max(p, q), (p, q, k, k, machine.alpha, machine.beta)
-    byte = machine.beta * machine.changing
+    most, moved = max(p, q), max(p, q) * k * machine.beta
+    bruck = find("inter_alltoall", "bruck").cost
     times = {
-        "rotated": machine.alpha + most * (machine.message + k * byte),
-        "paced": find("inter_alltoall", "paced").cost(*cost),
-        "bruck": find("inter_alltoall", "bruck").cost(*cost),
+        "rotated": machine.alpha + most * machine.message + moved * machine.changing,
+        "paced": most * machine.alpha + moved * (1 + 1 / LONG),
+        "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")

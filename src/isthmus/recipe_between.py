@@ -117,9 +117,10 @@ def alltoall(
     pair: Pair,
     send: tuple[int, ...],
     recv: tuple[int, ...],
+    startup: float,
 ) -> Recipe:
     """Blocks of so many bytes to and from each rank of the other group."""
-    entry = named(collective, name)
+    entry = named(collective, name).given(startup=startup)
     blocks = _blocks(send, "send"), _blocks(recv, "recv")
     rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), 1))

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry
+from isthmus import choose_between, registry
 from isthmus.algorithms.patterns import is_power, log2
 from isthmus.collectives_between import BUILDERS
 from isthmus.contracts import Contract
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
 from isthmus.errors import BadOrder, ScheduleError
+from isthmus.estimate import Machine
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
@@ -201,6 +202,29 @@ def uneven_times(table):
         x: time_of("inter_alltoallv", x, ab=ab, ba=ba) / (most * MODEL.beta)
         for x in names
     }
+
+
+def test_a_paced_exchange_in_pieces():
+    """Blocks of no, one and many pieces, which may end in the middle of one."""
+    rng = np.random.default_rng(3)
+    ab, ba = (rng.integers(0, 40, shape) for shape in ((3, 5), (5, 3)))
+    ab[1], ba[:, 2] = 0, 100
+    for startup in (0.0, 0.1, 0.5, 4.0):
+        name = f"paced(startup={startup})"
+        made = isthmus.schedule("inter_alltoallv", name, ab=ab, ba=ba)
+        check(made)
+        longest = max(1, round(32 * startup))
+        sent = [x for rounds in made.all_ranks() for y in rounds for x in y.comm]
+        sizes = {s.size for x in sent if isinstance(x, Send) for s in x.data}
+        assert max(sizes) == min(longest, 100)
+
+
+def test_auto_paces_long_blocks_where_partners_must_not_change():
+    near = Machine(5e-4, 1.7e-7)
+    far = replace(near, changing=1.2)
+    taken = [choose_between.exchange(8, 8, k, far).name for k in (8, 10**6)]
+    assert taken == ["rotated", "paced"]
+    assert choose_between.exchange(8, 8, 10**6, near).name == "rotated"
 
 
 def test_large_blocks_come_first_in_an_uneven_exchange():

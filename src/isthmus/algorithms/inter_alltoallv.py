@@ -6,14 +6,18 @@ j of the other group, `recv[j]` where what comes from it belongs. A rank knows n
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
-from ..ir import Index, Mask, Program, Recv, Round, Send, Span
-from ..layout import Blocks, Side, pick
+from ..ir import Index, Mask, Program, Recv, Round, Send, Span, Spans
+from ..layout import Blocks, Side, clip, pick
 from ..registry import algorithm
-from .patterns import log2
+from .patterns import STARTUP, log2
 
 BOTH = ("inter_alltoall", "inter_alltoallv")
+#: a piece takes so many times as long as a start-up
+LONG = 32
 
 
 def _turns_cost(
@@ -77,24 +81,51 @@ def rotated(
         )
 
 
-@algorithm(
-    *BOTH,
-    paper="isthmus",
-    cost=lambda p, q, ka, kb, alpha, beta: max(p, q) * (2 * alpha + max(ka, kb) * beta),
-)
-def paced(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
-    """The turns of `rotated` one by one; two partners tell each other that they are
-    there, then they swap.
+def _piece_size(startup: float) -> int:
+    """Elements of a piece."""
+    return max(round(LONG * startup), 1)
 
-    max(p, q) turns of two rounds. On a network nobody's data then take from the rate of
-    those for whom their receiver still waits, and all stay in step.
+
+def _paced_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
+) -> float:
+    k = max(ka, kb)
+    return max(p, q) * (max(ceil(k / _piece_size(STARTUP)), 1) * alpha + k * beta)
+
+
+@algorithm(*BOTH, paper="isthmus", cost=_paced_cost)
+def paced(
+    r: Index,
+    here: Side,
+    there: Side,
+    send: Blocks,
+    recv: Blocks,
+    startup: float = STARTUP,
+) -> Program:
+    """The turns of `rotated` one by one and in pieces: the next piece goes when the
+    partner's has come.
+
+    max(p, q) turns, each of as many rounds as the longer block has pieces. `startup` is
+    the number of elements that pass in the time of a start-up.
     """
     most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
+    each = _piece_size(startup)
     for t in range(most):
-        partner = (r + turn * t) % most
-        peer, real = there.base + partner, partner < there.n
-        yield Round((Recv(peer, (), real), Send(peer, (), real)))
-        yield Round((Recv(peer, recv[partner], real), Send(peer, send[partner], real)))
+        j = (r + turn * t) % most
+        longest = max(np.max(send.size(j)), np.max(recv.size(j)))
+        for start in range(0, longest, each):
+            yield Round(
+                (
+                    Recv(there.base + j, _piece(recv, j, start, each), j < there.n),
+                    Send(there.base + j, _piece(send, j, start, each), j < there.n),
+                )
+            )
+
+
+def _piece(blocks: Blocks, j: Index, start: int, most: int) -> Spans:
+    """At most so many elements of block j, from one of them on."""
+    size = clip(blocks.size(j) - start, 0, most)
+    return (Span(blocks.buf, blocks.offset(j) + start, size),)
 
 
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:

@@ -160,7 +160,8 @@ def exchange(
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
     name = task.settled(collective, name, found)
-    recipe = partial(recipes.alltoall, collective, name, c.pair, sent, expected)
+    how = collective, name, c.pair, sent, expected, c.machine.startup
+    recipe = partial(recipes.alltoall, *how)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
     return Task(c, name, recipe, send, recv, None, None, None, *sizes)
 
