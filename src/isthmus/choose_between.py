@@ -7,12 +7,35 @@ cost that each of them claims.
 from __future__ import annotations
 
 from math import sqrt
+from sys import maxsize
 
 from .algorithms.inter_alltoallv import LONG
 from .algorithms.patterns import log2
 from .choose import Choice
 from .estimate import Machine
 from .registry import find, named
+
+_ALWAYS = maxsize
+#: bytes, of a vector or of a block, below which a library's own blocking call is faster
+#: among processes of one node, by far more than it costs to hand the call on (measured,
+#: see docs/results.md)
+LEFT = {
+    "MPICH": {"inter_barrier": _ALWAYS},
+    "Open MPI": {
+        "inter_barrier": _ALWAYS,
+        "inter_bcast": _ALWAYS,
+        "inter_reduce": 1 << 20,
+        "inter_gather": 1 << 16,
+        "inter_scatter": 1 << 9,
+        "inter_allreduce": 1 << 24,
+    },
+}
+
+
+def left(library: str, collective: str, nbytes: int) -> bool:
+    """Whether a blocking call of so many bytes is better left to an MPI library, where
+    all processes are on one node."""
+    return nbytes < LEFT.get(library, {}).get(collective, 0)
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:

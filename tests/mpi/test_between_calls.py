@@ -10,6 +10,8 @@ from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
+from isthmus import choose_between
+from isthmus.mpi.requests import Persistent
 from support import agree
 
 pytestmark = pytest.mark.mpi(2, 5)
@@ -265,6 +267,44 @@ def test_the_native_call_by_its_name(comm, op):
         case = call(Kit(groups), op, "long", comm.size - 1)
         getattr(groups.ours, op)(*case.args, algorithm="native")
         agree(comm, not case.fault, case.fault)
+
+
+@pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))
+def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
+    """It is known again, by its objects and by its values, and does not stand in the
+    way of others."""
+    always = {f"inter_{op.lower()}": 1 << 60}
+    monkeypatch.setitem(choose_between.LEFT, MPI.get_vendor()[0], always)
+    for groups in pairs(comm):
+        context = groups.ours._context()
+        cases = [call(Kit(groups), op, how, comm.size - 1) for how in ("long", "equal")]
+        for case in [*cases, cases[1], *cases]:
+            getattr(groups.ours, op)(*case.args)
+            agree(comm, not case.fault, case.fault)
+            case.clear()
+        in_it = op not in ROOTED or cases[0].args[-1] != MPI.PROC_NULL
+        kept = in_it and op != "Barrier"
+        agree(comm, len(context.left) == (2 if kept else 0), "calls left")
+        ours = call(Kit(groups), op, "long", comm.size - 1)
+        names = {"Reduce": "binomial", "Allreduce": "ordered", "Bcast": "binomial"}
+        name = names.get(op, "native")
+        getattr(groups.ours, op)(*ours.args, algorithm=name)
+        agree(comm, not ours.fault, ours.fault)
+
+
+@pytest.mark.parametrize("op", ["Bcast", "Gather", "Scatter"])
+def test_one_message_is_its_own_persistent_request(comm, op):
+    for groups in pairs(comm):
+        case = call(Kit(groups), op, "equal", comm.size - 1)
+        request = getattr(groups.ours, f"{op}_init")(*case.args)
+        if op != "Bcast" and case.args[-1] >= 0:
+            assert not isinstance(request, Persistent)
+        for _ in range(3):
+            case.clear()
+            request.Start()
+            request.Wait()
+            agree(comm, not case.fault, case.fault)
+        request.Free()
 
 
 def test_the_environment_names_an_algorithm(comm, monkeypatch):

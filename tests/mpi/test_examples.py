@@ -16,7 +16,6 @@ OTHERS = {
     "mismatch",
     "schedule",
     "costs",
-    "algorithm",
     "dialogue",
 }
 NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)

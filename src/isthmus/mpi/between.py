@@ -33,6 +33,11 @@ TASKS: dict[str, Callable[..., Task]] = {
 }
 
 
+#: the MPI library's own blocking calls
+NATIVE: dict[str, Callable[..., None]] = {
+    op: getattr(MPI.Intercomm, op) for op in TASKS
+}
+
 #: these combine or copy in the memory of the host
 _ON_HOST = {
     "Reduce",
@@ -65,13 +70,26 @@ class Between(Comm):
 
     def _blocking(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
         found = self._found or self._context()
-        if found.again(op, args, algorithm):
+        left = found.last_left
+        if left is not None and left.is_same(op, args, algorithm):
+            NATIVE[op](self, *args)
+        elif not found.again(op, args, algorithm):
+            self._anew(found, op, args, algorithm)
+
+    def _anew(
+        self, context: Any, op: str, args: tuple[Any, ...], algorithm: str | None
+    ) -> None:
+        """Do a blocking call for which nothing is kept yet."""
+        name = context.asked_for(op, algorithm)
+        if context.is_left(op, args, algorithm) or _is_native(op, args, name):
+            NATIVE[op](self, *args)
             return
-        name = found.asked_for(op, algorithm)
-        if _is_native(op, args, name):
-            getattr(super(), op)(*args)
+        made = self._task(op, args, name)
+        if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
+            NATIVE[op](self, *args)
+            context.leave(op, args, algorithm)
         else:
-            task.blocking(self._task(op, args, name), call_key(op, args, algorithm))
+            task.blocking(made, call_key(op, args, algorithm))
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None

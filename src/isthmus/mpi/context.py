@@ -19,6 +19,9 @@ from .tuning import eager, nodes_of, tuned
 PLANS = 64
 SCRATCH = 1 << 25
 
+#: the plan of a call that is left to the MPI library
+NOTHING = Plan([])
+
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
 
@@ -49,6 +52,8 @@ class Context:
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
         self.last: Last | None = None
+        self.left: dict[Any, None] = {}
+        self.last_left: Last | None = None
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.nodes = nodes_of(comm)
@@ -86,6 +91,23 @@ class Context:
         self._do(plan)
         self.last = last_call(op, args, algorithm, plan)
         return True
+
+    def is_left(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
+        """Whether such a call was left to the MPI library before."""
+        if not self.left or call_key(op, args, algorithm) not in self.left:
+            return False
+        self.last_left = last_call(op, args, algorithm, NOTHING)
+        return True
+
+    def leave(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+        """Remember a call that is left to the MPI library; the oldest makes room."""
+        key = call_key(op, args, algorithm)
+        if key is None or self.checked:
+            return
+        self.left[key] = None
+        if len(self.left) > PLANS:
+            self.left.pop(next(iter(self.left)))
+        self.last_left = last_call(op, args, algorithm, NOTHING)
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""

@@ -8,6 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
+from ..choose_between import left
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
@@ -39,6 +40,7 @@ class InterContext(Context):
         self.here_base = self.p if self.mine else 0
         self.pair = Pair(self.here, self.there, self.mine, self.index)
         self.few = max(sizes) <= FEW
+        self.library = MPI.get_vendor()[0]
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
         self.questions: dict[Any, Any] = {}
@@ -54,12 +56,22 @@ class InterContext(Context):
         return range(self.there_base, self.there_base + self.there)
 
     @cached_property
+    def one_node(self) -> bool:
+        """Whether all processes are on one node."""
+        return len(set(self.nodes)) == 1
+
+    def leaves(self, op: str, nbytes: int) -> bool:
+        """Whether a blocking call is better left to the MPI library: only from what
+        every rank with a part in it knows."""
+        return self.one_node and left(self.library, f"inter_{op.lower()}", nbytes)
+
+    @cached_property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned; if all are on one node,
         a guess; else measured once."""
         if self.tuned is not None:
             return self.tuned
-        if len(set(self.nodes)) == 1:
+        if self.one_node:
             return BUILT_IN
         return shared(probe(self.comm, self.nodes), self.nodes)
 

@@ -14,6 +14,9 @@ from .plan import Plan
 
 _memory = MPI.memory
 _ndarray = np.ndarray
+_ref = weakref.ref
+#: what no argument is
+_UNKNOWN = object()
 
 
 def _part(x: Any) -> Any:
@@ -72,16 +75,19 @@ class Last:
 
     op: str
     algorithm: str | None
-    #: each gives an argument back, while it lives
-    args: list[Callable[[], Any]]
+    #: an argument, or what gives it back while it lives
+    args: list[Any]
     plan: Plan
 
     def is_same(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
         """Whether these are the very same arguments."""
         if op != self.op or algorithm != self.algorithm:
             return False
-        for x, known in zip(args, self.args, strict=False):
-            if x is not known() and not (type(x) is list and _is_listed(x, known)):
+        for i, known in enumerate(self.args):  # which is faster than zip
+            x = args[i]
+            if x is known or (type(known) is _ref and known() is x):
+                continue
+            if type(x) is not list or not _is_listed(x, known):
                 return False
         return True
 
@@ -93,12 +99,8 @@ class _Listed:
     array: Callable[[], Any]
     counts: list[int]
 
-    def __call__(self) -> Any:
-        """What no argument is: what is in the list must be compared."""
-        return self
 
-
-def _is_listed(x: list[Any], known: Callable[[], Any]) -> bool:
+def _is_listed(x: list[Any], known: Any) -> bool:
     return (
         type(known) is _Listed
         and len(x) == 2
@@ -111,20 +113,18 @@ def last_call(
     op: str, args: tuple[Any, ...], algorithm: str | None, plan: Plan
 ) -> Last | None:
     """What to know a call by; None where that cannot be said of its arguments."""
-    found = [_reference(x) for x in args]
-    known = [x for x in found if x is not None]
-    return Last(op, algorithm, known, plan) if len(known) == len(found) else None
+    known = [_reference(x) for x in args]
+    return None if _UNKNOWN in known else Last(op, algorithm, known, plan)
 
 
-def _reference(x: Any) -> Callable[[], Any] | None:
-    """What gives an argument back without keeping it alive; none for other buffers
-    than arrays, whose memory might move."""
+def _reference(x: Any) -> Any:
+    """What an argument is known by, without keeping an array alive; unknown are other
+    buffers than arrays, whose memory might move."""
     kind = type(x)
     if kind is _ndarray:
-        return weakref.ref(x)
-    if kind is list and len(x) == 2 and type(x[1]) is list:
-        array = _reference(x[0])
-        return None if array is None else _Listed(array, list(x[1]))
+        return _ref(x)
+    if kind is list and len(x) == 2 and type(x[0]) is _ndarray and type(x[1]) is list:
+        return _Listed(_ref(x[0]), list(x[1]))
     if x is MPI.IN_PLACE or x is None or kind is int or isinstance(x, MPI.Op):
-        return lambda: x
-    return None
+        return x
+    return _UNKNOWN

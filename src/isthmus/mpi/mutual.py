@@ -8,7 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 from . import objects_between
-from .between import Between
+from .between import NATIVE, Between
 
 
 class Mutual(Between):
@@ -187,10 +187,12 @@ class Mutual(Between):
     def Barrier(self, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
         context = self._context()
-        if context.asked_for("Barrier", algorithm) == "auto":
-            context.comm.Barrier()
-        else:
+        if context.asked_for("Barrier", algorithm) != "auto":
             self._blocking("Barrier", (), algorithm)
+        elif context.leaves("Barrier", 0):
+            NATIVE["Barrier"](self)
+        else:
+            context.comm.Barrier()
 
     def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""

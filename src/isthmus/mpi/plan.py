@@ -117,6 +117,16 @@ class Plan:
         return [*calls, *self.after]
 
     @property
+    def only_request(self) -> MPI.Prequest | None:
+        """The one message that is all there is to do, if so."""
+        if len(self.stages) != 1 or self.before or self.after:
+            return None
+        stage = self.stages[0]
+        if len(stage.wait) != 1 or stage.meanwhile or stage.call or stage.then:
+            return None
+        return stage.wait[0]
+
+    @property
     def scratch_bytes(self) -> int:
         """How much memory of our own the plan holds."""
         return sum(x.nbytes for x in self.scratch)

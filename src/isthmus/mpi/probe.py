@@ -17,6 +17,8 @@ from ..estimate import Machine
 SHORT, LONG = 1, 1 << 16
 #: in how many turns, each so often, messages are sent; the fastest turn counts
 TURNS, SHORTS, LONGS = 3, 20, 3
+#: bytes of the blocks of all ranks together, at the most, when they are gathered
+TOGETHER = 1 << 20
 #: into what pieces MPI libraries cut the long blocks of an Allgatherv
 PIECES = {"MPICH": 32 << 10}
 
@@ -44,8 +46,9 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     # so that the start-ups of a ring are a small part of it
     ring = int(4 * alpha / beta)
     machine = Machine(alpha, beta, gamma, piece, ring=ring)
-    native = worst(comm, _gather(comm, LONG), LONGS)
-    return replace(machine, library=native / estimate.ring(np.full(p, LONG), machine))
+    each = min(LONG, max(TOGETHER // p, 1))
+    native = worst(comm, _gather(comm, each), 1)
+    return replace(machine, library=native / estimate.ring(np.full(p, each), machine))
 
 
 def worst(

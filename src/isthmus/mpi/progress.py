@@ -123,7 +123,8 @@ class _Driver:
         """Look after an operation until it is done."""
         with self._wake:
             self._active.append(operation)
-            self._start()
+            if not self._idle:  # else the thread is awake, or soon will be
+                self._start()
 
     def finish(self, owner: Any) -> None:
         """Wait for the end of all operations of one owner."""

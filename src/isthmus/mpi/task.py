@@ -38,6 +38,8 @@ class Task:
     operator: Operator | None = None
     #: what must be asked first
     question: Callable[[], Asking] | None = None
+    #: the bytes of a vector or block, if all who have a part in it know them
+    nbytes: int = 0
     #: the number of the root, where there is one and this rank knows it
     root: int | None = None
     #: the bytes that go to each rank and that are expected from each
@@ -108,4 +110,6 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, complete(_asked(task)), tag)
+    if made.only_request is not None:
+        return requests.kept(made.only_request, task)
     return requests.persistent(made.steps, made.free, task.context, task)

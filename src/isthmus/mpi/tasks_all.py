@@ -74,9 +74,10 @@ def _combined(
     question: Callable[[], Asking] | None = None,
 ) -> Task:
     """The task of a rank whose data all of the other group combine."""
-    sizes = dict.fromkeys(c.senders, sum(send.nbytes))
+    n = sum(send.nbytes)
+    sizes = dict.fromkeys(c.senders, n)
     return Task(
-        c, name, recipe, (send,), (recv,), by, question, sent=sizes, expected=sizes
+        c, name, recipe, (send,), (recv,), by, question, n, sent=sizes, expected=sizes
     )
 
 
@@ -163,7 +164,8 @@ def exchange(
     how = collective, name, c.pair, sent, expected, c.machine.startup
     recipe = partial(recipes.alltoall, *how)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
-    return Task(c, name, recipe, send, recv, None, None, None, *sizes)
+    n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
+    return Task(c, name, recipe, send, recv, None, None, n, None, *sizes)
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:

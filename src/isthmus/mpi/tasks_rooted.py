@@ -73,7 +73,7 @@ def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
         "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.machine)
     )
     recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
-    return _task(c, name, recipe, at, (data,), (n,), down=True)
+    return _task(c, name, recipe, at, (data,), (n,), down=True, nbytes=n)
 
 
 def reduce(
@@ -91,7 +91,8 @@ def reduce(
         "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
     )
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
-    return _task(c, name, recipe, at, (data,), (n,), down=False, operator=by)
+    more = {"operator": by, "nbytes": n}
+    return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
 def blocks(
@@ -115,8 +116,8 @@ def blocks(
         question = partial(_counts, c, sizes[0])
     else:
         recipe = partial(recipe, counts)
-    down = "scatter" in collective
-    return _task(c, name, recipe, at, data, sizes, down, question=question)
+    more = {"question": question, "nbytes": 0 if v else sizes[0]}
+    return _task(c, name, recipe, at, data, sizes, "scatter" in collective, **more)
 
 
 def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
