@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import sqrt
 from sys import maxsize
 
-from .algorithms.inter_alltoallv import LONG
+from .algorithms.pacing import LONG
 from .algorithms.patterns import log2
 from .choose import Choice
 from .estimate import Machine
@@ -96,9 +96,13 @@ def combined(
         return float(found(p, q, m, machine.alpha, byte * machine.beta))
 
     shares = "bruck" if commutative else "ordered"
-    times = {shares: cost(shares, machine.changing), "direct": cost("direct")}
+    times = {shares: cost(shares, machine.changing)}
     if collective == "inter_allreduce":
-        times["doubling"] = cost("doubling")
+        times |= {"direct": cost("direct"), "doubling": cost("doubling")}
+    else:
+        times["direct"] = cost("direct", machine.changing)
+    if collective == "inter_reduce_scatter" and commutative:
+        times["paced"] = cost("direct", 1 + 1 / LONG)
     return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
@@ -106,8 +110,10 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     """Alltoall, of k bytes at most from one to another of groups of p and q."""
     most, moved = max(p, q), max(p, q) * k * machine.beta
     bruck = find("inter_alltoall", "bruck").cost
+    further = (most - 1) * machine.message
+    changing = machine.changing if most > 1 else 1.0
     times = {
-        "rotated": machine.alpha + most * machine.message + moved * machine.changing,
+        "rotated": machine.alpha + further + moved * changing,
         "paced": most * machine.alpha + moved * (1 + 1 / LONG),
         "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }

@@ -102,10 +102,16 @@ def allreduce(name: str, pair: Pair, count: int, unit: int) -> Recipe:
 
 @lru_cache(maxsize=64)
 def reduce_scatter(
-    name: str, pair: Pair, here: tuple[int, ...], there: tuple[int, ...], unit: int
+    name: str,
+    pair: Pair,
+    here: tuple[int, ...],
+    there: tuple[int, ...],
+    unit: int,
+    startup: float,
 ) -> Recipe:
-    """Elements of `unit` bytes, those of the other group combined and cut by counts."""
-    entry = named("inter_reduce_scatter", name)
+    """Elements of `unit` bytes, those of the other group combined and cut by counts;
+    `startup` is in bytes."""
+    entry = named("inter_reduce_scatter", name).given(startup=startup / unit)
     rounds = trim(entry.program(pair.index, *pair.sides(Uneven(here), Uneven(there))))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
 

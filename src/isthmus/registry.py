@@ -37,8 +37,8 @@ class Algorithm:
     own_counts: bool = False
     #: a rank must know how the other group's result is cut, not only its own group's
     other_counts: bool = False
-    #: one round, in which everyone sends its whole block to everyone of the other
-    #: group: its nonblocking forms are one request of the MPI library
+    #: everyone sends everyone of the other group a whole block, all at once: its
+    #: nonblocking forms are one request of the MPI library
     whole_blocks: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False

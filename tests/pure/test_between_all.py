@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -219,12 +220,22 @@ def test_a_paced_exchange_in_pieces():
         assert max(sizes) == min(longest, 100)
 
 
+def test_a_paced_reduction_in_pieces():
+    for a, b in (([7, 0, 3], [4, 6]), ([5], [1, 1, 3]), ([2, 2], [2, 2])):
+        for startup in (0.0, 0.1, 4.0):
+            name = f"paced(startup={startup})"
+            check(isthmus.schedule("inter_reduce_scatter", name, a=a, b=b))
+
+
 def test_auto_paces_long_blocks_where_partners_must_not_change():
     near = Machine(5e-4, 1.7e-7)
     far = replace(near, changing=1.2)
     taken = [choose_between.exchange(8, 8, k, far).name for k in (8, 10**6)]
     assert taken == ["rotated", "paced"]
     assert choose_between.exchange(8, 8, 10**6, near).name == "rotated"
+    scattered = partial(choose_between.combined, "inter_reduce_scatter", 8, 8, 10**6)
+    assert scattered(far, True).name == "paced"
+    assert scattered(far, False).name in ("ordered", "direct")
 
 
 def test_large_blocks_come_first_in_an_uneven_exchange():

@@ -10,14 +10,13 @@ from math import ceil
 
 import numpy as np
 
-from ..ir import Index, Mask, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks, Side, clip, pick
+from ..ir import Index, Mask, Program, Recv, Round, Send, Span
+from ..layout import Blocks, Side, pick
 from ..registry import algorithm
+from .pacing import piece, piece_size
 from .patterns import STARTUP, log2
 
 BOTH = ("inter_alltoall", "inter_alltoallv")
-#: a piece takes so many times as long as a start-up
-LONG = 32
 
 
 def _turns_cost(
@@ -30,6 +29,7 @@ def _turns_cost(
     *BOTH,
     paper="Silva, Silva 1999; Open MPI",
     cost=lambda p, q, ka, kb, alpha, beta: (p + q - 1) * (alpha + max(ka, kb) * beta),
+    whole_blocks=True,
 )
 def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
     """Everyone swaps with everyone in rank order, all at once.
@@ -60,7 +60,7 @@ def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> P
         )
 
 
-@algorithm(*BOTH, paper="folklore", cost=_turns_cost)
+@algorithm(*BOTH, paper="folklore", cost=_turns_cost, whole_blocks=True)
 def rotated(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks, window: int = 32
 ) -> Program:
@@ -81,16 +81,11 @@ def rotated(
         )
 
 
-def _piece_size(startup: float) -> int:
-    """Elements of a piece."""
-    return max(round(LONG * startup), 1)
-
-
 def _paced_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float
 ) -> float:
     k = max(ka, kb)
-    return max(p, q) * (max(ceil(k / _piece_size(STARTUP)), 1) * alpha + k * beta)
+    return max(p, q) * (max(ceil(k / piece_size(STARTUP)), 1) * alpha + k * beta)
 
 
 @algorithm(*BOTH, paper="isthmus", cost=_paced_cost)
@@ -109,23 +104,17 @@ def paced(
     the number of elements that pass in the time of a start-up.
     """
     most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
-    each = _piece_size(startup)
+    each = piece_size(startup)
     for t in range(most):
         j = (r + turn * t) % most
         longest = max(np.max(send.size(j)), np.max(recv.size(j)))
         for start in range(0, longest, each):
             yield Round(
                 (
-                    Recv(there.base + j, _piece(recv, j, start, each), j < there.n),
-                    Send(there.base + j, _piece(send, j, start, each), j < there.n),
+                    Recv(there.base + j, piece(recv, j, start, each), j < there.n),
+                    Send(there.base + j, piece(send, j, start, each), j < there.n),
                 )
             )
-
-
-def _piece(blocks: Blocks, j: Index, start: int, most: int) -> Spans:
-    """At most so many elements of block j, from one of them on."""
-    size = clip(blocks.size(j) - start, 0, most)
-    return (Span(blocks.buf, blocks.offset(j) + start, size),)
 
 
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
@@ -136,7 +125,7 @@ def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
     return np.take_along_axis(np.array(partners), order, 0)
 
 
-@algorithm(*BOTH, paper="isthmus", cost=_turns_cost)
+@algorithm(*BOTH, paper="isthmus", cost=_turns_cost, whole_blocks=True)
 def largest_first(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks
 ) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,12 @@ from mpi4py import MPI
 
 from ..recipe import Group, Sizes, between, settle
 from ..registry import resolve
-from . import buffers, forms, memory, requests
-from .buffers import Message
+from . import buffers, forms, requests
 from .call import Call, check_disjoint, checked
 from .context_inter import InterContext
 from .counts import Question, alone, complete
 from .plan import Plan
+from .whole import entries
 
 
 def known(context: InterContext, name: str, v: bool = True) -> None:
@@ -146,14 +146,4 @@ def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
     assert send is not None
     own = [(send.counts[0], send.displs[0])] * c.there
     theirs = zip(recv.counts, recv.displs, strict=True)
-    return _entries(c, send, own), _entries(c, recv, theirs)
-
-
-def _entries(
-    c: InterContext, message: Message, blocks: Iterable[tuple[int, int]]
-) -> list[Any]:
-    """A specification for all ranks of both groups: nothing for the own group."""
-    nothing = [(0, 0, MPI.BYTE)] * c.here
-    there = [memory.entry(n, at, message.datatype) for n, at in blocks]
-    entries = [*there, *nothing] if c.mine else [*nothing, *there]
-    return [memory.buffer(message.base), *map(list, zip(*entries, strict=True))]
+    return entries(c, send, own), entries(c, recv, theirs)

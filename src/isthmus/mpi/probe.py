@@ -43,8 +43,8 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
     gamma = max(crowd - alpha, 0.0) / (p * LONG)
     piece = PIECES.get(MPI.get_vendor()[0], 0)
-    # so that the start-ups of a ring are a small part of it
-    ring = int(4 * alpha / beta)
+    # from where the bytes of a ring's steps, which overlap, hide their start-ups
+    ring = int(alpha / beta)
     machine = Machine(alpha, beta, gamma, piece, ring=ring)
     each = min(LONG, max(TOGETHER // p, 1))
     native = worst(comm, _gather(comm, each), 1)

@@ -24,8 +24,13 @@ REST = 20e-6, 1e-3
 class Watched(Protocol):
     """A request that somebody may start without our knowing."""
 
-    def noticed(self) -> bool:
-        """Begin the call if it was started; whether that was so."""
+    owner: Any
+
+    def look(self) -> bool:
+        """Begin the call if it was started, or advance it; whether that was needed."""
+
+    def finish(self) -> None:
+        """Wait for the end of the call, if it is under way."""
 
 
 class Operation:
@@ -40,17 +45,19 @@ class Operation:
         self.done = False
         self.error: BaseException | None = None
 
-    def _go_on(self, complete: Callable[[Sequence[MPI.Request]], bool]) -> bool:
-        """Go from round to round as long as each is complete; True if any was.
+    def begin(self) -> None:
+        """Begin the first round, while nobody else knows of the call."""
+        self._try(self._next)
 
-        At the end, or when something fails, the handle is completed.
-        """
-        moved = False
+    def _next(self) -> None:
+        """Begin the next round."""
+        self._open = next(self._steps)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        """Go on; at the end, or when something fails, the handle is completed."""
         try:
-            while not self.done and complete(self._open):
-                self._open = next(self._steps)
-                moved = True
-            return moved
+            action()
+            return
         except StopIteration:
             pass
         except BaseException as error:
@@ -58,14 +65,25 @@ class Operation:
             self.error = error
         driver.own.Recv(EMPTY, 0, self._tag)
         self.done = True
-        return True
+
+    def _wait(self) -> None:
+        while True:
+            MPI.Request.Waitall(self._open)
+            self._next()
+
+    def _test(self) -> None:
+        while MPI.Request.Testall(self._open):
+            self._next()
 
     def advance(self) -> bool:
         """Do what can be done without waiting; True if that was something."""
-        if not self._lock.acquire(blocking=False):
+        if self.done or not self._lock.acquire(blocking=False):
             return False
         try:
-            return self._go_on(MPI.Request.Testall)
+            before = self._open
+            if not self.done:
+                self._try(self._test)
+            return self.done or self._open is not before
         finally:
             self._lock.release()
 
@@ -82,7 +100,8 @@ class Operation:
     def finish(self) -> None:
         """Wait for the end; raise what went wrong."""
         with self._lock:
-            self._go_on(MPI.Request.Waitall)
+            if not self.done:
+                self._try(self._wait)
         self.check()
 
 
@@ -123,15 +142,15 @@ class _Driver:
         """Look after an operation until it is done."""
         with self._wake:
             self._active.append(operation)
-            if not self._idle:  # else the thread is awake, or soon will be
-                self._start()
+            self._start()
 
     def finish(self, owner: Any) -> None:
         """Wait for the end of all operations of one owner."""
         with self._wake:
-            active = [x for x in self._active if x.owner is owner]
-        for operation in active:
-            operation.finish()
+            found = [*self._active, *(x() for x in self._idle)]
+        for x in found:
+            if x is not None and x.owner is owner:
+                x.finish()
 
     def watch(self, request: Watched) -> None:
         """Look whether somebody started the request in MPI's own way."""
@@ -162,12 +181,12 @@ class _Driver:
                     return
                 active, idle = list(self._active), [x() for x in self._idle]
                 self._idle = [x for x in self._idle if x() is not None]
-            noticed = [x for x in idle if x is not None and x.noticed()]
+            moved = [x for x in idle if x is not None and x.look()]
             del idle
-            moved = [operation for operation in active if operation.advance()]
+            going = [operation for operation in active if operation.advance()]
             with self._wake:
                 self._active = [x for x in self._active if not x.done]
-            rest = REST[0] if noticed or moved else min(2 * rest, REST[1])
+            rest = REST[0] if moved or going else min(2 * rest, REST[1])
             time.sleep(rest)
 
 

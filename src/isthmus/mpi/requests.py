@@ -86,11 +86,11 @@ def kept(native: MPI.Prequest, keep: Any) -> MPI.Prequest:
 class Persistent(MPI.Prequest):
     """A persistent call: an ordinary persistent MPI request."""
 
+    owner: Any
     _make: Callable[[], Steps]
     _free: Callable[[], None]
     _tag: int
     _operation: Operation | None
-    _owner: Any
     _keep: Any
     _lock: threading.Lock
 
@@ -101,24 +101,29 @@ class Persistent(MPI.Prequest):
             self._begin()
 
     def _begin(self) -> None:
-        self._operation = Operation(self._make(), self._tag, self._owner)
-        self._operation.advance()
-        if not self._operation.done:
-            driver.add(self._operation)
+        operation = Operation(self._make(), self._tag, self.owner)
+        operation.begin()  # before others see it
+        self._operation = operation
 
-    def noticed(self) -> bool:
-        """Begin the call if its handle was started by other means than `Start`."""
+    def look(self) -> bool:
+        """Advance the call; begin it if its handle was started by other means than
+        `Start`."""
         with self._lock:
-            running = self._operation is not None and not self._operation.done
-            if running or not driver.own.Iprobe(0, self._tag):
+            if self._operation is not None and not self._operation.done:
+                return self._operation.advance()
+            if not driver.own.Iprobe(0, self._tag):
                 return False
             self._begin()
             return True
 
-    def Wait(self, status: MPI.Status | None = None) -> Any:
-        """Wait for the call to complete."""
+    def finish(self) -> None:
+        """Wait for the end of the call, if it is under way."""
         if self._operation is not None:
             self._operation.finish()
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self.finish()
         return super().Wait(status)
 
     def Test(self, status: MPI.Status | None = None) -> bool:
@@ -141,7 +146,7 @@ def persistent(
     tag = 16384 + next(_persistent_tags) % 16384
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._make, result._free, result._tag = make, free, tag
-    result._owner = owner
+    result.owner = owner
     result._operation, result._keep, result._lock = None, keep, threading.Lock()
     driver.watch(result)
     return result

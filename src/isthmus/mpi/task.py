@@ -38,6 +38,8 @@ class Task:
     operator: Operator | None = None
     #: what must be asked first
     question: Callable[[], Asking] | None = None
+    #: gives the arguments of an Alltoallw that does the same, if there is one
+    whole: Callable[[], tuple[Any, Any]] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
     nbytes: int = 0
     #: the number of the root, where there is one and this rank knows it
@@ -102,12 +104,18 @@ def _steps(task: Task, tag: int) -> Iterator[Sequence[MPI.Request]]:
 
 def nonblocking(task: Task, tag: int) -> MPI.Request:
     """Start it and give its request."""
+    if task.whole is not None:
+        native = task.context.comm.Ialltoallw(*task.whole())
+        return requests.request(native, None, (task, native))
     forms.check_threads(task.context, task.name, "native")
     return requests.start(_steps(task, tag), task.context, task)
 
 
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
+    if task.whole is not None:
+        native = task.context.comm.Alltoallw_init(*task.whole())
+        return requests.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, complete(_asked(task)), tag)
     if made.only_request is not None:

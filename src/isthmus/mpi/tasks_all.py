@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from mpi4py import MPI
 from .. import choose_between as choose, recipe_between as recipes
 from ..choose import Choice
 from ..recipe import Recipe
+from ..registry import named
 from . import buffers, task
 from .buffers import Message
 from .call import check_disjoint
@@ -19,6 +21,7 @@ from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
 from .task import Asking, Task
+from .whole import swap
 
 
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
@@ -60,7 +63,8 @@ def reduce_scatter_block(
         )
     counts = (each,) * c.here, (total // c.there,) * c.there
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
-    recipe = partial(recipes.reduce_scatter, name, c.pair, *counts, by.unit)
+    how = *counts, by.unit, c.machine.startup
+    recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
     return _combined(c, name, recipe, send, recv, by)
 
 
@@ -76,9 +80,8 @@ def _combined(
     """The task of a rank whose data all of the other group combine."""
     n = sum(send.nbytes)
     sizes = dict.fromkeys(c.senders, n)
-    return Task(
-        c, name, recipe, (send,), (recv,), by, question, n, sent=sizes, expected=sizes
-    )
+    made = Task(c, name, recipe, (send,), (recv,), by, question, nbytes=n)
+    return replace(made, sent=sizes, expected=sizes)
 
 
 def _combining(
@@ -118,7 +121,8 @@ def reduce_scatter(
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
 
     def recipe(here: tuple[int, ...], there: tuple[int, ...]) -> Recipe:
-        return recipes.reduce_scatter(name, c.pair, here, there, by.unit)
+        how = here, there, by.unit, c.machine.startup
+        return recipes.reduce_scatter(name, c.pair, *how)
 
     question = partial(_counts, c, own, total)
     return _combined(c, name, recipe, send, recv, by, question)
@@ -165,7 +169,15 @@ def exchange(
     recipe = partial(recipes.alltoall, *how)
     sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
     n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
-    return Task(c, name, recipe, send, recv, None, None, n, None, *sizes)
+    return Task(c, name, recipe, send, recv, None, None, None, n, None, *sizes)
+
+
+def _at_once(made: Task, collective: str) -> Task:
+    """The same, with all messages in one request if they leave at once."""
+    if not named(collective, made.name).whole_blocks:
+        return made
+    (send,), (recv,) = made.send, made.recv
+    return replace(made, whole=partial(swap, made.context, send, recv))
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
@@ -174,7 +186,8 @@ def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     recv = buffers.block(recvbuf, writable=True, n=c.there)
     check_disjoint(send, recv)
     sizes = send.nbytes, recv.nbytes
-    return exchange(c, name, (send,), (recv,), *sizes, "inter_alltoall")
+    made = exchange(c, name, (send,), (recv,), *sizes, "inter_alltoall")
+    return _at_once(made, "inter_alltoall")
 
 
 def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
@@ -182,7 +195,8 @@ def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     send = buffers.vector(sendbuf, c.there, writable=False)
     recv = buffers.vector(recvbuf, c.there)
     check_disjoint(send, recv)
-    return exchange(c, name, (send,), (recv,), send.nbytes, recv.nbytes)
+    made = exchange(c, name, (send,), (recv,), send.nbytes, recv.nbytes)
+    return _at_once(made, "inter_alltoallv")
 
 
 def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
