@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .algorithms.pacing import SHORT
 from .layout import Blocks, Even, Found, Leaves, Side, Told, Uneven
 from .program import renumber, trim
 from .recipe import Recipe, grain
@@ -111,7 +112,9 @@ def reduce_scatter(
 ) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined and cut by counts;
     `startup` is in bytes."""
-    entry = named("inter_reduce_scatter", name).given(startup=startup / unit)
+    entry = named("inter_reduce_scatter", name).given(
+        startup=min(startup, SHORT) / unit
+    )
     rounds = trim(entry.program(pair.index, *pair.sides(Uneven(here), Uneven(there))))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
 
@@ -126,7 +129,7 @@ def alltoall(
     startup: float,
 ) -> Recipe:
     """Blocks of so many bytes to and from each rank of the other group."""
-    entry = named(collective, name).given(startup=startup)
+    entry = named(collective, name).given(startup=min(startup, SHORT))
     blocks = _blocks(send, "send"), _blocks(recv, "recv")
     rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), 1))

@@ -13,6 +13,8 @@ from ..layout import Blocks, clip
 
 #: a piece takes so many times as long as a start-up
 LONG = 32
+#: bytes: no longer start-up than that, or pieces get so long that they queue
+SHORT = 1 << 12
 
 
 def piece_size(startup: float) -> int:

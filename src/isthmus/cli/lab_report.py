@@ -23,11 +23,12 @@ def report(
     rate: Rate = RATE,
     scale: Annotated[float, typer.Option(help="sizes times this")] = 1.0,
     launches: Launches = 3,
-    seconds: Annotated[float, typer.Option(help="for each case in a launch")] = 4.0,
+    seconds: Annotated[float, typer.Option(help="for each case in a launch")] = 2.0,
 ) -> None:
     """Put up a lab, run all named sets at their smallest sizes, write a report.
 
-    Expect a quarter of an hour with one MPI library; that is an estimate.
+    Expect a quarter of an hour with one MPI library; that is an estimate. What is done
+    is written set by set.
     """
     how = sets.How(contenders(["auto"], False, copy=False), seconds)
     records = {}
@@ -37,4 +38,5 @@ def report(
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()
             shown.arrange(sets.kinds(name))
-    print(write(folder, records))
+            path = write(folder, records)
+    print(path)
