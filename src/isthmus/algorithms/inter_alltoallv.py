@@ -97,11 +97,11 @@ def paced(
     recv: Blocks,
     startup: float = STARTUP,
 ) -> Program:
-    """The turns of `rotated` one by one and in pieces: the next piece goes when the
-    partner's has come.
+    """The turns of `rotated` one by one, in pieces that two partners swap.
 
-    max(p, q) turns, each of as many rounds as the longer block has pieces. `startup` is
-    the number of elements that pass in the time of a start-up.
+    The next piece goes when the partner's has come. max(p, q) turns, each of as many
+    rounds as the longer block has pieces. `startup` is the number of elements that pass
+    in the time of a start-up.
     """
     most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
     each = piece_size(startup)

@@ -54,11 +54,11 @@ def _paced_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
     *BOTH, paper="isthmus", cost=_paced_cost, other_counts=True, commutative=True
 )
 def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Program:
-    """As `direct`, in turns in which two partners swap, and in pieces: the next piece
-    goes when the partner's has come.
+    """As `direct`, in turns in which two partners swap, piece by piece.
 
-    max(p, q) turns, combined in any order. `startup` is the number of elements that
-    pass in the time of a start-up. Room for a block.
+    The next piece goes when the partner's has come. max(p, q) turns, combined in any
+    order. `startup` is the number of elements that pass in the time of a start-up. Room
+    for a block.
     """
     most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
     sent, came = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
