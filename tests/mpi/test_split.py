@@ -14,7 +14,7 @@ import isthmus
 from isthmus.groups.split import ALGORITHMS
 from support import agree
 
-SIZES = tuple(range(1, 13))
+SIZES = (1, 2, 3, 5, 8)
 NAMES = ["auto", *ALGORITHMS, "cheng2"]
 
 #: colour and key of rank r of n
