@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from isthmus.lab import LabError, launch, links, names, tools
+from isthmus.lab import LabError, launch, links, names, spaces, tools
 from isthmus.lab.keeper import hold
 from isthmus.lab.lab import Lab
 from isthmus.lab.launch import placed
@@ -194,3 +195,17 @@ def test_what_a_tool_said_is_the_error():
         tools.run(["sh", "-c", "echo no >&2; exit 3"])
     with pytest.raises(LabError, match="no command"):
         tools.run(["isthmus-no-such-tool"])
+
+
+def test_a_process_that_ends_is_gone_when_it_shows_no_environment():
+    """With much memory to give back it ends slowly, and is on its host meanwhile."""
+    program = "much = b'x' * 10**8; print(flush=True); input()"
+    command = [sys.executable, "-c", program]
+    pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipe) as process:
+        process.stdout.readline()
+        assert spaces.environment(process.pid) != []
+        process.kill()
+        while spaces.environment(process.pid):
+            pass
+        assert not Path(f"/proc/{process.pid}/ns/net").exists()

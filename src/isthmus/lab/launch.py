@@ -148,11 +148,7 @@ class Job:
 
     def _owns(self, pid: int) -> bool:
         """Whether a process was started by this job."""
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False
-        return f"{TOKEN}={self.token}".encode() in environ.split(b"\0")
+        return f"{TOKEN}={self.token}".encode() in spaces.environment(pid)
 
     def stop(self) -> None:
         """End all its processes, on all hosts."""

@@ -22,6 +22,8 @@ KEPT = "kept"
 OWN = Path("/proc/self/ns/net")
 #: seconds between two looks at who is left, and until one gives up
 POLL, PATIENCE = 0.02, 20.0
+#: seconds within which a process shows its environment or is gone
+GLIMPSE = 1.0
 
 
 def everything() -> dict[str, list[str]]:
@@ -43,6 +45,20 @@ def inside(name: str) -> list[int]:
         for process in Path("/proc").glob("[0-9]*")
         if _identity(process / "ns" / "net") in wanted
     ]
+
+
+def environment(pid: int) -> list[bytes]:
+    """The environment of a process in a lab; empty if it is gone.
+
+    A process shows none while it begins a program or ends: look until it does, or left.
+    """
+    process, deadline = Path(f"/proc/{pid}"), time.monotonic() + GLIMPSE
+    while _identity(process / "ns" / "net") and time.monotonic() < deadline:
+        with suppress(OSError):
+            if found := (process / "environ").read_bytes():
+                return found.split(b"\0")
+        time.sleep(POLL)
+    return []
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
