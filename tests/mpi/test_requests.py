@@ -164,6 +164,23 @@ def test_a_persistent_request_may_be_dropped(comm):
         until(lambda: not any(x() is not None for x in driver._idle))
 
 
+def test_a_started_persistent_request_that_is_dropped_goes_on(comm):
+    """MPI lets a user free a request under way: the others still get their data."""
+    for groups in pairs(comm):
+        recv = np.zeros(20_000 * len(groups.there))
+        request = groups.ours.Allgather_init(
+            values(comm.rank, 20_000), recv, algorithm="segmented"
+        )
+        if comm.rank == 0:
+            request.Start()
+            del request
+        comm.Barrier()
+        if comm.rank > 0:
+            request.Start()
+            request.Wait()
+        until(lambda: same(recv, expected(groups, [20_000] * comm.size)))
+
+
 @pytest.mark.mpi(2)
 def test_without_threads_everything_is_one_request(comm):
     """Where MPI may be called from one thread only, `auto` needs no other."""

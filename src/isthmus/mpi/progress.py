@@ -112,6 +112,8 @@ class _Driver:
         self._wake = threading.Condition()
         self._active: list[Operation] = []
         self._idle: list[weakref.ref[Watched]] = []
+        #: requests under way, which live on whether or not the user keeps them
+        self.running: dict[int, Watched] = {}
         self._thread: threading.Thread | None = None
         self._stop = False
         self._tags = count()

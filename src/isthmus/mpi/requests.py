@@ -104,13 +104,17 @@ class Persistent(MPI.Prequest):
         operation = Operation(self._make(), self._tag, self.owner)
         operation.begin()  # before others see it
         self._operation = operation
+        if not operation.done:
+            driver.running[id(self)] = self
 
     def look(self) -> bool:
         """Advance the call; begin it if its handle was started by other means than
         `Start`."""
         with self._lock:
             if self._operation is not None and not self._operation.done:
-                return self._operation.advance()
+                moved = self._operation.advance()
+                self._forget_if_done()
+                return moved
             if not driver.own.Iprobe(0, self._tag):
                 return False
             self._begin()
@@ -120,6 +124,12 @@ class Persistent(MPI.Prequest):
         """Wait for the end of the call, if it is under way."""
         if self._operation is not None:
             self._operation.finish()
+            self._forget_if_done()
+
+    def _forget_if_done(self) -> None:
+        """Live no longer than the user keeps this, once the call is over."""
+        if self._operation is not None and self._operation.done:
+            driver.running.pop(id(self), None)
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
@@ -130,6 +140,7 @@ class Persistent(MPI.Prequest):
         """Test whether the call is complete."""
         if self._operation is not None:
             self._operation.test()
+            self._forget_if_done()
         return super().Test(status)
 
     def Free(self) -> None:
