@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import sqrt
 from sys import maxsize
 
-from .algorithms.pacing import LONG
 from .algorithms.patterns import log2
+from .algorithms.turns import LONG
 from .choose import Choice
 from .estimate import Machine
 from .registry import find, named
@@ -19,7 +19,7 @@ _ALWAYS = maxsize
 #: bytes, of a vector or of a block, below which a library's own blocking call is faster
 #: among processes of one node, by far more than it costs to hand the call on (measured,
 #: see docs/results.md)
-LEFT = {
+LIBRARY_BELOW = {
     "MPICH": {"inter_barrier": _ALWAYS},
     "Open MPI": {
         "inter_barrier": _ALWAYS,
@@ -32,10 +32,10 @@ LEFT = {
 }
 
 
-def left(library: str, collective: str, nbytes: int) -> bool:
-    """Whether a blocking call of so many bytes is better left to an MPI library, where
-    all processes are on one node."""
-    return nbytes < LEFT.get(library, {}).get(collective, 0)
+def library_is_faster(library: str, collective: str, nbytes: int) -> bool:
+    """Whether a library's own blocking call of so many bytes is faster, among processes
+    of one node."""
+    return nbytes < LIBRARY_BELOW.get(library, {}).get(collective, 0)
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:

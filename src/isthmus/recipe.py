@@ -184,7 +184,7 @@ def inside(
     """What rank `number` of one group does; `startup` is in bytes."""
     unit = grain(group.bits)
     entry = resolve("allgatherv", name)[0].in_units(unit)
-    entry = entry.given(startup=max(startup / unit, 1.0), nodes=nodes)
+    entry = entry.default(startup=max(startup / unit, 1.0), nodes=nodes)
     rounds = trim(entry.program(group.n, number, _in_grains(group)))
     return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)
 
@@ -195,6 +195,6 @@ def bcast(
 ) -> Recipe:
     """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
     unit = grain(nbytes)
-    entry = resolve("bcast", name)[0].given(startup=max(startup / unit, 1.0))
+    entry = resolve("bcast", name)[0].default(startup=max(startup / unit, 1.0))
     rounds = trim(entry.program(p, number, nbytes // unit, root))
     return Recipe(entry, tuple(rounds), {"recv": unit}, in_place=True)

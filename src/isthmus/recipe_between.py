@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .algorithms.pacing import SHORT
+from .algorithms.turns import SHORT
 from .layout import Blocks, Even, Found, Leaves, Side, Told, Uneven
 from .program import renumber, trim
 from .recipe import Recipe, grain
-from .registry import named
+from .registry import Algorithm, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def _rooted(
     units: dict[str, int],
     **options: float,
 ) -> Recipe:
-    entry = named(collective, name).given(**options)
+    entry = named(collective, name).default(**options)
     program = entry.program(star.q + 1, star.v, data)
     rounds = trim(renumber(program, star.number))
     return Recipe(entry, tuple(rounds), units, in_place=collective == "inter_bcast")
@@ -101,6 +101,11 @@ def allreduce(name: str, pair: Pair, count: int, unit: int) -> Recipe:
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
 
 
+def _paced(collective: str, name: str, startup: float, unit: int = 1) -> Algorithm:
+    """The algorithm, told a start-up in bytes for elements of `unit` bytes."""
+    return named(collective, name).default(startup=min(startup, SHORT) / unit)
+
+
 @lru_cache(maxsize=64)
 def reduce_scatter(
     name: str,
@@ -112,9 +117,7 @@ def reduce_scatter(
 ) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined and cut by counts;
     `startup` is in bytes."""
-    entry = named("inter_reduce_scatter", name).given(
-        startup=min(startup, SHORT) / unit
-    )
+    entry = _paced("inter_reduce_scatter", name, startup, unit)
     rounds = trim(entry.program(pair.index, *pair.sides(Uneven(here), Uneven(there))))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
 
@@ -129,7 +132,7 @@ def alltoall(
     startup: float,
 ) -> Recipe:
     """Blocks of so many bytes to and from each rank of the other group."""
-    entry = named(collective, name).given(startup=min(startup, SHORT))
+    entry = _paced(collective, name, startup)
     blocks = _blocks(send, "send"), _blocks(recv, "recv")
     rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), 1))

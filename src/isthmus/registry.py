@@ -60,6 +60,11 @@ class Algorithm:
         known = {k: v for k, v in options.items() if k in self.options}
         return replace(self, program=partial(self.program, **known))
 
+    def default(self, **options: Any) -> Algorithm:
+        """The same with some options set, unless its name set them."""
+        named = getattr(self.program, "keywords", {})
+        return self.given(**{k: v for k, v in options.items() if k not in named})
+
     def in_units(self, unit: int) -> Algorithm:
         """The same, its option `size`, which is in bytes, in units of so many bytes."""
         size = self.options.get("size")

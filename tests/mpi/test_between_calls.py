@@ -11,6 +11,7 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus import choose_between
+from isthmus.mpi.context import LEFT
 from isthmus.mpi.requests import Persistent
 from support import agree
 
@@ -274,7 +275,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
     """It is known again, by its objects and by its values, and does not stand in the
     way of others."""
     always = {f"inter_{op.lower()}": 1 << 60}
-    monkeypatch.setitem(choose_between.LEFT, MPI.get_vendor()[0], always)
+    monkeypatch.setitem(choose_between.LIBRARY_BELOW, MPI.get_vendor()[0], always)
     for groups in pairs(comm):
         context = groups.ours._context()
         cases = [call(Kit(groups), op, how, comm.size - 1) for how in ("long", "equal")]
@@ -284,7 +285,8 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
             case.clear()
         in_it = op not in ROOTED or cases[0].args[-1] != MPI.PROC_NULL
         kept = in_it and op != "Barrier"
-        agree(comm, len(context.left) == (2 if kept else 0), "calls left")
+        left = [plan for plan in context.plans.values() if plan is LEFT]
+        agree(comm, len(left) == (2 if kept else 0), "calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)
         names = {"Reduce": "binomial", "Allreduce": "ordered", "Bcast": "binomial"}
         name = names.get(op, "native")

@@ -13,6 +13,7 @@ from isthmus.contracts import inter_allgatherv
 from isthmus.ir import Recv
 from isthmus.program import reads, writes
 from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
+from isthmus.recipe_between import Pair, alltoall
 from isthmus.registry import algorithms
 from isthmus.verify import verify
 
@@ -129,6 +130,18 @@ def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
 def test_receives_of_a_ring_are_posted_ahead():
     rounds = between("segmented+ring", Sizes(Equal(6, 4096), Equal(6, 4096)), 0).rounds
     assert posting(rounds, 4)[5] == [1]
+
+
+def test_an_option_in_a_name_is_not_overruled():
+    """The machine's start-up cuts a block in pieces, unless the name says how long."""
+    pair = Pair(1, 1, 0, 0)
+
+    def rounds(name):
+        sizes = (1 << 20,), (1 << 20,)
+        return len(alltoall("inter_alltoall", name, pair, *sizes, 1024.0).rounds)
+
+    assert rounds("paced") == 32
+    assert rounds("paced(startup=16384)") == 2
 
 
 def test_unknown_names_are_refused():

@@ -26,6 +26,7 @@ from ..layout import (
 from ..program import place, shift
 from ..registry import Stage, algorithm
 from .redistribution import receives, sends
+from .turns import all_partners
 
 BOTH = ("inter_allgather", "inter_allgatherv")
 KANG = "Kang, Träff et al. 2019"
@@ -61,13 +62,11 @@ def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     from its own number and the other down, so that partners meet: in each turn a
     process has one partner at the most.
     """
-    n, turn = there.n, 1 if here.base < there.base else -1
-    first = pick(r < n, r, 0 if turn > 0 else n - 1)
-    partners = [(first + turn * t) % n for t in range(n)]
+    every = all_partners(r, here, there)
     yield Round(
         (
-            *(Recv(there.base + j, there.blocks[j]) for j in partners),
-            *(Send(there.base + j, here.own(r)) for j in partners),
+            *(Recv(there.base + j, there.blocks[j]) for j in every),
+            *(Send(there.base + j, here.own(r)) for j in every),
         )
     )
 

@@ -6,15 +6,13 @@ j of the other group, `recv[j]` where what comes from it belongs. A rank knows n
 
 from __future__ import annotations
 
-from math import ceil
-
 import numpy as np
 
 from ..ir import Index, Mask, Program, Recv, Round, Send, Span
 from ..layout import Blocks, Side, pick
 from ..registry import algorithm
-from .pacing import piece, piece_size
 from .patterns import STARTUP, log2
+from .turns import paced_cost, partners, piece, piece_size
 
 BOTH = ("inter_alltoall", "inter_alltoallv")
 
@@ -69,26 +67,22 @@ def rotated(
     max(p, q) turns, of which `window` are in flight at once; in each turn a rank has
     one partner at the most, to which it sends and from which it receives.
     """
-    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
-    for first in range(0, most, window):
-        turns = range(first, min(first + window, most))
-        partners = [(r + turn * t) % most for t in turns]
+    every = partners(r, here, there)
+    for first in range(0, len(every), window):
+        some = every[first : first + window]
         yield Round(
             (
-                *(Recv(there.base + j, recv[j], j < there.n) for j in partners),
-                *(Send(there.base + j, send[j], j < there.n) for j in partners),
+                *(Recv(there.base + j, recv[j], j < there.n) for j in some),
+                *(Send(there.base + j, send[j], j < there.n) for j in some),
             )
         )
 
 
-def _paced_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float
-) -> float:
-    k = max(ka, kb)
-    return max(p, q) * (max(ceil(k / piece_size(STARTUP)), 1) * alpha + k * beta)
-
-
-@algorithm(*BOTH, paper="isthmus", cost=_paced_cost)
+@algorithm(
+    *BOTH,
+    paper="isthmus",
+    cost=lambda p, q, ka, kb, alpha, beta: paced_cost(p, q, max(ka, kb), alpha, beta),
+)
 def paced(
     r: Index,
     here: Side,
@@ -103,10 +97,8 @@ def paced(
     rounds as the longer block has pieces. `startup` is the number of elements that pass
     in the time of a start-up.
     """
-    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
     each = piece_size(startup)
-    for t in range(most):
-        j = (r + turn * t) % most
+    for j in partners(r, here, there):
         longest = max(np.max(send.size(j)), np.max(recv.size(j)))
         for start in range(0, longest, each):
             yield Round(
@@ -134,9 +126,8 @@ def largest_first(
     Both ends of a message know its size, so all agree on the order and nobody waits in
     a circle. Else a long message makes short ones late that others wait for.
     """
-    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
-    partners = [(r + turn * t) % most for t in range(most)]
-    sources, targets = (_largest_first(x, partners) for x in (recv, send))
+    every = partners(r, here, there)
+    sources, targets = (_largest_first(x, every) for x in (recv, send))
     yield Round(
         (
             *(Recv(there.base + j, recv[j], j < there.n) for j in sources),

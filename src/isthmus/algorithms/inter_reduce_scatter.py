@@ -8,17 +8,16 @@ one, `there.blocks` how the sum of this group is cut for the other.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 import numpy as np
 
 from ..ir import Index, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Even, Side, pick
+from ..layout import Even, Side
 from ..registry import algorithm
 from .inter_shares import Way, commutative, ordered as by_rank, sums_across
-from .pacing import piece, piece_size
 from .patterns import STARTUP, is_power
 from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost
+from .turns import first_partner, paced_cost, partners, piece, piece_size
 
 BOTH = ("inter_reduce_scatter", "inter_reduce_scatter_block")
 
@@ -45,13 +44,12 @@ def direct(r: Index, here: Side, there: Side) -> Program:
     yield both_parts(r, there.n, size)
 
 
-def _paced_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
-    most, pieces = max(p, q), ceil(n / min(p, q) / piece_size(STARTUP))
-    return most * (max(pieces, 1) * alpha + n / min(p, q) * beta)
-
-
 @algorithm(
-    *BOTH, paper="isthmus", cost=_paced_cost, other_counts=True, commutative=True
+    *BOTH,
+    paper="isthmus",
+    cost=lambda p, q, n, alpha, beta: paced_cost(p, q, n / min(p, q), alpha, beta),
+    other_counts=True,
+    commutative=True,
 )
 def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Program:
     """As `direct`, in turns in which two partners swap, piece by piece.
@@ -60,12 +58,9 @@ def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Progra
     order. `startup` is the number of elements that pass in the time of a start-up. Room
     for a block.
     """
-    most, turn = max(here.n, there.n), 1 if here.base < there.base else -1
     sent, came = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
-    first = pick(r < there.n, r, 0 if turn > 0 else there.n - 1)
-    each = piece_size(startup)
-    for t in range(most):
-        j = (r + turn * t) % most
+    first, each = first_partner(r, here, there), piece_size(startup)
+    for j in partners(r, here, there):
         peer, real, begins = there.base + j, j < there.n, j == first
         longest = max(np.max(sent.size(j)), np.max(came.size(0)))
         for start in range(0, longest, each):

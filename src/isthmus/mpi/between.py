@@ -8,9 +8,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import task, tasks_all, tasks_rooted
+from . import forms, task, tasks_all, tasks_rooted
 from .buffers import on_device
 from .call import checked
+from .context import LEFT
 from .family import Comm
 from .keys import call_key
 from .task import Task
@@ -70,26 +71,28 @@ class Between(Comm):
 
     def _blocking(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
         found = self._found or self._context()
-        left = found.last_left
-        if left is not None and left.is_same(op, args, algorithm):
+        plan = found.kept(op, args, algorithm)
+        if plan is LEFT:
             NATIVE[op](self, *args)
-        elif not found.again(op, args, algorithm):
+        elif plan is not None:
+            found.do(plan)
+        else:
             self._anew(found, op, args, algorithm)
 
     def _anew(
         self, context: Any, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> None:
         """Do a blocking call for which nothing is kept yet."""
-        name = context.asked_for(op, algorithm)
-        if context.is_left(op, args, algorithm) or _is_native(op, args, name):
+        name, key = context.asked_for(op, algorithm), call_key(op, args, algorithm)
+        if _is_native(op, args, name):
             NATIVE[op](self, *args)
             return
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
             NATIVE[op](self, *args)
-            context.leave(op, args, algorithm)
+            forms.blocking(context, key, LEFT)
         else:
-            task.blocking(made, call_key(op, args, algorithm))
+            task.blocking(made, key)
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None

@@ -19,8 +19,8 @@ from .tuning import eager, nodes_of, tuned
 PLANS = 64
 SCRATCH = 1 << 25
 
-#: the plan of a call that is left to the MPI library
-NOTHING = Plan([])
+#: the plan that is kept for calls that are left to the MPI library
+LEFT = Plan([])
 
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
@@ -52,8 +52,6 @@ class Context:
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
         self.last: Last | None = None
-        self.left: dict[Any, None] = {}
-        self.last_left: Last | None = None
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.nodes = nodes_of(comm)
@@ -79,44 +77,34 @@ class Context:
         self.tags = self.tags % self.tag_limit + 1
         return self.tags
 
-    def again(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
-        """Do a call by the plan that is kept for its arguments, if there is one."""
+    def kept(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None
+    ) -> Plan | None:
+        """The plan that is kept for the arguments of a call, if there is one."""
         last = self.last
         if last is not None and last.is_same(op, args, algorithm):
-            self._do(last.plan)
-            return True
+            return last.plan
         plan = self.plans.get(call_key(op, args, algorithm))
-        if plan is None:
-            return False
-        self._do(plan)
-        self.last = last_call(op, args, algorithm, plan)
-        return True
+        if plan is not None:
+            self.last = last_call(op, args, algorithm, plan)
+        return plan
 
-    def is_left(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
-        """Whether such a call was left to the MPI library before."""
-        if not self.left or call_key(op, args, algorithm) not in self.left:
-            return False
-        self.last_left = last_call(op, args, algorithm, NOTHING)
-        return True
-
-    def leave(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
-        """Remember a call that is left to the MPI library; the oldest makes room."""
-        key = call_key(op, args, algorithm)
-        if key is None or self.checked:
-            return
-        self.left[key] = None
-        if len(self.left) > PLANS:
-            self.left.pop(next(iter(self.left)))
-        self.last_left = last_call(op, args, algorithm, NOTHING)
+    def again(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
+        """Do a call by the plan that is kept for it, if there is one."""
+        plan = self.kept(op, args, algorithm)
+        if plan is not None:
+            self.do(plan)
+        return plan is not None
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
         plan = self.plans.get(key)
         if plan is not None:
-            self._do(plan)
+            self.do(plan)
         return plan is not None
 
-    def _do(self, plan: Plan) -> None:
+    def do(self, plan: Plan) -> None:
+        """Run a plan that is kept; one that fails is kept no longer."""
         try:
             for call in plan.calls:
                 call()

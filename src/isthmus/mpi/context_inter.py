@@ -8,7 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
-from ..choose_between import left
+from ..choose_between import library_is_faster
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
@@ -63,7 +63,8 @@ class InterContext(Context):
     def leaves(self, op: str, nbytes: int) -> bool:
         """Whether a blocking call is better left to the MPI library: only from what
         every rank with a part in it knows."""
-        return self.one_node and left(self.library, f"inter_{op.lower()}", nbytes)
+        collective = f"inter_{op.lower()}"
+        return self.one_node and library_is_faster(self.library, collective, nbytes)
 
     @cached_property
     def machine(self) -> Machine:

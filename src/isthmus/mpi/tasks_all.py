@@ -80,8 +80,18 @@ def _combined(
     """The task of a rank whose data all of the other group combine."""
     n = sum(send.nbytes)
     sizes = dict.fromkeys(c.senders, n)
-    made = Task(c, name, recipe, (send,), (recv,), by, question, nbytes=n)
-    return replace(made, sent=sizes, expected=sizes)
+    return Task(
+        c,
+        name,
+        recipe,
+        (send,),
+        (recv,),
+        by,
+        question,
+        nbytes=n,
+        sent=sizes,
+        expected=sizes,
+    )
 
 
 def _combining(
@@ -159,25 +169,34 @@ def exchange(
     collective: str = "inter_alltoallv",
 ) -> Task:
     """Blocks of so many bytes to each of the other group, and from each."""
+    n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
     if collective == "inter_alltoall":
-        k = max(sent[0], expected[0])
-        found = partial(choose.exchange, c.here, c.there, k, c.machine)
+        found = partial(choose.exchange, c.here, c.there, n, c.machine)
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
     name = task.settled(collective, name, found)
     how = collective, name, c.pair, sent, expected, c.machine.startup
-    recipe = partial(recipes.alltoall, *how)
-    sizes = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
-    n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
-    return Task(c, name, recipe, send, recv, None, None, None, n, None, *sizes)
+    given, wanted = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
+    return Task(
+        c,
+        name,
+        partial(recipes.alltoall, *how),
+        send,
+        recv,
+        nbytes=n,
+        sent=given,
+        expected=wanted,
+    )
 
 
 def _at_once(made: Task, collective: str) -> Task:
     """The same, with all messages in one request if they leave at once."""
-    if not named(collective, made.name).whole_blocks:
+    entry, c = named(collective, made.name), made.context
+    most = max(c.p, c.q)
+    if not entry.whole_blocks or entry.options.get("window", most) < most:
         return made
     (send,), (recv,) = made.send, made.recv
-    return replace(made, whole=partial(swap, made.context, send, recv))
+    return replace(made, whole=partial(swap, c, send, recv))
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:

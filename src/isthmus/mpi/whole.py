@@ -25,6 +25,8 @@ def entries(
 
 def swap(c: InterContext, send: Message, recv: Message) -> tuple[list[Any], list[Any]]:
     """A block to and from each of the other group, in the user's own types."""
-    blocks = (zip(x.counts, x.displs, strict=True) for x in (send, recv))
-    out, into = (entries(c, x, of) for x, of in zip((send, recv), blocks, strict=True))
-    return out, into
+
+    def side(x: Message) -> list[Any]:
+        return entries(c, x, zip(x.counts, x.displs, strict=True))
+
+    return side(send), side(recv)
