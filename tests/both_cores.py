@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 #: more parts than cores, so that both end at about the same time
-CORES, PARTS = 2, 8
+CORES, PARTS = 2, 16
 #: what pytest returns if it found no test
 NONE = 5
 

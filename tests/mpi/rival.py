@@ -6,6 +6,7 @@ libraries' faults are hangs.
 
 from __future__ import annotations
 
+import faulthandler
 import sys
 
 import numpy as np
@@ -129,6 +130,9 @@ CASES = {
 def main() -> None:
     """Do the named cases, each on a communicator of its own."""
     whose, *names = sys.argv[1:]
+    if whose == "native":
+        # The calls take microseconds: this one hangs.
+        faulthandler.dump_traceback_later(1.5, exit=True)
     for name in names:
         groups = pair(world, 3)
         inter = groups.native if whose == "native" else isthmus.Intercomm(groups.native)

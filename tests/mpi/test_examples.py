@@ -21,13 +21,13 @@ OTHERS = {
 NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)
 
 
-@pytest.mark.mpi(5)
+@pytest.mark.mpi(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_example(comm, name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
 
-@pytest.mark.mpi(4)
+@pytest.mark.mpi(8)
 def test_example_with_two_halves(comm):
     runpy.run_path(str(EXAMPLES / "silva1999.py"), run_name="__main__")
 

@@ -137,13 +137,13 @@ def test_bytes_pass_the_shaped_links(net):
 
 
 def test_a_link_has_the_rate_that_was_set(net):
-    net.set_rate(1, "10mbit")
+    net.set_rate(1, "20mbit")
     try:
-        assert net.links()[1].rate == 10_000_000
+        assert net.links()[1].rate == 20_000_000
         found = net.measure(0, 1)
     finally:
         net.set_rate(1, "50mbit")
-    assert 0.7 < 8 * found.rate / 10e6 < 1
+    assert 0.7 < 8 * found.rate / 20e6 < 1
     assert 0 < found.alpha < 0.1
 
 
