@@ -136,6 +136,17 @@ def test_bytes_pass_the_shaped_links(net):
     assert 0.145 < seconds < 1.0
 
 
+def test_hosts_fill_no_table_of_neighbours(net):
+    """The kernel has one for all namespaces; full, it drops packets."""
+    program = "from mpi4py import MPI as m; m.COMM_WORLD.alltoall(range(4))"
+    assert net.run(python("-c", program), timeout=LIMIT).returncode == 0
+    for host in range(net.hosts):
+        command = ["ip", "-n", f"isthmus-{net.name}-{host}", "neigh"]
+        said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        (line,) = said.stdout.splitlines()
+        assert "PERMANENT" in line
+
+
 def test_a_link_has_the_rate_that_was_set(net):
     net.set_rate(1, "20mbit")
     try:

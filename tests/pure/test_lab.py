@@ -57,6 +57,7 @@ def test_every_host_has_an_address_of_its_own():
     found.append(names.bridge_address())
     assert len(set(found)) == len(found)
     assert all(ip_address(x) in names.SUBNET for x in found)
+    assert len({names.hardware(x) for x in found}) == len(found)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 Each host is a network namespace with one link to a bridge, shaped in both directions.
 The bridge is in a namespace of its own too: the machine's network stays as it is.
+
+A host knows only the bridge and sends everything there. All namespaces share the
+kernel's one table of neighbours, of 1024 by default: were 32 hosts to look for each
+other, the table would overflow, and the kernel drop packets.
 """
 
 from __future__ import annotations
@@ -12,11 +16,16 @@ from dataclasses import dataclass
 
 from . import names
 from .names import BRIDGE, PORT, SUBNET
-from .tools import batch, run
+from .tools import batch, inside, run
 
 Progress = Callable[[int], object]
 #: bytes that a link lets through at once after a pause
 BURST = 64 << 10
+# What a host sends to another, the bridge hands on, and does not ask to do it directly.
+HAND_ON = f"""
+cd /proc/sys/net/ipv4 && echo 1 >ip_forward &&
+echo 0 >conf/all/send_redirects && echo 0 >conf/{BRIDGE}/send_redirects
+"""
 
 
 @dataclass(frozen=True)
@@ -33,11 +42,18 @@ def shape(device: str, rate: int, verb: str = "add") -> str:
     return f"qdisc {verb} dev {device} root {bucket}"
 
 
+def _neighbour(address: str, device: str) -> str:
+    """The ip command that says who is at the other end, so that nobody need ask."""
+    at = names.hardware(address)
+    return f"neigh add {address} lladdr {at} dev {device} nud permanent"
+
+
 def switch_commands() -> list[str]:
     """The ip commands that make the bridge."""
+    own = names.bridge_address()
     return [
-        f"link add name {BRIDGE} type bridge",
-        f"addr add {names.bridge_address()}/{SUBNET.prefixlen} dev {BRIDGE}",
+        f"link add name {BRIDGE} address {names.hardware(own)} type bridge",
+        f"addr add {own}/{SUBNET.prefixlen} dev {BRIDGE}",
         "link set lo up",
         f"link set {BRIDGE} addrgenmode none up",
     ]
@@ -45,19 +61,25 @@ def switch_commands() -> list[str]:
 
 def port_commands(name: str, number: int) -> list[str]:
     """The ip commands that make a host's link, inside the switch."""
-    port, peer = f"{PORT}{number}", names.host(name, number)
+    port, host = f"{PORT}{number}", names.address(number)
+    peer = f"eth0 address {names.hardware(host)} netns {names.host(name, number)}"
     return [
-        f"link add name {port} type veth peer name eth0 netns {peer}",
+        f"link add name {port} type veth peer name {peer}",
         f"link set {port} master {BRIDGE} addrgenmode none up",
+        _neighbour(host, BRIDGE),
     ]
 
 
 def host_commands(number: int) -> list[str]:
-    """The ip commands that give a host its address, inside the host."""
+    """The ip commands that give a host its address and its way, inside the host."""
+    bridge = names.bridge_address()
     return [
         "link set lo up",
-        f"addr add {names.address(number)}/{SUBNET.prefixlen} dev eth0",
+        f"addr add {names.address(number)}/32 dev eth0",
         "link set eth0 addrgenmode none up",
+        _neighbour(bridge, "eth0"),
+        f"route add {bridge} dev eth0",
+        f"route add {SUBNET} via {bridge}",
     ]
 
 
@@ -66,6 +88,7 @@ def build(name: str, rates: list[int], progress: Progress = lambda done: None) -
     everyone = [names.switch(name), *(names.host(name, i) for i in range(len(rates)))]
     batch("ip", [f"netns add {namespace}" for namespace in everyone])
     batch("ip", switch_commands(), everyone[0])
+    run(inside(everyone[0], ["sh", "-c", HAND_ON]))
     for i, rate in enumerate(rates):
         batch("ip", port_commands(name, i), everyone[0])
         batch("ip", host_commands(i), names.host(name, i))

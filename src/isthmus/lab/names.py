@@ -58,6 +58,11 @@ def bridge_address() -> str:
     return str(SUBNET[-2])
 
 
+def hardware(address: str) -> str:
+    """The hardware address that goes with an address."""
+    return "02:00:" + ":".join(f"{int(x):02x}" for x in address.split("."))
+
+
 def read_rate(text: str) -> int:
     """The bits a second of 50mbit, 1.5gbit, 800kbit."""
     found = RATE.fullmatch(text)
