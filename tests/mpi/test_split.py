@@ -14,7 +14,6 @@ import isthmus
 from isthmus.groups.split import ALGORITHMS
 from support import agree
 
-SIZES = (1, 2, 3, 5, 8)
 NAMES = ["auto", *ALGORITHMS, "cheng2"]
 
 #: colour and key of rank r of n
@@ -22,6 +21,8 @@ CASES = [
     (lambda r, n: r % 2, lambda r, n: -r),
     (lambda r, n: r // 2 if r % 3 else None, lambda r, n: r % 2),
     (lambda r, n: 5, lambda r, n: (7 * r) % n),
+    # ties are broken by rank, for every modulus as in MPICH's own test
+    (lambda r, n: r % 5, lambda r, n: r % 2),
 ]
 
 
@@ -38,28 +39,20 @@ def same_as_library(comm, group, color, key):
     return same and [group.left, group.right] == beside
 
 
-@pytest.mark.mpi(*SIZES)
+@pytest.mark.mpi(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_are_those_of_the_library(comm, name):
-    for color, key in CASES:
-        c, k = (f(comm.rank, comm.size) for f in (color, key))
-        group = isthmus.split(comm, c, k, algorithm=name)
-        agree(comm, same_as_library(comm, group, c, k), name)
-        firsts = {}
-        for r in range(comm.size):
-            firsts.setdefault(color(r, comm.size), r)
-        agree(comm, group.groups == len(firsts) - (None in firsts))
+    """Among 1 to 12 processes: those of a part, and those of the rest."""
+    for size in range(7):
+        part = comm.Split(comm.rank < size)
+        color, key = CASES[size % len(CASES)]
+        c, k = (f(part.rank, part.size) for f in (color, key))
+        group = isthmus.split(part, c, k, algorithm=name)
+        agree(part, same_as_library(part, group, c, k), f"{name} of {part.size}")
+        colors = {color(r, part.size) for r in range(part.size)} - {None}
+        agree(part, group.groups == len(colors))
         group.free()
-
-
-@pytest.mark.mpi(12)
-@pytest.mark.parametrize("name", ["auto", "cheng2", "bitonic", "radix", "hash"])
-def test_twelve_processes(comm, name):
-    """Ties are broken by rank, for every modulus as in MPICH's own test."""
-    c, k = comm.rank % 5, comm.rank % 2
-    group = isthmus.split(comm, c, k, algorithm=name)
-    agree(comm, same_as_library(comm, group, c, k), name)
-    group.free()
+        part.Free()
 
 
 @pytest.mark.mpi(3, 8)

@@ -11,8 +11,8 @@ from isthmus.groups.place import Place
 from isthmus.groups.split import ALGORITHMS, choose, find, split
 
 NAMES = ["auto", *ALGORITHMS, "cheng7"]
-#: all small ones, and those beside powers of two
-SIZES = [*range(1, 20), 24, 31, 32, 33, 40]
+#: numbers of processes
+SIZES = range(1, 41)
 #: those that take any value
 ANY = [name for name in NAMES if name != "radix"]
 
