@@ -83,6 +83,9 @@ def inter_allgatherv(
     )
     if max(p, q) <= PEERS and direct <= balanced:
         return "direct"
+    laps = estimate.laps(p, q, a, b, machine)
+    if laps > 1:
+        return f"lapped(laps={laps})"
     few, many = sorted((p, q))
     return "balanced" if v or many % few else "segmented"
 

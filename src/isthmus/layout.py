@@ -249,5 +249,5 @@ class Side:
 def overlap(x: Blocks, i: Index, y: Blocks, j: Index) -> tuple[Index, Index]:
     """Start and size of what block i of x and block j of y have in common."""
     low = pick(x.offset(i) > y.offset(j), x.offset(i), y.offset(j))
-    high = lesser(x.offset(i + 1), y.offset(j + 1))
+    high = lesser(x.offset(i) + x.size(i), y.offset(j) + y.size(j))
     return low, pick(high > low, high - low, 0)

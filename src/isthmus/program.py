@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain, repeat, zip_longest
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,11 @@ def pad(program: Program, n: int) -> Program:
         yield r
         n -= 1
     yield from (Round() for _ in range(n))
+
+
+def late(program: Iterable[Round], n: int) -> Program:
+    """The program after n empty rounds."""
+    return chain(repeat(Round(), n), program)
 
 
 def shift(program: Program, base: int) -> Program:

@@ -20,7 +20,7 @@ from .verify import verify
 CHUNK = 64
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
-CUTS = {"size": 3, "n": 3, "window": 2}
+CUTS = {"size": 3, "n": 3, "window": 2, "laps": 3}
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def messages(rounds):
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["segmented", "balanced", "direct"]), COUNTS, COUNTS)
+@given(st.sampled_from(["segmented", "balanced", "lapped", "direct"]), COUNTS, COUNTS)
 def test_the_good_ones_receive_everything_exactly_once(name, a, b):
     made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
     for r in range(made.n):

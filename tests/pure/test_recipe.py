@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from isthmus import choose
 from isthmus.ahead import posting
 from isthmus.contracts import inter_allgatherv
+from isthmus.estimate import Machine
 from isthmus.ir import Recv
 from isthmus.program import reads, writes
 from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
@@ -22,6 +23,7 @@ NAMES = [
     "segmented",
     "balanced",
     "balanced+circulant(n=2)",
+    "lapped(laps=3)",
     "merged",
     "two_step",
     "root_gathering",
@@ -91,6 +93,17 @@ def test_the_choice_is_the_same_on_every_rank_and_follows_the_sizes():
     lopsided = Sizes(listed([1 << 20]), listed([0] * 40))
     assert settle("auto", lopsided) == "balanced"
     assert settle("two_step", few) == "two_step"
+
+
+def test_on_a_network_long_shares_go_in_laps():
+    network = Machine(1e-3, 1.25e-7, changing=1.25)  # 8000 bytes in a start-up
+    for share, name in ((1 << 11, "segmented"), (32_000, "lapped(laps=2)")):
+        sizes = Sizes(Equal(20, share), Equal(20, share))
+        assert settle("auto", sizes, network) == name
+    endless = Sizes(Equal(20, 1 << 40), Equal(20, 1 << 40))
+    assert settle("auto", endless, network) == "lapped(laps=32)"
+    unequal = Sizes(listed([0, 640_000] * 10), listed([640_000, 0] * 10))
+    assert settle("auto", unequal, network) == "lapped(laps=6)"
 
 
 def test_stages_follow_the_group_and_its_data():

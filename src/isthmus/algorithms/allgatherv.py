@@ -11,7 +11,8 @@ from . import patterns
 from .patterns import log2, tree
 
 
-def _ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
+def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """p - 1 rounds of a block."""
     return (p - 1) * (alpha + k * beta)
 
 
@@ -19,7 +20,7 @@ def _doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
     return log2(p) * alpha + (p - 1) * k * beta
 
 
-@algorithm("allgatherv", paper="folklore", cost=_ring_cost)
+@algorithm("allgatherv", paper="folklore", cost=ring_cost)
 def ring(p: int, r: Index, blocks: Blocks) -> Program:
     """Pass on to the right the block that came last from the left.
 

@@ -42,6 +42,23 @@ def collect(r: Index, here: Side, pieces: Blocks, stage: Stage) -> Program:
     return shift(stage(here.n, r, pieces), here.base)
 
 
+def exchange(r: Index, here: Side, there: Side, mine: Blocks, theirs: Blocks) -> Round:
+    """Each gets its block of the other group's data, whoever it is from.
+
+    `mine` is how the own group shares the other's data, `theirs` the opposite.
+    """
+
+    def number(i: Index) -> Index:
+        return there.base + i
+
+    return Round(
+        (
+            *receives(r, there.blocks, mine, number, mine[r][0]),
+            *sends(r, here.blocks, theirs, number, here.own(r)[0]),
+        )
+    )
+
+
 def is_larger(here: Side, there: Side) -> bool:
     """Whether the own group is the larger one; of equals, the first."""
     return (here.n, -here.base) > (there.n, -there.base)
@@ -71,7 +88,7 @@ def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     )
 
 
-def _segmented_cost(
+def segmented_cost(
     p: int,
     q: int,
     ka: float,
@@ -89,7 +106,7 @@ def _segmented_cost(
     )
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Algorithm 1", cost=_segmented_cost, staged=True)
+@algorithm(*BOTH, paper=f"{KANG}, Algorithm 1", cost=segmented_cost, staged=True)
 def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """A process of the smaller group swaps segments of its block for a team's blocks.
 
@@ -127,7 +144,7 @@ def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         yield from collect(r, here, pieces, stage)
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=_segmented_cost, staged=True)
+@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=segmented_cost, staged=True)
 def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Each receives a near-equal share of the other group's data, whoever it is from.
 
@@ -135,18 +152,10 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     that waits for another: the exchange lasts as long as the largest block. Then both
     groups collect their shares.
     """
-    shares, theirs = Shares(here.n, there.blocks.total), here.blocks.total
-
-    def number(i: Index) -> Index:
-        return there.base + i
-
-    yield Round(
-        (
-            *receives(r, there.blocks, shares, number, shares[r][0]),
-            *sends(r, here.blocks, Shares(there.n, theirs), number, here.own(r)[0]),
-        )
-    )
-    yield from collect(r, here, shares, stage)
+    mine = Shares(here.n, there.blocks.total)
+    theirs = Shares(there.n, here.blocks.total)
+    yield exchange(r, here, there, mine, theirs)
+    yield from collect(r, here, mine, stage)
 
 
 @algorithm(

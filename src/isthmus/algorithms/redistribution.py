@@ -38,7 +38,8 @@ def receives(
     """The senders of wanted block i, which goes to `at`: the one that goes on to the
     next block first, the one that comes from the block before last, those in between
     in their order."""
-    low, high = wanted.offset(i), wanted.offset(i + 1)
+    low = wanted.offset(i)
+    high = low + wanted.size(i)
     first, last = held.find(low), held.find(high - 1)
     n = last - first + 1
     goes_on = pick(held.offset(last + 1) > high, 1, 0)

@@ -1,0 +1,90 @@
+"""Allgather(v) between two groups in laps, each begun while the one before ends.
+
+A process needs the time of its whole block to hand it out, and where its receivers are
+many, each of them gets only a little in that time. In `balanced` all wait for it before
+they collect: that is the largest block too much. Here every share is cut into laps, and
+with the last round of a lap the exchange of the next begins. Shorter messages also keep
+the links of a network in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..ir import Index, Program, Round, Span, Spans
+from ..layout import Blocks, Shares, Side, cut
+from ..program import beside, late, shift
+from ..registry import Stage, algorithm
+from .allgatherv import ring, ring_cost
+from .inter_allgatherv import BOTH, KANG, exchange, segmented_cost
+
+#: where nobody says
+LAPS = 2
+
+
+@dataclass(frozen=True)
+class Lap(Blocks):
+    """One of several parts of every share."""
+
+    shares: Shares
+    laps: int
+    number: int
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of shares."""
+        return self.shares.n
+
+    def _edge(self, i: Index, number: int) -> Index:
+        return self.shares.offset(i) + cut(self.shares.size(i), self.laps, number)
+
+    def offset(self, i: Index) -> Index:
+        """Where the part of share i begins."""
+        return self._edge(i, self.number)
+
+    def size(self, i: Index) -> Index:
+        """The number of elements of the part of share i."""
+        return self._edge(i, self.number + 1) - self._edge(i, self.number)
+
+    def find(self, x: Index) -> Index:
+        """The share that holds element x."""
+        return self.shares.find(x)
+
+    def __getitem__(self, i: Index) -> Spans:
+        return (Span(self.shares.buf, self.offset(i), self.size(i)),)
+
+
+def _lapped_cost(
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
+) -> float:
+    """As if one lap came after the other."""
+    sizes = p, q, ka / LAPS, kb / LAPS
+    return LAPS * segmented_cost(*sizes, alpha, beta, ring_cost)
+
+
+@algorithm(*BOTH, paper=f"isthmus, after {KANG}, Algorithm 2", cost=_lapped_cost)
+def lapped(
+    r: Index, here: Side, there: Side, stage: Stage, laps: int = LAPS
+) -> Program:
+    """Shares are exchanged in laps, the next while one is passed round a ring.
+
+    As `balanced`, but with the last round of the ring that collects a lap, the exchange
+    of the next begins. On a network that hides all but the first lap of an exchange.
+    """
+    mine = Shares(here.n, there.blocks.total)
+    theirs = Shares(there.n, here.blocks.total)
+    rounds = max(here.n, there.n, 2) - 1
+    yield exchange(r, here, there, Lap(mine, laps, 0), Lap(theirs, laps, 0))
+    for i in range(laps):
+        passed = shift(ring(here.n, r, Lap(mine, laps, i)), here.base)
+        following = Lap(mine, laps, i + 1), Lap(theirs, laps, i + 1)
+        more = exchange(r, here, there, *following) if i + 1 < laps else Round()
+        # the rings of both groups end in the same round
+        yield from beside(late(passed, rounds - here.n + 1), late([more], rounds - 1))
