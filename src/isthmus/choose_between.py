@@ -69,7 +69,9 @@ def whole(
         "chain": _pipelined(q - 1, m, machine),
     }
     if commutative:
-        times["circulant"] = _pipelined(log2(p) - 1, m, machine, machine.changing)
+        # the one that a rank sends to changes, and the one that it receives from too
+        byte = machine.changing**2
+        times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
     return _cheapest(times, f"{m} bytes, a root and {q} others")
