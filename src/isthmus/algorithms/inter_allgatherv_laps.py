@@ -9,7 +9,6 @@ the links of a network in step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..ir import Index, Program, Round, Span, Spans
@@ -55,21 +54,14 @@ class Lap(Blocks):
         return (Span(self.shares.buf, self.offset(i), self.size(i)),)
 
 
-def _lapped_cost(
-    p: int,
-    q: int,
-    ka: float,
-    kb: float,
-    alpha: float,
-    beta: float,
-    stage: Callable[..., float],
-) -> float:
-    """As if one lap came after the other."""
-    sizes = p, q, ka / LAPS, kb / LAPS
-    return LAPS * segmented_cost(*sizes, alpha, beta, ring_cost)
-
-
-@algorithm(*BOTH, paper=f"isthmus, after {KANG}, Algorithm 2", cost=_lapped_cost)
+@algorithm(
+    *BOTH,
+    paper=f"isthmus, after {KANG}, Algorithm 2",
+    # as if one lap came after the other
+    cost=lambda p, q, ka, kb, alpha, beta, stage: (
+        LAPS * segmented_cost(p, q, ka / LAPS, kb / LAPS, alpha, beta, ring_cost)
+    ),
+)
 def lapped(
     r: Index, here: Side, there: Side, stage: Stage, laps: int = LAPS
 ) -> Program:
@@ -81,10 +73,15 @@ def lapped(
     mine = Shares(here.n, there.blocks.total)
     theirs = Shares(there.n, here.blocks.total)
     rounds = max(here.n, there.n, 2) - 1
-    yield exchange(r, here, there, Lap(mine, laps, 0), Lap(theirs, laps, 0))
-    for i in range(laps):
-        passed = shift(ring(here.n, r, Lap(mine, laps, i)), here.base)
-        following = Lap(mine, laps, i + 1), Lap(theirs, laps, i + 1)
-        more = exchange(r, here, there, *following) if i + 1 < laps else Round()
-        # the rings of both groups end in the same round
-        yield from beside(late(passed, rounds - here.n + 1), late([more], rounds - 1))
+
+    def swap(lap: int) -> Round:
+        if lap == laps:
+            return Round()
+        return exchange(r, here, there, Lap(mine, laps, lap), Lap(theirs, laps, lap))
+
+    yield swap(0)
+    for lap in range(laps):
+        passed = shift(ring(here.n, r, Lap(mine, laps, lap)), here.base)
+        # the rings of both groups end in the same round, with the next exchange
+        ends = late(passed, rounds - here.n + 1), late([swap(lap + 1)], rounds - 1)
+        yield from beside(*ends)
