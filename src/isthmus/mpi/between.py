@@ -90,7 +90,7 @@ class Between(Comm):
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
             NATIVE[op](self, *args)
-            forms.blocking(context, key, LEFT)
+            forms.blocking(context, key, LEFT)  # runs nothing, and is kept
         else:
             task.blocking(made, key)
 
