@@ -31,20 +31,26 @@ def in_order(
     """Take what comes from rank i of n, where ranks come in falling order from r on.
 
     After rank 0 comes the last one. So those up to r grow downwards in "tmp", those
-    above r in "recv", and an operator need not commute. Room for two blocks.
+    above r in "recv", and an operator need not commute; if there are none above, all
+    grow in "recv". Room for two blocks.
     """
     low, room, high = _rooms(size)
-    above = i > r
-    first = pick(above, n - 1, lesser(r, n - 1))
+    first = pick(i > r, n - 1, lesser(r, n - 1))
+    below = (i <= r) & has_above(r, n)
     begins, goes_on = when & (i == first), when & (i != first)
     return (
-        Recv(frm, (low,), begins & (above ^ True)),
-        Recv(frm, (high,), begins & above),
+        Recv(frm, (low,), begins & below),
+        Recv(frm, (high,), begins & (below ^ True)),
         Recv(frm, (room,), goes_on),
     ), (
-        Reduce(room, low, goes_on & (above ^ True)),
-        Reduce(room, high, goes_on & above),
+        Reduce(room, low, goes_on & below),
+        Reduce(room, high, goes_on & (below ^ True)),
     )
+
+
+def has_above(r: Index, n: int) -> Mask:
+    """Whether there are ranks above r among n."""
+    return r < n - 1
 
 
 def _rooms(size: Index) -> tuple[Span, Span, Span]:
@@ -55,7 +61,7 @@ def _rooms(size: Index) -> tuple[Span, Span, Span]:
 def both_parts(r: Index, n: int, size: Index) -> Round:
     """Put together what `in_order` has left in two parts."""
     low, _, high = _rooms(size)
-    return Round(then=(Reduce(low, high, r < n - 1), Copy(low, high, r >= n - 1)))
+    return Round(then=(Reduce(low, high, has_above(r, n)),))
 
 
 def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
@@ -71,8 +77,9 @@ def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
     blocks.
     """
     size = blocks.size(r)
-    own = Span("send", blocks.offset(r), size)
-    yield Round(then=(Copy(own, Span("tmp", 0, size)),))
+    own, above = Span("send", blocks.offset(r), size), has_above(r, p)
+    low, _, high = _rooms(size)
+    yield Round(then=(Copy(own, low, above), Copy(own, high, above ^ True)))
     sent = blocks.within("send")
     for t in range(1, p):
         target, source = (r + t) % p, (r - t) % p

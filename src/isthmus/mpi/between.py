@@ -9,10 +9,11 @@ from typing import Any
 from mpi4py import MPI
 
 from . import forms, task, tasks_all, tasks_rooted
+from .again import Again
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
-from .family import Comm
+from .counts import complete
 from .keys import call_key
 from .task import Task
 
@@ -31,12 +32,6 @@ TASKS: dict[str, Callable[..., Task]] = {
     "Alltoallv": tasks_all.alltoallv,
     "Alltoallw": tasks_all.alltoallw,
     "Barrier": tasks_all.barrier,
-}
-
-
-#: the MPI library's own blocking calls
-NATIVE: dict[str, Callable[..., None]] = {
-    op: getattr(MPI.Intercomm, op) for op in TASKS
 }
 
 #: these combine or copy in the memory of the host
@@ -59,40 +54,30 @@ def _is_native(op: str, args: tuple[Any, ...], name: str) -> bool:
     return any(map(on_device, owners))
 
 
-class Between(Comm):
+class Between(Again):
     """What all collectives between groups share."""
-
-    _found: Any
-    _context: Callable[[], Any]
 
     def _task(self, op: str, args: tuple[Any, ...], name: str) -> Task:
         context = self._context()
         return checked(context, op, name, partial(TASKS[op], context, name, *args))
 
-    def _blocking(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
-        found = self._found or self._context()
-        plan = found.kept(op, args, algorithm)
-        if plan is LEFT:
-            NATIVE[op](self, *args)
-        elif plan is not None:
-            found.do(plan)
-        else:
-            self._anew(found, op, args, algorithm)
-
-    def _anew(
-        self, context: Any, op: str, args: tuple[Any, ...], algorithm: str | None
-    ) -> None:
-        """Do a blocking call for which nothing is kept yet."""
+    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+        context = self._context()
         name, key = context.asked_for(op, algorithm), call_key(op, args, algorithm)
         if _is_native(op, args, name):
-            NATIVE[op](self, *args)
+            self._native(op)(*args)
             return
+        question, answer = context.questions.get(key), None
+        if question is not None:
+            answer = complete(question(True))
+            if context.run((*key, answer)):
+                return
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
-            NATIVE[op](self, *args)
+            self._native(op)(*args)
             forms.blocking(context, key, LEFT)  # runs nothing, and is kept
         else:
-            task.blocking(made, key)
+            task.blocking(made, key, answer)
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None

@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from .attribute import attached
-from .keys import Last, call_key, last_call
+from .keys import Known, call_key
 from .plan import Plan
 from .progress import driver
 from .tuning import eager, nodes_of, tuned
@@ -51,7 +51,7 @@ class Context:
         self.checked = os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
-        self.last: Last | None = None
+        self.known = Known()
         self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.nodes = nodes_of(comm)
@@ -81,20 +81,7 @@ class Context:
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> Plan | None:
         """The plan that is kept for the arguments of a call, if there is one."""
-        last = self.last
-        if last is not None and last.is_same(op, args, algorithm):
-            return last.plan
-        plan = self.plans.get(call_key(op, args, algorithm))
-        if plan is not None:
-            self.last = last_call(op, args, algorithm, plan)
-        return plan
-
-    def again(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
-        """Do a call by the plan that is kept for it, if there is one."""
-        plan = self.kept(op, args, algorithm)
-        if plan is not None:
-            self.do(plan)
-        return plan is not None
+        return self.plans.get(call_key(op, args, algorithm))
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
@@ -104,15 +91,25 @@ class Context:
         return plan is not None
 
     def do(self, plan: Plan) -> None:
-        """Run a plan that is kept; one that fails is kept no longer."""
-        try:
-            for call in plan.calls:
-                call()
-        except BaseException:
-            self.last = None
-            del self.plans[plan.key]  # its requests may be in any state
-            self.scratch -= plan.scratch_bytes
-            raise
+        """Run a plan that is kept."""
+        self.runner(plan)()
+
+    def runner(self, plan: Plan) -> Callable[..., None]:
+        """What runs a plan that is kept, whatever it is given; one that fails is kept
+        no longer."""
+        calls = plan.calls
+
+        def run(*_: Any) -> None:
+            try:
+                for call in calls:
+                    call()
+            except BaseException:
+                self.known.clear()
+                del self.plans[plan.key]  # its requests may be in any state
+                self.scratch -= plan.scratch_bytes
+                raise
+
+        return run
 
     def keep(self, key: Any, plan: Plan) -> None:
         """Keep a plan for the next such call; the oldest ones make room."""
@@ -120,7 +117,7 @@ class Context:
         self.plans[key] = plan
         self.scratch += plan.scratch_bytes
         while len(self.plans) > PLANS or self.scratch > SCRATCH:
-            self.last = None
+            self.known.clear()
             oldest = self.plans.pop(next(iter(self.plans)))
             self.scratch -= oldest.scratch_bytes
             oldest.free()
@@ -131,7 +128,7 @@ class Context:
             plan.free()
         self.plans.clear()
         self.scratch = 0
-        self.last = None
+        self.known.clear()
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""

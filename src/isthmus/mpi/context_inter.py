@@ -84,7 +84,10 @@ class InterContext(Context):
         return asked(f"ISTHMUS_{op.upper()}")
 
     def keep_question(self, key: Any, question: Any) -> None:
-        """Keep what such a call must ask; the oldest one makes room."""
+        """Keep what such a call must ask, unless every call is checked first; the
+        oldest one makes room."""
+        if key is None or self.checked:
+            return
         self.questions[key] = question
         if len(self.questions) > PLANS:
             self.questions.pop(next(iter(self.questions)))

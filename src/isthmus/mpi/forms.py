@@ -53,7 +53,7 @@ def nonblocking(call: Call, plan: Plan) -> MPI.Request:
 
 def persistent(call: Call, plan: Plan) -> MPI.Prequest:
     """A request that can be started any number of times."""
-    return requests.persistent(plan.steps, plan.free, call.context, call)
+    return requests.persistent(plan, call.context, call)
 
 
 def check_threads(context: Context, name: str, instead: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,6 @@ def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
     """Every message of the direct exchange, in the user's own types."""
     c, send, recv = _context(call), call.send, call.recv
     assert send is not None
-    own = [(send.counts[0], send.displs[0])] * c.there
-    theirs = zip(recv.counts, recv.displs, strict=True)
-    return entries(c, send, own), entries(c, recv, theirs)
+    own = [(send.counts[0], send.displs[0], send.datatype)] * c.there
+    theirs = zip(recv.counts, recv.displs, repeat(recv.datatype))
+    return entries(c, send.base, own), entries(c, recv.base, theirs)

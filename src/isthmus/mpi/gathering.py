@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from mpi4py import MPI
 
 from . import objects
+from .again import Again
 from .call import check_name
-from .context import Context, context_of
-from .family import Comm
-from .keys import call_key
+from .keys import call_key, spec
 
 
-class Gathering(Comm):
+class Gathering(Again):
     """A communicator with an Allgather of isthmus in all its forms.
 
     `algorithm` may name one; what a form leaves to the MPI library goes to the class
@@ -23,42 +22,30 @@ class Gathering(Comm):
 
     #: forms_inter or forms_intra
     _forms: ClassVar[Any]
-    _make: ClassVar[type[Context]]
-    #: what is kept for the communicator, once this view has looked it up
-    _found: Any = None
-
-    def _context(self) -> Any:
-        """What is kept for the communicator, made at the first collective call."""
-        if self._found is None or self._found.freed:
-            self._found = context_of(cast("MPI.Comm", self), self._make)
-        return self._found
 
     def Allgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """Gather to All; between groups, everyone receives those of the other one."""
-        found = self._found or self._context()
-        if not found.again("Allgather", (sendbuf, recvbuf), algorithm):
-            self._gather("Allgather", sendbuf, recvbuf, algorithm)
+        key = "Allgather", algorithm, id(sendbuf), id(recvbuf)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
     def Allgatherv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
-        found = self._found or self._context()
-        if not found.again("Allgatherv", (sendbuf, recvbuf), algorithm):
-            self._gather("Allgatherv", sendbuf, recvbuf, algorithm)
+        key = "Allgatherv", algorithm, id(sendbuf), spec(recvbuf)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
-    def _gather(
-        self, op: str, sendbuf: Any, recvbuf: Any, algorithm: str | None
-    ) -> None:
-        """A blocking call for which no plan is kept."""
-        call = self._forms.prepare(self._context(), sendbuf, recvbuf, algorithm, op)
+    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+        if op not in ("Allgather", "Allgatherv"):
+            super()._anew(op, args, algorithm)
+            return
+        call = self._forms.prepare(self._context(), *args, algorithm, op)
         if call.name == "native":
-            getattr(super(), op)(sendbuf, recvbuf)
+            self._native(op)(*args)
         else:
-            key = call_key(op, (sendbuf, recvbuf), algorithm)
-            self._forms.blocking(call, key)
+            self._forms.blocking(call, call_key(op, args, algorithm))
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None

@@ -35,23 +35,20 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def _gather(
-        self, op: str, sendbuf: Any, recvbuf: Any, algorithm: str | None
-    ) -> None:
-        """An irregular call may first ask what its own group sends."""
+    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
         context: InterContext = self._context()
-        if op == "Allgather" or not context.must_ask(algorithm):
-            super()._gather(op, sendbuf, recvbuf, algorithm)
+        if op != "Allgatherv" or not context.must_ask(algorithm):
+            super()._anew(op, args, algorithm)
             return
-        key = call_key(op, (sendbuf, recvbuf), algorithm)
-        question, call = context.questions.get(key), None
+        # an irregular call first asks what its own group sends
+        key = call_key(op, args, algorithm)
+        question, call, (send, recv) = context.questions.get(key), None, args
         if question is None:
-            call = forms_inter.prepare(context, sendbuf, recvbuf, algorithm, op)
+            call = forms_inter.prepare(context, send, recv, algorithm, op)
             question = forms_inter.question(call)
-            if key is not None:
-                context.keep_question(key, question)
+            context.keep_question(key, question)
         own = complete(question.ask(tag=0))
         key = key and (key, own)
         if not context.run(key):
-            call = call or forms_inter.prepare(context, sendbuf, recvbuf, algorithm, op)
+            call = call or forms_inter.prepare(context, send, recv, algorithm, op)
             forms_inter.blocking(call, key, own)

@@ -44,12 +44,17 @@ class Intracomm(Gathering, MPI.Intracomm):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast data from one rank to all."""
-        found = self._found or self._context()
-        if found.again("Bcast", (buf, root), algorithm):
+        key = "Bcast", algorithm, id(buf), root
+        (self._known(key) or self._unknown(key))(buf, root)
+
+    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+        if op != "Bcast":
+            super()._anew(op, args, algorithm)
             return
+        buf, root = args
         call = forms_bcast.prepare(self._context(), buf, root, algorithm)
         if call.name == "native":
-            super().Bcast(buf, root)
+            self._native(op)(*args)
         else:
-            key = call_key("Bcast", (buf, root), algorithm)
+            key = call_key(op, args, algorithm)
             forms.blocking(call.context, key, forms_bcast.plan(call))

@@ -1,22 +1,18 @@
-"""How a call is known again: the last one by its very objects, others by value."""
+"""How a call is known again: by its very objects, or else by value."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
-from .plan import Plan
-
 _memory = MPI.memory
 _ndarray = np.ndarray
-_ref = weakref.ref
-#: what no argument is
-_UNKNOWN = object()
+#: so many calls are known by their objects at a time
+MOST = 256
 
 
 def _part(x: Any) -> Any:
@@ -65,66 +61,76 @@ def call_key(op: str, args: tuple[Any, ...], algorithm: str | None) -> Any:
         return None
 
 
-@dataclass(slots=True)
-class Last:
-    """The arguments of a call, and its plan.
+def spec(x: Any) -> Any:
+    """What an argument is known by: itself; a list by what is in it.
 
-    To compare objects takes a fraction of the time of a key, above all when caches are
-    cold. No array is kept alive.
+    The two kinds of lists that are used most are taken apart here, since to look into
+    any list takes several times as long.
+    """
+    if type(x) is not list:
+        return id(x)
+    if len(x) == 2 and type(x[1]) is list and x[1] and type(x[1][0]) is int:
+        return id(x[0]), *x[1]
+    if len(x) == 3 and type(x[1]) is tuple and len(x[1]) == 2:
+        array, (counts, displs), types = x
+        if type(counts) is type(displs) is type(types) is list:
+            return id(array), len(counts), *counts, *displs, *map(id, types)
+    return _listed(x)
+
+
+def _listed(x: Any) -> Any:
+    """Numbers by value, other objects by themselves."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return kind, *map(_listed, x)
+    return x if kind is int else id(x)
+
+
+class Known:
+    """Calls by their very objects, which takes a fraction of the time of a value, above
+    all when caches are cold. No array is kept alive: a call is forgotten with it.
     """
 
-    op: str
-    algorithm: str | None
-    #: an argument, or what gives it back while it lives
-    args: list[Any]
-    plan: Plan
+    def __init__(self) -> None:
+        self.calls: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._alive: dict[tuple[Any, ...], list[Any]] = {}
 
-    def is_same(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> bool:
-        """Whether these are the very same arguments."""
-        if op != self.op or algorithm != self.algorithm:
-            return False
-        for i, known in enumerate(self.args):  # which is faster than zip
-            x = args[i]
-            if x is known or (type(known) is _ref and known() is x):
-                continue
-            if type(x) is not list or not _is_listed(x, known):
-                return False
-        return True
+    def keep(self, key: tuple[Any, ...], args: tuple[Any, ...], do: Any) -> None:
+        """Know a call again, unless other objects could come to look like these."""
 
+        def forget(_: Any) -> None:
+            self.calls.pop(key, None)
+            self._alive.pop(key, None)
 
-@dataclass(slots=True)
-class _Listed:
-    """An array and the counts that followed it in a list, which may change."""
+        try:
+            alive = [y for x in args for y in _held(x, forget)]
+        except LookupError:
+            return
+        if len(self.calls) >= MOST:
+            self.clear()
+        self.calls[key], self._alive[key] = do, alive
 
-    array: Callable[[], Any]
-    counts: list[int]
+    def clear(self) -> None:
+        """Know no call."""
+        self.calls.clear()
+        self._alive.clear()
 
 
-def _is_listed(x: list[Any], known: Any) -> bool:
-    return (
-        type(known) is _Listed
-        and len(x) == 2
-        and x[0] is known.array()
-        and x[1] == known.counts
-    )
+def _held(x: Any, forget: Callable[[Any], None]) -> list[Any]:
+    """What must be held so that no other object takes the place of an argument."""
+    if type(x) is _ndarray:
+        return [weakref.ref(x, forget)]
+    if type(x) is list and x and type(x[0]) is _ndarray:
+        return [weakref.ref(x[0], forget), *_fixed(x[1:])]
+    return _fixed(x)
 
 
-def last_call(
-    op: str, args: tuple[Any, ...], algorithm: str | None, plan: Plan
-) -> Last | None:
-    """What to know a call by; None where that cannot be said of its arguments."""
-    known = [_reference(x) for x in args]
-    return None if _UNKNOWN in known else Last(op, algorithm, known, plan)
-
-
-def _reference(x: Any) -> Any:
-    """What an argument is known by, without keeping an array alive; unknown are other
-    buffers than arrays, whose memory might move."""
-    kind = type(x)
-    if kind is _ndarray:
-        return _ref(x)
-    if kind is list and len(x) == 2 and type(x[0]) is _ndarray and type(x[1]) is list:
-        return _Listed(_ref(x[0]), list(x[1]))
-    if x is MPI.IN_PLACE or x is None or kind is int or isinstance(x, MPI.Op):
-        return x
-    return _UNKNOWN
+def _fixed(x: Any) -> list[Any]:
+    """What cannot change as long as it lives; `LookupError` where it can."""
+    if isinstance(x, list | tuple):
+        return [z for y in x for z in _fixed(y)]
+    if x is None or x is MPI.IN_PLACE or type(x) is int or isinstance(x, MPI.Op):
+        return [x]
+    if isinstance(x, MPI.Datatype) and x.is_predefined:
+        return [x]
+    raise LookupError

@@ -7,8 +7,10 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import objects_between
-from .between import NATIVE, Between
+from . import forms, objects_between
+from .between import Between
+from .keys import call_key, spec
+from .plan import Plan
 
 
 class Mutual(Between):
@@ -22,7 +24,8 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce to All: everyone receives what the other group sends, combined."""
-        self._blocking("Allreduce", (sendbuf, recvbuf, op), algorithm)
+        key = "Allreduce", algorithm, id(sendbuf), id(recvbuf), id(op)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, op)
 
     def Iallreduce(
         self,
@@ -54,7 +57,15 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter: the other group's data combined, and cut by the counts."""
-        self._blocking("Reduce_scatter", (sendbuf, recvbuf, recvcounts, op), algorithm)
+        key = (
+            "Reduce_scatter",
+            algorithm,
+            id(sendbuf),
+            id(recvbuf),
+            spec(recvcounts),
+            id(op),
+        )
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, recvcounts, op)
 
     def Ireduce_scatter(
         self,
@@ -91,7 +102,8 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
-        self._blocking("Reduce_scatter_block", (sendbuf, recvbuf, op), algorithm)
+        key = "Reduce_scatter_block", algorithm, id(sendbuf), id(recvbuf), id(op)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, op)
 
     def Ireduce_scatter_block(
         self,
@@ -122,7 +134,8 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All: a block to, and one from, each of the other group."""
-        self._blocking("Alltoall", (sendbuf, recvbuf), algorithm)
+        key = "Alltoall", algorithm, id(sendbuf), id(recvbuf)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
     def Ialltoall(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -144,7 +157,8 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All Vector: as Alltoall, with blocks of different sizes."""
-        self._blocking("Alltoallv", (sendbuf, recvbuf), algorithm)
+        key = "Alltoallv", algorithm, spec(sendbuf), spec(recvbuf)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
     def Ialltoallv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -166,7 +180,8 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All General: as Alltoallv, with blocks of different types."""
-        self._blocking("Alltoallw", (sendbuf, recvbuf), algorithm)
+        key = "Alltoallw", algorithm, spec(sendbuf), spec(recvbuf)
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
     def Ialltoallw(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -186,13 +201,17 @@ class Mutual(Between):
 
     def Barrier(self, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
-        context = self._context()
-        if context.asked_for("Barrier", algorithm) != "auto":
-            self._blocking("Barrier", (), algorithm)
-        elif context.leaves("Barrier", 0):
-            NATIVE["Barrier"](self)
+        key = "Barrier", algorithm
+        (self._known(key) or self._unknown(key))()
+
+    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+        c = self._context()
+        ours = op != "Barrier" or c.asked_for(op, algorithm) != "auto"
+        if ours or c.leaves(op, 0):
+            super()._anew(op, args, algorithm)
         else:
-            context.comm.Barrier()
+            plan = Plan([], [c.comm.Barrier])
+            forms.blocking(c, call_key(op, args, algorithm), plan)
 
     def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""
@@ -206,6 +225,10 @@ class Mutual(Between):
         self, info: MPI.Info = MPI.INFO_NULL, algorithm: str | None = None
     ) -> MPI.Prequest:
         """Persistent Barrier."""
+        context = self._context()
+        if context.asked_for("Barrier", algorithm) == "auto":
+            request: MPI.Prequest = context.comm.Barrier_init()
+            return request
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:

@@ -92,12 +92,20 @@ class Plan:
 
     def steps(self) -> Iterator[Sequence[MPI.Request]]:
         """Start each round; yield the requests that must be complete to go on."""
-        for step in self.before:
-            step()
-        for stage in self.stages:
-            _startall(stage.start)
-            for step in stage.meanwhile:
-                step()
+        self.begin()
+        yield from self.rounds()
+
+    def begin(self) -> None:
+        """Start the first round."""
+        for call in self.first:
+            call()
+
+    def rounds(self) -> Iterator[Sequence[MPI.Request]]:
+        """As `steps`, once the first round is started."""
+        for k, stage in enumerate(self.stages):
+            if k:
+                for call in _started(stage):
+                    call()
             yield [*stage.wait, *(call() for call in stage.call)]
             for step in stage.then:
                 step()
@@ -105,16 +113,25 @@ class Plan:
             step()
 
     @cached_property
-    def calls(self) -> list[Step]:
-        """The same, with all waiting, as plain calls one after the other."""
-        calls = [*self.before]
-        for stage in self.stages:
-            calls += _each_or_all(stage.start, "Start", _startall)
-            calls += stage.meanwhile
+    def first(self) -> list[Step]:
+        """What begins it."""
+        return [*self.before, *(_started(self.stages[0]) if self.stages else ())]
+
+    @cached_property
+    def rest(self) -> list[Step]:
+        """All that comes after, with all waiting, as plain calls one by one."""
+        calls: list[Step] = []
+        for k, stage in enumerate(self.stages):
+            calls += _started(stage) if k else []
             calls += [partial(_call_and_wait, call) for call in stage.call]
             calls += _each_or_all(stage.wait, "Wait", _waitall)
             calls += stage.then
         return [*calls, *self.after]
+
+    @cached_property
+    def calls(self) -> list[Step]:
+        """All of it, with all waiting."""
+        return [*self.first, *self.rest]
 
     @property
     def only_request(self) -> MPI.Prequest | None:
@@ -137,6 +154,11 @@ class Plan:
             for request in stage.wait:
                 request.Free()
         self.stages = []
+
+
+def _started(stage: Stage) -> list[Step]:
+    """The calls that start a round, and what is done meanwhile."""
+    return [*_each_or_all(stage.start, "Start", _startall), *stage.meanwhile]
 
 
 def _call_and_wait(call: Callable[[], MPI.Request]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from mpi4py import MPI
 
 Steps = Iterator[Sequence[MPI.Request]]
+Rest = Sequence[Callable[[], Any]]
 
 _log = logging.getLogger("isthmus")
 EMPTY = [bytearray(1), 0, MPI.BYTE]
@@ -36,21 +37,27 @@ class Watched(Protocol):
 class Operation:
     """A running call: advanced by whoever has time, the caller or the thread."""
 
-    def __init__(self, steps: Steps, tag: int, owner: Any) -> None:
+    def __init__(
+        self, steps: Steps, end: Callable[[], Any], owner: Any, rest: Rest | None = None
+    ) -> None:
+        """`end` completes the handle. If `rest` is given, it is as plain calls what the
+        steps are, with waiting, once the first round has begun."""
         self.owner = owner
-        self._steps = steps
-        self._tag = tag
+        self._steps, self._end, self._rest = steps, end, rest
         self._lock = threading.Lock()
         self._open: Sequence[MPI.Request] = ()
         self.done = False
         self.error: BaseException | None = None
 
-    def begin(self) -> None:
+    def begin(self, first: Callable[[], None]) -> None:
         """Begin the first round, while nobody else knows of the call."""
-        self._try(self._next)
+        self._try(first)
+        if not (self._rest or self.done):
+            self._complete()
 
     def _next(self) -> None:
         """Begin the next round."""
+        self._rest = None
         self._open = next(self._steps)
 
     def _try(self, action: Callable[[], None]) -> None:
@@ -63,15 +70,24 @@ class Operation:
         except BaseException as error:
             _log.exception("a nonblocking operation failed")
             self.error = error
-        driver.own.Recv(EMPTY, 0, self._tag)
+        self._complete()
+
+    def _complete(self) -> None:
+        self._end()
         self.done = True
 
     def _wait(self) -> None:
+        if self._rest is not None:
+            for call in self._rest:
+                call()
+            raise StopIteration
         while True:
             MPI.Request.Waitall(self._open)
             self._next()
 
     def _test(self) -> None:
+        if self._rest is not None:
+            self._next()
         while MPI.Request.Testall(self._open):
             self._next()
 

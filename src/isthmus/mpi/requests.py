@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
 from mpi4py import MPI
 
+from .plan import Plan
 from .progress import EMPTY, Operation, Steps, driver
 
 
@@ -63,7 +65,8 @@ def start(steps: Steps, owner: Any, keep: Any) -> Request:
     """Begin an operation of an owner and give its request."""
     tag = driver.tag()
     handle = driver.own.Issend(EMPTY, 0, tag)
-    operation = Operation(steps, tag, owner)
+    end = partial(driver.own.Recv, EMPTY, 0, tag)
+    operation = Operation(steps, end, owner)
     operation.advance()
     if not operation.done:
         driver.add(operation)
@@ -87,9 +90,11 @@ class Persistent(MPI.Prequest):
     """A persistent call: an ordinary persistent MPI request."""
 
     owner: Any
-    _make: Callable[[], Steps]
-    _free: Callable[[], None]
+    _plan: Plan
     _tag: int
+    #: receives what the handle sends
+    _receive: MPI.Prequest
+    _end: Callable[[], None]
     _operation: Operation | None
     _keep: Any
     _lock: threading.Lock
@@ -101,8 +106,9 @@ class Persistent(MPI.Prequest):
             self._begin()
 
     def _begin(self) -> None:
-        operation = Operation(self._make(), self._tag, self.owner)
-        operation.begin()  # before others see it
+        plan = self._plan
+        operation = Operation(plan.rounds(), self._end, self.owner, plan.rest)
+        operation.begin(plan.begin)
         self._operation = operation
         if not operation.done:
             driver.running[id(self)] = self
@@ -146,18 +152,23 @@ class Persistent(MPI.Prequest):
     def Free(self) -> None:
         """Free the request and what was made for it."""
         driver.forget(self)
-        self._free()
+        self._plan.free()
+        self._receive.Free()
         super().Free()
 
 
-def persistent(
-    make: Callable[[], Steps], free: Callable[[], None], owner: Any, keep: Any
-) -> Persistent:
-    """A persistent request whose every start runs the steps once."""
+def _run(request: MPI.Prequest) -> None:
+    request.Start()
+    request.Wait()
+
+
+def persistent(plan: Plan, owner: Any, keep: Any) -> Persistent:
+    """A persistent request whose every start runs a plan once."""
     tag = 16384 + next(_persistent_tags) % 16384
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
-    result._make, result._free, result._tag = make, free, tag
-    result.owner = owner
+    result._receive = driver.own.Recv_init(EMPTY, 0, tag)
+    result._end = partial(_run, result._receive)
+    result._plan, result._tag, result.owner = plan, tag, owner
     result._operation, result._keep, result._lock = None, keep, threading.Lock()
     driver.watch(result)
     return result

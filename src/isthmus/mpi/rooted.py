@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from . import objects_between
 from .between import Between
+from .keys import spec
 
 
 class Rooted(Between):
@@ -20,7 +21,8 @@ class Rooted(Between):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast from the root to all of the other group."""
-        self._blocking("Bcast", (buf, root), algorithm)
+        key = "Bcast", algorithm, id(buf), root
+        (self._known(key) or self._unknown(key))(buf, root)
 
     def Ibcast(
         self, buf: Any, root: int = 0, algorithm: str | None = None
@@ -47,7 +49,8 @@ class Rooted(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce what the other group sends, to the root."""
-        self._blocking("Reduce", (sendbuf, recvbuf, op, root), algorithm)
+        key = "Reduce", algorithm, id(sendbuf), id(recvbuf), id(op), root
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, op, root)
 
     def Ireduce(
         self,
@@ -76,7 +79,8 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather from the other group to the root."""
-        self._blocking("Gather", (sendbuf, recvbuf, root), algorithm)
+        key = "Gather", algorithm, id(sendbuf), id(recvbuf), root
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
 
     def Igather(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -99,7 +103,8 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather Vector: as Gather, with blocks of different sizes."""
-        self._blocking("Gatherv", (sendbuf, recvbuf, root), algorithm)
+        key = "Gatherv", algorithm, spec(sendbuf), spec(recvbuf), root
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
 
     def Igatherv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -122,7 +127,8 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter from the root to the other group."""
-        self._blocking("Scatter", (sendbuf, recvbuf, root), algorithm)
+        key = "Scatter", algorithm, id(sendbuf), id(recvbuf), root
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
 
     def Iscatter(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -145,7 +151,8 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter Vector: as Scatter, with blocks of different sizes."""
-        self._blocking("Scatterv", (sendbuf, recvbuf, root), algorithm)
+        key = "Scatterv", algorithm, spec(sendbuf), spec(recvbuf), root
+        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
 
     def Iscatterv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None

@@ -36,8 +36,8 @@ class Task:
     send: tuple[Message, ...] = ()
     recv: tuple[Message, ...] = ()
     operator: Operator | None = None
-    #: what must be asked first
-    question: Callable[[], Asking] | None = None
+    #: what must be asked first, at once or in requests
+    question: Callable[[bool], Asking] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
@@ -61,13 +61,6 @@ def settled(
     return name
 
 
-def _asked(task: Task) -> Asking:
-    """Ask what must be asked, if anything."""
-    if task.question is None:
-        return ()
-    return (yield from task.question())
-
-
 def plan(task: Task, answer: tuple[Any, ...], tag: int = 0) -> Plan:
     """The rounds bound to the buffers."""
     if task.recipe is None:
@@ -86,15 +79,20 @@ def plan(task: Task, answer: tuple[Any, ...], tag: int = 0) -> Plan:
     return room.plan(found, views, task.context, tag, operator=task.operator)
 
 
-def blocking(task: Task, key: Any) -> None:
-    """Do it now; by the plan of an earlier such call with the same answer, if others
-    must be asked."""
-    answer = complete(_asked(task))
-    if task.question is not None and key is not None:
-        key = *key, answer
-        if task.context.run(key):
-            return
-    forms.blocking(task.context, key, plan(task, answer))
+def blocking(task: Task, key: Any, answer: tuple[Any, ...] | None = None) -> None:
+    """Do it now; with what others say, if they were asked already."""
+    if task.question is None:
+        forms.blocking(task.context, key, plan(task, ()))
+        return
+    if answer is None:
+        answer = complete(task.question(True))
+        task.context.keep_question(key, task.question)
+    forms.blocking(task.context, key and (*key, answer), plan(task, answer))
+
+
+def _asked(task: Task) -> Asking:
+    """Ask what must be asked, if anything."""
+    return () if task.question is None else (yield from task.question(False))
 
 
 def _steps(task: Task, tag: int) -> Iterator[Sequence[MPI.Request]]:
@@ -120,4 +118,4 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     made = plan(task, complete(_asked(task)), tag)
     if made.only_request is not None:
         return requests.kept(made.only_request, task)
-    return requests.persistent(made.steps, made.free, task.context, task)
+    return requests.persistent(made, task.context, task)

@@ -75,7 +75,7 @@ def _combined(
     send: Message,
     recv: Message,
     by: Operator,
-    question: Callable[[], Asking] | None = None,
+    question: Callable[[bool], Asking] | None = None,
 ) -> Task:
     """The task of a rank whose data all of the other group combine."""
     n = sum(send.nbytes)
@@ -138,10 +138,13 @@ def reduce_scatter(
     return _combined(c, name, recipe, send, recv, by, question)
 
 
-def _counts(c: InterContext, own: int, total: int) -> Asking:
+def _counts(c: InterContext, own: int, total: int, at_once: bool) -> Asking:
     """What everyone of the own and of the other group receives."""
     told = np.empty((c.p + c.q, 2), np.int64)
-    yield [c.comm.Iallgather(np.array([own, total]), told)]
+    if at_once:
+        c.comm.Allgather(np.array([own, total]), told)
+    else:
+        yield [c.comm.Iallgather(np.array([own, total]), told)]
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
     return (b, a) if c.mine else (a, b)
@@ -195,8 +198,7 @@ def _at_once(made: Task, collective: str) -> Task:
     most = max(c.p, c.q)
     if not entry.whole_blocks or entry.options.get("window", most) < most:
         return made
-    (send,), (recv,) = made.send, made.recv
-    return replace(made, whole=partial(swap, c, send, recv))
+    return replace(made, whole=partial(swap, c, made.send, made.recv))
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
@@ -224,7 +226,8 @@ def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     recv = buffers.mixed(recvbuf, c.there, writable=True)
     sent = tuple(x.nbytes[0] for x in send)
     expected = tuple(x.nbytes[0] for x in recv)
-    return exchange(c, name, send, recv, sent, expected)
+    made = exchange(c, name, send, recv, sent, expected)
+    return _at_once(made, "inter_alltoallv")
 
 
 def barrier(c: InterContext, name: str) -> Task:

@@ -126,10 +126,13 @@ def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
     return choose.blocks(q, k, machine)
 
 
-def _counts(c: InterContext, own: int) -> Asking:
+def _counts(c: InterContext, own: int, at_once: bool) -> Asking:
     """The blocks of the own group, for a leaf that must know them."""
     counts = np.empty(c.here, np.int64)
-    yield [c.local.Iallgather(np.array([own]), counts)]
+    if at_once:
+        c.local.Allgather(np.array([own]), counts)
+    else:
+        yield [c.local.Iallgather(np.array([own]), counts)]
     return (tuple(counts.tolist()),)
 
 
