@@ -20,14 +20,21 @@ _ALWAYS = maxsize
 #: among processes of one node, by far more than it costs to hand the call on (measured,
 #: see docs/results.md)
 LIBRARY_BELOW = {
-    "MPICH": {"inter_barrier": _ALWAYS},
+    "MPICH": {
+        "inter_barrier": _ALWAYS,
+        "inter_gather": 1 << 13,
+        "inter_reduce_scatter": 1 << 17,
+    },
     "Open MPI": {
         "inter_barrier": _ALWAYS,
         "inter_bcast": _ALWAYS,
-        "inter_reduce": 1 << 20,
+        "inter_reduce": 1 << 21,
         "inter_gather": 1 << 16,
         "inter_scatter": 1 << 9,
         "inter_allreduce": 1 << 24,
+        "inter_alltoall": 1 << 14,
+        "inter_reduce_scatter": 1 << 20,
+        "inter_reduce_scatter_block": 1 << 18,
     },
 }
 

@@ -65,7 +65,7 @@ class Between(Again):
         context = self._context()
         name, key = context.asked_for(op, algorithm), call_key(op, args, algorithm)
         if _is_native(op, args, name):
-            self._native(op)(*args)
+            self._leave(op, args, key)
             return
         question, answer = context.questions.get(key), None
         if question is not None:
@@ -74,10 +74,14 @@ class Between(Again):
                 return
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
-            self._native(op)(*args)
-            forms.blocking(context, key, LEFT)  # runs nothing, and is kept
+            self._leave(op, args, key)
         else:
             task.blocking(made, key, answer)
+
+    def _leave(self, op: str, args: tuple[Any, ...], key: Any) -> None:
+        """Leave a call to the MPI library, from now on."""
+        self._native(op)(*args)
+        forms.blocking(self._context(), key, LEFT)  # runs nothing, and is kept
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None

@@ -13,7 +13,7 @@ from .attribute import attached
 from .keys import Known, call_key
 from .plan import Plan
 from .progress import driver
-from .tuning import eager, nodes_of, tuned
+from .tuning import eager, inline, nodes_of, tuned
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
@@ -56,6 +56,7 @@ class Context:
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.nodes = nodes_of(comm)
         self.cut = eager(self.nodes)
+        self.inline = inline(self.nodes, self.number)
         self.freed = False
         try:
             self.tuned = tuned(comm, self.nodes)

@@ -62,9 +62,15 @@ class InterContext(Context):
 
     def leaves(self, op: str, nbytes: int) -> bool:
         """Whether a blocking call is better left to the MPI library: only from what
-        every rank with a part in it knows."""
+        every rank with a part in it knows. Not if it is a single message between two
+        processes."""
+        single = self.p == self.q == 1 and op not in ("Barrier", "Reduce_scatter")
         collective = f"inter_{op.lower()}"
-        return self.one_node and library_is_faster(self.library, collective, nbytes)
+        return (
+            self.one_node
+            and not single
+            and library_is_faster(self.library, collective, nbytes)
+        )
 
     @cached_property
     def machine(self) -> Machine:

@@ -82,7 +82,7 @@ def _listed(x: Any) -> Any:
     """Numbers by value, other objects by themselves."""
     kind = type(x)
     if kind is list or kind is tuple:
-        return kind, *map(_listed, x)
+        return (kind, *x) if x and type(x[0]) is int else (kind, *map(_listed, x))
     return x if kind is int else id(x)
 
 

@@ -123,7 +123,7 @@ class Plan:
         calls: list[Step] = []
         for k, stage in enumerate(self.stages):
             calls += _started(stage) if k else []
-            calls += [partial(_call_and_wait, call) for call in stage.call]
+            calls += [partial(_call_and_wait, stage.call)] * bool(stage.call)
             calls += _each_or_all(stage.wait, "Wait", _waitall)
             calls += stage.then
         return [*calls, *self.after]
@@ -161,8 +161,8 @@ def _started(stage: Stage) -> list[Step]:
     return [*_each_or_all(stage.start, "Start", _startall), *stage.meanwhile]
 
 
-def _call_and_wait(call: Callable[[], MPI.Request]) -> None:
-    call().Wait()
+def _call_and_wait(calls: Sequence[Callable[[], MPI.Request]]) -> None:
+    _waitall([call() for call in calls])
 
 
 def _each_or_all(
@@ -182,6 +182,14 @@ def _library(
     offsets = np.array(c.offsets) * at.units[c.buf]
     spec = [memory.buffer(base, nbytes), np.diff(offsets), offsets[:-1], MPI.BYTE]
     return lambda: local.Iallgatherv(MPI.IN_PLACE, spec)
+
+
+def _at_once(
+    comm: MPI.Intracomm, c: Send, pieces: Sequence[Piece], tag: int
+) -> Callable[[], MPI.Request]:
+    """What sends a message of one piece."""
+    ((base, nbytes),) = pieces
+    return partial(comm.Isend, [memory.buffer(base), nbytes, MPI.BYTE], c.to, tag)
 
 
 def _request(
@@ -205,9 +213,11 @@ def bind(
     local: MPI.Intracomm,
     tag: int,
     cut: int = 0,
+    inline: int = 0,
 ) -> list[Stage]:
-    """The rounds with requests on a communicator, receives posted ahead, and messages
-    of more than `cut` bytes, if it is given, in several."""
+    """The rounds with requests on a communicator, receives posted ahead, messages of
+    more than `cut` bytes, if it is given, in several, and short ones, of up to `inline`
+    bytes, sent without a request that is kept."""
     stages = [Stage() for _ in rounds]
     source = at.source
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
@@ -219,6 +229,9 @@ def bind(
             place = at if isinstance(c, Recv) else source
             start = next(when) if isinstance(c, Recv) else k
             for part in memory.parts(place.pieces(c.data), cut):
+                if isinstance(c, Send) and len(part) == 1 and part[0][1] <= inline:
+                    stages[k].call.append(_at_once(comm, c, part, tag))
+                    continue
                 request = _request(comm, c, part, tag)
                 stages[start].start.append(request)
                 stages[k].wait.append(request)

@@ -117,8 +117,10 @@ class Room:
         tmp = extent(found.rounds, "tmp") * found.units.get("tmp", 1)
         views["tmp"] = memory.scratch_view(self.fresh(tmp))
         self.check_device(found.entry.name)
-        at, cut = Binding(views, found.units, **more), c.cut if not c.recorder else 0
-        stages = bind(found.rounds, at, c.comm, c.local, tag, cut)
+        at = Binding(views, found.units, **more)
+        # what is recorded is one request a message; so is what others may start
+        how = (0, 0) if c.recorder else (c.cut, 0 if tag else c.inline)
+        stages = bind(found.rounds, at, c.comm, c.local, tag, *how)
         plan = Plan(stages, self.before, self.after, self.scratch, self.meanwhile)
         if c.recorder is not None:
             c.recorder.watch(plan, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -115,3 +116,15 @@ def eager(nodes: Sequence[int]) -> int:
     if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes)) == 1:
         return 0
     return EAGER
+
+
+def inline(nodes: Sequence[int], rank: int) -> int:
+    """Up to how many bytes a message is better sent anew than by a request that is
+    kept; 0 for none.
+
+    Open MPI sends the shortest ones on the spot, but those of persistent requests are
+    complete only when the receiver has looked at them. Where processes take turns on a
+    processor, that is a turn for each (7 µs against 23 µs for 4 messages, measured).
+    """
+    crowded = nodes.count(nodes[rank]) > len(os.sched_getaffinity(0))
+    return 256 if crowded and MPI.get_vendor()[0] == "Open MPI" else 0
