@@ -18,12 +18,11 @@ from .registry import find, named
 _ALWAYS = maxsize
 #: bytes, of a vector or of a block, below which a library's own blocking call is faster
 #: among processes of one node, by far more than it costs to hand the call on (measured,
-#: see docs/results.md)
+#: see docs/results.md); not Reduce_scatter, whose counts are compared in each call
 LIBRARY_BELOW = {
     "MPICH": {
         "inter_barrier": _ALWAYS,
         "inter_gather": 1 << 13,
-        "inter_reduce_scatter": 1 << 17,
     },
     "Open MPI": {
         "inter_barrier": _ALWAYS,
@@ -33,7 +32,6 @@ LIBRARY_BELOW = {
         "inter_scatter": 1 << 9,
         "inter_allreduce": 1 << 24,
         "inter_alltoall": 1 << 14,
-        "inter_reduce_scatter": 1 << 20,
         "inter_reduce_scatter_block": 1 << 18,
     },
 }
