@@ -17,6 +17,9 @@ from ..estimate import Machine
 SHORT, LONG = 1, 1 << 16
 #: in how many turns, each so often, messages are sent; the fastest turn counts
 TURNS, SHORTS, LONGS = 3, 20, 3
+#: the same for the library's own call where it takes no time to speak of: one that is
+#: measured too slow would be passed over for nothing
+MANY = 15
 #: bytes of the blocks of all ranks together, at the most, when they are gathered
 TOGETHER = 1 << 20
 #: into what pieces MPI libraries cut the long blocks of an Allgatherv
@@ -47,7 +50,8 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     ring = int(alpha / beta)
     machine = Machine(alpha, beta, gamma, piece, ring=ring)
     each = min(LONG, max(TOGETHER // p, 1))
-    native = worst(comm, _gather(comm, each), 1)
+    turns = TURNS if len(set(nodes)) > 1 else MANY
+    native = worst(comm, _gather(comm, each), 1, turns)
     return replace(machine, library=native / estimate.ring(np.full(p, each), machine))
 
 
