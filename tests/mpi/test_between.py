@@ -16,6 +16,7 @@ from between import (
     names,
 )
 from groups import pairs
+from isthmus.mpi.tuning import INLINE
 from support import agree
 
 #: the group sizes tested at each number of ranks
@@ -25,10 +26,9 @@ pytestmark = pytest.mark.mpi(*SHAPES)
 
 def forms(inter, op, args, name):
     """One call in each form; yields its name when its data must be there."""
-    getattr(inter, op)(*args, algorithm=name)
-    yield "blocking"
-    getattr(inter, op)(*args, algorithm=name)
-    yield "blocking again"
+    for known in ("anew", "known by its values", "known by its objects"):
+        getattr(inter, op)(*args, algorithm=name)
+        yield f"blocking, {known}"
     getattr(inter, "I" + op.lower())(*args, algorithm=name).Wait()
     yield "nonblocking"
     request = getattr(inter, op + "_init")(*args, algorithm=name)
@@ -65,6 +65,21 @@ def test_every_algorithm(comm, op):
                 agree(comm, not case.fault, f"native {op} {kind}: {case.fault}")
                 for name in names(op):
                     check(kit, op, case, name)
+
+
+@pytest.mark.mpi(5)
+@pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier"}))
+def test_short_messages_that_are_sent_on_the_spot(comm, op):
+    """As under Open MPI where processes share cores."""
+    for groups in pairs(comm, SHAPES):
+        context = groups.ours._context()
+        context.inline = INLINE
+        for root in roots(comm, op):
+            case = call(kit := Kit(groups), op, "equal", root)
+            for name in names(op):
+                check(kit, op, case, name)
+        stages = [stage for plan in context.plans.values() for stage in plan.stages]
+        agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 
 
 @pytest.mark.parametrize("op", REDUCING)

@@ -118,12 +118,10 @@ class Room:
         views["tmp"] = memory.scratch_view(self.fresh(tmp))
         self.check_device(found.entry.name)
         at = Binding(views, found.units, **more)
-        # what is recorded has a request for each message; a single one may be all there
-        # is of a persistent call
-        single = sum(len(r.comm) for r in found.rounds) == 1
-        inline = 0 if single and tag else c.inline
-        how = (0, 0) if c.recorder else (c.cut, inline)
-        stages = bind(found.rounds, at, c.comm, c.local, tag, *how)
+        # what is recorded has one request for each message; what others may start too
+        cut = 0 if c.recorder else c.cut
+        inline = 0 if c.recorder or tag else c.inline
+        stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline)
         plan = Plan(stages, self.before, self.after, self.scratch, self.meanwhile)
         if c.recorder is not None:
             c.recorder.watch(plan, found)
