@@ -102,16 +102,15 @@ def combined(
         found = find(collective, name).cost
         return float(found(p, q, m, machine.alpha, byte * machine.beta))
 
-    shares, alls = "bruck" if commutative else "ordered", "inter_allreduce"
+    shares = "bruck" if commutative else "ordered"
+    in_shares = {shares: cost(shares, machine.changing)}
     # among equals the first is taken: direct copies nothing between two processes
-    times = {
-        "direct": cost("direct", 1.0 if collective == alls else machine.changing),
-        shares: cost(shares, machine.changing),
-    }
-    if collective == alls:
-        times["doubling"] = cost("doubling")
-    if collective == "inter_reduce_scatter" and commutative:
-        times["paced"] = cost("direct", 1 + 1 / LONG)
+    if collective == "inter_allreduce":
+        times = {"direct": cost("direct"), **in_shares, "doubling": cost("doubling")}
+    else:
+        times = {"direct": cost("direct", machine.changing), **in_shares}
+        if commutative:
+            times["paced"] = cost("direct", 1 + 1 / LONG)
     return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
