@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from mpi4py import MPI
@@ -30,7 +31,7 @@ class Pair:
     local: MPI.Intracomm
     native: MPI.Intercomm
 
-    @property
+    @cached_property
     def ours(self) -> isthmus.Intercomm:
         return isthmus.Intercomm(self.native)
 
