@@ -53,6 +53,18 @@ def test_a_call_that_does_nothing_is_wrong(comm):
         stand.free()
 
 
+def test_contenders_share_their_buffers(comm):
+    """Where buffers lie matters, and is no merit of a contender."""
+    for groups in stands(comm):
+        stand = Stand(groups)
+        one, two, again = (
+            stand.prepare(case("allgather", groups, n), NATIVE) for n in (9, 8, 8)
+        )
+        assert np.shares_memory(again.received, two.received)
+        assert not np.shares_memory(again.received, one.received)
+        stand.free()
+
+
 def test_persistent_forms_are_measured_too(comm):
     for groups in stands(comm):
         stand = Stand(groups)
