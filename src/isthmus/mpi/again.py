@@ -10,6 +10,7 @@ from mpi4py import MPI
 
 from .context import LEFT, Context, context_of
 from .family import Comm
+from .keys import call_key
 
 
 class Again(Comm):
@@ -39,17 +40,20 @@ class Again(Comm):
     def _by_value(self, key: tuple[Any, ...], *args: Any) -> None:
         """Do a call by what is kept for such values, if anything, and know it then."""
         op, algorithm, *_ = key
-        context = self._context()
-        plan = context.kept(op, args, algorithm)
+        context, values = self._context(), call_key(op, args, algorithm)
+        plan = context.plans.get(values)
         if plan is None:
-            self._anew(op, args, algorithm)
+            self._anew(op, args, algorithm, values)
             return
         do = self._native(op) if plan is LEFT else context.runner(plan)
         context.known.keep(key, args, do)
         do(*args)
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
-        """Do a call for which nothing is kept."""
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
+        """Do a call for which no plan is kept; keep one by its values, if they are
+        known."""
         raise NotImplementedError
 
     def _native(self, op: str) -> Callable[..., Any]:

@@ -13,8 +13,6 @@ from .again import Again
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
-from .counts import complete
-from .keys import call_key
 from .task import Task
 
 #: what makes the task of a rank from the arguments of a call
@@ -61,27 +59,27 @@ class Between(Again):
         context = self._context()
         return checked(context, op, name, partial(TASKS[op], context, name, *args))
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
         context = self._context()
-        name, key = context.asked_for(op, algorithm), call_key(op, args, algorithm)
-        if _is_native(op, args, name):
-            self._leave(op, args, key)
+        answer = context.asked_again(values)
+        if answer is not None and context.run((values, answer)):
             return
-        question, answer = context.questions.get(key), None
-        if question is not None:
-            answer = complete(question(True))
-            if context.run((*key, answer)):
-                return
+        name = context.asked_for(op, algorithm)
+        if _is_native(op, args, name):
+            self._leave(op, args, values)
+            return
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
-            self._leave(op, args, key)
+            self._leave(op, args, values)
         else:
-            task.blocking(made, key, answer)
+            task.blocking(made, values, answer)
 
-    def _leave(self, op: str, args: tuple[Any, ...], key: Any) -> None:
+    def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""
         self._native(op)(*args)
-        forms.blocking(self._context(), key, LEFT)  # runs nothing, and is kept
+        forms.blocking(self._context(), values, LEFT)  # runs nothing, and is kept
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None

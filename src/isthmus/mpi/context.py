@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from .attribute import attached
-from .keys import Known, call_key
+from .keys import Known
 from .plan import Plan
 from .progress import driver
 from .tuning import eager, inline, nodes_of, tuned
@@ -78,22 +78,12 @@ class Context:
         self.tags = self.tags % self.tag_limit + 1
         return self.tags
 
-    def kept(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None
-    ) -> Plan | None:
-        """The plan that is kept for the arguments of a call, if there is one."""
-        return self.plans.get(call_key(op, args, algorithm))
-
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
         plan = self.plans.get(key)
         if plan is not None:
-            self.do(plan)
+            self.runner(plan)()
         return plan is not None
-
-    def do(self, plan: Plan) -> None:
-        """Run a plan that is kept."""
-        self.runner(plan)()
 
     def runner(self, plan: Plan) -> Callable[..., None]:
         """What runs a plan that is kept, whatever it is given; one that fails is kept

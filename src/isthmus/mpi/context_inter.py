@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +44,7 @@ class InterContext(Context):
         self.library = MPI.get_vendor()[0]
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
-        self.questions: dict[Any, Any] = {}
+        self.questions: dict[Any, Callable[[], Any]] = {}
 
     def who(self, number: int) -> str:
         """A rank, in words."""
@@ -88,14 +89,19 @@ class InterContext(Context):
             return algorithm
         return asked(f"ISTHMUS_{op.upper()}")
 
-    def keep_question(self, key: Any, question: Any) -> None:
-        """Keep what such a call must ask, unless every call is checked first; the
-        oldest one makes room."""
-        if key is None or self.checked:
-            return
-        self.questions[key] = question
-        if len(self.questions) > PLANS:
-            self.questions.pop(next(iter(self.questions)))
+    def ask(self, key: Any, question: Callable[[], Any]) -> Any:
+        """The answer to a question, which is kept for such calls, unless every call is
+        checked first; the oldest one makes room."""
+        if key is not None and not self.checked:
+            self.questions[key] = question
+            if len(self.questions) > PLANS:
+                self.questions.pop(next(iter(self.questions)))
+        return question()
+
+    def asked_again(self, key: Any) -> Any:
+        """The answer to the question that is kept for such calls; None if none is."""
+        question = self.questions.get(key)
+        return None if question is None else question()
 
     def name(self, algorithm: str | None, v: bool) -> str:
         """The algorithm asked for by a call or by the environment.

@@ -52,6 +52,10 @@ class Question:
         """Ask with messages of that tag; the answer is the own group."""
         return self._all_counts() if self.everything else self._told(tag)
 
+    def now(self) -> Group:
+        """Ask, and wait for the answer."""
+        return complete(self.ask(tag=0))
+
     def _all_counts(self) -> Asking:
         own = np.empty(self.context.here, np.int64)
         yield [self.context.local.Iallgather(np.array([self.own], np.int64), own)]

@@ -77,7 +77,7 @@ def blocking(call: Call, key: Any, own: Group | None = None) -> None:
 def at_once(call: Call) -> None:
     """Do a call that will not come again in this form."""
     asks = _context(call).must_ask(call.name)
-    blocking(call, None, complete(question(call).ask(tag=0)) if asks else None)
+    blocking(call, None, question(call).now() if asks else None)
 
 
 def lengths(context: InterContext, name: str, own: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from mpi4py import MPI
 from . import objects
 from .again import Again
 from .call import check_name
-from .keys import call_key, spec
+from .keys import spec
 
 
 class Gathering(Again):
@@ -37,15 +37,17 @@ class Gathering(Again):
         key = "Allgatherv", algorithm, id(sendbuf), spec(recvbuf)
         (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
         if op not in ("Allgather", "Allgatherv"):
-            super()._anew(op, args, algorithm)
+            super()._anew(op, args, algorithm, values)
             return
         call = self._forms.prepare(self._context(), *args, algorithm, op)
         if call.name == "native":
             self._native(op)(*args)
         else:
-            self._forms.blocking(call, call_key(op, args, algorithm))
+            self._forms.blocking(call, values)
 
     def Iallgather(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None

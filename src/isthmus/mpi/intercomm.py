@@ -9,10 +9,8 @@ from mpi4py import MPI
 from . import forms_inter
 from .context import Context
 from .context_inter import InterContext
-from .counts import complete
 from .family import COMMON, making
 from .gathering import Gathering
-from .keys import call_key
 from .mutual import Mutual
 from .rooted import Rooted
 
@@ -35,20 +33,19 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
         context: InterContext = self._context()
         if op != "Allgatherv" or not context.must_ask(algorithm):
-            super()._anew(op, args, algorithm)
+            super()._anew(op, args, algorithm, values)
             return
         # an irregular call first asks what its own group sends
-        key = call_key(op, args, algorithm)
-        question, call, (send, recv) = context.questions.get(key), None, args
-        if question is None:
-            call = forms_inter.prepare(context, send, recv, algorithm, op)
-            question = forms_inter.question(call)
-            context.keep_question(key, question)
-        own = complete(question.ask(tag=0))
-        key = key and (key, own)
-        if not context.run(key):
-            call = call or forms_inter.prepare(context, send, recv, algorithm, op)
-            forms_inter.blocking(call, key, own)
+        own = context.asked_again(values)
+        if own is not None and context.run((values, own)):
+            return
+        send, recv = args
+        call = forms_inter.prepare(context, send, recv, algorithm, op)
+        if own is None:
+            own = context.ask(values, forms_inter.question(call).now)
+        forms_inter.blocking(call, values and (values, own), own)

@@ -11,7 +11,6 @@ from .context import Context
 from .context_intra import IntraContext
 from .family import COMMON, making
 from .gathering import Gathering
-from .keys import call_key
 
 
 @making(
@@ -47,14 +46,15 @@ class Intracomm(Gathering, MPI.Intracomm):
         key = "Bcast", algorithm, id(buf), root
         (self._known(key) or self._unknown(key))(buf, root)
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
         if op != "Bcast":
-            super()._anew(op, args, algorithm)
+            super()._anew(op, args, algorithm, values)
             return
         buf, root = args
         call = forms_bcast.prepare(self._context(), buf, root, algorithm)
         if call.name == "native":
             self._native(op)(*args)
         else:
-            key = call_key(op, args, algorithm)
-            forms.blocking(call.context, key, forms_bcast.plan(call))
+            forms.blocking(call.context, values, forms_bcast.plan(call))

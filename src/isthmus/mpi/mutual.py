@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from . import forms, objects_between
 from .between import Between
-from .keys import call_key, spec
+from .keys import spec
 from .plan import Plan
 
 
@@ -204,14 +204,15 @@ class Mutual(Between):
         key = "Barrier", algorithm
         (self._known(key) or self._unknown(key))()
 
-    def _anew(self, op: str, args: tuple[Any, ...], algorithm: str | None) -> None:
+    def _anew(
+        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
+    ) -> None:
         c = self._context()
         ours = op != "Barrier" or c.asked_for(op, algorithm) != "auto"
         if ours or c.leaves(op, 0):
-            super()._anew(op, args, algorithm)
+            super()._anew(op, args, algorithm, values)
         else:
-            plan = Plan([], [c.comm.Barrier])
-            forms.blocking(c, call_key(op, args, algorithm), plan)
+            forms.blocking(c, values, Plan([], [c.comm.Barrier]))
 
     def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
@@ -85,9 +86,12 @@ def blocking(task: Task, key: Any, answer: tuple[Any, ...] | None = None) -> Non
         forms.blocking(task.context, key, plan(task, ()))
         return
     if answer is None:
-        answer = complete(task.question(True))
-        task.context.keep_question(key, task.question)
-    forms.blocking(task.context, key and (*key, answer), plan(task, answer))
+        answer = task.context.ask(key, partial(_complete, task.question))
+    forms.blocking(task.context, key and (key, answer), plan(task, answer))
+
+
+def _complete(question: Callable[[bool], Asking]) -> tuple[Any, ...]:
+    return complete(question(True))
 
 
 def _asked(task: Task) -> Asking:
