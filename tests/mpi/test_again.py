@@ -10,6 +10,8 @@ from mpi4py import MPI
 
 from groups import FEW, expected, pairs, same, values
 from isthmus.mpi import again, keys
+from isthmus.mpi.agreement import Agreement
+from isthmus.mpi.context import PLANS
 from isthmus.mpi.keys import Known, spec
 from support import agree
 
@@ -71,6 +73,88 @@ def test_counts_that_change_in_their_list(comm):
             groups.ours.Allgatherv([send, k], [recv, counts])
             agree(comm, same(recv[: k * n], expected(groups, [k] * comm.size)))
             agree(comm, bool((recv[k * n :] == -1).all()))
+
+
+def parts(rng, total, n):
+    """A number as the sum of some others."""
+    cuts = np.sort(rng.integers(0, total + 1, n - 1))
+    return np.diff(cuts, prepend=0, append=total).tolist()
+
+
+def test_what_others_receive_may_change(comm):
+    """A rank may pass the very same while others do not: then all must ask again."""
+    for groups in pairs(comm):
+        rng, me, n = np.random.default_rng(5), groups.local.rank, comm.size
+        send, rooms = values(comm.rank, 12), [np.empty(k) for k in range(13)]
+        sums = np.sum([values(i, 12) for i in groups.there], axis=0)
+        choices = [
+            (parts(rng, 12, groups.p), parts(rng, 12, n - groups.p)) for _ in range(4)
+        ]
+        for turn, pick in enumerate(rng.integers(0, 4, 60)):
+            mine = choices[pick][comm.rank >= groups.p]
+            start, count = sum(mine[:me]), mine[me]
+            if turn % 7 == comm.rank:  # another array, which nobody knows
+                rooms[count] = np.empty(count)
+            rooms[count][:] = -1
+            for _ in range(turn % 3):
+                groups.ours.Reduce_scatter(send, rooms[count])
+            groups.ours.Reduce_scatter(send, rooms[count])
+            agree(comm, same(rooms[count], sums[start : start + count]), f"turn {turn}")
+
+
+def test_counts_that_no_longer_fit(comm):
+    """They are an error everywhere, and later calls are right again."""
+    for groups in pairs(comm):
+        n = groups.local.size
+        send, recv = values(comm.rank, 6 * comm.size), np.empty(6 * comm.size)
+        sums = np.sum([values(i, 6 * comm.size) for i in groups.there], axis=0)
+        right = [0] * n
+        right[0] = 6 * comm.size
+        whole = recv[: right[groups.local.rank]]
+        for _ in range(2):
+            for _ in range(3):
+                groups.ours.Reduce_scatter(send, whole, right)
+                agree(comm, same(whole, sums[: len(whole)]))
+            late = comm.rank == comm.size - 1  # one rank of the last group sends less
+            with pytest.raises(ValueError, match="elements, and group"):
+                groups.ours.Reduce_scatter(send[:-1] if late else send, whole)
+
+
+def test_what_is_agreed_is_agreed_by_all(comm):
+    agreement = Agreement(comm)
+    one, two = agreement.number("one"), agreement.number("two")
+    assert one != two and one == agreement.number("one")
+    assert agreement.same(one)
+    assert not agreement.same(0)
+    other = np.zeros(1, "i8")  # a message of another call must stay where it is
+    request = comm.Isend(np.full(1, 7), (comm.rank + 1) % comm.size, tag=3)
+    assert agreement.same(one)
+    comm.Recv(other, (comm.rank - 1) % comm.size, tag=3)
+    request.Wait()
+    assert other == 7
+    for rank in range(comm.size):
+        assert not agreement.same(two if comm.rank == rank else one)
+        assert not agreement.same(0 if comm.rank == rank else one)
+        assert not agreement.same(one if comm.rank == rank else 0)
+    for k in range(3 * PLANS):
+        assert agreement.number(k) > two
+    assert agreement.number("one") > two  # a number never means something else
+    agreement.free()
+
+
+@pytest.mark.mpi(5)
+def test_counts_that_change_in_their_array(comm):
+    """Of the counts it is the values that count, in whatever they come."""
+    for groups in pairs(comm, {5: [(3, 2)]}):
+        send, recv = values(comm.rank, 6), np.empty(6)
+        sums = np.sum([values(i, 6) for i in groups.there], axis=0)
+        counts = np.zeros(groups.local.size, "i4")
+        for first in (6, 6, 6, 0, 0, 0, 6):
+            counts[0], counts[-1] = first, 6 - first
+            k = int(counts[groups.local.rank])
+            recv[:] = -1
+            groups.ours.Reduce_scatter(send, [recv, k, MPI.DOUBLE], counts)
+            agree(comm, same(recv[:k], sums[:k]) and bool((recv[k:] == -1).all()))
 
 
 def test_nothing_is_known_of_a_communicator_that_is_freed(comm):

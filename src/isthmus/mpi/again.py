@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from .context import LEFT, Context, context_of
 from .family import Comm
-from .keys import call_key
+from .keys import Key, call_key
 
 
 class Again(Comm):
@@ -33,27 +33,24 @@ class Again(Comm):
             self._known = self._found.known.calls.get
         return self._found
 
-    def _unknown(self, key: tuple[Any, ...]) -> Callable[..., None]:
+    def _unknown(self, key: Key) -> Callable[..., None]:
         """What does a call that is not known."""
         return partial(self._by_value, key)
 
-    def _by_value(self, key: tuple[Any, ...], *args: Any) -> None:
+    def _by_value(self, key: Key, *args: Any) -> None:
         """Do a call by what is kept for such values, if anything, and know it then."""
         op, algorithm, *_ = key
         context, values = self._context(), call_key(op, args, algorithm)
         plan = context.plans.get(values)
         if plan is None:
-            self._anew(op, args, algorithm, values)
+            self._anew(key, args, values)
             return
         do = self._native(op) if plan is LEFT else context.runner(plan)
         context.known.keep(key, args, do)
         do(*args)
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
-        """Do a call for which no plan is kept; keep one by its values, if they are
-        known."""
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        """Do a call for which no plan is kept, and keep one if its values are known."""
         raise NotImplementedError
 
     def _native(self, op: str) -> Callable[..., Any]:

@@ -10,9 +10,11 @@ from mpi4py import MPI
 
 from . import forms, task, tasks_all, tasks_rooted
 from .again import Again
+from .agreement import AsBefore, Run
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
+from .keys import Key
 from .task import Task
 
 #: what makes the task of a rank from the arguments of a call
@@ -59,13 +61,8 @@ class Between(Again):
         context = self._context()
         return checked(context, op, name, partial(TASKS[op], context, name, *args))
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
-        context = self._context()
-        answer = context.asked_again(values)
-        if answer is not None and context.run((values, answer)):
-            return
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        (op, algorithm, *_), context = key, self._context()
         name = context.asked_for(op, algorithm)
         if _is_native(op, args, name):
             self._leave(op, args, values)
@@ -73,8 +70,17 @@ class Between(Again):
         made = self._task(op, args, name)
         if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
             self._leave(op, args, values)
+        elif made.among is None:
+            task.blocking(made, values)
         else:
-            task.blocking(made, values, answer)
+            made.among.same(0)  # those who know this call must ask too
+            otherwise = partial(self._ask, op, name, values)
+            again = AsBefore(made.among, otherwise, *task.ask(made, values))
+            context.known.keep(key, args, again)
+
+    def _ask(self, op: str, name: str, values: Any, *args: Any) -> tuple[int, Run]:
+        """Do a call that others, it turned out, make in another way than before."""
+        return task.ask(self._task(op, args, name), values)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""

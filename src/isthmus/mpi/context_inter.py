@@ -13,6 +13,7 @@ from ..choose_between import library_is_faster
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
+from .agreement import Agreement
 from .context import PLANS, Context, Native, asked
 from .probe import probe
 from .tuning import shared
@@ -45,6 +46,14 @@ class InterContext(Context):
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
         self.questions: dict[Any, Callable[[], Any]] = {}
+        #: what both groups told each other, and what only the own one did
+        self.all_agree, self.we_agree = Agreement(merged), Agreement(self.local)
+
+    def free(self) -> None:
+        """Give everything back."""
+        self.all_agree.free()
+        self.we_agree.free()
+        super().free()
 
     def who(self, number: int) -> str:
         """A rank, in words."""

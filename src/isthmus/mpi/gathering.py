@@ -10,7 +10,7 @@ from mpi4py import MPI
 from . import objects
 from .again import Again
 from .call import check_name
-from .keys import spec
+from .keys import Key, spec
 
 
 class Gathering(Again):
@@ -37,11 +37,10 @@ class Gathering(Again):
         key = "Allgatherv", algorithm, id(sendbuf), spec(recvbuf)
         (self._known(key) or self._unknown(key))(sendbuf, recvbuf)
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        op, algorithm, *_ = key
         if op not in ("Allgather", "Allgatherv"):
-            super()._anew(op, args, algorithm, values)
+            super()._anew(key, args, values)
             return
         call = self._forms.prepare(self._context(), *args, algorithm, op)
         if call.name == "native":

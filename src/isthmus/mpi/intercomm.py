@@ -11,6 +11,7 @@ from .context import Context
 from .context_inter import InterContext
 from .family import COMMON, making
 from .gathering import Gathering
+from .keys import Key
 from .mutual import Mutual
 from .rooted import Rooted
 
@@ -33,12 +34,10 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
-        context: InterContext = self._context()
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        (op, algorithm, *_), context = key, self._context()
         if op != "Allgatherv" or not context.must_ask(algorithm):
-            super()._anew(op, args, algorithm, values)
+            super()._anew(key, args, values)
             return
         # an irregular call first asks what its own group sends
         own = context.asked_again(values)

@@ -11,6 +11,7 @@ from .context import Context
 from .context_intra import IntraContext
 from .family import COMMON, making
 from .gathering import Gathering
+from .keys import Key
 
 
 @making(
@@ -46,11 +47,10 @@ class Intracomm(Gathering, MPI.Intracomm):
         key = "Bcast", algorithm, id(buf), root
         (self._known(key) or self._unknown(key))(buf, root)
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        op, algorithm, *_ = key
         if op != "Bcast":
-            super()._anew(op, args, algorithm, values)
+            super()._anew(key, args, values)
             return
         buf, root = args
         call = forms_bcast.prepare(self._context(), buf, root, algorithm)

@@ -11,6 +11,8 @@ from mpi4py import MPI
 
 _memory = MPI.memory
 _ndarray = np.ndarray
+#: what a call is known by: its name, its algorithm, and something of each argument
+Key = tuple[Any, ...]
 #: so many calls are known by their objects at a time
 MOST = 256
 
@@ -78,6 +80,13 @@ def spec(x: Any) -> Any:
     return _listed(x)
 
 
+def numbers(x: Any) -> Any:
+    """What counts are known by: their values."""
+    if type(x) is _ndarray:
+        return x.dtype, x.tobytes()
+    return tuple(x) if type(x) is list or type(x) is tuple else id(x)
+
+
 def _listed(x: Any) -> Any:
     """Numbers by value, other objects by themselves."""
     kind = type(x)
@@ -92,10 +101,10 @@ class Known:
     """
 
     def __init__(self) -> None:
-        self.calls: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._alive: dict[tuple[Any, ...], list[Any]] = {}
+        self.calls: dict[Key, Callable[..., Any]] = {}
+        self._alive: dict[Key, list[Any]] = {}
 
-    def keep(self, key: tuple[Any, ...], args: tuple[Any, ...], do: Any) -> None:
+    def keep(self, key: Key, args: tuple[Any, ...], do: Any) -> None:
         """Know a call again, unless other objects could come to look like these."""
 
         def forget(_: Any) -> None:

@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from . import forms, objects_between
 from .between import Between
-from .keys import spec
+from .keys import Key, numbers, spec
 from .plan import Plan
 
 
@@ -62,7 +62,7 @@ class Mutual(Between):
             algorithm,
             id(sendbuf),
             id(recvbuf),
-            spec(recvcounts),
+            numbers(recvcounts),
             id(op),
         )
         (self._known(key) or self._unknown(key))(sendbuf, recvbuf, recvcounts, op)
@@ -204,13 +204,11 @@ class Mutual(Between):
         key = "Barrier", algorithm
         (self._known(key) or self._unknown(key))()
 
-    def _anew(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None, values: Any
-    ) -> None:
-        c = self._context()
+    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
+        (op, algorithm, *_), c = key, self._context()
         ours = op != "Barrier" or c.asked_for(op, algorithm) != "auto"
         if ours or c.leaves(op, 0):
-            super()._anew(op, args, algorithm, values)
+            super()._anew(key, args, values)
         else:
             forms.blocking(c, values, Plan([], [c.comm.Barrier]))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from mpi4py import MPI
@@ -14,7 +13,9 @@ from ..choose import Choice
 from ..choose_between import check
 from ..recipe import Recipe
 from . import forms, requests
+from .agreement import Agreement, Run
 from .buffers import Message
+from .context import LEFT
 from .context_inter import InterContext
 from .counts import complete
 from .plan import Plan
@@ -39,6 +40,8 @@ class Task:
     operator: Operator | None = None
     #: what must be asked first, at once or in requests
     question: Callable[[bool], Asking] | None = None
+    #: those who are asked, and ask
+    among: Agreement | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
@@ -80,18 +83,24 @@ def plan(task: Task, answer: tuple[Any, ...], tag: int = 0) -> Plan:
     return room.plan(found, views, task.context, tag, operator=task.operator)
 
 
-def blocking(task: Task, key: Any, answer: tuple[Any, ...] | None = None) -> None:
-    """Do it now; with what others say, if they were asked already."""
-    if task.question is None:
-        forms.blocking(task.context, key, plan(task, ()))
-        return
-    if answer is None:
-        answer = task.context.ask(key, partial(_complete, task.question))
-    forms.blocking(task.context, key and (key, answer), plan(task, answer))
+def blocking(task: Task, key: Any) -> None:
+    """Do it now."""
+    forms.blocking(task.context, key, plan(task, ()))
 
 
-def _complete(question: Callable[[bool], Asking]) -> tuple[Any, ...]:
-    return complete(question(True))
+def ask(task: Task, key: Any) -> tuple[int, Run]:
+    """Do it now by what others say; the number of that, and what does it again.
+
+    The number is 0 where nothing is kept that could.
+    """
+    assert task.question is not None and task.among is not None
+    answer = complete(task.question(True))
+    number = task.among.number(answer)  # by all of them, whatever they can keep
+    key, c = key and (key, answer), task.context
+    if not c.run(key):
+        forms.blocking(c, key, plan(task, answer))
+    kept = c.plans.get(key, LEFT)
+    return 0 if kept is LEFT else number, c.runner(kept)
 
 
 def _asked(task: Task) -> Asking:

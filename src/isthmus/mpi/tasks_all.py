@@ -75,7 +75,7 @@ def _combined(
     send: Message,
     recv: Message,
     by: Operator,
-    question: Callable[[bool], Asking] | None = None,
+    **more: Any,
 ) -> Task:
     """The task of a rank whose data all of the other group combine."""
     n = sum(send.nbytes)
@@ -87,10 +87,10 @@ def _combined(
         (send,),
         (recv,),
         by,
-        question,
         nbytes=n,
         sent=sizes,
         expected=sizes,
+        **more,
     )
 
 
@@ -134,8 +134,8 @@ def reduce_scatter(
         how = here, there, by.unit, c.machine.startup
         return recipes.reduce_scatter(name, c.pair, *how)
 
-    question = partial(_counts, c, own, total)
-    return _combined(c, name, recipe, send, recv, by, question)
+    asks = {"question": partial(_counts, c, own, total), "among": c.all_agree}
+    return _combined(c, name, recipe, send, recv, by, **asks)
 
 
 def _counts(c: InterContext, own: int, total: int, at_once: bool) -> Asking:

@@ -111,12 +111,11 @@ def blocks(
         collective, name, lambda: _by_size(v, at.q, counts[0], c.machine)
     )
     recipe = partial(recipes.blocks, collective, name, at)
-    question = None
+    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0]}
     if v and at.v and named(collective, name).own_counts:
-        question = partial(_counts, c, sizes[0])
+        more |= {"question": partial(_counts, c, sizes[0]), "among": c.we_agree}
     else:
         recipe = partial(recipe, counts)
-    more = {"question": question, "nbytes": 0 if v else sizes[0]}
     return _task(c, name, recipe, at, data, sizes, "scatter" in collective, **more)
 
 
