@@ -159,6 +159,18 @@ def test_a_lab_is_not_for_processes_of_an_mpiexec(monkeypatch, capsys):
         assert "without mpiexec" in capsys.readouterr().err
 
 
+def test_a_recorded_case_may_have_a_size_for_each_group():
+    pytest.importorskip("typer")
+    from isthmus.cli.record import case_of
+
+    found = case_of("allgather", (3, 2), "1KiB,4KiB", None)
+    assert (found.a, found.b) == ((1024,) * 3, (4096,) * 2)
+    found = case_of("allgather", (3, 2), "1KiB", None)
+    assert (found.a, found.b) == ((1024,) * 3, (1024,) * 2)
+    with pytest.raises(ValueError, match="more sizes"):
+        case_of("allgather", (3,), "1KiB,4KiB", None)
+
+
 # Sets
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from .. import schedule
 from ..bench import job as jobs, timelines
 from ..bench.job import Case
 from ..bench.place import place
-from ..bench.units import read_bytes, show_bytes, show_time
+from ..bench.units import read_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
@@ -21,6 +22,17 @@ from . import parse, simulate as sim
 from .draw import save
 from .lab_options import RATE, Hosts, Named, Rate
 from .terminal import ended_in_order
+
+
+def case_of(
+    op: str, groups: tuple[int, ...], sizes: str, distribution: str | None
+) -> Case:
+    """A case in which blocks have one size, or one in each group."""
+    each = [read_bytes(size) for size in sizes.split(",")]
+    if len(each) > len(groups):
+        raise ValueError(f"{sizes}: more sizes than groups")
+    cases = [jobs.case(op, groups, n, distribution) for n in each]
+    return replace(cases[0], b=cases[-1].b)
 
 
 def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
@@ -71,7 +83,10 @@ def record(
         str, typer.Option(help="processes of each group, or of one")
     ] = "8",
     bytes_: Annotated[
-        str, typer.Option("--bytes", help="of each process's block, on average")
+        str,
+        typer.Option(
+            "--bytes", help="of each process's block, on average; or of each group's"
+        ),
     ] = "256KiB",
     op: Annotated[
         str, typer.Option(help="allgather, allgatherv or bcast")
@@ -99,7 +114,7 @@ def record(
     Starts the processes itself, here or on a lab, or runs in those of your own mpiexec.
     """
     sizes = parse.one_or_two_groups(groups)
-    case = jobs.case(op, sizes, read_bytes(bytes_), distribution)
+    case = case_of(op, sizes, bytes_, distribution)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
     kept = Kept()
     with ended_in_order(), place(lab, rate, lab_name) as where:
@@ -113,7 +128,7 @@ def record(
     if path.suffix == ".json":
         chrome.write(path, found, sizes)
     else:
-        at = f"{algorithm}, {show_bytes(case.each)} each"
+        at = f"{algorithm}, blocks of {bytes_.replace(',', ' and ')}"
         shown = {f"recorded: {at}, {kept.library}": found}
         if simulation is not None:
             shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
