@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
+from mpi4py import MPI
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
+#: for what does not depend on the MPI library, and takes its time
+once = pytest.mark.skipif(
+    MPI.get_vendor()[0] == "Open MPI", reason="as under any library: tested with MPICH"
+)
 
 
 def agree(comm: MPI.Intracomm, ok: bool, note: str = "") -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from isthmus.lab import missing
 from isthmus.lab.spaces import everything
+from support import once
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -51,8 +52,8 @@ def nobody(mark: str) -> bool:
     "kind, status, where",
     [
         (signal.SIGINT, 130, []),
-        (signal.SIGTERM, 143, []),
-        (signal.SIGHUP, 129, []),
+        pytest.param(signal.SIGTERM, 143, [], marks=once),
+        pytest.param(signal.SIGHUP, 129, [], marks=once),
         pytest.param(signal.SIGTERM, 143, ["--lab", "2"], marks=needs_lab),
     ],
 )
@@ -77,6 +78,7 @@ def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
     assert set(everything()) <= labs
 
 
+@once
 @needs_lab
 def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
     path = tmp_path / "x.json"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support import once
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 #: those that two jobs, a parent, an even number of ranks, or no MPI at all must run
 OTHERS = {
@@ -32,6 +34,7 @@ def test_example_with_two_halves(comm):
     runpy.run_path(str(EXAMPLES / "silva1999.py"), run_name="__main__")
 
 
+@once
 @pytest.mark.parametrize("name", ["schedule", "costs", "dialogue"])
 def test_example_without_mpi(name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

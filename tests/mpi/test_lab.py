@@ -20,6 +20,7 @@ from isthmus.lab import Lab, LabError, OutOfTime, down, find, missing, sweep
 from isthmus.lab.lab import state
 from isthmus.lab.spaces import everything, inside
 from isthmus.lab.tools import rootless
+from support import once
 
 LACK = missing()
 pytestmark = pytest.mark.skipif(LACK is not None, reason=str(LACK))
@@ -136,6 +137,7 @@ def test_bytes_pass_the_shaped_links(net):
     assert 0.145 < seconds < 1.0
 
 
+@once
 def test_hosts_fill_no_table_of_neighbours(net):
     """The kernel has one for all namespaces; full, it drops packets."""
     program = "from mpi4py import MPI as m; m.COMM_WORLD.alltoall(range(4))"
@@ -147,6 +149,7 @@ def test_hosts_fill_no_table_of_neighbours(net):
         assert "PERMANENT" in line
 
 
+@once
 def test_a_link_has_the_rate_that_was_set(net):
     net.set_rate(1, "20mbit")
     try:
@@ -204,6 +207,7 @@ def test_a_host_that_is_joined_again_goes_on(net, exchange):
     assert output.count("finished") == net.hosts and "wrong" not in output
 
 
+@once
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
     name = f"ends{os.getpid()}"
@@ -218,6 +222,7 @@ def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
     assert gone(name)
 
 
+@once
 def test_what_a_dead_lab_left_is_swept():
     name = f"dead{os.getpid()}"
     command = [sys.executable, "-c", HOLD, name]

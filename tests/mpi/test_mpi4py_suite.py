@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+from support import once
 
 HERE = Path(__file__).parent
 STORE = Path(sys.prefix) / "mpi4py-source"
@@ -55,7 +56,7 @@ def run(suite, folder, size, variables, *arguments):
     return min(counts), {name for name, _ in re.findall(r"'(\w+)': (\d+)", said)}
 
 
-BETWEEN = [(3, "auto"), (4, "balanced")]
+BETWEEN = [(3, "auto"), pytest.param(4, "balanced", marks=once)]
 
 
 @pytest.mark.parametrize(("size", "algorithm"), BETWEEN)
@@ -70,7 +71,7 @@ def test_between_groups(suite, tmp_path, size, algorithm):
 INSIDE = [
     (1, "auto", ["cco"], 300),
     (3, "auto", ["cco_buf", "cco_obj"], 90),
-    (2, "circulant", ["cco_pr_vec"], 60),
+    pytest.param(2, "circulant", ["cco_pr_vec"], 60, marks=once),
 ]
 CALLED = {
     "cco_buf": {"Allgather", "Bcast"},

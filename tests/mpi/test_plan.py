@@ -15,7 +15,7 @@ from isthmus.ir import Pieces, Recv
 from isthmus.mpi.memory import scratch_view
 from isthmus.mpi.plan import Binding, Plan, bind
 from isthmus.recipe import Equal, Sizes, between, inside, listed
-from support import agree
+from support import agree, once
 
 pytestmark = pytest.mark.mpi(2)
 
@@ -30,6 +30,7 @@ class Nowhere:
         return MPI.COMM_SELF.Send_init(spec, MPI.PROC_NULL, tag)
 
 
+@once
 @pytest.mark.parametrize(
     ("name", "p", "q", "messages"),
     [
@@ -97,6 +98,7 @@ def test_a_plan_keeps_no_buffer_alive(comm):
     groups.free()
 
 
+@once
 @pytest.mark.parametrize("name", ["circulant", "blocked_ring", "node_ring", "bruck"])
 @pytest.mark.parametrize("kind", ["spike", "linear"])
 def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
