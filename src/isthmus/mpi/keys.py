@@ -71,9 +71,11 @@ def spec(x: Any) -> Any:
     """
     if type(x) is not list:
         return id(x)
-    if len(x) == 2 and type(x[1]) is list and x[1] and type(x[1][0]) is int:
-        return id(x[0]), *x[1]
-    if len(x) == 3 and type(x[1]) is tuple and len(x[1]) == 2:
+    if len(x) == 2:
+        array, counts = x
+        if type(counts) is list and counts and type(counts[0]) is int:
+            return id(array), *counts
+    elif len(x) == 3 and type(x[1]) is tuple and len(x[1]) == 2:
         array, (counts, displs), types = x
         if type(counts) is type(displs) is type(types) is list:
             return id(array), len(counts), *counts, *displs, *map(id, types)
