@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from mpi4py import MPI
@@ -25,8 +25,6 @@ class Agreement:
         self.comm = comm
         self._numbers: dict[Any, int] = {}
         self._given = 0
-        self._mine, self._others = array("q", (0, 0)), array("q", (0, 0))
-        self._requests: list[MPI.Prequest] = []
 
     def number(self, answer: Any) -> int:
         """The number of an answer that all of them were just given."""
@@ -38,35 +36,34 @@ class Agreement:
         return self._numbers[answer]
 
     @cached_property
-    def _compare(self) -> Callable[[], Any]:
-        """Learns the other's numbers; where there are more, the largest of each."""
-        comm, mine, others = self.comm, self._mine, self._others
-        if comm.Get_size() != 2:
-            return partial(comm.Allreduce, mine, others, MPI.MAX)
-        peer = 1 - comm.Get_rank()
-        recv = comm.Recv_init(others, peer, tag=0)
-        send = comm.Send_init(mine, peer, tag=0)
-        self._requests = [recv, send]
-
-        def swap() -> None:  # in half the time of an Allreduce
-            recv.Start()
-            send.Start()
-            recv.Wait()
-            send.Wait()
-
-        return swap
+    def _rounds(self) -> list[tuple[Any, ...]]:
+        """Dissemination: after each round a rank speaks for twice as many."""
+        comm, rounds = self.comm, []
+        n, me = comm.Get_size(), comm.Get_rank()
+        for k in range((n - 1).bit_length()):
+            told, heard = array("q", [0]), array("q", [0])
+            send = comm.Send_init(told, (me + (1 << k)) % n, tag=0)
+            recv = comm.Recv_init(heard, (me - (1 << k)) % n, tag=0)
+            rounds.append((told, heard, send, recv))
+        return rounds
 
     def same(self, number: int) -> bool:
         """Whether all of them expect the answer of this number; 0 expects none."""
-        self._mine[0], self._mine[1] = number, -number
-        self._compare()
-        most, least = self._others
-        return 0 < number == most == -least
+        for told, heard, send, recv in self._rounds:
+            told[0] = number
+            recv.Start()
+            send.Start()
+            recv.Wait()
+            if heard[0] != number:
+                number = 0
+            send.Wait()
+        return number > 0
 
     def free(self) -> None:
         """Give the requests back."""
-        for request in self._requests:
-            request.Free()
+        for *_, send, recv in self.__dict__.pop("_rounds", ()):
+            send.Free()
+            recv.Free()
 
 
 class AsBefore:
