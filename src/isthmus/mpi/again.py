@@ -10,48 +10,67 @@ from mpi4py import MPI
 
 from .context import LEFT, Context, context_of
 from .family import Comm
-from .keys import Key, call_key
+from .keys import Key, by_objects, by_value
+from .known import Last, weakly
+from .memory import by_address
 
 
 class Again(Comm):
     """A communicator that knows its calls again.
 
-    A method says by what it knows a call, which is far faster than anything that works
-    for every method; what it finds then does the call.
+    A method compares its arguments with those of its last call, which is far faster
+    than anything that works for every method; what is not that comes here.
     """
 
     _make: ClassVar[type[Context]]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
-    #: finds what does a call
-    _known: Any = {}.get
+    #: the last call of each operation on it; none, until then
+    _last: Any = Last()
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
         if self._found is None or self._found.freed:
             self._found = context_of(cast("MPI.Comm", self), self._make)
-            self._known = self._found.known.calls.get
+            self._last = self._found.known.last
         return self._found
 
-    def _unknown(self, key: Key) -> Callable[..., None]:
-        """What does a call that is not known."""
-        return partial(self._by_value, key)
+    def _again(self, op: str, algorithm: str | None, *args: Any) -> None:
+        """Do a call that is not the last of its kind."""
+        known, key = self._context().known, by_objects(op, algorithm, args)
+        do = known.recall(key, args)
+        if do is None:
+            self._by_value(key, args)
+        else:
+            do()
 
-    def _by_value(self, key: Key, *args: Any) -> None:
+    def _by_value(self, key: Key, args: tuple[Any, ...]) -> None:
         """Do a call by what is kept for such values, if anything, and know it then."""
         op, algorithm, *_ = key
-        context, values = self._context(), call_key(op, args, algorithm)
+        context, values = self._context(), by_value(op, algorithm, args)
         plan = context.plans.get(values)
         if plan is None:
             self._anew(key, args, values)
             return
-        do = self._native(op) if plan is LEFT else context.runner(plan)
+        do = self._left(op, args) if plan is LEFT else context.runner(plan)
         context.known.keep(key, args, do)
-        do(*args)
+        do()
 
     def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
         """Do a call for which no plan is kept, and keep one if its values are known."""
         raise NotImplementedError
+
+    def _left(self, op: str, args: tuple[Any, ...]) -> Callable[[], Any]:
+        """A call that is left to the MPI library, again and again."""
+        native = self._native(op)
+        try:
+            return partial(native, *map(by_address, args))
+        except (
+            LookupError,
+            BufferError,
+        ):  # lists, or elements that MPI has no type for
+            weak = [weakly(x) for x in args]
+            return lambda: native(*[x() for x in weak])
 
     def _native(self, op: str) -> Callable[..., Any]:
         """The MPI library's own call, whatever class this is."""

@@ -11,7 +11,8 @@ from mpi4py import MPI
 
 from .context import PLANS
 
-Run = Callable[..., None]
+#: the number of an answer, and what does a call by it
+Kept = tuple[int, Callable[[], Any]]
 
 
 class Agreement:
@@ -67,21 +68,17 @@ class Agreement:
 
 
 class AsBefore:
-    """A call that depends on what others say, by what it did when they last said it."""
+    """A call that depends on what others say, by what they said the last time."""
 
     def __init__(
-        self,
-        agreement: Agreement,
-        otherwise: Callable[..., tuple[int, Run]],
-        number: int,
-        run: Run,
+        self, agreement: Agreement, ask: Callable[[], Kept | None], kept: Kept
     ) -> None:
-        self.same, self.otherwise = agreement.same, otherwise
-        self.number, self.run = number, run
+        self._same, self._ask, self._kept = agreement.same, ask, kept
 
-    def __call__(self, *args: Any) -> None:
-        """Do it as before if everyone does; else ask what to do."""
-        if self.same(self.number):
-            self.run()
+    def __call__(self) -> None:
+        """Do it as before if everyone does; else ask, and do it by what they say."""
+        number, run = self._kept
+        if self._same(number):
+            run()
         else:
-            self.number, self.run = self.otherwise(*args)
+            self._kept = self._ask() or self._kept

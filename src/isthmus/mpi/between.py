@@ -10,11 +10,12 @@ from mpi4py import MPI
 
 from . import forms, task, tasks_all, tasks_rooted
 from .again import Again
-from .agreement import AsBefore, Run
+from .agreement import AsBefore, Kept
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
 from .keys import Key
+from .known import weakly
 from .task import Task
 
 #: what makes the task of a rank from the arguments of a call
@@ -74,13 +75,16 @@ class Between(Again):
             task.blocking(made, values)
         else:
             made.among.same(0)  # those who know this call must ask too
-            otherwise = partial(self._ask, op, name, values)
-            again = AsBefore(made.among, otherwise, *task.ask(made, values))
-            context.known.keep(key, args, again)
+            kept = task.ask(made, values)
+            if kept is not None:
+                ask = partial(self._ask, op, name, values, [weakly(x) for x in args])
+                context.known.keep(key, args, AsBefore(made.among, ask, kept))
 
-    def _ask(self, op: str, name: str, values: Any, *args: Any) -> tuple[int, Run]:
+    def _ask(
+        self, op: str, name: str, values: Any, weak: list[Callable[[], Any]]
+    ) -> Kept | None:
         """Do a call that others, it turned out, make in another way than before."""
-        return task.ask(self._task(op, args, name), values)
+        return task.ask(self._task(op, tuple(x() for x in weak), name), values)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""

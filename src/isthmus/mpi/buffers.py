@@ -54,7 +54,7 @@ def is_dense(datatype: MPI.Datatype) -> bool:
     return dense
 
 
-def _datatype(given: Any, owner: Any) -> MPI.Datatype:
+def type_of(given: Any, owner: Any) -> MPI.Datatype:
     """The given type, or the one that fits the buffer's own elements."""
     if isinstance(given, MPI.Datatype):
         if given == MPI.DATATYPE_NULL:
@@ -168,7 +168,7 @@ def block(spec: Any, writable: bool, n: int = 1) -> Message:
     if owner is MPI.BOTTOM and given is None:
         raise TypeError("message: MPI.BOTTOM needs an explicit datatype")
     address, nbytes = _memory(owner, writable)
-    datatype = _datatype(given, owner)
+    datatype = type_of(given, owner)
     extent = datatype.Get_extent()[1]
     start = index(displ) if displ is not None else 0
     if start < 0 or (start * extent > nbytes and owner is not MPI.BOTTOM):
@@ -202,7 +202,7 @@ def vector(spec: Any, n: int, writable: bool = True) -> Message:
     if owner is MPI.BOTTOM and given is None:
         raise TypeError("message: MPI.BOTTOM needs an explicit datatype")
     address, nbytes = _memory(owner, writable)
-    datatype = _datatype(given, owner)
+    datatype = type_of(given, owner)
     extent = datatype.Get_extent()[1]
     if counts is None:
         each, more = divmod(_infer(nbytes, extent), n)
@@ -240,7 +240,7 @@ def mixed(spec: Any, n: int, writable: bool) -> tuple[Message, ...]:
     values = integers(counts, n, "counts"), integers(displs, n, "displs")
     found = []
     for count, displ, given in zip(*values, types, strict=True):
-        one = Message(owner, address, _datatype(given, owner), (count,), (displ,))
+        one = Message(owner, address, type_of(given, owner), (count,), (displ,))
         found.append(_check_bounds(one, nbytes))
     return tuple(found)
 

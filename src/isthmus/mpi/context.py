@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from .attribute import attached
-from .keys import Known
+from .known import Known
 from .plan import Plan
 from .progress import driver
 from .tuning import eager, inline, nodes_of, tuned
@@ -85,12 +85,14 @@ class Context:
             self.runner(plan)()
         return plan is not None
 
-    def runner(self, plan: Plan) -> Callable[..., None]:
-        """What runs a plan that is kept, whatever it is given; one that fails is kept
-        no longer."""
+    def runner(self, plan: Plan) -> Callable[[], Any]:
+        """What runs a plan that is kept; one that fails is kept no longer, unless it
+        is a call of the MPI library."""
         calls = plan.calls
+        if len(calls) == 1 and not plan.stages:
+            return calls[0]
 
-        def run(*_: Any) -> None:
+        def run() -> None:
             try:
                 for call in calls:
                     call()

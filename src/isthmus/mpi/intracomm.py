@@ -44,8 +44,11 @@ class Intracomm(Gathering, MPI.Intracomm):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast data from one rank to all."""
-        key = "Bcast", algorithm, id(buf), root
-        (self._known(key) or self._unknown(key))(buf, root)
+        data, to, name, do = self._last.Bcast
+        if data() is buf and to == root and name is algorithm:
+            do()
+        else:
+            self._again("Bcast", algorithm, buf, root)
 
     def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
         op, algorithm, *_ = key

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,6 @@ _memory = MPI.memory
 _ndarray = np.ndarray
 #: what a call is known by: its name, its algorithm, and something of each argument
 Key = tuple[Any, ...]
-#: so many calls are known by their objects at a time
-MOST = 256
 
 
 def _part(x: Any) -> Any:
@@ -48,11 +44,12 @@ def _spec(spec: Any) -> Any:
     if spec is MPI.IN_PLACE:
         return "in place"
     if isinstance(spec, MPI.Op) and spec != MPI.OP_NULL:
-        return spec.handle, spec.is_commutative
+        # a plan that combines holds on to its operator, so this is no other one
+        return spec.handle, spec.is_commutative, spec.is_predefined or id(spec)
     raise LookupError
 
 
-def call_key(op: str, args: tuple[Any, ...], algorithm: str | None) -> Any:
+def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> Key | None:
     """What a call's plan depends on; None where it must be made anew.
 
     Addresses are compared, not objects: a plan holds on to no buffer of the user's.
@@ -63,85 +60,16 @@ def call_key(op: str, args: tuple[Any, ...], algorithm: str | None) -> Any:
         return None
 
 
-def spec(x: Any) -> Any:
-    """What an argument is known by: itself; a list by what is in it.
-
-    The two kinds of lists that are used most are taken apart here, since to look into
-    any list takes several times as long.
-    """
-    if type(x) is not list:
-        return id(x)
-    if len(x) == 2:
-        array, counts = x
-        if type(counts) is list and counts and type(counts[0]) is int:
-            return id(array), *counts
-    elif len(x) == 3 and type(x[1]) is tuple and len(x[1]) == 2:
-        array, (counts, displs), types = x
-        if type(counts) is type(displs) is type(types) is list:
-            return id(array), len(counts), *counts, *displs, *map(id, types)
-    return _listed(x)
+def by_objects(op: str, algorithm: str | None, args: tuple[Any, ...]) -> Key:
+    """What a call is known by as long as its objects live: arrays, operators and types
+    by themselves, numbers and what is in lists by value."""
+    return op, algorithm, *map(_object, args)
 
 
-def numbers(x: Any) -> Any:
-    """What counts are known by: their values."""
-    if type(x) is _ndarray:
-        return x.dtype, x.tobytes()
-    return tuple(x) if type(x) is list or type(x) is tuple else id(x)
-
-
-def _listed(x: Any) -> Any:
-    """Numbers by value, other objects by themselves."""
+def _object(x: Any) -> Any:
     kind = type(x)
+    if kind is int:
+        return x
     if kind is list or kind is tuple:
-        return (kind, *x) if x and type(x[0]) is int else (kind, *map(_listed, x))
-    return x if kind is int else id(x)
-
-
-class Known:
-    """Calls by their very objects, which takes a fraction of the time of a value, above
-    all when caches are cold. No array is kept alive: a call is forgotten with it.
-    """
-
-    def __init__(self) -> None:
-        self.calls: dict[Key, Callable[..., Any]] = {}
-        self._alive: dict[Key, list[Any]] = {}
-
-    def keep(self, key: Key, args: tuple[Any, ...], do: Any) -> None:
-        """Know a call again, unless other objects could come to look like these."""
-
-        def forget(_: Any) -> None:
-            self.calls.pop(key, None)
-            self._alive.pop(key, None)
-
-        try:
-            alive = [y for x in args for y in _held(x, forget)]
-        except LookupError:
-            return
-        if len(self.calls) >= MOST:
-            self.clear()
-        self.calls[key], self._alive[key] = do, alive
-
-    def clear(self) -> None:
-        """Know no call."""
-        self.calls.clear()
-        self._alive.clear()
-
-
-def _held(x: Any, forget: Callable[[Any], None]) -> list[Any]:
-    """What must be held so that no other object takes the place of an argument."""
-    if type(x) is _ndarray:
-        return [weakref.ref(x, forget)]
-    if type(x) is list and x and type(x[0]) is _ndarray:
-        return [weakref.ref(x[0], forget), *_fixed(x[1:])]
-    return _fixed(x)
-
-
-def _fixed(x: Any) -> list[Any]:
-    """What cannot change as long as it lives; `LookupError` where it can."""
-    if isinstance(x, list | tuple):
-        return [z for y in x for z in _fixed(y)]
-    if x is None or x is MPI.IN_PLACE or type(x) is int or isinstance(x, MPI.Op):
-        return [x]
-    if isinstance(x, MPI.Datatype) and x.is_predefined:
-        return [x]
-    raise LookupError
+        return (kind, *x) if x and type(x[0]) is int else (kind, *map(_object, x))
+    return id(x)

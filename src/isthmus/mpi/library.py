@@ -1,7 +1,8 @@
 """The MPI library's own Allgather(v) inside a group, on bytes.
 
 Bytes, because some libraries choose their algorithm by the size of the local type, and
-hang where ranks describe the same data by different types.
+hang where ranks describe the same data by different types. Blocks of one size, which
+all ranks know, are an Allgather however they are passed: that takes less time.
 """
 
 from __future__ import annotations
@@ -22,18 +23,24 @@ from .room import Room
 
 def plan(call: Call) -> Plan:
     """The call as one step; what has gaps goes through scratch."""
-    room, comm = Room(), call.context.comm
-    recv = room.target(call.recv, _is_near)
-    base, displs = _places(recv, call.recv.nbytes)
+    room, comm, sizes = Room(), call.context.comm, call.recv.nbytes
+    irregular = min(sizes) < max(sizes)
+    recv = room.target(call.recv, _is_near if irregular else _is_whole)
+    base, displs = _places(recv, sizes)
     send = _send(call, room, recv)
     room.check_device("library")
-    if call.v:
-        into: list[Any] = [base, (list(call.recv.nbytes), displs), MPI.BYTE]
+    if irregular:
+        into: list[Any] = [base, (list(sizes), displs), MPI.BYTE]
         step: Callable[[], Any] = partial(comm.Allgatherv, send, into)
     else:
-        into = [base, call.recv.nbytes[0], MPI.BYTE]
+        into = [base, sizes[0], MPI.BYTE]
         step = partial(comm.Allgather, send, into)
     return Plan([], [*room.before, step], room.after, room.scratch)
+
+
+def _is_whole(recv: View) -> bool:
+    """Whether all blocks lie in one piece, as in an Allgather."""
+    return len(recv.addresses) <= 1
 
 
 def _is_near(recv: View) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from .buffers import Message, is_dense
+from .buffers import Message, is_dense, type_of
 
 #: (address, bytes)
 Piece = tuple[int, int]
@@ -205,6 +205,17 @@ def release(datatype: MPI.Datatype) -> None:
 def buffer(base: int, nbytes: int = 1) -> Any:
     """An address as something mpi4py takes for a buffer."""
     return MPI.memory.fromaddress(base, nbytes) if base else MPI.BOTTOM
+
+
+def by_address(x: Any) -> Any:
+    """An argument as MPI takes it, an array by where it lies, so that it is not kept
+    alive; `LookupError` where that does not say all."""
+    if isinstance(x, list | tuple):
+        raise LookupError
+    if type(x) is not np.ndarray:
+        return x
+    place = MPI.memory(x)
+    return [buffer(place.address, place.nbytes), type_of(None, x)]
 
 
 def _whole(message: Message) -> tuple[Any, MPI.Datatype]:

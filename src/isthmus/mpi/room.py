@@ -118,7 +118,8 @@ class Room:
         views["tmp"] = memory.scratch_view(self.fresh(tmp))
         self.check_device(found.entry.name)
         at = Binding(views, found.units, **more)
-        # what is recorded has one request for each message; what others may start too
+        # a recorded call has one request for each message; so has one with a tag, which
+        # is not blocking and must send nothing until it is started
         cut = 0 if c.recorder else c.cut
         inline = 0 if c.recorder or tag else c.inline
         stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline)

@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from . import objects_between
 from .between import Between
-from .keys import spec
+from .known import is_counted
 
 
 class Rooted(Between):
@@ -21,8 +21,11 @@ class Rooted(Between):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast from the root to all of the other group."""
-        key = "Bcast", algorithm, id(buf), root
-        (self._known(key) or self._unknown(key))(buf, root)
+        data, to, name, do = self._last.Bcast
+        if data() is buf and to == root and name is algorithm:
+            do()
+        else:
+            self._again("Bcast", algorithm, buf, root)
 
     def Ibcast(
         self, buf: Any, root: int = 0, algorithm: str | None = None
@@ -49,8 +52,17 @@ class Rooted(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce what the other group sends, to the root."""
-        key = "Reduce", algorithm, id(sendbuf), id(recvbuf), id(op), root
-        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, op, root)
+        send, recv, by, to, name, do = self._last.Reduce
+        if (
+            send() is sendbuf
+            and recv() is recvbuf
+            and by is op
+            and to == root
+            and name is algorithm
+        ):
+            do()
+        else:
+            self._again("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
     def Ireduce(
         self,
@@ -79,8 +91,11 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather from the other group to the root."""
-        key = "Gather", algorithm, id(sendbuf), id(recvbuf), root
-        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
+        send, recv, to, name, do = self._last.Gather
+        if send() is sendbuf and recv() is recvbuf and to == root and name is algorithm:
+            do()
+        else:
+            self._again("Gather", algorithm, sendbuf, recvbuf, root)
 
     def Igather(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -103,8 +118,16 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather Vector: as Gather, with blocks of different sizes."""
-        key = "Gatherv", algorithm, spec(sendbuf), spec(recvbuf), root
-        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
+        send, recv, counts, to, name, do = self._last.Gatherv
+        if (
+            send() is sendbuf
+            and is_counted(recvbuf, recv, counts)
+            and to == root
+            and name is algorithm
+        ):
+            do()
+        else:
+            self._again("Gatherv", algorithm, sendbuf, recvbuf, root)
 
     def Igatherv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -127,8 +150,11 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter from the root to the other group."""
-        key = "Scatter", algorithm, id(sendbuf), id(recvbuf), root
-        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
+        send, recv, to, name, do = self._last.Scatter
+        if send() is sendbuf and recv() is recvbuf and to == root and name is algorithm:
+            do()
+        else:
+            self._again("Scatter", algorithm, sendbuf, recvbuf, root)
 
     def Iscatter(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -151,8 +177,16 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter Vector: as Scatter, with blocks of different sizes."""
-        key = "Scatterv", algorithm, spec(sendbuf), spec(recvbuf), root
-        (self._known(key) or self._unknown(key))(sendbuf, recvbuf, root)
+        send, counts, recv, to, name, do = self._last.Scatterv
+        if (
+            recv() is recvbuf
+            and is_counted(sendbuf, send, counts)
+            and to == root
+            and name is algorithm
+        ):
+            do()
+        else:
+            self._again("Scatterv", algorithm, sendbuf, recvbuf, root)
 
     def Iscatterv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None

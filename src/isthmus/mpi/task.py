@@ -13,9 +13,8 @@ from ..choose import Choice
 from ..choose_between import check
 from ..recipe import Recipe
 from . import forms, requests
-from .agreement import Agreement, Run
+from .agreement import Agreement, Kept
 from .buffers import Message
-from .context import LEFT
 from .context_inter import InterContext
 from .counts import complete
 from .plan import Plan
@@ -88,19 +87,16 @@ def blocking(task: Task, key: Any) -> None:
     forms.blocking(task.context, key, plan(task, ()))
 
 
-def ask(task: Task, key: Any) -> tuple[int, Run]:
-    """Do it now by what others say; the number of that, and what does it again.
-
-    The number is 0 where nothing is kept that could.
-    """
+def ask(task: Task, key: Any) -> Kept | None:
+    """Do it now by what others say; what is kept of that, if anything."""
     assert task.question is not None and task.among is not None
     answer = complete(task.question(True))
     number = task.among.number(answer)  # by all of them, whatever they can keep
     key, c = key and (key, answer), task.context
     if not c.run(key):
         forms.blocking(c, key, plan(task, answer))
-    kept = c.plans.get(key, LEFT)
-    return 0 if kept is LEFT else number, c.runner(kept)
+    kept = c.plans.get(key)
+    return None if kept is None else (number, c.runner(kept))
 
 
 def _asked(task: Task) -> Asking:
