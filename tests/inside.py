@@ -1,4 +1,4 @@
-"""Groups of every size from 1 to 9, and of 17, made of the ranks of two launches."""
+"""Groups of every size from 1 to 9, made of ranks of one launch; and larger ones."""
 
 from __future__ import annotations
 

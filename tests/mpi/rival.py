@@ -132,7 +132,7 @@ def main() -> None:
     whose, *names = sys.argv[1:]
     if whose == "native":
         # The calls take microseconds: this one hangs.
-        faulthandler.dump_traceback_later(1.5, exit=True)
+        faulthandler.dump_traceback_later(0.7, exit=True)
     for name in names:
         groups = pair(world, 3)
         inter = groups.native if whose == "native" else isthmus.Intercomm(groups.native)

@@ -52,6 +52,7 @@ def first(found):
     return next((x for x in found if x), "")
 
 
+@pytest.mark.mpi(9, 17)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_distribution(comm, name):
     for group in comms(comm):
@@ -91,6 +92,22 @@ def test_equal_blocks(comm, name):
         agree(comm, not any(found), first(found))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_blocks_lie_elsewhere_on_each_rank(comm, name):
+    """All must take the same call of the library, whatever the places are."""
+    for group in comms(comm):
+        found = []
+        if works(name, group.size):
+            gap, backwards = group.rank % 3, group.rank % 2 == 1
+            case = Case(group, [6] * group.size, gap=gap, backwards=backwards)
+            found = [
+                check(group, case, "blocking", name, in_place=bool(group.rank % 4))
+                for _ in range(4)
+            ]
+        agree(comm, not any(found), first(found))
+
+
+@pytest.mark.mpi(9, 17)
 @pytest.mark.parametrize("name", NAMES)
 def test_different_types_of_the_same_data(comm, name):
     """Open MPI 5.0.11 chooses by the local send type, and so hangs."""

@@ -56,7 +56,7 @@ def run(suite, folder, size, variables, *arguments):
     return min(counts), {name for name, _ in re.findall(r"'(\w+)': (\d+)", said)}
 
 
-BETWEEN = [(3, "auto"), pytest.param(4, "balanced", marks=once)]
+BETWEEN = [(3, "auto"), (4, "balanced")]
 
 
 @pytest.mark.parametrize(("size", "algorithm"), BETWEEN)

@@ -39,11 +39,11 @@ def same_as_library(comm, group, color, key):
     return same and [group.left, group.right] == beside
 
 
-@pytest.mark.mpi(9)
+@pytest.mark.mpi(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_are_those_of_the_library(comm, name):
-    """Among 1 to 9 processes: those of a part, and those of the rest."""
-    for size in range(5):
+    """Among 1 to 12 processes: those of a part, and those of the rest."""
+    for size in range(7):
         part = comm.Split(comm.rank < size)
         color, key = CASES[size % len(CASES)]
         c, k = (f(part.rank, part.size) for f in (color, key))

@@ -39,3 +39,13 @@ def test_no_distribution_is_far_from_the_limit(kind):
         for name in BLOCKED
     }
     assert min(times.values()) <= 1.35 * m * model.beta, times
+
+
+@pytest.mark.parametrize("kind", [x for x in DISTRIBUTIONS if "-" not in x])
+def test_nor_among_many_ranks(kind):
+    """1024 ranks, 16 MiB, 2 µs and 12 GB/s, by the circulant graph."""
+    model, m = AlphaBeta(2e-6, 1 / 12e9), 1 << 24
+    made = isthmus.schedule(
+        "allgatherv", "circulant", counts=DISTRIBUTIONS[kind](1024, m)
+    )
+    assert made.simulate(model).time <= 1.35 * m * model.beta
