@@ -27,12 +27,14 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(MPICH)/isthmus lab report -o docs/results $(ARGS)
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
-# Each step runs whatever became of the one before; make fails if any of them did.
+# Each step runs whatever became of the one before; make fails if any of them did. What
+# needs no MPI runs side by side.
 test: ## lint, the tests without MPI, then those under MPICH and under Open MPI
+	@$(MAKE) --no-print-directory -j1 .venv/mpich/.lint .venv/mpich/.test
 	@failed=; \
-	for step in lint test-pure test-mpich test-openmpi; do \
+	for step in "lint test-pure" test-mpich test-openmpi; do \
 	    echo "== $$step"; \
-	    $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
+	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
