@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from mpi4py import MPI
 
 from .context import PLANS
+from .flags import Flags
 
-#: the number of an answer, and what does a call by it
-Kept = tuple[int, Callable[[], Any]]
+#: a call that was made so often in a row is expected to be made again
+OFTEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A call that depends on what others say: the number of their answer, what does it
+    by that, and what another rank's part needs of one that does not do it."""
+
+    number: int
+    run: Callable[[], Any]
+    stand_in: Callable[[], Any] | None = None
 
 
 class Agreement:
@@ -20,12 +32,20 @@ class Agreement:
 
     All of them ask at the same time, and an answer means the same to all; so it has the
     same number everywhere, and to compare numbers is to compare answers.
+
+    Where a call has a stand-in and was made often in a row, all expect it again, and
+    compare while they do it: who makes another then says so, and does the stand-in.
     """
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
         self._numbers: dict[Any, int] = {}
         self._given = 0
+        self.flags = Flags(comm)
+        #: the number of the call that is expected, if any
+        self.expected = 0
+        self._stand_in: Callable[[], Any] = int
+        self._last, self._times = 0, 0
 
     def number(self, answer: Any) -> int:
         """The number of an answer that all of them were just given."""
@@ -60,25 +80,61 @@ class Agreement:
             send.Wait()
         return number > 0
 
+    def made(self, kept: Kept) -> None:
+        """All of them made this call, and know that."""
+        self._times = self._times + 1 if kept.number == self._last else 1
+        self._last = kept.number
+        if kept.stand_in and self._times >= OFTEN and self.flags.ready():
+            self.expected, self._stand_in = kept.number, kept.stand_in
+
+    def refuse(self) -> None:
+        """Tell them that this rank does not make the call that they expect, if any."""
+        if self.expected:
+            self.flags.say_no()
+            self._stand_in()
+            self.surprised()
+
+    def surprised(self) -> None:
+        """Someone did not make the call that was expected: none is, from now on."""
+        self.expected = self._last = 0
+
     def free(self) -> None:
-        """Give the requests back."""
+        """Give the requests and the memory back."""
+        self.flags.free()
         for *_, send, recv in self.__dict__.pop("_rounds", ()):
             send.Free()
             recv.Free()
 
 
-class AsBefore:
-    """A call that depends on what others say, by what they said the last time."""
+def as_before(
+    among: Agreement, ask: Callable[[], Kept | None], kept: Kept
+) -> Callable[[], None]:
+    """What does a call that depends on what others say, by what they said the last
+    time."""
+    number, run = kept.number, kept.run
+    flags, turns = among.flags, among.flags.turns
 
-    def __init__(
-        self, agreement: Agreement, ask: Callable[[], Kept | None], kept: Kept
-    ) -> None:
-        self._same, self._ask, self._kept = agreement.same, ask, kept
-
-    def __call__(self) -> None:
-        """Do it as before if everyone does; else ask, and do it by what they say."""
-        number, run = self._kept
-        if self._same(number):
+    def do() -> None:
+        # in one function, as each that is called shows where processes share cores
+        if among.expected == number:
+            mine, yes, row, all_yes = next(turns)
+            raised = flags.raised
+            raised[mine] = yes
             run()
+            if raised[row] == all_yes or flags.all_do(row, all_yes):
+                return
+            among.surprised()
+        compare()
+
+    def compare() -> None:
+        """Do it as before if everyone does; else ask, and do it by what they say."""
+        nonlocal kept, number, run
+        among.refuse()
+        if among.same(number):
+            run()
+            among.made(kept)
         else:
-            self._kept = self._ask() or self._kept
+            kept = ask() or kept
+            number, run = kept.number, kept.run
+
+    return do

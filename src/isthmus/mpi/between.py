@@ -10,7 +10,8 @@ from mpi4py import MPI
 
 from . import forms, task, tasks_all, tasks_rooted
 from .again import Again
-from .agreement import AsBefore, Kept
+from .agreement import Kept, as_before
+from .asking import ask
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
@@ -69,22 +70,26 @@ class Between(Again):
             self._leave(op, args, values)
             return
         made = self._task(op, args, name)
-        if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
-            self._leave(op, args, values)
-        elif made.among is None:
-            task.blocking(made, values)
+        if made.among is None:
+            if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
+                self._leave(op, args, values)
+            else:
+                task.blocking(made, values)
         else:
+            made.among.refuse()
             made.among.same(0)  # those who know this call must ask too
-            kept = task.ask(made, values)
+            kept = ask(made, values, self._native)
             if kept is not None:
-                ask = partial(self._ask, op, name, values, [weakly(x) for x in args])
-                context.known.keep(key, args, AsBefore(made.among, ask, kept))
+                weak = [weakly(x) for x in args]
+                again = partial(self._ask_again, op, name, values, weak)
+                context.known.keep(key, args, as_before(made.among, again, kept))
 
-    def _ask(
+    def _ask_again(
         self, op: str, name: str, values: Any, weak: list[Callable[[], Any]]
     ) -> Kept | None:
         """Do a call that others, it turned out, make in another way than before."""
-        return task.ask(self._task(op, tuple(x() for x in weak), name), values)
+        made = self._task(op, tuple(x() for x in weak), name)
+        return ask(made, values, self._native)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""

@@ -215,7 +215,13 @@ def by_address(x: Any) -> Any:
     if type(x) is not np.ndarray:
         return x
     place = MPI.memory(x)
-    return [buffer(place.address, place.nbytes), type_of(None, x)]
+    return buffer(place.address, place.nbytes), type_of(None, x)
+
+
+def in_place(message: Message) -> tuple[Any, MPI.Datatype]:
+    """One block of elements without gaps as MPI takes it, where it lies."""
+    (count,), (displ,), kind = message.counts, message.displs, message.datatype
+    return buffer(message.base + displ, count * kind.Get_size()), kind
 
 
 def _whole(message: Message) -> tuple[Any, MPI.Datatype]:

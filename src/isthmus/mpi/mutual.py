@@ -62,19 +62,19 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter: the other group's data combined, and cut by the counts."""
-        if isinstance(recvcounts, np.ndarray):
-            recvcounts = recvcounts.tolist()
         send, recv, counts, by, name, do = self._last.Reduce_scatter
         if (
             send() is sendbuf
             and recv() is recvbuf
-            and counts == recvcounts
+            and (counts == recvcounts) is True  # with an array, that is an array
             and by is op
             and name is algorithm
         ):
             do()
-        else:
-            self._again("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
+            return
+        if isinstance(recvcounts, np.ndarray):
+            recvcounts = recvcounts.tolist()
+        self._again("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
 
     def Ireduce_scatter(
         self,

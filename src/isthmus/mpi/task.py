@@ -13,7 +13,7 @@ from ..choose import Choice
 from ..choose_between import check
 from ..recipe import Recipe
 from . import forms, requests
-from .agreement import Agreement, Kept
+from .agreement import Agreement
 from .buffers import Message
 from .context_inter import InterContext
 from .counts import complete
@@ -24,6 +24,8 @@ from .room import Room
 _log = logging.getLogger("isthmus")
 #: requests to wait for, then what others said
 Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
+#: an operation of the MPI library, and its arguments after the buffers
+Left = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Task:
     question: Callable[[bool], Asking] | None = None
     #: those who are asked, and ask
     among: Agreement | None = None
+    #: gives, by what others said, how the MPI library does the same, if that is faster
+    library: Callable[..., Left | None] | None = None
+    #: whether, by what others said, all may compare while they do it
+    meanwhile: Callable[..., bool] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
@@ -87,18 +93,6 @@ def blocking(task: Task, key: Any) -> None:
     forms.blocking(task.context, key, plan(task, ()))
 
 
-def ask(task: Task, key: Any) -> Kept | None:
-    """Do it now by what others say; what is kept of that, if anything."""
-    assert task.question is not None and task.among is not None
-    answer = complete(task.question(True))
-    number = task.among.number(answer)  # by all of them, whatever they can keep
-    key, c = key and (key, answer), task.context
-    if not c.run(key):
-        forms.blocking(c, key, plan(task, answer))
-    kept = c.plans.get(key)
-    return None if kept is None else (number, c.runner(kept))
-
-
 def _asked(task: Task) -> Asking:
     """Ask what must be asked, if anything."""
     return () if task.question is None else (yield from task.question(False))
@@ -111,7 +105,7 @@ def _steps(task: Task, tag: int) -> Iterator[Sequence[MPI.Request]]:
 
 def nonblocking(task: Task, tag: int) -> MPI.Request:
     """Start it and give its request."""
-    if task.whole is not None:
+    if task.whole is not None and task.question is None:
         native = task.context.comm.Ialltoallw(*task.whole())
         return requests.request(native, None, (task, native))
     forms.check_threads(task.context, task.name, "native")
@@ -120,11 +114,12 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
+    answer = complete(_asked(task))
     if task.whole is not None:
         native = task.context.comm.Alltoallw_init(*task.whole())
         return requests.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
-    made = plan(task, complete(_asked(task)), tag)
+    made = plan(task, answer, tag)
     if made.only_request is not None:
         return requests.kept(made.only_request, task)
     return requests.persistent(made, task.context, task)

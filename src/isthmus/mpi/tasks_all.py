@@ -20,8 +20,12 @@ from .call import check_disjoint
 from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
-from .task import Asking, Task
+from .task import Asking, Left, Task
 from .whole import swap
+
+Counts = tuple[int, ...]
+#: bytes of a vector up to which a call is soon made
+SHORT = 1 << 20
 
 
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
@@ -43,10 +47,10 @@ def allreduce(
         raise ValueError(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
-    n = sum(send.nbytes)
+    n, asked = sum(send.nbytes), name
     name = _combining(c, "inter_allreduce", name, n, by)
     recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    return _combined(c, name, recipe, send, recv, by)
+    return _combined(c, asked, name, recipe, send, recv, by)
 
 
 def reduce_scatter_block(
@@ -61,15 +65,16 @@ def reduce_scatter_block(
             f"message: {total} elements are sent, and {each} received by each of "
             f"{c.here}; the other group has {c.there}"
         )
-    counts = (each,) * c.here, (total // c.there,) * c.there
+    counts, asked = ((each,) * c.here, (total // c.there,) * c.there), name
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
-    return _combined(c, name, recipe, send, recv, by)
+    return _combined(c, asked, name, recipe, send, recv, by)
 
 
 def _combined(
     c: InterContext,
+    asked: str,
     name: str,
     recipe: Callable[..., Recipe],
     send: Message,
@@ -77,9 +82,12 @@ def _combined(
     by: Operator,
     **more: Any,
 ) -> Task:
-    """The task of a rank whose data all of the other group combine."""
+    """The task of a rank whose data all of the other group combine; of two alone, each
+    takes what the other has."""
     n = sum(send.nbytes)
     sizes = dict.fromkeys(c.senders, n)
+    if asked == "auto" and c.p == c.q == 1:
+        more["whole"] = partial(swap, c, (send,), (recv,))
     return Task(
         c,
         name,
@@ -128,26 +136,58 @@ def reduce_scatter(
                 f"message: the counts are {list(counts)}, of which {own} are received "
                 f"by rank {c.index} and {total} are sent by everyone"
             )
+    asked = name
+    unit = by.unit if asked == "auto" and _is_plain(by) else 0
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
 
-    def recipe(here: tuple[int, ...], there: tuple[int, ...]) -> Recipe:
+    def recipe(here: Counts, there: Counts, unit: int) -> Recipe:
         how = here, there, by.unit, c.machine.startup
         return recipes.reduce_scatter(name, c.pair, *how)
 
-    asks = {"question": partial(_counts, c, own, total), "among": c.all_agree}
-    return _combined(c, name, recipe, send, recv, by, **asks)
+    asks = {
+        "question": partial(_counts, c, (own, total, unit)),
+        "among": c.all_agree,
+        "library": partial(_left, c, op),
+        "meanwhile": partial(_is_short, c),
+    }
+    return _combined(c, asked, name, recipe, send, recv, by, **asks)
 
 
-def _counts(c: InterContext, own: int, total: int, at_once: bool) -> Asking:
-    """What everyone of the own and of the other group receives."""
-    told = np.empty((c.p + c.q, 2), np.int64)
+def _is_plain(by: Operator) -> bool:
+    """Whether MPI knows the operator, and elements lie in memory as they travel."""
+    return bool(by.op.is_predefined) and buffers.is_dense(by.datatype)
+
+
+def _is_short(c: InterContext, here: Counts, there: Counts, unit: int) -> bool:
+    """Whether ranks compare their calls while they make them: on one node, where it is
+    soon made once more."""
+    return c.one_node and 0 < sum(here) * unit <= SHORT
+
+
+def _left(
+    c: InterContext, op: MPI.Op, here: Counts, there: Counts, unit: int
+) -> Left | None:
+    """How the MPI library does it, if that is faster: equal parts in less time."""
+    if not unit or not c.leaves("Reduce_scatter", sum(here) * unit):
+        return None
+    if c.p == c.q and len({*here, *there}) == 1:
+        return "Reduce_scatter_block", (op,)
+    return "Reduce_scatter", (list(here), op)
+
+
+def _counts(c: InterContext, own: tuple[int, int, int], at_once: bool) -> Asking:
+    """What everyone of the own and of the other group receives, and the bytes of an
+    element, 0 where they are not the same for all."""
+    told = np.empty((c.p + c.q, 3), np.int64)
     if at_once:
-        c.comm.Allgather(np.array([own, total]), told)
+        c.comm.Allgather(np.array(own), told)
     else:
-        yield [c.comm.Iallgather(np.array([own, total]), told)]
+        yield [c.comm.Iallgather(np.array(own), told)]
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
-    return (b, a) if c.mine else (a, b)
+    units = set(told[:, 2].tolist())
+    unit = units.pop() if len(units) == 1 else 0
+    return (b, a, unit) if c.mine else (a, b, unit)
 
 
 def _check_counts(c: InterContext, told: np.ndarray) -> None:

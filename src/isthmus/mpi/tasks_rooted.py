@@ -20,6 +20,7 @@ from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
 from .task import Asking, Task
+from .whole import NO_BLOCK, entries, nothing
 
 
 def star(c: InterContext, root: int) -> Star | None:
@@ -37,6 +38,32 @@ def star(c: InterContext, root: int) -> Star | None:
     return Star(c.here, 1 + c.index, c.there_base + root, c.here_base)
 
 
+def _idle(c: InterContext, name: str) -> Task:
+    """The task of a rank that has no part in it, but in the library's one request."""
+    return Task(c, name, whole=partial(nothing, c) if _flat(c, name) else None)
+
+
+def _flat(c: InterContext, asked: str) -> bool:
+    """Whether all blocks go straight from or to the root, in one request of the MPI
+    library: among few processes of a node, whatever their sizes, as some know none."""
+    return asked == "auto" and c.one_node and c.few
+
+
+def _straight(
+    c: InterContext, at: Star, data: Message, sends: bool
+) -> tuple[list[Any], list[Any]]:
+    """What that request takes: at the root every block, elsewhere the own one."""
+    places = zip(data.counts, data.displs, strict=True)
+    given = [(n, displ, data.datatype) for n, displ in places]
+    if at.v:
+        i = at.root - c.there_base
+        blocks = [*[NO_BLOCK] * i, *given, *[NO_BLOCK] * (c.there - 1 - i)]
+    else:
+        blocks = given if len(given) == c.there else given * c.there
+    mine, (none, _) = entries(c, data.base, blocks), nothing(c)
+    return (mine, none) if sends else (none, mine)
+
+
 def _task(
     c: InterContext,
     name: str,
@@ -45,6 +72,7 @@ def _task(
     data: tuple[Message, ...],
     sizes: tuple[int, ...],
     down: bool,
+    flat: bool = False,
     **more: Any,
 ) -> Task:
     """The task of a rank whose data go down from the root or up to it."""
@@ -53,7 +81,10 @@ def _task(
     else:
         each = sizes if len(sizes) == at.q else sizes * at.q
         peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
-    if down == (at.v == 0):
+    sends = down == (at.v == 0)
+    if flat:
+        more["whole"] = partial(_straight, c, at, data[0], sends)
+    if sends:
         return Task(c, name, recipe, send=data, root=at.root, sent=peers, **more)
     return Task(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
 
@@ -62,18 +93,18 @@ def bcast(c: InterContext, name: str, buf: Any, root: int) -> Task:
     """Broadcast."""
     at = star(c, root)
     if at is None:
-        return Task(c, name)
+        return _idle(c, name)
     return broadcast(c, name, at, buffers.block(buf, writable=at.v > 0))
 
 
 def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
     """Broadcast, of data that may lie in several places."""
-    n = sum(data.nbytes)
+    n, flat = sum(data.nbytes), _flat(c, name)
     name = task.settled(
         "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.machine)
     )
     recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
-    return _task(c, name, recipe, at, (data,), (n,), down=True, nbytes=n)
+    return _task(c, name, recipe, at, (data,), (n,), True, flat, nbytes=n)
 
 
 def reduce(
@@ -91,7 +122,7 @@ def reduce(
         "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
     )
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
-    more = {"operator": by, "nbytes": n}
+    more: dict[str, Any] = {"operator": by, "nbytes": n}
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
@@ -106,7 +137,7 @@ def blocks(
     """A gather or scatter of blocks of those sizes in bytes: at the root, of everyone's
     if they differ; elsewhere of the own one."""
     v = collective.endswith("v")
-    counts = sizes if v else (sizes[0],) * at.q
+    counts, flat = sizes if v else (sizes[0],) * at.q, _flat(c, name)
     name = task.settled(
         collective, name, lambda: _by_size(v, at.q, counts[0], c.machine)
     )
@@ -116,7 +147,8 @@ def blocks(
         more |= {"question": partial(_counts, c, sizes[0]), "among": c.we_agree}
     else:
         recipe = partial(recipe, counts)
-    return _task(c, name, recipe, at, data, sizes, "scatter" in collective, **more)
+    down = "scatter" in collective
+    return _task(c, name, recipe, at, data, sizes, down, flat, **more)
 
 
 def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
@@ -141,7 +173,7 @@ def _pieces(
     """The task of a rank that has all blocks, as the root, or one of them."""
     at = star(c, root)
     if at is None:
-        return Task(c, name)
+        return _idle(c, name)
     writable = (at.v > 0) == ("scatter" in collective)
     if at.v:
         data = buffers.block(piece, writable)

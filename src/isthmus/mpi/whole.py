@@ -13,15 +13,22 @@ from .context_inter import InterContext
 
 #: count, displacement and type
 Block = tuple[int, int, MPI.Datatype]
+NO_BLOCK: Block = (0, 0, MPI.BYTE)
 
 
 def entries(c: InterContext, base: int, blocks: Iterable[Block]) -> list[Any]:
     """What Alltoallw takes for all ranks of both groups: of the other one these blocks,
     nothing of the own."""
-    nothing = [(0, 0, MPI.BYTE)] * c.here
+    here = [NO_BLOCK] * c.here
     there = [memory.entry(*block) for block in blocks]
-    found = [*there, *nothing] if c.mine else [*nothing, *there]
+    found = [*there, *here] if c.mine else [*here, *there]
     return [memory.buffer(base), *map(list, zip(*found, strict=True))]
+
+
+def nothing(c: InterContext) -> tuple[list[Any], list[Any]]:
+    """What it takes of a rank that sends and receives nothing."""
+    none = entries(c, 0, [NO_BLOCK] * c.there)
+    return none, none
 
 
 def swap(
