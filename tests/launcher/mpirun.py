@@ -25,8 +25,6 @@ ENVIRONMENT = {
     "ISTHMUS_TUNING": "none",
     # Sets must have the same order on every rank.
     "PYTHONHASHSEED": "0",
-    # MPICH: a rank that waits gives way to one that can go on.
-    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
     # Open MPI: allow root, as in a container, and more ranks than cores; and naming
     # the transports saves a second of probing at every start.
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

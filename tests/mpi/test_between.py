@@ -16,6 +16,7 @@ from between import (
     names,
 )
 from groups import pairs
+from isthmus.mpi import task
 from isthmus.mpi.tuning import INLINE
 from support import agree
 
@@ -80,6 +81,17 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
                 check(kit, op, case, name)
         stages = [stage for plan in context.plans.values() for stage in plan.stages]
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
+
+
+@pytest.mark.mpi(2, 5)
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_requests_that_we_drive(comm, op, monkeypatch):
+    """As among many processes, and where a library has no persistent collectives."""
+    monkeypatch.setattr(task, "PERSISTENT", False)
+    for groups in pairs(comm, SHAPES):
+        groups.ours._context().few = False
+        for root in roots(comm, op):
+            check(kit := Kit(groups), op, call(kit, op, "zeros", root), "auto")
 
 
 @pytest.mark.parametrize("op", REDUCING)

@@ -22,6 +22,8 @@ from .reducing import Operator
 from .room import Room
 
 _log = logging.getLogger("isthmus")
+#: whether the MPI library has persistent collectives
+PERSISTENT = MPI.Get_version() >= (4, 0)
 #: requests to wait for, then what others said
 Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
 #: an operation of the MPI library, and its arguments after the buffers
@@ -115,7 +117,7 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     answer = complete(_asked(task))
-    if task.whole is not None:
+    if task.whole is not None and PERSISTENT:
         native = task.context.comm.Alltoallw_init(*task.whole())
         return requests.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
