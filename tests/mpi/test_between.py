@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mpi4py import MPI
 
 from between import (
     KINDS,
@@ -16,7 +17,6 @@ from between import (
     names,
 )
 from groups import pairs
-from isthmus.mpi import task
 from isthmus.mpi.tuning import INLINE
 from support import agree
 
@@ -83,13 +83,20 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 
 
+class Old(MPI.Intracomm):
+    """A communicator of MPI 3."""
+
+    def Alltoallw_init(self, *_):
+        raise NotImplementedError
+
+
 @pytest.mark.mpi(2, 5)
-@pytest.mark.parametrize("op", OPERATIONS)
-def test_requests_that_we_drive(comm, op, monkeypatch):
+@pytest.mark.parametrize("op", [x for x in OPERATIONS if not x.startswith("Allgather")])
+def test_requests_that_we_drive(comm, op):
     """As among many processes, and where a library has no persistent collectives."""
-    monkeypatch.setattr(task, "PERSISTENT", False)
     for groups in pairs(comm, SHAPES):
-        groups.ours._context().few = False
+        context = groups.ours._context()
+        context.few, context.comm = False, Old(context.comm)
         for root in roots(comm, op):
             check(kit := Kit(groups), op, call(kit, op, "zeros", root), "auto")
 

@@ -22,8 +22,6 @@ from .reducing import Operator
 from .room import Room
 
 _log = logging.getLogger("isthmus")
-#: whether the MPI library has persistent collectives
-PERSISTENT = MPI.Get_version() >= (4, 0)
 #: requests to wait for, then what others said
 Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
 #: an operation of the MPI library, and its arguments after the buffers
@@ -116,12 +114,21 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
-    answer = complete(_asked(task))
-    if task.whole is not None and PERSISTENT:
-        native = task.context.comm.Alltoallw_init(*task.whole())
+    answer, native = complete(_asked(task)), _single(task)
+    if native is not None:
         return requests.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
         return requests.kept(made.only_request, task)
     return requests.persistent(made, task.context, task)
+
+
+def _single(task: Task) -> MPI.Prequest | None:
+    """The one request of the MPI library that does it, if it has such requests."""
+    if task.whole is None:
+        return None
+    try:
+        return task.context.comm.Alltoallw_init(*task.whole())
+    except NotImplementedError:  # before MPI 4
+        return None
