@@ -45,8 +45,9 @@ def _idle(c: InterContext, name: str) -> Task:
 
 def _flat(c: InterContext, asked: str) -> bool:
     """Whether all blocks go straight from or to the root, in one request of the MPI
-    library: among few processes of a node, whatever their sizes, as some know none."""
-    return asked == "auto" and c.one_node and c.few
+    library: among a few processes of a node, whatever the sizes, as some know none. The
+    one message of two alone is a request as it is."""
+    return asked == "auto" and c.one_node and c.few and max(c.p, c.q) > 1
 
 
 def _straight(
