@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -143,6 +145,16 @@ def test_a_rank_that_knows_nothing_any_more(comm):
             if comm.rank == rank:
                 groups.ours._context().known.clear()
             one.call(2, f"rank {rank}")
+
+
+def test_no_array_is_kept_alive(comm):
+    for groups in pairs(comm):
+        one = Vector(groups, 24, 1)
+        one.call(SURELY + 1)
+        alive = [weakref.ref(x) for x in (one.send, one.recv)]
+        del one
+        gc.collect()
+        agree(comm, [x() for x in alive] == [None, None])
 
 
 def test_arrays_that_take_turns_on_one_rank(comm):
