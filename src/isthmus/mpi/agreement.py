@@ -20,7 +20,7 @@ OFTEN = 4
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A call that depends on what others say: the number of their answer, what does it
-    by that, and what another rank's part needs of one that does not do it."""
+    by that, and what a rank does instead so that others who make it can end."""
 
     number: int
     run: Callable[[], Any]

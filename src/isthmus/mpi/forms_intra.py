@@ -116,8 +116,10 @@ def lengths(context: IntraContext, name: str, own: int) -> np.ndarray:
 
 
 def _in_background(call: Call) -> Plan | None:
-    """What goes on beside the caller; none where only the library can bring it on."""
-    if call.name == "auto" and not call.context.threads:
+    """What goes on beside the caller; none where only the library can bring it on, or
+    where it takes less time than a request of ours."""
+    c = _context(call)
+    if call.name == "auto" and (not c.threads or sum(call.recv.nbytes) < c.small):
         return None
     tag, name = call.context.next_tag(), settle(call)
     if name in NATIVE:
