@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 from mpi4py import MPI
 
+from .plan import Plan
+
 Steps = Iterator[Sequence[MPI.Request]]
-Rest = Sequence[Callable[[], Any]]
 
 _log = logging.getLogger("isthmus")
 EMPTY = [bytearray(1), 0, MPI.BYTE]
@@ -37,59 +38,39 @@ class Watched(Protocol):
 class Operation:
     """A running call: advanced by whoever has time, the caller or the thread."""
 
-    def __init__(
-        self, steps: Steps, end: Callable[[], Any], owner: Any, rest: Rest | None = None
-    ) -> None:
-        """`end` completes the handle. If `rest` is given, it is as plain calls what the
-        steps are, with waiting, once the first round has begun."""
+    def __init__(self, steps: Steps, end: Callable[[], Any], owner: Any) -> None:
+        """`end` completes the handle."""
         self.owner = owner
-        self._steps, self._end, self._rest = steps, end, rest
+        self._steps, self._end = steps, end
         self._lock = threading.Lock()
-        self._open: Sequence[MPI.Request] = ()
+        #: what the next round waits for; None at the end
+        self._open: Sequence[MPI.Request] | None = ()
         self.done = False
         self.error: BaseException | None = None
 
-    def begin(self, first: Callable[[], None]) -> None:
-        """Begin the first round, while nobody else knows of the call."""
-        self._try(first)
-        if not (self._rest or self.done):
-            self._complete()
-
-    def _next(self) -> None:
-        """Begin the next round."""
-        self._rest = None
-        self._open = next(self._steps)
-
-    def _try(self, action: Callable[[], None]) -> None:
+    def _go(self, on: Callable[[], bool]) -> None:
         """Go on; at the end, or when something fails, the handle is completed."""
         try:
-            action()
-            return
-        except StopIteration:
-            pass
+            over = on()
         except BaseException as error:
             _log.exception("a nonblocking operation failed")
-            self.error = error
-        self._complete()
+            self.error, over = error, True
+        if over:
+            self._end()
+        self.done = over
 
-    def _complete(self) -> None:
-        self._end()
-        self.done = True
-
-    def _wait(self) -> None:
-        if self._rest is not None:
-            for call in self._rest:
-                call()
-            raise StopIteration
-        while True:
+    def _wait(self) -> bool:
+        """Go on to the end."""
+        while self._open is not None:
             MPI.Request.Waitall(self._open)
-            self._next()
+            self._open = next(self._steps, None)
+        return True
 
-    def _test(self) -> None:
-        if self._rest is not None:
-            self._next()
-        while MPI.Request.Testall(self._open):
-            self._next()
+    def _test(self) -> bool:
+        """Go on as far as possible without waiting; whether that is the end."""
+        while self._open is not None and MPI.Request.Testall(self._open):
+            self._open = next(self._steps, None)
+        return self._open is None
 
     def advance(self) -> bool:
         """Do what can be done without waiting; True if that was something."""
@@ -98,7 +79,7 @@ class Operation:
         try:
             before = self._open
             if not self.done:
-                self._try(self._test)
+                self._go(self._test)
             return self.done or self._open is not before
         finally:
             self._lock.release()
@@ -117,8 +98,43 @@ class Operation:
         """Wait for the end; raise what went wrong."""
         with self._lock:
             if not self.done:
-                self._try(self._wait)
-        self.check()
+                self._go(self._wait)
+        if self.error is not None:
+            raise self.error
+
+
+class Repeated(Operation):
+    """A call that is made any number of times: by who waits for it in plain calls one
+    after the other, as long as nobody had to go on without waiting."""
+
+    def __init__(self, plan: Plan, end: Callable[[], Any], owner: Any) -> None:
+        super().__init__(iter(()), end, owner)
+        self._plan, self._plain = plan, True
+        self._first, self._rest = plan.first, plan.rest
+        self.done = True
+
+    def begin(self) -> None:
+        """Begin the first round, while nobody else knows that it is made."""
+        self.error, self._plain = None, True
+        self._go(self._begin)
+
+    def _begin(self) -> bool:
+        for call in self._first:
+            call()
+        return not self._rest
+
+    def _wait(self) -> bool:
+        if not self._plain:
+            return super()._wait()
+        for call in self._rest:
+            call()
+        return True
+
+    def _test(self) -> bool:
+        if self._plain:
+            self._plain, self._steps = False, self._plan.rounds()
+            self._open = next(self._steps, None)
+        return super()._test()
 
 
 class _Driver:

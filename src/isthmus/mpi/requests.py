@@ -8,7 +8,6 @@ persistent one may be started by any of MPI's ways to start.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,7 +15,9 @@ from typing import Any
 from mpi4py import MPI
 
 from .plan import Plan
-from .progress import EMPTY, Operation, Steps, driver
+from .progress import EMPTY, Operation, Repeated, Steps, driver
+
+_start, _wait = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
 class Request(MPI.Request):
@@ -90,35 +91,31 @@ class Persistent(MPI.Prequest):
     """A persistent call: an ordinary persistent MPI request."""
 
     owner: Any
+    _call: Repeated
     _plan: Plan
     _tag: int
     #: receives what the handle sends
     _receive: MPI.Prequest
-    _end: Callable[[], None]
-    _operation: Operation | None
     _keep: Any
     _lock: threading.Lock
 
     def Start(self) -> None:
         """Start the call."""
         with self._lock:
-            super().Start()
+            _start(self)
             self._begin()
 
     def _begin(self) -> None:
-        plan = self._plan
-        operation = Operation(plan.rounds(), self._end, self.owner, plan.rest)
-        operation.begin(plan.begin)
-        self._operation = operation
-        if not operation.done:
+        self._call.begin()
+        if not self._call.done:
             driver.running[id(self)] = self
 
     def look(self) -> bool:
         """Advance the call; begin it if its handle was started by other means than
         `Start`."""
         with self._lock:
-            if self._operation is not None and not self._operation.done:
-                moved = self._operation.advance()
+            if not self._call.done:
+                moved = self._call.advance()
                 self._forget_if_done()
                 return moved
             if not driver.own.Iprobe(0, self._tag):
@@ -128,25 +125,23 @@ class Persistent(MPI.Prequest):
 
     def finish(self) -> None:
         """Wait for the end of the call, if it is under way."""
-        if self._operation is not None:
-            self._operation.finish()
-            self._forget_if_done()
+        self._call.finish()
+        driver.running.pop(id(self), None)
 
     def _forget_if_done(self) -> None:
         """Live no longer than the user keeps this, once the call is over."""
-        if self._operation is not None and self._operation.done:
+        if self._call.done:
             driver.running.pop(id(self), None)
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
         self.finish()
-        return super().Wait(status)
+        return _wait(self, status)
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Test whether the call is complete."""
-        if self._operation is not None:
-            self._operation.test()
-            self._forget_if_done()
+        self._call.test()
+        self._forget_if_done()
         return super().Test(status)
 
     def Free(self) -> None:
@@ -167,9 +162,9 @@ def persistent(plan: Plan, owner: Any, keep: Any) -> Persistent:
     tag = 16384 + next(_persistent_tags) % 16384
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._receive = driver.own.Recv_init(EMPTY, 0, tag)
-    result._end = partial(_run, result._receive)
+    result._call = Repeated(plan, partial(_run, result._receive), owner)
     result._plan, result._tag, result.owner = plan, tag, owner
-    result._operation, result._keep, result._lock = None, keep, threading.Lock()
+    result._keep, result._lock = keep, threading.Lock()
     driver.watch(result)
     return result
 
