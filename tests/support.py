@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from mpi4py import MPI
 
@@ -9,6 +11,21 @@ from mpi4py import MPI
 once = pytest.mark.skipif(
     MPI.get_vendor()[0] == "Open MPI", reason="as under any library: tested with MPICH"
 )
+
+FORMS = ("blocking", "nonblocking", "persistent")
+
+
+def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:
+    """Do a collective in one of its forms."""
+    if form == "blocking":
+        getattr(comm, op)(*args)
+    elif form == "nonblocking":
+        getattr(comm, "I" + op.lower())(*args).Wait()
+    else:
+        request = getattr(comm, op + "_init")(*args)
+        request.Start()
+        request.Wait()
+        request.Free()
 
 
 def agree(comm: MPI.Intracomm, ok: bool, note: str = "") -> None:

@@ -13,7 +13,7 @@ from groups import pairs, same
 from isthmus import choose_between
 from isthmus.mpi.context import LEFT
 from isthmus.mpi.requests import Persistent
-from support import agree
+from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(2, 5)
 
@@ -314,6 +314,42 @@ def test_one_message_is_its_own_persistent_request(comm, op):
             request.Wait()
             agree(comm, not case.fault, case.fault)
         request.Free()
+
+
+def within(case, room, at):
+    """An argument's array, in a place of a larger one."""
+    array, counts, *types = case if isinstance(case, list) else [case, [len(case)]]
+    room[at : at + len(array)] = array
+    if types:
+        displs, kinds = types
+        return [room, counts, [x + 8 * at for x in displs], kinds]
+    displs = (np.cumsum([0, *counts[:-1]]) + at).tolist()
+    return [room, (counts, displs), MPI.INT64_T]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("op", ["Alltoallv", "Alltoallw"])
+def test_what_is_sent_and_received_in_one_array(comm, op, form):
+    """At one address, but not in one place."""
+    for groups in pairs(comm):
+        for kind in ("zeros", "long", "empty"):
+            case = call(Kit(groups), op, kind)
+            (sent, *_), n = case.args[0], len(case.wanted)
+            room = np.zeros(len(sent) + n + 1, "i8")
+            args = [within(x, room, i * len(sent)) for i, x in enumerate(case.args)]
+            room[len(sent) :] = -1
+            done(groups.ours, op, form, *args)
+            agree(comm, same(room[len(sent) : -1], case.wanted), f"{op} {kind}")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_gathering_in_one_array(comm, form):
+    for groups in pairs(comm):
+        n = len(groups.there)
+        room = np.full(1 + n, comm.rank)
+        recv = [room, ([1] * n, list(range(1, n + 1))), MPI.INT64_T]
+        done(groups.ours, "Allgatherv", form, [room, 1, MPI.INT64_T], recv)
+        agree(comm, room[1:].tolist() == list(groups.there), f"{room}")
 
 
 def test_the_environment_names_an_algorithm(comm, monkeypatch):

@@ -12,7 +12,7 @@ from mpi4py import MPI
 import isthmus
 from groups import same, values
 from isthmus import registry
-from support import agree
+from support import FORMS, agree, done
 from things import equal, thing
 
 pytestmark = pytest.mark.mpi(1, 5)
@@ -113,6 +113,18 @@ def test_forms_of_buffers(group):
                 group.Allgather(send, recv, algorithm=name)
                 assert same(room, wanted), (name, send, recv)
     agree(group, True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n", [0, 3, 20_000])
+def test_what_is_sent_and_received_in_one_array(group, form, n):
+    """At one address, but not in one place."""
+    p = group.size
+    room = np.concatenate([values(group.rank, n), np.full(n * p, -1.0)])
+    displs = [n * (i + 1) for i in range(p)]
+    recv = [room, ([n] * p, displs), MPI.DOUBLE]
+    done(group, "Allgatherv", form, [room, n, MPI.DOUBLE], recv)
+    agree(group, same(room[n:], everyones(n, p)))
 
 
 def test_a_receive_type_with_gaps_in_place(group):

@@ -16,7 +16,7 @@ from .call import Call, check_disjoint, checked
 from .context_inter import InterContext
 from .counts import Question, alone, complete
 from .plan import Plan
-from .whole import entries
+from .whole import alltoallw
 
 
 def known(context: InterContext, name: str, v: bool = True) -> None:
@@ -146,5 +146,5 @@ def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
     c, send, recv = _context(call), call.send, call.recv
     assert send is not None
     own = [(send.counts[0], send.displs[0], send.datatype)] * c.there
-    theirs = zip(recv.counts, recv.displs, repeat(recv.datatype))
-    return entries(c, send.base, own), entries(c, recv.base, theirs)
+    theirs = list(zip(recv.counts, recv.displs, repeat(recv.datatype)))
+    return alltoallw(c, (send.base, own), (recv.base, theirs))

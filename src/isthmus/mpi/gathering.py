@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mpi4py import MPI
 
-from . import objects
+from . import library, objects, requests
 from .again import Again
 from .call import check_name
 from .keys import Key
@@ -82,7 +82,11 @@ class Gathering(Again):
     ) -> MPI.Request:
         call = self._forms.prepare(self._context(), sendbuf, recvbuf, algorithm, op)
         ours: MPI.Request | None = self._forms.nonblocking(call)
-        return getattr(super(), op)(sendbuf, recvbuf) if ours is None else ours
+        if ours is not None:
+            return ours
+        recv = library.beside(call, recvbuf)
+        native: MPI.Request = getattr(super(), op)(sendbuf, recv)
+        return native if recv is recvbuf else requests.request(native, None, call)
 
     def Allgather_init(
         self,
@@ -109,7 +113,11 @@ class Gathering(Again):
     ) -> MPI.Prequest:
         call = self._forms.prepare(self._context(), sendbuf, recvbuf, algorithm, op)
         ours: MPI.Prequest | None = self._forms.persistent(call)
-        return getattr(super(), op)(sendbuf, recvbuf, info) if ours is None else ours
+        if ours is not None:
+            return ours
+        recv = library.beside(call, recvbuf)
+        native: MPI.Prequest = getattr(super(), op)(sendbuf, recv, info)
+        return native if recv is recvbuf else requests.kept(native, call)
 
     def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""

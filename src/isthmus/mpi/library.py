@@ -1,8 +1,9 @@
-"""The MPI library's own Allgather(v) inside a group, on bytes.
+"""The MPI library's own Allgather(v) inside a group.
 
-Bytes, because some libraries choose their algorithm by the size of the local type, and
-hang where ranks describe the same data by different types. Blocks of one size, which
-all ranks know, are an Allgather however they are passed: that takes less time.
+Plans of ours call it on bytes, because some libraries choose their algorithm by the
+size of the local type, and hang where ranks describe the same data by different types.
+Blocks of one size, which all ranks know, are an Allgather however they are passed: that
+takes less time.
 """
 
 from __future__ import annotations
@@ -67,3 +68,20 @@ def _send(call: Call, room: Room, recv: View) -> Any:
     room.own_block(call, recv)
     room.before += room.meanwhile
     return MPI.IN_PLACE
+
+
+def beside(call: Call, recvbuf: Any) -> Any:
+    """What is received, as the MPI library's own requests take it.
+
+    Open MPI takes two buffers of one address for MPI.IN_PLACE, wherever in them the
+    blocks lie; so the address that blocks are counted from is moved by an element.
+    """
+    send, recv = call.send, call.recv
+    extent = recv.datatype.Get_extent()[1]
+    if send is None or not call.v or not extent:
+        return recvbuf
+    if send.base + send.displs[0] != recv.base:
+        return recvbuf
+    displs = [displ // extent - 1 for displ in recv.displs]
+    base = memory.buffer(recv.base + extent)
+    return [base, (list(recv.counts), displs), recv.datatype]

@@ -20,7 +20,7 @@ from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
 from .task import Asking, Task
-from .whole import NO_BLOCK, entries, nothing
+from .whole import NO_BLOCK, alltoallw, no_blocks, nothing
 
 
 def star(c: InterContext, root: int) -> Star | None:
@@ -61,8 +61,8 @@ def _straight(
         blocks = [*[NO_BLOCK] * i, *given, *[NO_BLOCK] * (c.there - 1 - i)]
     else:
         blocks = given if len(given) == c.there else given * c.there
-    mine, (none, _) = entries(c, data.base, blocks), nothing(c)
-    return (mine, none) if sends else (none, mine)
+    mine, none = (data.base, blocks), no_blocks(c)
+    return alltoallw(c, mine, none) if sends else alltoallw(c, none, mine)
 
 
 def _task(
