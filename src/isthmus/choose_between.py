@@ -36,12 +36,28 @@ LIBRARY_BELOW = {
         "inter_reduce_scatter_block": 1 << 24,
     },
 }
+#: the same of its persistent calls, where they combine
+PERSISTENT_BELOW = {
+    "MPICH": {
+        "inter_reduce": 1 << 17,
+        "inter_allreduce": 1 << 12,
+        "inter_reduce_scatter": 1 << 12,
+    },
+    "Open MPI": {
+        "inter_reduce": 1 << 23,
+        "inter_allreduce": 1 << 24,
+        "inter_reduce_scatter": 1 << 24,
+    },
+}
 
 
-def library_is_faster(library: str, collective: str, nbytes: int) -> bool:
-    """Whether a library's own blocking call of so many bytes is faster, among processes
-    of one node."""
-    return nbytes < LIBRARY_BELOW.get(library, {}).get(collective, 0)
+def library_is_faster(
+    library: str, collective: str, nbytes: int, persistent: bool = False
+) -> bool:
+    """Whether a library's own call of so many bytes is faster, among processes of one
+    node."""
+    below = PERSISTENT_BELOW if persistent else LIBRARY_BELOW
+    return nbytes < below.get(library, {}).get(collective, 0)
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:

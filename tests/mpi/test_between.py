@@ -83,11 +83,20 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 
 
+def missing(*_, **__):
+    raise NotImplementedError
+
+
 class Old(MPI.Intracomm):
     """A communicator of MPI 3."""
 
-    def Alltoallw_init(self, *_):
-        raise NotImplementedError
+    Alltoallw_init = missing
+
+
+class OldPair(MPI.Intercomm):
+    """The same, of two groups."""
+
+    Reduce_init = Allreduce_init = Reduce_scatter_init = missing
 
 
 @pytest.mark.mpi(2, 5)
@@ -97,6 +106,7 @@ def test_requests_that_we_drive(comm, op):
     for groups in pairs(comm, SHAPES):
         context = groups.ours._context()
         context.few, context.comm = False, Old(context.comm)
+        context.intercomm = lambda _=None: OldPair()
         for root in roots(comm, op):
             check(kit := Kit(groups), op, call(kit, op, "zeros", root), "auto")
 

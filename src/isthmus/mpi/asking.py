@@ -60,7 +60,7 @@ def _bare(made: Task) -> Task:
         tuple(replace(x, owner=None, base=0) for x in side)
         for side in (made.send, made.recv)
     )
-    return replace(made, send=send, recv=recv, whole=None)
+    return replace(made, send=send, recv=recv, whole=None, own=None)
 
 
 def _stand_in(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 from mpi4py import MPI
 
@@ -46,6 +47,10 @@ class InterContext(Context):
         both = asked("ISTHMUS_ALLGATHER")
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
         self.questions: dict[Any, Callable[[], Any]] = {}
+        self._intercomms: dict[int | None, MPI.Intercomm] = {}
+        #: persistent ones of the MPI library's; under Open MPI they outlive no
+        #: communicator
+        self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
         self.all_agree, self.we_agree = Agreement(merged), Agreement(self.local)
 
@@ -53,6 +58,10 @@ class InterContext(Context):
         """Give everything back."""
         self.all_agree.free()
         self.we_agree.free()
+        for request in list(self.requests.values()):
+            request.Wait()
+        for inter in self._intercomms.values():
+            inter.Free()
         super().free()
 
     def who(self, number: int) -> str:
@@ -70,16 +79,42 @@ class InterContext(Context):
         """Whether all processes are on one node."""
         return len(set(self.nodes)) == 1
 
-    def leaves(self, op: str, nbytes: int) -> bool:
-        """Whether a blocking call is better left to the MPI library: only from what
-        every rank with a part in it knows."""
+    def leaves(self, op: str, nbytes: int, persistent: bool = False) -> bool:
+        """Whether a blocking or persistent call is better left to the MPI library: only
+        from what every rank with a part in it knows."""
         if not self.one_node:
             return False
         if self.p == self.q == 1 and op != "Barrier":  # a single message
             return False
         if self.p != self.q and op == "Reduce_scatter_block":
             return False  # mpi4py compares what is sent with the wrong group's size
-        return library_is_faster(self.library, f"inter_{op.lower()}", nbytes)
+        collective = f"inter_{op.lower()}"
+        return library_is_faster(self.library, collective, nbytes, persistent)
+
+    def intercomm(self, root: int | None = None) -> MPI.Intercomm:
+        """Both groups, or a root, by its number, and the other group, for the MPI
+        library's own requests, which the user's could bring out of step; made by these
+        together, when they first ask for it."""
+        if root not in self._intercomms:
+            self._intercomms[root] = (
+                self.local.Create_intercomm(0, self.comm, self.there_base)
+                if root is None
+                else self._with_root(root)
+            )
+        return self._intercomms[root]
+
+    def _with_root(self, root: int) -> MPI.Intercomm:
+        """A root and the other group. They are first made one: MPICH fails where one
+        process alone, and others that have more communicators, make one together."""
+        here = range(self.here_base, self.here_base + self.here)
+        everyone = self.comm.Get_group()
+        some = everyone.Incl([root, *(self.senders if root == self.number else here)])
+        both = self.comm.Create_group(some)
+        side = Native(both.Split(both.rank > 0))
+        made = side.Create_intercomm(0, both, 0 if both.rank else 1)
+        for x in (everyone, some, both, side):
+            x.Free()
+        return made
 
     @cached_property
     def machine(self) -> Machine:

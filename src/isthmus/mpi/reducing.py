@@ -9,7 +9,7 @@ from functools import cache, partial
 from mpi4py import MPI
 
 from . import memory
-from .buffers import Message
+from .buffers import Message, is_dense
 from .memory import Piece
 
 #: so many elements are combined by one call at most
@@ -23,6 +23,11 @@ class Operator:
     op: MPI.Op
     datatype: MPI.Datatype
     unit: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether MPI knows the operator, and elements lie in memory as they travel."""
+        return bool(self.op.is_predefined) and is_dense(self.datatype)
 
     def step(self, src: Piece, dst: Piece) -> Callable[[], None]:
         """A function that does dst := src (op) dst."""

@@ -18,10 +18,13 @@ from .buffers import Message
 from .context_inter import InterContext
 from .counts import complete
 from .plan import Plan
+from .progress import EMPTY
 from .reducing import Operator
 from .room import Room
 
 _log = logging.getLogger("isthmus")
+#: a message that is complete once it is received: what a rank does without a part
+_NOTHING = EMPTY, MPI.PROC_NULL
 #: requests to wait for, then what others said
 Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
 #: an operation of the MPI library, and its arguments after the buffers
@@ -49,6 +52,9 @@ class Task:
     meanwhile: Callable[..., bool] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
+    #: gives, by what others said, the MPI library's own persistent request for it, if
+    #: that is faster
+    own: Callable[..., MPI.Prequest | None] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
     nbytes: int = 0
     #: the number of the root, where there is one and this rank knows it
@@ -108,15 +114,22 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
     if task.whole is not None and task.question is None:
         native = task.context.comm.Ialltoallw(*task.whole())
         return requests.request(native, None, (task, native))
+    if task.recipe is None:
+        return task.context.comm.Irecv(*_NOTHING)
     forms.check_threads(task.context, task.name, "native")
     return requests.start(_steps(task, tag), task.context, task)
 
 
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
-    answer, native = complete(_asked(task)), _single(task)
+    answer = complete(_asked(task))
+    native = _single(task, answer)
     if native is not None:
-        return requests.kept(native, (task, native))
+        result = requests.kept(native, (task, native))
+        task.context.requests[id(result)] = result
+        return result
+    if task.recipe is None:
+        return task.context.comm.Recv_init(*_NOTHING)
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
@@ -124,11 +137,11 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     return requests.persistent(made, task.context, task)
 
 
-def _single(task: Task) -> MPI.Prequest | None:
+def _single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
-    if task.whole is None:
-        return None
     try:
-        return task.context.comm.Alltoallw_init(*task.whole())
+        if task.whole is not None:
+            return task.context.comm.Alltoallw_init(*task.whole())
+        return None if task.own is None else task.own(*answer)
     except NotImplementedError:  # before MPI 4
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -14,7 +14,7 @@ from .. import choose_between as choose, recipe_between as recipes
 from ..choose import Choice
 from ..recipe import Recipe
 from ..registry import named
-from . import buffers, task
+from . import buffers, memory, task
 from .buffers import Message
 from .call import check_disjoint
 from .check import MismatchError
@@ -50,7 +50,8 @@ def allreduce(
     n, asked = sum(send.nbytes), name
     name = _combining(c, "inter_allreduce", name, n, by)
     recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    return _combined(c, asked, name, recipe, send, recv, by)
+    own = partial(_own, c, "Allreduce", send, recv, by) if asked == "auto" else None
+    return _combined(c, asked, name, recipe, send, recv, by, own=own)
 
 
 def reduce_scatter_block(
@@ -69,7 +70,9 @@ def reduce_scatter_block(
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
-    return _combined(c, asked, name, recipe, send, recv, by)
+    all_do = "Reduce_scatter", send, recv, by, list(counts[0])
+    own = partial(_own, c, *all_do) if asked == "auto" else None
+    return _combined(c, asked, name, recipe, send, recv, by, own=own)
 
 
 def _combined(
@@ -100,6 +103,18 @@ def _combined(
         expected=sizes,
         **more,
     )
+
+
+def _own(
+    c: InterContext, op: str, send: Message, recv: Message, by: Operator, *counts: Any
+) -> MPI.Prequest | None:
+    """The MPI library's own persistent request, if that is faster."""
+    n = sum(send.nbytes)
+    if not (n and by.is_plain and c.leaves(op, n, persistent=True)):
+        return None
+    places = map(memory.in_place, (send, recv))
+    make = getattr(c.intercomm(), f"{op}_init")
+    return cast("MPI.Prequest", make(*places, *counts, by.op))
 
 
 def _combining(
@@ -137,25 +152,26 @@ def reduce_scatter(
                 f"by rank {c.index} and {total} are sent by everyone"
             )
     asked = name
-    unit = by.unit if asked == "auto" and _is_plain(by) else 0
+    unit = by.unit if asked == "auto" and by.is_plain else 0
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
 
     def recipe(here: Counts, there: Counts, unit: int) -> Recipe:
         how = here, there, by.unit, c.machine.startup
         return recipes.reduce_scatter(name, c.pair, *how)
 
+    def own_request(here: Counts, there: Counts, unit: int) -> MPI.Prequest | None:
+        if not unit:
+            return None
+        return _own(c, "Reduce_scatter", send, recv, by, list(here))
+
     asks = {
+        "own": own_request,
         "question": partial(_counts, c, (own, total, unit)),
         "among": c.all_agree,
         "library": partial(_left, c, op),
         "meanwhile": partial(_is_short, c),
     }
     return _combined(c, asked, name, recipe, send, recv, by, **asks)
-
-
-def _is_plain(by: Operator) -> bool:
-    """Whether MPI knows the operator, and elements lie in memory as they travel."""
-    return bool(by.op.is_predefined) and buffers.is_dense(by.datatype)
 
 
 def _is_short(c: InterContext, here: Counts, there: Counts, unit: int) -> bool:

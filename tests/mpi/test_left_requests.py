@@ -1,0 +1,150 @@
+"""Persistent sums between groups that are requests of the MPI library's own."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+from between import REDUCING, ROOTED, Kit, call, data
+from groups import pair, pairs, same
+from isthmus import choose_between
+from isthmus.mpi.requests import Persistent
+from support import agree
+
+pytestmark = pytest.mark.mpi(3, 5)
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch):
+    """Leave them all to the library, whatever their size."""
+    always = {f"inter_{op.lower()}": 1 << 60 for op in REDUCING}
+    monkeypatch.setitem(choose_between.PERSISTENT_BELOW, MPI.get_vendor()[0], always)
+
+
+def is_ours(request):
+    return isinstance(request, Persistent)
+
+
+def run(request):
+    request.Start()
+    request.Wait()
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_the_library_does_them(comm, op):
+    """Also for each root in turn, with all of their requests at hand."""
+    for groups in pairs(comm):
+        cases = []
+        for root in range(comm.size if op in ROOTED else 1):
+            for kind in ("equal", "long"):
+                case = call(Kit(groups), op, kind, root)
+                cases.append((case, getattr(groups.ours, f"{op}_init")(*case.args)))
+        agree(comm, not any(is_ours(request) for _, request in cases))
+        for case, request in [*cases, *reversed(cases)]:
+            case.clear()
+            run(request)
+            agree(comm, not case.fault, case.fault)
+        for _, request in cases:
+            request.Free()
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_what_it_cannot_do_is_ours(comm, op):
+    """No elements, and elements of a type with gaps or an operator of the user's."""
+    least = np.dtype([("value", "i2"), ("place", "i4")], align=True)
+    for groups in pairs(comm):
+        empty = call(Kit(groups), op, "empty", 0)
+        run(request := getattr(groups.ours, f"{op}_init")(*empty.args))
+        request.Free()
+        total = len(groups.there) * (comm.size - len(groups.there))
+        send = np.zeros(total, least)
+        send["value"], send["place"] = 7 - comm.rank, comm.rank
+        if op == "Reduce":
+            role = 0 if 0 in groups.there else [MPI.ROOT, MPI.PROC_NULL][comm.rank > 0]
+            n, more = total, (role,)
+        else:
+            n = total // (1 if op == "Allreduce" else comm.size - len(groups.there))
+            more = ()
+        recv = np.zeros(n, least)
+        counts = [n] * (comm.size - len(groups.there))
+        first = () if op != "Reduce_scatter" else (counts,)
+        sides = [send, MPI.SHORT_INT], [recv, MPI.SHORT_INT]
+        make = getattr(groups.ours, f"{op}_init")
+        run(request := make(*sides, *first, MPI.MINLOC, *more))
+        last = groups.there[-1]
+        wanted = np.array([(7 - last, last)] * n, least)
+        has_part = op != "Reduce" or more == (MPI.ROOT,)
+        agree(comm, not has_part or (recv == wanted).all(), f"{recv}")
+        request.Free()
+
+
+def test_they_are_in_step_with_everything_else(comm):
+    """Requests of all kinds under way together, some from ranks that have no part in
+    others, and calls of every other form between them."""
+    for groups in pairs(comm):
+        kit, inter = Kit(groups), groups.ours
+        cases = [call(kit, "Reduce", "equal", root) for root in range(comm.size)]
+        requests = [inter.Reduce_init(*case.args) for case in cases]
+        for op in ("Allreduce", "Reduce_scatter", "Reduce_scatter_block"):
+            cases.append(call(kit, op, "zeros"))
+            requests.append(getattr(inter, f"{op}_init")(*cases[-1].args))
+        for turn in range(3):
+            for case in cases:
+                case.clear()
+            MPI.Prequest.Startall(requests)
+            others = [call(kit, op, "zeros", turn) for op in ("Bcast", "Allreduce")]
+            going = [inter.Ibcast(*others[0].args), inter.Iallreduce(*others[1].args)]
+            inter.Barrier()
+            more = call(kit, "Reduce_scatter", "equal")
+            inter.Reduce_scatter(*more.args)
+            MPI.Request.Waitall([*going, *requests])
+            faults = [x.fault for x in [*cases, *others, more] if x.fault]
+            agree(comm, not faults, "; ".join(faults[:1]))
+        for request in requests:
+            request.Free()
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_the_users_own_requests_do_not_disturb_them(comm, op):
+    """A Reduce_init of the library's, on the user's communicator, after which some
+    ranks count their calls differently."""
+    for groups in pairs(comm):
+        case = call(Kit(groups), "Reduce", "equal", 0)
+        native = groups.native.Reduce_init(*case.args)
+        ours = call(Kit(groups), op, "equal", comm.size - 1)
+        run(request := getattr(groups.ours, f"{op}_init")(*ours.args))
+        agree(comm, not ours.fault, ours.fault)
+        request.Free()
+        native.Free()
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_buffers_live_as_long_as_their_request(comm, op):
+    for groups in pairs(comm):
+        case = call(Kit(groups), op, "long", comm.size - 1)
+        args = [x.copy() if isinstance(x, np.ndarray) else x for x in case.args]
+        out = next((i for i, x in enumerate(case.args) if x is case.out), None)
+        recv = args[out] if case.out is not None and out is not None else None
+        request = getattr(groups.ours, f"{op}_init")(*args)
+        del args
+        gc.collect()
+        waste = [data(99, 997) for _ in range(50)]
+        run(request)
+        agree(comm, recv is None or same(recv, case.wanted), f"{len(waste)}")
+        request.Free()
+
+
+@pytest.mark.parametrize("op", REDUCING)
+def test_the_communicator_may_be_freed_before_the_request(comm, op):
+    groups = pair(comm, 2)
+    case = call(Kit(groups), op, "long", comm.size - 1)
+    case.clear()
+    request = getattr(groups.ours, f"{op}_init")(*case.args)
+    request.Start()
+    groups.free()
+    request.Wait()
+    agree(comm, not case.fault, case.fault)
+    request.Free()
