@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 from .context import PLANS
 from .flags import Flags
+from .ready import Ready
 
 #: a call that was made so often in a row is expected to be made again
 OFTEN = 4
@@ -20,10 +21,11 @@ OFTEN = 4
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A call that depends on what others say: the number of their answer, what does it
-    by that, and what a rank does instead so that others who make it can end."""
+    by that, step by step, and what a rank does instead so that others who make it can
+    end."""
 
     number: int
-    run: Callable[[], Any]
+    steps: tuple[Callable[[], Any], ...]
     stand_in: Callable[[], Any] | None = None
 
 
@@ -42,6 +44,8 @@ class Agreement:
         self._numbers: dict[Any, int] = {}
         self._given = 0
         self.flags = Flags(comm)
+        #: by the number of an answer, a request that does such calls; None has none
+        self.ready: dict[int, Ready | None] = {}
         #: the number of the call that is expected, if any
         self.expected = 0
         self._stand_in: Callable[[], Any] = int
@@ -101,6 +105,10 @@ class Agreement:
     def free(self) -> None:
         """Give the requests and the memory back."""
         self.flags.free()
+        for ready in self.ready.values():
+            if ready is not None:
+                ready.request.Free()
+        self.ready.clear()
         for *_, send, recv in self.__dict__.pop("_rounds", ()):
             send.Free()
             recv.Free()
@@ -111,7 +119,7 @@ def as_before(
 ) -> Callable[[], None]:
     """What does a call that depends on what others say, by what they said the last
     time."""
-    number, run = kept.number, kept.run
+    number, steps = kept.number, kept.steps
     flags, turns = among.flags, among.flags.turns
 
     def do() -> None:
@@ -120,7 +128,8 @@ def as_before(
             mine, yes, row, all_yes = next(turns)
             raised = flags.raised
             raised[mine] = yes
-            run()
+            for step in steps:
+                step()
             if raised[row] == all_yes or flags.all_do(row, all_yes):
                 return
             among.surprised()
@@ -128,13 +137,14 @@ def as_before(
 
     def compare() -> None:
         """Do it as before if everyone does; else ask, and do it by what they say."""
-        nonlocal kept, number, run
+        nonlocal kept, number, steps
         among.refuse()
         if among.same(number):
-            run()
+            for step in steps:
+                step()
             among.made(kept)
         else:
             kept = ask() or kept
-            number, run = kept.number, kept.run
+            number, steps = kept.number, kept.steps
 
     return do

@@ -13,9 +13,15 @@ from . import forms, memory, task
 from .agreement import Kept
 from .buffers import Message
 from .counts import complete
-from .plan import Plan
+from .plan import Plan, Step
+from .ready import Ready
 from .task import Left, Task
 
+#: vectors of up to so many bytes are copied so that one request does such calls; among
+#: few processes, of up to so many times the cube of their number (measured)
+COPIED, COPIED_BY_FEW = 1 << 16, 1 << 7
+#: so many requests are kept on a communicator
+MOST = 64
 #: gives a method of the MPI library's own communicator
 Native = Callable[[str], Callable[..., Any]]
 
@@ -26,28 +32,63 @@ def ask(made: Task, key: Any, native: Native) -> Kept | None:
     answer = complete(made.question(True))
     number = made.among.number(answer)  # by all of them, whatever they can keep
     left = made.library and made.library(*answer)
-    if left is None:
-        run = _planned(made, answer, key)
-    else:
-        run = _library(made, left, native)
-        run()
-    if run is None or key is None or made.context.checked:
+    ready = _ready(made, answer, number) if left else None
+    steps = _steps(made, answer, key, native, left, ready)
+    if not steps or key is None or made.context.checked:
         return None
     if made.meanwhile is None or not made.meanwhile(*answer):
-        return Kept(number, run)
-    return Kept(number, run, partial(_stand_in, _bare(made), answer, left, native))
+        return Kept(number, steps)
+    if ready is not None:
+        return Kept(number, steps, ready.run)
+    return Kept(number, steps, partial(_stand_in, _bare(made), answer, left, native))
 
 
-def _planned(made: Task, answer: tuple[Any, ...], key: Any) -> Callable[[], Any] | None:
+def _steps(
+    made: Task,
+    answer: tuple[Any, ...],
+    key: Any,
+    native: Native,
+    left: Left | None,
+    ready: Ready | None,
+) -> tuple[Step, ...]:
+    """Do it; the steps that do it again, if that is kept."""
+    if left is None:
+        return _planned(made, answer, key)
+    if ready is not None:
+        steps = ready.bound(*made.send, *made.recv)
+    else:
+        steps = (_library(made, left, native),)
+    for step in steps:
+        step()
+    return steps
+
+
+def _ready(made: Task, answer: tuple[Any, ...], number: int) -> Ready | None:
+    """The MPI library's request that does such calls, made by all together when they
+    first ask; the first few calls that are short have one."""
+    assert made.among is not None
+    found = made.among.ready
+    if number not in found and len(found) < MOST:
+        found[number] = None
+        most = min(COPIED, COPIED_BY_FEW * made.among.comm.Get_size() ** 3)
+        if made.nbytes <= most and made.own is not None:
+            there = _elsewhere(made)
+            request = task.single(there, answer)
+            if request is not None:
+                found[number] = Ready(request, *there.send, *there.recv)
+    return found.get(number)
+
+
+def _planned(made: Task, answer: tuple[Any, ...], key: Any) -> tuple[Step, ...]:
     """Do it by a plan; what does that again, if it is kept."""
     key, c = key and (key, answer), made.context
     if not c.run(key):
         forms.blocking(c, key, task.plan(made, answer))
     kept = c.plans.get(key)
-    return None if kept is None else c.runner(kept)
+    return () if kept is None else (c.runner(kept),)
 
 
-def _library(made: Task, left: Left, native: Native) -> Callable[[], Any]:
+def _library(made: Task, left: Left, native: Native) -> Step:
     """The MPI library's own call that does the same."""
     op, rest = left
     places = (*made.send, *made.recv)
@@ -60,15 +101,14 @@ def _bare(made: Task) -> Task:
         tuple(replace(x, owner=None, base=0) for x in side)
         for side in (made.send, made.recv)
     )
-    return replace(made, send=send, recv=recv, whole=None, own=None)
+    return replace(made, send=send, recv=recv, whole=None)
 
 
 def _stand_in(
     bare: Task, answer: tuple[Any, ...], left: Left | None, native: Native
 ) -> None:
     """Do a call in memory of its own, so that others who make it can end."""
-    send, recv = (tuple(map(_elsewhere, side)) for side in (bare.send, bare.recv))
-    made = replace(bare, send=send, recv=recv)
+    made = _elsewhere(bare)
     if left is not None:
         _library(made, left, native)()
         return
@@ -78,7 +118,13 @@ def _stand_in(
     plan.free()
 
 
-def _elsewhere(message: Message) -> Message:
+def _elsewhere(made: Task) -> Task:
+    """The same, in memory of its own."""
+    send, recv = (tuple(map(_moved, side)) for side in (made.send, made.recv))
+    return replace(made, send=send, recv=recv, whole=None)
+
+
+def _moved(message: Message) -> Message:
     """A message of the same form, in memory of its own."""
     room = memory.scratch(message.counts[0] * message.datatype.Get_extent()[1])
     return replace(message, owner=room, base=MPI.memory(room).address, displs=(0,))

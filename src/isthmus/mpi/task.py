@@ -52,8 +52,8 @@ class Task:
     meanwhile: Callable[..., bool] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
-    #: gives, by what others said, the MPI library's own persistent request for it, if
-    #: that is faster
+    #: gives, of a task and by what others said, the MPI library's own persistent
+    #: request for it, if that is faster
     own: Callable[..., MPI.Prequest | None] | None = None
     #: the bytes of a vector or block, if all who have a part in it know them
     nbytes: int = 0
@@ -123,7 +123,7 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     answer = complete(_asked(task))
-    native = _single(task, answer)
+    native = single(task, answer)
     if native is not None:
         result = requests.kept(native, (task, native))
         task.context.requests[id(result)] = result
@@ -137,11 +137,11 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     return requests.persistent(made, task.context, task)
 
 
-def _single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
+def single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
     try:
         if task.whole is not None:
             return task.context.comm.Alltoallw_init(*task.whole())
-        return None if task.own is None else task.own(*answer)
+        return None if task.own is None else task.own(task, *answer)
     except NotImplementedError:  # before MPI 4
         return None

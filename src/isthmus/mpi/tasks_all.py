@@ -24,6 +24,9 @@ from .task import Asking, Left, Task
 from .whole import swap
 
 Counts = tuple[int, ...]
+#: an operator of MPI's and a type, as numbers
+Kind = tuple[int, ...]
+NO_KIND: Kind = (0,) * 5
 #: bytes of a vector up to which a call is soon made
 SHORT = 1 << 20
 
@@ -50,7 +53,7 @@ def allreduce(
     n, asked = sum(send.nbytes), name
     name = _combining(c, "inter_allreduce", name, n, by)
     recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    own = partial(_own, c, "Allreduce", send, recv, by) if asked == "auto" else None
+    own = partial(_own, "Allreduce") if asked == "auto" else None
     return _combined(c, asked, name, recipe, send, recv, by, own=own)
 
 
@@ -70,8 +73,9 @@ def reduce_scatter_block(
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
-    all_do = "Reduce_scatter", send, recv, by, list(counts[0])
-    own = partial(_own, c, *all_do) if asked == "auto" else None
+    own = None
+    if asked == "auto":
+        own = partial(_own, "Reduce_scatter", counts=counts[0])
     return _combined(c, asked, name, recipe, send, recv, by, own=own)
 
 
@@ -105,16 +109,16 @@ def _combined(
     )
 
 
-def _own(
-    c: InterContext, op: str, send: Message, recv: Message, by: Operator, *counts: Any
-) -> MPI.Prequest | None:
+def _own(op: str, made: Task, counts: Counts | None = None) -> MPI.Prequest | None:
     """The MPI library's own persistent request, if that is faster."""
-    n = sum(send.nbytes)
+    c, n, by = made.context, made.nbytes, made.operator
+    assert by is not None
     if not (n and by.is_plain and c.leaves(op, n, persistent=True)):
         return None
-    places = map(memory.in_place, (send, recv))
+    places = map(memory.in_place, (*made.send, *made.recv))
+    more = () if counts is None else (list(counts),)
     make = getattr(c.intercomm(), f"{op}_init")
-    return cast("MPI.Prequest", make(*places, *counts, by.op))
+    return cast("MPI.Prequest", make(*places, *more, by.op))
 
 
 def _combining(
@@ -152,58 +156,69 @@ def reduce_scatter(
                 f"by rank {c.index} and {total} are sent by everyone"
             )
     asked = name
-    unit = by.unit if asked == "auto" and by.is_plain else 0
+    kind = _kind(by) if asked == "auto" and by.is_plain else NO_KIND
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
 
-    def recipe(here: Counts, there: Counts, unit: int) -> Recipe:
+    def recipe(here: Counts, there: Counts, kind: Kind) -> Recipe:
         how = here, there, by.unit, c.machine.startup
         return recipes.reduce_scatter(name, c.pair, *how)
 
-    def own_request(here: Counts, there: Counts, unit: int) -> MPI.Prequest | None:
-        if not unit:
-            return None
-        return _own(c, "Reduce_scatter", send, recv, by, list(here))
+    def own_request(
+        made: Task, here: Counts, there: Counts, kind: Kind
+    ) -> MPI.Prequest | None:
+        return _own("Reduce_scatter", made, here) if kind else None
 
     asks = {
         "own": own_request,
-        "question": partial(_counts, c, (own, total, unit)),
+        "question": partial(_counts, c, (own, total, *kind)),
         "among": c.all_agree,
-        "library": partial(_left, c, op),
-        "meanwhile": partial(_is_short, c),
+        "library": partial(_left, c, by),
+        "meanwhile": partial(_is_short, c, by),
     }
     return _combined(c, asked, name, recipe, send, recv, by, **asks)
 
 
-def _is_short(c: InterContext, here: Counts, there: Counts, unit: int) -> bool:
+def _kind(by: Operator) -> Kind:
+    """The operator and the type by their names, in numbers."""
+    text = f"{by.op.__reduce__()} {by.datatype.__reduce__()}".encode()
+    assert len(text) <= 8 * len(NO_KIND), text
+    words = np.frombuffer(text.ljust(8 * len(NO_KIND)), np.int64)
+    return tuple(words.tolist())
+
+
+def _is_short(
+    c: InterContext, by: Operator, here: Counts, there: Counts, kind: Kind
+) -> bool:
     """Whether ranks compare their calls while they make them: on one node, where it is
     soon made once more."""
-    return c.one_node and 0 < sum(here) * unit <= SHORT
+    return bool(c.one_node and kind and 0 < sum(here) * by.unit <= SHORT)
 
 
 def _left(
-    c: InterContext, op: MPI.Op, here: Counts, there: Counts, unit: int
+    c: InterContext, by: Operator, here: Counts, there: Counts, kind: Kind
 ) -> Left | None:
     """How the MPI library does it, if that is faster: equal parts in less time."""
-    if not unit or not c.leaves("Reduce_scatter", sum(here) * unit):
+    if not kind or not c.leaves("Reduce_scatter", sum(here) * by.unit):
         return None
     if c.p == c.q and len({*here, *there}) == 1:
-        return "Reduce_scatter_block", (op,)
-    return "Reduce_scatter", (list(here), op)
+        return "Reduce_scatter_block", (by.op,)
+    return "Reduce_scatter", (list(here), by.op)
 
 
-def _counts(c: InterContext, own: tuple[int, int, int], at_once: bool) -> Asking:
-    """What everyone of the own and of the other group receives, and the bytes of an
-    element, 0 where they are not the same for all."""
-    told = np.empty((c.p + c.q, 3), np.int64)
+def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
+    """What everyone of the own and of the other group receives, and how all combine,
+    nothing where that is not the same for all."""
+    told = np.empty((c.p + c.q, len(own)), np.int64)
     if at_once:
         c.comm.Allgather(np.array(own), told)
     else:
         yield [c.comm.Iallgather(np.array(own), told)]
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
-    units = set(told[:, 2].tolist())
-    unit = units.pop() if len(units) == 1 else 0
-    return (b, a, unit) if c.mine else (a, b, unit)
+    kinds = set(map(tuple, told[:, 2:].tolist()))
+    kind = kinds.pop() if len(kinds) == 1 else NO_KIND
+    kind = () if kind == NO_KIND else kind
+    return (b, a, kind) if c.mine else (a, b, kind)
 
 
 def _check_counts(c: InterContext, told: np.ndarray) -> None:

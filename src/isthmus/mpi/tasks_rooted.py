@@ -125,19 +125,20 @@ def reduce(
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
     more: dict[str, Any] = {"operator": by, "nbytes": n}
     if asked == "auto" and at.q > 1 and n and by.is_plain:
-        more["own"] = partial(_own, c, at, data, op)
+        more["own"] = partial(_own, at)
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
-def _own(c: InterContext, at: Star, data: Message, op: MPI.Op) -> MPI.Prequest | None:
+def _own(at: Star, made: Task) -> MPI.Prequest | None:
     """The MPI library's own persistent Reduce, among those who have a part in it, if
     that is faster."""
-    if not c.leaves("Reduce", sum(data.nbytes), persistent=True):
+    c, by = made.context, made.operator
+    if by is None or not c.leaves("Reduce", made.nbytes, persistent=True):
         return None
-    inter, place = c.intercomm(at.root), memory.in_place(data)
+    inter, (place,) = c.intercomm(at.root), map(memory.in_place, made.send or made.recv)
     if at.v:
-        return inter.Reduce_init(place, None, op, root=0)
-    return inter.Reduce_init(None, place, op, root=MPI.ROOT)
+        return inter.Reduce_init(place, None, by.op, root=0)
+    return inter.Reduce_init(None, place, by.op, root=MPI.ROOT)
 
 
 def blocks(

@@ -1,0 +1,41 @@
+"""A request of the MPI library's that is ready for any buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpi4py import MPI
+
+from . import memory
+from .buffers import Message
+from .memory import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A persistent request in memory of its own: what is sent is copied there, and what
+    was received from there. Open MPI's persistent sums take so much less time than its
+    blocking ones."""
+
+    request: MPI.Prequest
+    send: Message
+    recv: Message
+
+    def run(self) -> None:
+        """Do it, with whatever is there."""
+        self.request.Start()
+        self.request.Wait()
+
+    def bound(self, send: Message, recv: Message) -> tuple[Callable[[], Any], ...]:
+        """The steps that do it for these buffers."""
+        give = memory.copier(_piece(send), _piece(self.send))
+        take = memory.copier(_piece(self.recv), _piece(recv))
+        return give, self.request.Start, self.request.Wait, take
+
+
+def _piece(message: Message) -> list[Piece]:
+    """Where elements without gaps lie."""
+    (displ,), (nbytes,) = message.displs, message.nbytes
+    return [(message.base + displ, nbytes)] if nbytes else []
