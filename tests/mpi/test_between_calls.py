@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import numpy as np
@@ -299,6 +300,20 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
         name = names.get(op, "native")
         getattr(groups.ours, op)(*ours.args, algorithm=name)
         agree(comm, not ours.fault, ours.fault)
+
+
+def test_every_choice_says_why(comm, caplog):
+    """Also where the library does the call after all; two processes do it alone."""
+    caplog.set_level(logging.DEBUG, "isthmus")
+    for groups in pairs(comm):
+        caplog.clear()
+        groups.ours.Allreduce(np.zeros(4), np.zeros(4))
+        groups.ours.Allreduce_init(np.zeros(4), np.zeros(4)).Free()
+        said = [x.getMessage() for x in caplog.records]
+        chosen = [x for x in said if re.match(r"inter_allreduce: \w+, for 32 bytes", x)]
+        left = [x for x in said if "left to" in x and "persistent call of 32 by" in x]
+        agree(comm, len(chosen) == 2, f"{said}")
+        agree(comm, len(left) == (comm.size > 2), f"{said}")
 
 
 @pytest.mark.parametrize("op", ["Bcast", "Gather", "Scatter"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from .context import PLANS, Context, Native, asked
 from .probe import probe
 from .tuning import shared
 
+_log = logging.getLogger("isthmus")
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
 
@@ -89,7 +91,16 @@ class InterContext(Context):
         if self.p != self.q and op == "Reduce_scatter_block":
             return False  # mpi4py compares what is sent with the wrong group's size
         collective = f"inter_{op.lower()}"
-        return library_is_faster(self.library, collective, nbytes, persistent)
+        faster = library_is_faster(self.library, collective, nbytes, persistent)
+        if faster:
+            _log.debug(
+                "%s: left to %s, whose %s call of %d bytes is faster on one node",
+                collective,
+                self.library,
+                "persistent" if persistent else "blocking",
+                nbytes,
+            )
+        return faster
 
     def intercomm(self, root: int | None = None) -> MPI.Intercomm:
         """Both groups, or a root, by its number, and the other group, for the MPI
