@@ -39,12 +39,12 @@ def same_as_library(comm, group, color, key):
     return same and [group.left, group.right] == beside
 
 
-@pytest.mark.mpi(12)
-@pytest.mark.parametrize("size", range(7))
-def test_groups_are_those_of_the_library(comm, size):
-    """Among 1 to 12 processes: those of a part, and those of the rest."""
-    part = comm.Split(comm.rank < size)
-    color, key = CASES[size % len(CASES)]
+@pytest.mark.mpi(9)
+@pytest.mark.parametrize("turn", range(7))
+def test_groups_are_those_of_the_library(comm, turn):
+    """Among 1 to 9 processes: those of a part, and those of the rest."""
+    part = comm.Split(comm.rank < turn % 5)
+    color, key = CASES[turn % len(CASES)]
     c, k = (f(part.rank, part.size) for f in (color, key))
     colors = {color(r, part.size) for r in range(part.size)} - {None}
     for name in NAMES:

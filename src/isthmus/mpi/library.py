@@ -74,7 +74,7 @@ def beside(call: Call, recvbuf: Any) -> Any:
     """What is received, as the MPI library's own requests take it.
 
     Open MPI takes two buffers of one address for MPI.IN_PLACE, wherever in them the
-    blocks lie; so the address that blocks are counted from is moved by an element.
+    blocks lie; so the address that blocks are counted from is moved by some elements.
     """
     send, recv = call.send, call.recv
     extent = recv.datatype.Get_extent()[1]
@@ -82,6 +82,6 @@ def beside(call: Call, recvbuf: Any) -> Any:
         return recvbuf
     if send.base + send.displs[0] != recv.base:
         return recvbuf
-    displs = [displ // extent - 1 for displ in recv.displs]
-    base = memory.buffer(recv.base + extent)
+    displs = [displ // extent - memory.ASIDE for displ in recv.displs]
+    base = memory.buffer(recv.base + memory.ASIDE * extent)
     return [base, (list(recv.counts), displs), recv.datatype]

@@ -22,6 +22,8 @@ Spec = tuple[int, int, MPI.Datatype]
 #: an int counts bytes up to here in MPI-3; what is longer is sent in larger units
 LIMIT = (1 << 31) - 1
 CHUNK = 1 << 26
+#: by how much one of two equal addresses is moved; 0 and 1 mean something to MPI
+ASIDE = 64
 #: bytes that are copied in a few microseconds
 SHORT = 1 << 16
 

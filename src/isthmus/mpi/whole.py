@@ -14,8 +14,6 @@ from .context_inter import InterContext
 #: count, displacement and type
 Block = tuple[int, int, MPI.Datatype]
 NO_BLOCK: Block = (0, 0, MPI.BYTE)
-#: bytes by which one of two equal addresses is moved; 0 and 1 mean something to MPI
-ASIDE = 64
 #: an address, and a block for each of the other group that lies so far from there
 Side = tuple[int, Sequence[Block]]
 
@@ -29,7 +27,10 @@ def alltoallw(c: InterContext, send: Side, recv: Side) -> tuple[list[Any], list[
     """
     base, blocks = recv
     if base == send[0]:
-        recv = base + ASIDE, [(n, displ - ASIDE, kind) for n, displ, kind in blocks]
+        recv = (
+            base + memory.ASIDE,
+            [(n, displ - memory.ASIDE, kind) for n, displ, kind in blocks],
+        )
     return _entries(c, *send), _entries(c, *recv)
 
 
