@@ -85,14 +85,16 @@ def whole(
     collective: str, q: int, m: int, machine: Machine, commutative: bool = True
 ) -> Choice:
     """Bcast and Reduce, of m bytes between a root and q others."""
-    p, cost = q + 1, (machine.alpha, machine.beta)
+    # what arrives is combined, before it goes on
+    byte = 1.5 if collective == "inter_reduce" else 1.0
+    p, cost = q + 1, (machine.alpha, byte * machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
-        "chain": _pipelined(q - 1, m, machine),
+        "chain": _pipelined(q - 1, m, machine, byte),
     }
     if commutative:
         # the one that a rank sends to changes, and the one that it receives from too
-        byte = machine.changing**2
+        byte *= machine.changing**2
         times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
