@@ -34,6 +34,7 @@ KINDS = {
     "equal": lambda i: 4,
     "zeros": lambda i: (3 * i) % 5,
     "giant": lambda i: 1201 if i == 1 else 1,
+    "some": lambda i: 40,
     "long": lambda i: 997,
     "empty": lambda i: 0,
 }

@@ -36,9 +36,10 @@ LIBRARY_BELOW = {
         "inter_reduce_scatter_block": 1 << 24,
     },
 }
-#: the same of its persistent calls, where they combine
+#: the same of its persistent calls, of a Gather of all blocks
 PERSISTENT_BELOW = {
     "MPICH": {
+        "inter_gather": 1 << 11,
         "inter_reduce": 1 << 17,
         "inter_allreduce": 1 << 12,
         "inter_reduce_scatter": 1 << 12,

@@ -1,4 +1,4 @@
-"""Sums between groups that are persistent requests of the MPI library's own."""
+"""Calls between groups that are persistent requests of the MPI library's own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from isthmus.mpi.requests import Persistent
 from support import agree
 
 pytestmark = pytest.mark.mpi(3, 5)
+LEFT = [*REDUCING, "Gather"]
 
 
 @pytest.fixture(autouse=True)
 def library(monkeypatch):
     """Leave them all to the library, whatever their size."""
-    always = {f"inter_{op.lower()}": 1 << 60 for op in REDUCING}
+    always = {f"inter_{op.lower()}": 1 << 60 for op in LEFT}
     for table in (choose_between.PERSISTENT_BELOW, choose_between.LIBRARY_BELOW):
         monkeypatch.setitem(table, MPI.get_vendor()[0], always)
 
@@ -35,13 +36,14 @@ def run(request):
     request.Wait()
 
 
-@pytest.mark.parametrize("op", REDUCING)
+@pytest.mark.parametrize("op", LEFT)
 def test_the_library_does_them(comm, op):
-    """Also for each root in turn, with all of their requests at hand."""
+    """Also for each root in turn, with all of their requests at hand; around the sizes
+    where libraries change their ways."""
     for groups in pairs(comm):
         cases = []
         for root in range(comm.size if op in ROOTED else 1):
-            for kind in ("equal", "long"):
+            for kind in ("equal", "some", "long"):
                 case = call(Kit(groups), op, kind, root)
                 cases.append((case, getattr(groups.ours, f"{op}_init")(*case.args)))
         agree(comm, not any(is_ours(request) for _, request in cases))
@@ -109,7 +111,7 @@ def test_they_are_in_step_with_everything_else(comm):
             request.Free()
 
 
-@pytest.mark.parametrize("op", REDUCING)
+@pytest.mark.parametrize("op", LEFT)
 def test_the_users_own_requests_do_not_disturb_them(comm, op):
     """A Reduce_init of the library's, on the user's communicator, after which some
     ranks count their calls differently."""
@@ -123,7 +125,7 @@ def test_the_users_own_requests_do_not_disturb_them(comm, op):
         native.Free()
 
 
-@pytest.mark.parametrize("op", REDUCING)
+@pytest.mark.parametrize("op", LEFT)
 def test_buffers_live_as_long_as_their_request(comm, op):
     for groups in pairs(comm):
         case = call(Kit(groups), op, "long", comm.size - 1)
@@ -139,7 +141,7 @@ def test_buffers_live_as_long_as_their_request(comm, op):
         request.Free()
 
 
-@pytest.mark.parametrize("op", REDUCING)
+@pytest.mark.parametrize("op", LEFT)
 def test_the_communicator_may_be_freed_before_the_request(comm, op):
     groups = pair(comm, 2)
     case = call(Kit(groups), op, "long", comm.size - 1)

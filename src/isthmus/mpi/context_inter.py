@@ -50,6 +50,7 @@ class InterContext(Context):
         self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
+        self._stars: dict[int, MPI.Intracomm] = {}
         #: persistent ones of the MPI library's; under Open MPI they outlive no
         #: communicator
         self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
@@ -62,8 +63,8 @@ class InterContext(Context):
         self.we_agree.free()
         for request in list(self.requests.values()):
             request.Wait()
-        for inter in self._intercomms.values():
-            inter.Free()
+        for comm in (*self._intercomms.values(), *self._stars.values()):
+            comm.Free()
         super().free()
 
     def who(self, number: int) -> str:
@@ -107,25 +108,30 @@ class InterContext(Context):
         library's own requests, which the user's could bring out of step; made by these
         together, when they first ask for it."""
         if root not in self._intercomms:
-            self._intercomms[root] = (
-                self.local.Create_intercomm(0, self.comm, self.there_base)
-                if root is None
-                else self._with_root(root)
-            )
+            if root is None:
+                made = self.local.Create_intercomm(0, self.comm, self.there_base)
+            else:
+                # MPICH fails where one process alone makes one with others that have
+                # more communicators; so they are one already
+                both = self.star(root)
+                side = Native(both.Split(both.rank > 0))
+                made = side.Create_intercomm(0, both, 0 if both.rank else 1)
+                side.Free()
+            self._intercomms[root] = made
         return self._intercomms[root]
 
-    def _with_root(self, root: int) -> MPI.Intercomm:
-        """A root and the other group. They are first made one: MPICH fails where one
-        process alone, and others that have more communicators, make one together."""
-        here = range(self.here_base, self.here_base + self.here)
-        everyone = self.comm.Get_group()
-        some = everyone.Incl([root, *(self.senders if root == self.number else here)])
-        both = self.comm.Create_group(some)
-        side = Native(both.Split(both.rank > 0))
-        made = side.Create_intercomm(0, both, 0 if both.rank else 1)
-        for x in (everyone, some, both, side):
-            x.Free()
-        return made
+    def star(self, root: int) -> MPI.Intracomm:
+        """A root, by its number, and after it the other group; made by these together,
+        when they first ask for it."""
+        if root not in self._stars:
+            here = range(self.here_base, self.here_base + self.here)
+            others = self.senders if root == self.number else here
+            everyone = self.comm.Get_group()
+            some = everyone.Incl([root, *others])
+            self._stars[root] = Native(self.comm.Create_group(some))
+            everyone.Free()
+            some.Free()
+        return self._stars[root]
 
     @cached_property
     def machine(self) -> Machine:

@@ -16,7 +16,7 @@ from .call import Call, check_disjoint, checked
 from .context_inter import InterContext
 from .counts import Question, alone, complete
 from .plan import Plan
-from .whole import alltoallw
+from .whole import alltoallw, of_both
 
 
 def known(context: InterContext, name: str, v: bool = True) -> None:
@@ -147,4 +147,5 @@ def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:
     assert send is not None
     own = [(send.counts[0], send.displs[0], send.datatype)] * c.there
     theirs = list(zip(recv.counts, recv.displs, repeat(recv.datatype)))
-    return alltoallw(c, (send.base, own), (recv.base, theirs))
+    sides = (send.base, of_both(c, own)), (recv.base, of_both(c, theirs))
+    return alltoallw(*sides)

@@ -129,7 +129,7 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
         task.context.requests[id(result)] = result
         return result
     if task.recipe is None:
-        return task.context.comm.Recv_init(*_NOTHING)
+        return nothing(task)
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
@@ -140,8 +140,14 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
 def single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
     try:
-        if task.whole is not None:
-            return task.context.comm.Alltoallw_init(*task.whole())
-        return None if task.own is None else task.own(task, *answer)
+        native = None if task.own is None else task.own(task, *answer)
+        if native is None and task.whole is not None:
+            native = task.context.comm.Alltoallw_init(*task.whole())
     except NotImplementedError:  # before MPI 4
         return None
+    return native
+
+
+def nothing(task: Task) -> MPI.Prequest:
+    """The persistent request of a rank that has no part in it."""
+    return task.context.comm.Recv_init(*_NOTHING)

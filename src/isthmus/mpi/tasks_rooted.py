@@ -20,7 +20,7 @@ from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
 from .task import Asking, Task
-from .whole import NO_BLOCK, alltoallw, no_blocks, nothing
+from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
 
 def star(c: InterContext, root: int) -> Star | None:
@@ -39,8 +39,12 @@ def star(c: InterContext, root: int) -> Star | None:
 
 
 def _idle(c: InterContext, name: str) -> Task:
-    """The task of a rank that has no part in it, but in the library's one request."""
-    return Task(c, name, whole=partial(nothing, c) if _flat(c, name) else None)
+    """The task of a rank that has no part in it, but in the library's one request of a
+    nonblocking call."""
+    if not _flat(c, name):
+        return Task(c, name)
+    none = nothing(c.p + c.q)
+    return Task(c, name, whole=lambda: alltoallw(none, none), own=task.nothing)
 
 
 def _flat(c: InterContext, asked: str) -> bool:
@@ -50,19 +54,40 @@ def _flat(c: InterContext, asked: str) -> bool:
     return asked == "auto" and c.one_node and c.few and max(c.p, c.q) > 1
 
 
+def _blocks(at: Star, data: Message) -> list[Block]:
+    """At the root everyone's block, elsewhere the own one."""
+    places = zip(data.counts, data.displs, strict=True)
+    given = [(n, displ, data.datatype) for n, displ in places]
+    return given * at.q if at.v == 0 and len(given) == 1 else given
+
+
 def _straight(
     c: InterContext, at: Star, data: Message, sends: bool
 ) -> tuple[list[Any], list[Any]]:
-    """What that request takes: at the root every block, elsewhere the own one."""
-    places = zip(data.counts, data.displs, strict=True)
-    given = [(n, displ, data.datatype) for n, displ in places]
+    """What that request takes, among both groups."""
+    blocks = _blocks(at, data)
     if at.v:
         i = at.root - c.there_base
-        blocks = [*[NO_BLOCK] * i, *given, *[NO_BLOCK] * (c.there - 1 - i)]
-    else:
-        blocks = given if len(given) == c.there else given * c.there
-    mine, none = (data.base, blocks), no_blocks(c)
-    return alltoallw(c, mine, none) if sends else alltoallw(c, none, mine)
+        blocks = [*[NO_BLOCK] * i, *blocks, *[NO_BLOCK] * (c.there - 1 - i)]
+    mine, none = (data.base, of_both(c, blocks)), nothing(c.p + c.q)
+    return alltoallw(mine, none) if sends else alltoallw(none, mine)
+
+
+def _own_blocks(gather: bool, at: Star, sends: bool, made: Task) -> MPI.Prequest:
+    """The persistent one, among those who have a part in it; a short Gather may be
+    faster in the library's own way."""
+    c, (data,) = made.context, made.send or made.recv
+    blocks = _blocks(at, data)
+    if gather and c.leaves("Gather", at.q * made.nbytes, persistent=True):
+        address = memory.buffer(data.base + data.displs[0])
+        spec = [address, data.counts[0], data.datatype]
+        if at.v:
+            return c.intercomm(at.root).Gather_init(spec, None, root=0)
+        return c.intercomm(at.root).Gather_init(None, spec, root=MPI.ROOT)
+    blocks = [*blocks, *[NO_BLOCK] * at.q] if at.v else [NO_BLOCK, *blocks]
+    mine, none = (data.base, blocks), nothing(1 + at.q)
+    sides = (mine, none) if sends else (none, mine)
+    return c.star(at.root).Alltoallw_init(*alltoallw(*sides))
 
 
 def _task(
@@ -74,6 +99,7 @@ def _task(
     sizes: tuple[int, ...],
     down: bool,
     flat: bool = False,
+    gather: bool = False,
     **more: Any,
 ) -> Task:
     """The task of a rank whose data go down from the root or up to it."""
@@ -85,6 +111,7 @@ def _task(
     sends = down == (at.v == 0)
     if flat:
         more["whole"] = partial(_straight, c, at, data[0], sends)
+        more["own"] = partial(_own_blocks, gather, at, sends)
     if sends:
         return Task(c, name, recipe, send=data, root=at.root, sent=peers, **more)
     return Task(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
@@ -162,8 +189,8 @@ def blocks(
         more |= {"question": partial(_counts, c, sizes[0]), "among": c.we_agree}
     else:
         recipe = partial(recipe, counts)
-    down = "scatter" in collective
-    return _task(c, name, recipe, at, data, sizes, down, flat, **more)
+    down, gather = "scatter" in collective, collective == "inter_gather"
+    return _task(c, name, recipe, at, data, sizes, down, flat, gather, **more)
 
 
 def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:

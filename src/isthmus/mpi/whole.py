@@ -14,41 +14,37 @@ from .context_inter import InterContext
 #: count, displacement and type
 Block = tuple[int, int, MPI.Datatype]
 NO_BLOCK: Block = (0, 0, MPI.BYTE)
-#: an address, and a block for each of the other group that lies so far from there
+#: an address, and a block for each rank that lies so far from there
 Side = tuple[int, Sequence[Block]]
 
 
-def alltoallw(c: InterContext, send: Side, recv: Side) -> tuple[list[Any], list[Any]]:
-    """What Alltoallw takes for all ranks of both groups: of the other one these blocks,
-    nothing of the own.
+def alltoallw(send: Side, recv: Side) -> tuple[list[Any], list[Any]]:
+    """What Alltoallw takes.
 
     Open MPI takes two buffers of one address for MPI.IN_PLACE, wherever in them the
     blocks lie; so the addresses differ.
     """
     base, blocks = recv
     if base == send[0]:
-        recv = (
-            base + memory.ASIDE,
-            [(n, displ - memory.ASIDE, kind) for n, displ, kind in blocks],
-        )
-    return _entries(c, *send), _entries(c, *recv)
+        away = memory.ASIDE
+        recv = base + away, [(n, displ - away, kind) for n, displ, kind in blocks]
+    return _entries(*send), _entries(*recv)
 
 
-def _entries(c: InterContext, base: int, blocks: Sequence[Block]) -> list[Any]:
-    here = [NO_BLOCK] * c.here
-    there = [memory.entry(*block) for block in blocks]
-    found = [*there, *here] if c.mine else [*here, *there]
+def _entries(base: int, blocks: Sequence[Block]) -> list[Any]:
+    found = [memory.entry(*block) for block in blocks]
     return [memory.buffer(base), *map(list, zip(*found, strict=True))]
 
 
-def no_blocks(c: InterContext) -> Side:
-    """Of a rank that sends or receives nothing."""
-    return 0, [NO_BLOCK] * c.there
+def of_both(c: InterContext, blocks: Sequence[Block]) -> list[Block]:
+    """A block for each rank of both groups: these for the other, none for the own."""
+    own = [NO_BLOCK] * c.here
+    return [*blocks, *own] if c.mine else [*own, *blocks]
 
 
-def nothing(c: InterContext) -> tuple[list[Any], list[Any]]:
-    """What it takes of a rank that does neither."""
-    return alltoallw(c, no_blocks(c), no_blocks(c))
+def nothing(n: int) -> Side:
+    """No block for any of n ranks."""
+    return 0, [NO_BLOCK] * n
 
 
 def swap(
@@ -57,10 +53,11 @@ def swap(
     """A block to and from each of the other group, in the user's own types."""
 
     def side(data: Sequence[Message]) -> Side:
-        return data[0].base, [
+        blocks = [
             (n, at, x.datatype)
             for x in data
             for n, at in zip(x.counts, x.displs, strict=True)
         ]
+        return data[0].base, of_both(c, blocks)
 
-    return alltoallw(c, side(send), side(recv))
+    return alltoallw(side(send), side(recv))
