@@ -23,6 +23,7 @@ LIBRARY_BELOW = {
     "MPICH": {
         "inter_barrier": _ALWAYS,
         "inter_gather": 1 << 13,
+        "inter_reduce": 1 << 12,
     },
     "Open MPI": {
         "inter_barrier": _ALWAYS,
