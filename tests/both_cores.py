@@ -10,8 +10,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-#: more parts than cores, so that both end at about the same time
-CORES, PARTS = 2, 16
+#: one more at a time than there are cores, as some wait for what they started; and many
+#: parts, so that all end at about the same time
+AT_ONCE, PARTS = 3, 16
 #: what pytest returns if it found no test
 NONE = 5
 
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> int:
         return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     found = []
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         for done in pool.map(run, range(PARTS)):
             sys.stdout.buffer.write(done.stdout)
             sys.stdout.flush()
