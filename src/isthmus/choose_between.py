@@ -18,7 +18,7 @@ from .registry import find, named
 _ALWAYS = maxsize
 #: bytes, of a vector or of a block, below which a library's own blocking call is faster
 #: among processes of one node, by far more than it costs to hand the call on (measured,
-#: see docs/results.md); not Reduce_scatter, whose counts are compared in each call
+#: see docs/results.md)
 LIBRARY_BELOW = {
     "MPICH": {
         "inter_barrier": _ALWAYS,

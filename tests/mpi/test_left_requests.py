@@ -57,7 +57,7 @@ def test_the_library_does_them(comm, op):
 
 @pytest.mark.parametrize("op", REDUCING)
 def test_what_it_cannot_do_is_ours(comm, op):
-    """No elements, and elements of a type with gaps or an operator of the user's."""
+    """No elements, and elements of a type with gaps."""
     least = np.dtype([("value", "i2"), ("place", "i4")], align=True)
     for groups in pairs(comm):
         empty = call(Kit(groups), op, "empty", 0)
@@ -83,6 +83,7 @@ def test_what_it_cannot_do_is_ours(comm, op):
         has_part = op != "Reduce" or more == (MPI.ROOT,)
         agree(comm, not has_part or (recv == wanted).all(), f"{recv}")
         request.Free()
+        agree(comm, not groups.ours._context()._intercomms, "left to the library")
 
 
 def test_they_are_in_step_with_everything_else(comm):

@@ -33,7 +33,12 @@ def ask(made: Task, key: Any, native: Native) -> Kept | None:
     number = made.among.number(answer)  # by all of them, whatever they can keep
     left = made.library and made.library(*answer)
     ready = _ready(made, answer, number) if left else None
-    steps = _steps(made, answer, key, native, left, ready)
+    if left is None:
+        steps = _planned(made, answer, key)
+    elif ready is None:
+        steps = _done(_library(made, left, native))
+    else:
+        steps = _done(*ready.bound(*made.send, *made.recv))
     if not steps or key is None or made.context.checked:
         return None
     if made.meanwhile is None or not made.meanwhile(*answer):
@@ -43,21 +48,8 @@ def ask(made: Task, key: Any, native: Native) -> Kept | None:
     return Kept(number, steps, partial(_stand_in, _bare(made), answer, left, native))
 
 
-def _steps(
-    made: Task,
-    answer: tuple[Any, ...],
-    key: Any,
-    native: Native,
-    left: Left | None,
-    ready: Ready | None,
-) -> tuple[Step, ...]:
-    """Do it; the steps that do it again, if that is kept."""
-    if left is None:
-        return _planned(made, answer, key)
-    if ready is not None:
-        steps = ready.bound(*made.send, *made.recv)
-    else:
-        steps = (_library(made, left, native),)
+def _done(*steps: Step) -> tuple[Step, ...]:
+    """Do the steps of a call."""
     for step in steps:
         step()
     return steps

@@ -99,8 +99,7 @@ class Operation:
         with self._lock:
             if not self.done:
                 self._go(self._wait)
-        if self.error is not None:
-            raise self.error
+        self.check()
 
 
 class Repeated(Operation):
@@ -109,7 +108,7 @@ class Repeated(Operation):
 
     def __init__(self, plan: Plan, end: Callable[[], Any], owner: Any) -> None:
         super().__init__(iter(()), end, owner)
-        self._plan, self._plain = plan, True
+        self.plan, self._plain = plan, True
         self._first, self._rest = plan.first, plan.rest
         self.done = True
 
@@ -132,7 +131,7 @@ class Repeated(Operation):
 
     def _test(self) -> bool:
         if self._plain:
-            self._plain, self._steps = False, self._plan.rounds()
+            self._plain, self._steps = False, self.plan.rounds()
             self._open = next(self._steps, None)
         return super()._test()
 

@@ -30,12 +30,13 @@ class Ready:
 
     def bound(self, send: Message, recv: Message) -> tuple[Callable[[], Any], ...]:
         """The steps that do it for these buffers."""
-        give = memory.copier(_piece(send), _piece(self.send))
-        take = memory.copier(_piece(self.recv), _piece(recv))
+        give = memory.copier(_pieces(send), _pieces(self.send))
+        take = memory.copier(_pieces(self.recv), _pieces(recv))
         return give, self.request.Start, self.request.Wait, take
 
 
-def _piece(message: Message) -> list[Piece]:
+def _pieces(message: Message) -> list[Piece]:
     """Where elements without gaps lie."""
-    (displ,), (nbytes,) = message.displs, message.nbytes
-    return [(message.base + displ, nbytes)] if nbytes else []
+    view = memory.message_view(message)
+    assert view is not None
+    return view.pieces(0, view.nbytes)

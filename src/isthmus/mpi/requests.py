@@ -92,7 +92,6 @@ class Persistent(MPI.Prequest):
 
     owner: Any
     _call: Repeated
-    _plan: Plan
     _tag: int
     #: receives what the handle sends
     _receive: MPI.Prequest
@@ -147,7 +146,7 @@ class Persistent(MPI.Prequest):
     def Free(self) -> None:
         """Free the request and what was made for it."""
         driver.forget(self)
-        self._plan.free()
+        self._call.plan.free()
         self._receive.Free()
         super().Free()
 
@@ -163,7 +162,7 @@ def persistent(plan: Plan, owner: Any, keep: Any) -> Persistent:
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._receive = driver.own.Recv_init(EMPTY, 0, tag)
     result._call = Repeated(plan, partial(_run, result._receive), owner)
-    result._plan, result._tag, result.owner = plan, tag, owner
+    result._tag, result.owner = tag, owner
     result._keep, result._lock = keep, threading.Lock()
     driver.watch(result)
     return result

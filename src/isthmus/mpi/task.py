@@ -122,14 +122,14 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
 
 def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
+    if task.recipe is None:
+        return task.context.comm.Recv_init(*_NOTHING)
     answer = complete(_asked(task))
     native = single(task, answer)
     if native is not None:
         result = requests.kept(native, (task, native))
         task.context.requests[id(result)] = result
         return result
-    if task.recipe is None:
-        return nothing(task)
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
@@ -146,8 +146,3 @@ def single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     except NotImplementedError:  # before MPI 4
         return None
     return native
-
-
-def nothing(task: Task) -> MPI.Prequest:
-    """The persistent request of a rank that has no part in it."""
-    return task.context.comm.Recv_init(*_NOTHING)

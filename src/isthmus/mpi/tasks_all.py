@@ -53,8 +53,8 @@ def allreduce(
     n, asked = sum(send.nbytes), name
     name = _combining(c, "inter_allreduce", name, n, by)
     recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    own = partial(_own, "Allreduce") if asked == "auto" else None
-    return _combined(c, asked, name, recipe, send, recv, by, own=own)
+    own = partial(_own, "Allreduce")
+    return _combined(c, asked, name, recipe, send, recv, by, own)
 
 
 def reduce_scatter_block(
@@ -73,10 +73,8 @@ def reduce_scatter_block(
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
-    own = None
-    if asked == "auto":
-        own = partial(_own, "Reduce_scatter", counts=counts[0])
-    return _combined(c, asked, name, recipe, send, recv, by, own=own)
+    own = partial(_own, "Reduce_scatter", counts=counts[0])
+    return _combined(c, asked, name, recipe, send, recv, by, own)
 
 
 def _combined(
@@ -87,14 +85,17 @@ def _combined(
     send: Message,
     recv: Message,
     by: Operator,
+    own: Callable[..., MPI.Prequest | None],
     **more: Any,
 ) -> Task:
     """The task of a rank whose data all of the other group combine; of two alone, each
     takes what the other has."""
     n = sum(send.nbytes)
     sizes = dict.fromkeys(c.senders, n)
-    if asked == "auto" and c.p == c.q == 1:
-        more["whole"] = partial(swap, c, (send,), (recv,))
+    if asked == "auto":
+        more["own"] = own
+        if c.p == c.q == 1:
+            more["whole"] = partial(swap, c, (send,), (recv,))
     return Task(
         c,
         name,
@@ -166,16 +167,15 @@ def reduce_scatter(
     def own_request(
         made: Task, here: Counts, there: Counts, kind: Kind
     ) -> MPI.Prequest | None:
-        return _own("Reduce_scatter", made, here) if kind else None
+        return _own("Reduce_scatter", made, here) if kind != NO_KIND else None
 
     asks = {
-        "own": own_request,
         "question": partial(_counts, c, (own, total, *kind)),
         "among": c.all_agree,
         "library": partial(_left, c, by),
         "meanwhile": partial(_is_short, c, by),
     }
-    return _combined(c, asked, name, recipe, send, recv, by, **asks)
+    return _combined(c, asked, name, recipe, send, recv, by, own_request, **asks)
 
 
 def _kind(by: Operator) -> Kind:
@@ -191,14 +191,14 @@ def _is_short(
 ) -> bool:
     """Whether ranks compare their calls while they make them: on one node, where it is
     soon made once more."""
-    return bool(c.one_node and kind and 0 < sum(here) * by.unit <= SHORT)
+    return c.one_node and kind != NO_KIND and 0 < sum(here) * by.unit <= SHORT
 
 
 def _left(
     c: InterContext, by: Operator, here: Counts, there: Counts, kind: Kind
 ) -> Left | None:
     """How the MPI library does it, if that is faster: equal parts in less time."""
-    if not kind or not c.leaves("Reduce_scatter", sum(here) * by.unit):
+    if kind == NO_KIND or not c.leaves("Reduce_scatter", sum(here) * by.unit):
         return None
     if c.p == c.q and len({*here, *there}) == 1:
         return "Reduce_scatter_block", (by.op,)
@@ -206,8 +206,8 @@ def _left(
 
 
 def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
-    """What everyone of the own and of the other group receives, and how all combine,
-    nothing where that is not the same for all."""
+    """What everyone of the own and of the other group receives, and how all combine, if
+    they do it alike."""
     told = np.empty((c.p + c.q, len(own)), np.int64)
     if at_once:
         c.comm.Allgather(np.array(own), told)
@@ -217,7 +217,6 @@ def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
     kinds = set(map(tuple, told[:, 2:].tolist()))
     kind = kinds.pop() if len(kinds) == 1 else NO_KIND
-    kind = () if kind == NO_KIND else kind
     return (b, a, kind) if c.mine else (a, b, kind)
 
 

@@ -44,7 +44,7 @@ def _idle(c: InterContext, name: str) -> Task:
     if not _flat(c, name):
         return Task(c, name)
     none = nothing(c.p + c.q)
-    return Task(c, name, whole=lambda: alltoallw(none, none), own=task.nothing)
+    return Task(c, name, whole=lambda: alltoallw(none, none))
 
 
 def _flat(c: InterContext, asked: str) -> bool:
@@ -73,12 +73,12 @@ def _straight(
     return alltoallw(mine, none) if sends else alltoallw(none, mine)
 
 
-def _own_blocks(gather: bool, at: Star, sends: bool, made: Task) -> MPI.Prequest:
-    """The persistent one, among those who have a part in it; a short Gather may be
-    faster in the library's own way."""
-    c, (data,) = made.context, made.send or made.recv
-    blocks = _blocks(at, data)
-    if gather and c.leaves("Gather", at.q * made.nbytes, persistent=True):
+def _own_blocks(at: Star, sends: bool, made: Task) -> MPI.Prequest:
+    """The persistent one, among those who have a part in it; a short Gather, blocks of
+    a size that all know to the root, may be faster in the library's own way."""
+    c, (data,), n = made.context, made.send or made.recv, at.q * made.nbytes
+    blocks, up = _blocks(at, data), sends == (at.v > 0)
+    if up and n and c.leaves("Gather", n, persistent=True):
         address = memory.buffer(data.base + data.displs[0])
         spec = [address, data.counts[0], data.datatype]
         if at.v:
@@ -99,7 +99,6 @@ def _task(
     sizes: tuple[int, ...],
     down: bool,
     flat: bool = False,
-    gather: bool = False,
     **more: Any,
 ) -> Task:
     """The task of a rank whose data go down from the root or up to it."""
@@ -111,7 +110,7 @@ def _task(
     sends = down == (at.v == 0)
     if flat:
         more["whole"] = partial(_straight, c, at, data[0], sends)
-        more["own"] = partial(_own_blocks, gather, at, sends)
+        more["own"] = partial(_own_blocks, at, sends)
     if sends:
         return Task(c, name, recipe, send=data, root=at.root, sent=peers, **more)
     return Task(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
@@ -152,15 +151,16 @@ def reduce(
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
     more: dict[str, Any] = {"operator": by, "nbytes": n}
     if asked == "auto" and at.q > 1 and n and by.is_plain:
-        more["own"] = partial(_own, at)
+        more["own"] = partial(_own_reduce, at)
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
-def _own(at: Star, made: Task) -> MPI.Prequest | None:
+def _own_reduce(at: Star, made: Task) -> MPI.Prequest | None:
     """The MPI library's own persistent Reduce, among those who have a part in it, if
     that is faster."""
     c, by = made.context, made.operator
-    if by is None or not c.leaves("Reduce", made.nbytes, persistent=True):
+    assert by is not None
+    if not c.leaves("Reduce", made.nbytes, persistent=True):
         return None
     inter, (place,) = c.intercomm(at.root), map(memory.in_place, made.send or made.recv)
     if at.v:
@@ -189,8 +189,8 @@ def blocks(
         more |= {"question": partial(_counts, c, sizes[0]), "among": c.we_agree}
     else:
         recipe = partial(recipe, counts)
-    down, gather = "scatter" in collective, collective == "inter_gather"
-    return _task(c, name, recipe, at, data, sizes, down, flat, gather, **more)
+    down = "scatter" in collective
+    return _task(c, name, recipe, at, data, sizes, down, flat, **more)
 
 
 def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
