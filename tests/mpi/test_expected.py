@@ -16,7 +16,7 @@ from groups import FEW, SHAPES, pairs, same
 from isthmus.mpi import flags
 from isthmus.mpi.agreement import OFTEN
 from isthmus.mpi.flags import Flags
-from isthmus.mpi.tasks_all import SHORT
+from isthmus.mpi.tasks_sums import SHORT
 from support import agree
 
 pytestmark = pytest.mark.mpi(*FEW)

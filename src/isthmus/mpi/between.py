@@ -8,7 +8,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import forms, task, tasks_all, tasks_rooted
+from . import forms, task, tasks_exchange, tasks_rooted, tasks_sums
 from .again import Again
 from .agreement import Kept, as_before
 from .asking import ask
@@ -27,13 +27,13 @@ TASKS: dict[str, Callable[..., Task]] = {
     "Gatherv": partial(tasks_rooted.gather, v="v"),
     "Scatter": tasks_rooted.scatter,
     "Scatterv": partial(tasks_rooted.scatter, v="v"),
-    "Allreduce": tasks_all.allreduce,
-    "Reduce_scatter": tasks_all.reduce_scatter,
-    "Reduce_scatter_block": tasks_all.reduce_scatter_block,
-    "Alltoall": tasks_all.alltoall,
-    "Alltoallv": tasks_all.alltoallv,
-    "Alltoallw": tasks_all.alltoallw,
-    "Barrier": tasks_all.barrier,
+    "Allreduce": tasks_sums.allreduce,
+    "Reduce_scatter": tasks_sums.reduce_scatter,
+    "Reduce_scatter_block": tasks_sums.reduce_scatter_block,
+    "Alltoall": tasks_exchange.alltoall,
+    "Alltoallv": tasks_exchange.alltoallv,
+    "Alltoallw": tasks_exchange.alltoallw,
+    "Barrier": tasks_exchange.barrier,
 }
 
 #: these combine or copy in the memory of the host

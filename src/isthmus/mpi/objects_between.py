@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import task, tasks_all, tasks_rooted
+from . import task, tasks_exchange, tasks_rooted
 from .buffers import Message
 from .context_inter import InterContext
 from .objects import decode, encode, message
@@ -82,10 +82,10 @@ def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
     data = _each(objs, c.there)
     sizes = tuple(map(_length, data))
     lengths = _lengths(c.there)
-    _now(tasks_all.alltoall(c, "auto", np.array(sizes), lengths))
+    _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
     arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
     expected = tuple(lengths.tolist())
-    _now(tasks_all.exchange(c, "auto", data, (message(arrived),), sizes, expected))
+    _now(tasks_exchange.exchange(c, "auto", data, (message(arrived),), sizes, expected))
     return [decode(x) for x in arrived]
 
 
