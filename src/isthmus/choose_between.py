@@ -33,7 +33,6 @@ LIBRARY_BELOW = {
         "inter_scatter": 1 << 9,
         "inter_allreduce": 1 << 24,
         "inter_alltoall": 1 << 14,
-        "inter_reduce_scatter": 1 << 22,
         "inter_reduce_scatter_block": 1 << 24,
     },
 }

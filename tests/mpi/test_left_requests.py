@@ -11,7 +11,6 @@ from mpi4py import MPI
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
 from isthmus import choose_between
-from isthmus.mpi import asking
 from isthmus.mpi.requests import Persistent
 from support import agree
 
@@ -153,69 +152,3 @@ def test_the_communicator_may_be_freed_before_the_request(comm, op):
     request.Wait()
     agree(comm, not case.fault, case.fault)
     request.Free()
-
-
-def ready(groups):
-    """The requests that blocking calls share."""
-    return [x for x in groups.ours._context().all_agree.ready.values() if x is not None]
-
-
-def reduce_scatter(groups, total, op, combine, dtype, turn):
-    """A blocking Reduce_scatter; whether it is right."""
-    kit = Kit(groups, dtype, op, combine, turn)
-    n, me = len(kit.here), groups.local.rank
-    counts = [total // n] * (n - 1) + [total - total // n * (n - 1)]
-    recv, start = kit.room(counts[me]), sum(counts[:me])
-    groups.ours.Reduce_scatter(kit.of(groups.world.rank, total), recv, counts, op)
-    wanted = kit.combined(groups.there, total)
-    return same(recv, wanted[start : start + counts[me]])
-
-
-def test_blocking_calls_share_a_request_for_each_kind(comm):
-    """Arrays that are always new, operators and types in any order, a few of them
-    often in a row: a request for each of these, whatever the buffers."""
-    kinds = [
-        (MPI.SUM, np.add, "f8"),
-        (MPI.MAX, np.maximum, "f8"),
-        (MPI.SUM, np.add, "i8"),
-        (MPI.BAND, np.bitwise_and, "i8"),
-    ]
-    rng = np.random.default_rng(5)
-    for groups in pairs(comm):
-        order = [*rng.integers(0, 4, 20), *[1] * 9, *rng.integers(0, 4, 9), *[3] * 9]
-        for turn, which in enumerate(order):
-            right = reduce_scatter(groups, 7, *kinds[which], turn)
-            agree(comm, right, f"turn {turn}: {kinds[which]}")
-        agree(comm, len(ready(groups)) == 4, f"{len(ready(groups))} requests")
-
-
-def test_only_so_many_requests_are_kept(comm, monkeypatch):
-    monkeypatch.setattr(asking, "MOST", 3)
-    for groups in pairs(comm):
-        for turn in range(24):
-            right = reduce_scatter(groups, 5 + turn % 6, MPI.SUM, np.add, "f8", turn)
-            agree(comm, right, f"turn {turn}")
-        agree(comm, len(ready(groups)) == 3, f"{len(ready(groups))} requests")
-
-
-def test_long_calls_are_not_copied(comm):
-    for groups in pairs(comm):
-        for turn in range(6):
-            right = reduce_scatter(groups, 70_000, MPI.SUM, np.add, "f8", turn)
-            agree(comm, right, f"turn {turn}")
-        agree(comm, not ready(groups), "requests")
-
-
-def test_types_of_other_names_are_combined_by_us(comm):
-    """Which kind of request it is, all must say alike."""
-    for groups in pairs(comm):
-        n = comm.size - len(groups.there)
-        send = np.full(2 * n * len(groups.there), comm.rank)
-        recv = np.zeros(len(send) // n, "i8")
-        kind = MPI.INT64_T if comm.rank else MPI.LONG
-        counts = [len(recv)] * n
-        for _ in range(7):
-            groups.ours.Reduce_scatter([send, kind], [recv, kind], counts)
-            agree(comm, (recv == sum(groups.there)).all(), f"{recv}")
-            recv[:] = -1
-        agree(comm, not ready(groups), "requests")

@@ -76,9 +76,8 @@ class Between(Again):
             else:
                 task.blocking(made, values)
         else:
-            made.among.refuse()
             made.among.same(0)  # those who know this call must ask too
-            kept = ask(made, values, self._native)
+            kept = ask(made, values)
             if kept is not None:
                 weak = [weakly(x) for x in args]
                 again = partial(self._ask_again, op, name, values, weak)
@@ -89,7 +88,7 @@ class Between(Again):
     ) -> Kept | None:
         """Do a call that others, it turned out, make in another way than before."""
         made = self._task(op, tuple(x() for x in weak), name)
-        return ask(made, values, self._native)
+        return ask(made, values)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""

@@ -55,7 +55,8 @@ class InterContext(Context):
         #: communicator
         self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
-        self.all_agree, self.we_agree = Agreement(merged), Agreement(self.local)
+        self.all_agree = Agreement(merged, self.one_node)
+        self.we_agree = Agreement(self.local)
 
     def free(self) -> None:
         """Give everything back."""

@@ -14,6 +14,7 @@ from ..choose_between import check
 from ..recipe import Recipe
 from . import forms, requests
 from .agreement import Agreement
+from .board import Ways
 from .buffers import Message
 from .context_inter import InterContext
 from .counts import complete
@@ -27,8 +28,6 @@ _log = logging.getLogger("isthmus")
 _NOTHING = EMPTY, MPI.PROC_NULL
 #: requests to wait for, then what others said
 Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
-#: an operation of the MPI library, and its arguments after the buffers
-Left = tuple[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,8 @@ class Task:
     question: Callable[[bool], Asking] | None = None
     #: those who are asked, and ask
     among: Agreement | None = None
-    #: gives, by what others said, how the MPI library does the same, if that is faster
-    library: Callable[..., Left | None] | None = None
-    #: whether, by what others said, all may compare while they do it
-    meanwhile: Callable[..., bool] | None = None
+    #: gives, by what others said, what does it in memory that all share, if any
+    laid: Callable[..., Ways | None] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
     #: gives, of a task and by what others said, the MPI library's own persistent

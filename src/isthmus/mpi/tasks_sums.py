@@ -11,21 +11,20 @@ from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
 from ..recipe import Recipe
-from . import buffers, memory, task
+from . import buffers, laid, memory, task
+from .board import Ways
 from .buffers import Message
 from .call import check_disjoint
 from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
-from .task import Asking, Left, Task
+from .task import Asking, Task
 from .whole import swap
 
 Counts = tuple[int, ...]
 #: an operator of MPI's and a type, as numbers
 Kind = tuple[int, ...]
 NO_KIND: Kind = (0,) * 5
-#: bytes of a vector up to which a call is soon made
-SHORT = 1 << 20
 
 
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
@@ -169,8 +168,7 @@ def reduce_scatter(
     asks = {
         "question": partial(_counts, c, (own, total, *kind)),
         "among": c.all_agree,
-        "library": partial(_left, c, by),
-        "meanwhile": partial(_is_short, c, by),
+        "laid": partial(_laid, c, send, recv, by),
     }
     return _combined(c, asked, name, recipe, send, recv, by, own_request, **asks)
 
@@ -183,23 +181,19 @@ def _kind(by: Operator) -> Kind:
     return tuple(words.tolist())
 
 
-def _is_short(
-    c: InterContext, by: Operator, here: Counts, there: Counts, kind: Kind
-) -> bool:
-    """Whether ranks compare their calls while they make them: on one node, where it is
-    soon made once more."""
-    return c.one_node and kind != NO_KIND and 0 < sum(here) * by.unit <= SHORT
-
-
-def _left(
-    c: InterContext, by: Operator, here: Counts, there: Counts, kind: Kind
-) -> Left | None:
-    """How the MPI library does it, if that is faster: equal parts in less time."""
-    if kind == NO_KIND or not c.leaves("Reduce_scatter", sum(here) * by.unit):
+def _laid(
+    c: InterContext,
+    send: Message,
+    recv: Message,
+    by: Operator,
+    here: Counts,
+    there: Counts,
+    kind: Kind,
+) -> Ways | None:
+    """How it is done in memory that all share, if they combine alike."""
+    if kind == NO_KIND:
         return None
-    if c.p == c.q and len({*here, *there}) == 1:
-        return "Reduce_scatter_block", (by.op,)
-    return "Reduce_scatter", (list(here), by.op)
+    return laid.reduce_scatter(c, send, recv, by, here, there)
 
 
 def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:

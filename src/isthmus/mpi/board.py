@@ -1,0 +1,175 @@
+"""Memory that processes of one node share, where each lays down what it brings."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle
+from mmap import mmap
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+_SHARED = "/dev/shm"
+_WORD = 8
+#: who waits looks so often before it lets MPI go on, which others may need to come, and
+#: so many seconds for other threads
+_LOOKS, _REST = 16, 1e-6
+
+Step = Callable[[], Any]
+#: what a rank does before it raises its flag, and once all flags are up
+Way = tuple[tuple[Step, ...], tuple[Step, ...]]
+#: the way in each row of the board
+Ways = tuple[Way, Way]
+#: a word, and that of all ranks
+Said = tuple[bytes, bytes]
+NOTHING: Ways = (((), ()), ((), ()))
+
+
+class Board:
+    """A word and a flag of each rank, and room for what it brings, on one node.
+
+    In a turn everyone lays something down, writes its word and raises its flag; once
+    all flags are up, everyone may take what the others brought. Two rows take turns,
+    and two values of a flag in each: who lays down something again saw the flags of the
+    turn between, so all have taken what was there before.
+    """
+
+    def __init__(self, comm: MPI.Intracomm, memory: mmap) -> None:
+        self.comm, self._memory = comm, memory
+        self._turns = cycle(_turns(comm.Get_size(), comm.Get_rank()))
+        self._rooms: dict[int, mmap | None] = {}
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def said(self, number: int) -> Said:
+        """A number as a rank says it, and all of them."""
+        word = number.to_bytes(_WORD, "little")
+        return word, word * self.comm.Get_size()
+
+    def turn(self, ways: Ways, said: Said) -> bool:
+        """Lay down what this rank brings, and take what all brought if everyone says
+        the same; whether they do."""
+        # in one function, as each that is called shows where processes share cores
+        row, word, words, flag, flags, up, all_up = next(self._turns)
+        before, after = ways[row]
+        memory, lock = self._memory, self._lock
+        for step in before:
+            step()
+        memory[word] = said[0]
+        lock.release()  # all see what is above before what is below, on any processor
+        lock.acquire()
+        memory[flag] = up
+        if memory[flags] != all_up:
+            self._wait(flags, all_up)
+        lock.release()
+        lock.acquire()
+        if memory[words] != said[1]:
+            return False
+        for step in after:
+            step()
+        return True
+
+    def _wait(self, flags: slice, all_up: bytes) -> None:
+        """Wait until all flags of a row are up."""
+        looks = 0
+        while self._memory[flags] != all_up:
+            looks += 1
+            if looks % _LOOKS == 0:
+                self.comm.Iprobe()
+                if threading.active_count() > 1:  # nor may Python stand still
+                    time.sleep(_REST)
+            os.sched_yield()
+
+    def room(self, nbytes: int) -> Callable[[int, int], int] | None:
+        """Room for so many bytes of each rank in each row: gives the address by row and
+        rank. Made by all together when they first ask for it; None where there is no
+        such memory."""
+        n = self.comm.Get_size()
+        if nbytes not in self._rooms:
+            self._rooms[nbytes] = shared(self.comm, 2 * n * nbytes)
+        memory = self._rooms[nbytes]
+        if memory is None:
+            return None
+        base = MPI.memory(memory).address
+        return lambda row, rank: base + (row * n + rank) * nbytes
+
+    def free(self) -> None:
+        """Give the memory back."""
+        for memory in (self._memory, *self._rooms.values()):
+            if memory is not None:
+                memory.close()
+
+
+def board(comm: MPI.Intracomm) -> Board | None:
+    """A board for all ranks; None on all of them where they share no memory."""
+    memory = shared(comm, 2 * comm.Get_size() * (_WORD + 1))
+    return None if memory is None else Board(comm, memory)
+
+
+def _turns(n: int, me: int) -> Iterator[tuple[Any, ...]]:
+    """The four turns, after which they begin anew: the row, where in it are the own
+    word and all words, the own flag and all flags, and these when they are up."""
+    for up in (1, 2):
+        for row in (0, 1):
+            words, flags = row * n * _WORD, (2 * _WORD + row) * n
+            yield (
+                row,
+                slice(words + me * _WORD, words + (me + 1) * _WORD),
+                slice(words, words + n * _WORD),
+                flags + me,
+                slice(flags, flags + n),
+                up,
+                bytes([up] * n),
+            )
+
+
+def shared(comm: MPI.Intracomm, nbytes: int) -> mmap | None:
+    """Memory of zeros that all ranks share; None on all of them where they cannot."""
+    first = comm.Get_rank() == 0
+    path = (_attempt(partial(_file, nbytes)) or "") if first else None
+    path = comm.bcast(path)
+    found = _attempt(partial(_mapped, path, nbytes))
+    # not mpi4py's allreduce of objects: other threads would have to wait for its end
+    complete = np.array(found is not None)
+    comm.Allreduce(MPI.IN_PLACE, complete, MPI.LAND)
+    if first and path:
+        os.unlink(path)
+    if found is not None and not complete:
+        found.close()
+    return found if complete else None
+
+
+def _attempt(make: Callable[[], Any]) -> Any:
+    """What is made, or None where the system refuses."""
+    try:
+        return make()
+    except OSError:
+        return None
+
+
+def _file(nbytes: int) -> str:
+    """A file of zeros in memory, if there is a place for such; all of it is there, as
+    memory that turns out to be missing ends a process."""
+    where = _SHARED if os.path.isdir(_SHARED) else None
+    handle, path = tempfile.mkstemp(prefix=f"isthmus-{os.getpid()}-", dir=where)
+    try:
+        with open(handle, "wb") as file:
+            file.write(bytes(nbytes))
+    except OSError:
+        os.unlink(path)
+        raise
+    return path
+
+
+def _mapped(path: str, nbytes: int) -> mmap:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        return mmap(handle, nbytes)
+    finally:
+        os.close(handle)

@@ -1,0 +1,383 @@
+"""Calls in memory that all ranks share."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+import weakref
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import isthmus
+from groups import FEW, SHAPES, pairs, same
+from isthmus.mpi import board, laid
+from support import agree
+
+pytestmark = pytest.mark.mpi(*FEW)
+#: with groups of one size, too
+MORE = {**SHAPES, 8: [(4, 4), (2, 6)]}
+
+
+class Vector:
+    """Reduce_scatter of vectors of this many elements, cut in a way of each group, in
+    equal parts (seed 0), or all for one rank (below)."""
+
+    def __init__(self, groups, total, seed, dtype="f8", op=MPI.SUM):
+        self.groups, self.op = groups, op
+        me, n = groups.local.rank, groups.local.size
+        rng = np.random.default_rng(abs(seed))
+        cuts = np.sort(rng.integers(0, total + 1, n - 1))
+        if seed < 0:  # all of it for one
+            cuts = np.where(np.arange(n - 1) < -seed % n, 0, total)
+        if seed == 0:
+            cuts = np.arange(1, n) * (total // n)
+        self.counts = np.diff(cuts, prepend=0, append=total).tolist()
+        self.send = self.of(groups.world.rank, total, dtype)
+        self.recv = np.empty(self.counts[me], dtype)
+        vectors = [self.of(i, total, dtype) for i in groups.there]
+        start = sum(self.counts[:me])
+        whole = np.sum(vectors, axis=0) if op is MPI.SUM else np.max(vectors, axis=0)
+        self.wanted = whole[start : start + self.counts[me]].astype(dtype)
+
+    @staticmethod
+    def of(rank, total, dtype):
+        return np.random.default_rng([rank, total]).integers(0, 99, total).astype(dtype)
+
+    def call(self, times=1, note="", **more):
+        """Make the call, and see that it is right."""
+        for k in range(times):
+            self.recv[:] = 0
+            self.groups.ours.Reduce_scatter(
+                self.send, self.recv, list(self.counts), self.op, **more
+            )
+            ok = same(self.recv, self.wanted)
+            agree(self.groups.world, ok, f"{note} call {k}")
+
+
+def shares(groups):
+    """The rooms in memory that calls on these groups share, which all ranks know."""
+    found = groups.ours._context().all_agree.board
+    rooms = [] if found is None else sorted(x for x, y in found._rooms.items() if y)
+    assert groups.world.allgather(rooms) == [rooms] * groups.world.size
+    return rooms
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Rooms that soon are too small for a vector."""
+    monkeypatch.setattr(laid, "SHORT", 1 << 8)
+    monkeypatch.setattr(laid, "LONG", 1 << 9)
+
+
+@pytest.mark.parametrize("total", [0, 1, 7, 60, 8192, 8193, 1 << 17, (1 << 17) + 1])
+def test_any_size_and_then_another(comm, total):
+    for groups in pairs(comm):
+        for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
+            Vector(groups, total, seed).call(3)
+        assert shares(groups) == [laid.SHORT if total <= 8192 else laid.LONG]
+
+
+@pytest.mark.mpi(*FEW, 8)
+def test_vectors_that_take_several_turns(comm, small):
+    """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
+    leave nothing for a rank."""
+    for groups in pairs(comm, MORE):
+        for turn in range(24):
+            rng = np.random.default_rng(turn)
+            total = int(rng.integers(0, 1200))
+            dtype = rng.choice(["u1", "f4", "f8", "c16"])
+            Vector(groups, total, int(rng.integers(-2, 4)), dtype).call(2, f"{turn}")
+        assert shares(groups) == [laid.SHORT, laid.LONG]
+
+
+def test_pieces_are_all_of_a_vector():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        counts = rng.integers(0, rng.choice([2, 9, 99]), rng.integers(1, 9)).tolist()
+        room = int(rng.integers(len(counts) + 1, 120))
+        turns = laid._turns(sum(counts), room, len(counts))
+        seen = []
+        for k in range(turns):
+            found = laid.pieces(counts, k, turns)
+            ends = np.cumsum([n for *_, n in found])
+            assert [at for _, at, _ in found] == [0, *ends[:-1]] and ends[-1] <= room
+            seen += [i for start, _, n in found for i in range(start, start + n)]
+        assert sorted(seen) == list(range(sum(counts)))
+
+
+@pytest.mark.mpi(*FEW, 8)
+def test_calls_in_any_order(comm):
+    """Of several forms, in runs of any length."""
+    for groups in pairs(comm, MORE):
+        forms = [
+            Vector(groups, 24, 1),
+            Vector(groups, 24, 1),  # of the same counts, in other arrays
+            Vector(groups, 24, 2),
+            Vector(groups, 24, 2, "i4"),
+            Vector(groups, 24, 2, "i4", MPI.MAX),
+            Vector(groups, 120, 0),
+            Vector(groups, 120, 0, "u1"),
+            Vector(groups, 12000, 1),
+        ]
+        rng = np.random.default_rng(7)
+        for turn in range(40):
+            pick = forms[rng.integers(len(forms))]
+            pick.call(int(rng.integers(1, 5)), f"turn {turn}")
+
+
+def test_of_one_group_only_others_change(comm):
+    """What the other group receives may change while the own passes the very same."""
+    for groups in pairs(comm):
+        one, two = Vector(groups, 24, 1), Vector(groups, 24, 2)
+        for _ in range(3):
+            one.call(3)
+            (one if comm.rank < groups.p else two).call(3)
+
+
+@pytest.mark.mpi(*FEW, 8)
+@pytest.mark.parametrize("who", ["first", "last", "all but the first"])
+def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
+    """Nothing is received then; and the next calls are right again."""
+    odd = {
+        "first": comm.rank == 0,
+        "last": comm.rank == comm.size - 1,
+        "all but the first": comm.rank > 0,
+    }[who]
+    for groups in pairs(comm, MORE):
+        right, more = Vector(groups, 24, 0), Vector(groups, 36, 0)
+        for _ in range(2):
+            right.call(3)
+            call = more if odd else right
+            call.recv[:] = -1
+            with pytest.raises(isthmus.MismatchError, match="elements, and group"):
+                groups.ours.Reduce_scatter(call.send, call.recv, call.counts)
+            agree(comm, (call.recv == -1).all(), "was written to")
+
+
+def test_a_rank_that_knows_nothing_any_more(comm):
+    """Its plans may have made room for others; it asks, so everyone does."""
+    for groups in pairs(comm):
+        one = Vector(groups, 24, 1)
+        for rank in range(comm.size):
+            one.call(3)
+            if comm.rank == rank:
+                groups.ours._context().known.clear()
+            one.call(2, f"rank {rank}")
+
+
+def test_no_array_is_kept_alive(comm):
+    for groups in pairs(comm):
+        for total in (24, 12000):
+            one = Vector(groups, total, 1)
+            one.call(3)
+            alive = [weakref.ref(x) for x in (one.send, one.recv)]
+            del one
+            gc.collect()
+            agree(comm, [x() for x in alive] == [None, None])
+
+
+def test_arrays_that_take_turns_on_one_rank(comm):
+    """They are other calls there, but the same to all others: nobody asks."""
+    for groups in pairs(comm):
+        two = [Vector(groups, 24, 1) for _ in range(2)]
+        for one in two:
+            one.call(2)
+        context = groups.ours._context()
+        context.all_agree.number = None  # which whoever asks would call
+        for turn in range(10):
+            two[comm.rank == 0 and turn % 2].call()
+        del context.all_agree.number
+
+
+def test_named_algorithms_and_own_operators(comm):
+    """They are done in rounds, between calls in memory that all share."""
+
+    def add(a, b, datatype):
+        x, y = (np.frombuffer(m, "f8") for m in (a, b))
+        y += x
+
+    own = MPI.Op.Create(add, commute=False)
+    for groups in pairs(comm):
+        one = Vector(groups, 24, 1)
+        one.call(3, algorithm="direct")
+        one.op = own
+        one.call(3)
+        assert shares(groups) == []
+        one.op = MPI.SUM
+        one.call(3)
+        assert shares(groups) == [laid.SHORT]
+        one.call(3, algorithm="direct")
+        one.op = own
+        one.call(3)
+    own.Free()
+
+
+@pytest.mark.parametrize("op", [MPI.PROD, MPI.MIN, MPI.BXOR, MPI.LAND])
+def test_operators(comm, op):
+    """Also where rounding would tell their order: that of ranks."""
+    for groups in pairs(comm):
+        dtype = "f8" if op in (MPI.PROD, MPI.MIN) else "i8"
+        send = np.arange(1, 7).astype(dtype) * (comm.rank + 1)
+        counts = [6] + [0] * (groups.local.size - 1)
+        recv, wanted = (np.empty(counts[groups.local.rank], dtype) for _ in range(2))
+        groups.native.Reduce_scatter(send, wanted, counts, op)
+        for _ in range(3):
+            groups.ours.Reduce_scatter(send, recv, counts, op)
+            agree(comm, same(recv, wanted))
+
+
+def test_types_of_other_names_are_combined_in_rounds(comm):
+    for groups in pairs(comm):
+        n = comm.size - len(groups.there)
+        send = np.full(2 * n * len(groups.there), comm.rank)
+        recv = np.zeros(len(send) // n, "i8")
+        kind = MPI.INT64_T if comm.rank else MPI.LONG
+        counts = [len(recv)] * n
+        for _ in range(3):
+            groups.ours.Reduce_scatter([send, kind], [recv, kind], counts)
+            agree(comm, (recv == sum(groups.there)).all(), f"{recv}")
+            recv[:] = -1
+        assert shares(groups) == []
+
+
+def test_where_every_call_is_checked(comm, monkeypatch):
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+    for groups in pairs(comm):
+        Vector(groups, 24, 1).call(3)
+        assert not groups.ours._context().known.calls
+
+
+def test_other_forms_and_other_calls_in_between(comm):
+    for groups in pairs(comm):
+        one, room = Vector(groups, 24, 1), np.empty(24)
+        one.call(2)
+        for _ in range(5):
+            one.recv[:] = 0
+            request = groups.ours.Ireduce_scatter(one.send, one.recv, one.counts)
+            groups.ours.Allreduce(one.send, room)
+            request.Wait()
+            agree(comm, same(one.recv, one.wanted), "nonblocking")
+            one.call()
+
+
+def test_some_come_late(comm):
+    for groups in pairs(comm):
+        rng = np.random.default_rng(comm.rank)
+        one, two = Vector(groups, 24, 1), Vector(groups, 24, 2)
+        for _ in range(4):
+            for call in (one, two):
+                for _ in range(4):
+                    time.sleep(rng.uniform(0, 0.004))
+                    groups.ours.Reduce_scatter(call.send, call.recv, call.counts)
+                call.call()
+
+
+def test_who_waits_lets_messages_go_on(comm):
+    """A rank that is still to come may wait for what a rank that waits sends piece by
+    piece, as it does of elements with gaps."""
+    last = comm.size - 1
+    gaps = MPI.DOUBLE.Create_vector(1 << 18, 1, 2).Commit()
+    for groups in pairs(comm):
+        one = Vector(groups, 24, 1)
+        one.call(2)
+        for k in range(3):
+            long = np.full(1 << 19, k + 1.0 if comm.rank == 0 else 0.0)
+            request = comm.Isend([long, 1, gaps], last) if comm.rank == 0 else None
+            if comm.rank == last:
+                comm.Recv([long, 1, gaps], 0)
+                assert (long[::2] == k + 1).all()
+            groups.ours.Reduce_scatter(one.send, one.recv, one.counts)
+            if request:
+                request.Wait()
+            agree(comm, same(one.recv, one.wanted))
+    gaps.Free()
+
+
+@pytest.mark.mpi(*FEW, 8)
+def test_who_waits_lets_other_calls_go_on(comm):
+    """A rank that is still to come may wait for a call that goes on in rounds."""
+    late = comm.rank == comm.size - 1
+    for groups in pairs(comm, MORE):
+        one, two = Vector(groups, 24, 1), Vector(groups, 3000, 2)
+        for _ in range(5):
+            two.recv[:] = 0
+            request = groups.ours.Ireduce_scatter(
+                two.send, two.recv, two.counts, algorithm="direct"
+            )
+            if late:
+                request.Wait()
+            groups.ours.Reduce_scatter(one.send, one.recv, one.counts)
+            request.Wait()
+            agree(comm, same(one.recv, one.wanted) and same(two.recv, two.wanted))
+
+
+def test_what_is_laid_down_is_there(comm):
+    """Whoever is how late, in whatever order: as many turns as find out whether memory
+    is seen in the order in which it was written."""
+    found, rng = board.board(comm), np.random.default_rng(3)
+    n, me = comm.size, comm.rank
+    assert found is not None
+    words, place = 64, found.room(512)
+    rows = [
+        [
+            np.frombuffer(MPI.memory.fromaddress(place(row, i), 512), "i8")
+            for i in range(n)
+        ]
+        for row in (0, 1)
+    ]
+    taken = np.empty((n, words), "i8")
+    now = np.empty(1, "i8")
+
+    def lay(row):
+        rows[row][me][:] = now + me
+
+    def take(row):
+        for i in range(n):
+            taken[i] = rows[row][i]
+
+    ways = tuple(((lambda r=row: lay(r),), (lambda r=row: take(r),)) for row in (0, 1))
+    for turn in range(3000):
+        said = rng.integers(0, 99, n) > 0
+        if rng.integers(200) == me:
+            time.sleep(0.0005)
+        now[0], taken[:] = turn * n, -1
+        same_word = found.turn(ways, found.said(7 if said[me] else 8))
+        assert same_word == (said.all() or not said.any()), turn
+        wanted = turn * n + np.arange(n)[:, None] if same_word else -1
+        assert (taken == wanted).all(), turn
+    rows.clear()
+    found.free()
+
+
+def test_no_file_is_left(comm):
+    mine = f"isthmus-{os.getpid()}-"
+    left = [x for x in os.listdir(board._SHARED) if x.startswith(mine)]
+    agree(comm, not left, str(left))
+
+
+@pytest.mark.parametrize("fails", ["_file", "_mapped"])
+@pytest.mark.parametrize("after", [0, 1])
+def test_without_shared_memory(comm, monkeypatch, fails, after):
+    """If only one rank cannot have it, as where processes are in containers; or cannot
+    have as much."""
+    made = getattr(board, fails)
+    calls = []
+
+    def refuse(*args):
+        calls.append(args)
+        if len(calls) > after:
+            raise OSError
+        return made(*args)
+
+    for groups in pairs(comm):
+        if comm.rank == (comm.size - 1 if fails == "_mapped" else 0):
+            calls.clear()
+            monkeypatch.setattr(board, fails, refuse)
+        one, two = Vector(groups, 24, 1), Vector(groups, 24, 2)
+        for call in (one, two, one):
+            call.call(3)
+            assert shares(groups) == []
+    test_no_file_is_left(comm)
