@@ -12,6 +12,7 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus import choose_between
+from isthmus.mpi import agreement
 from isthmus.mpi.context import LEFT
 from isthmus.mpi.requests import Persistent
 from support import FORMS, agree, done
@@ -282,7 +283,9 @@ def calls_left(op, groups):
 @pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))
 def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
     """It is known again, by its objects and by its values, and does not stand in the
-    way of others. Between two processes it is a message of ours."""
+    way of others. Between two processes it is a message of ours. Sums are only left to
+    it where no memory is shared."""
+    monkeypatch.setattr(agreement, "board", lambda comm: None)
     always = {f"inter_{op.lower()}": 1 << 60}
     monkeypatch.setitem(choose_between.LIBRARY_BELOW, MPI.get_vendor()[0], always)
     for groups in pairs(comm):
@@ -303,7 +306,8 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
 
 
 def test_every_choice_says_why(comm, caplog):
-    """Also where the library does the call after all; two processes do it alone."""
+    """Also where it is done in memory that all share, or the library does the call
+    after all; two processes do it alone."""
     caplog.set_level(logging.DEBUG, "isthmus")
     for groups in pairs(comm):
         caplog.clear()
@@ -312,7 +316,8 @@ def test_every_choice_says_why(comm, caplog):
         said = [x.getMessage() for x in caplog.records]
         chosen = [x for x in said if re.match(r"inter_allreduce: \w+, for 32 bytes", x)]
         left = [x for x in said if "left to" in x and "persistent call of 32 by" in x]
-        agree(comm, len(chosen) == 2, f"{said}")
+        shared = [x for x in said if "32 bytes, in memory that all share" in x]
+        agree(comm, len(chosen) == 2 and len(shared) == 1, f"{said}")
         agree(comm, len(left) == (comm.size > 2), f"{said}")
 
 

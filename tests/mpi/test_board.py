@@ -6,6 +6,8 @@ import gc
 import os
 import time
 import weakref
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,7 +23,56 @@ pytestmark = pytest.mark.mpi(*FEW)
 MORE = {**SHAPES, 8: [(4, 4), (2, 6)]}
 
 
-class Vector:
+class Sum:
+    """A sum of vectors, in one form."""
+
+    def call(self, times=1, note="", **more):
+        """Make the call, and see that it is right."""
+        for k in range(times):
+            self.recv[:] = 0
+            self.make(**more)
+            ok = same(self.recv, self.wanted)
+            agree(self.groups.world, ok, f"{type(self).__name__} {note} call {k}")
+
+    def summed(self, total, dtype):
+        """What the other group has in all."""
+        vectors = [self.of(i, total, dtype) for i in self.groups.there]
+        combine = np.max if self.op is MPI.MAX else np.sum
+        return combine(vectors, axis=0).astype(dtype)
+
+    @staticmethod
+    def of(rank, total, dtype):
+        return np.random.default_rng([rank, total]).integers(0, 99, total).astype(dtype)
+
+
+class All(Sum):
+    """Allreduce of vectors of this many elements."""
+
+    def __init__(self, groups, total, seed=0, dtype="f8", op=MPI.SUM):
+        self.groups, self.op = groups, op
+        self.send = self.of(groups.world.rank, total, dtype)
+        self.recv, self.wanted = np.empty(total, dtype), self.summed(total, dtype)
+
+    def make(self, **more):
+        self.groups.ours.Allreduce(self.send, self.recv, self.op, **more)
+
+
+class Block(Sum):
+    """Reduce_scatter_block, of vectors that are about as long."""
+
+    def __init__(self, groups, total, seed=0, dtype="f8", op=MPI.SUM):
+        self.groups, self.op = groups, op
+        me, n = groups.local.rank, groups.local.size
+        total = -(-total // (n * len(groups.there))) * n * len(groups.there)
+        self.send, each = self.of(groups.world.rank, total, dtype), total // n
+        self.recv = np.empty(each, dtype)
+        self.wanted = self.summed(total, dtype)[me * each : (me + 1) * each]
+
+    def make(self, **more):
+        self.groups.ours.Reduce_scatter_block(self.send, self.recv, self.op, **more)
+
+
+class Vector(Sum):
     """Reduce_scatter of vectors of this many elements, cut in a way of each group, in
     equal parts (seed 0), or all for one rank (below)."""
 
@@ -37,24 +88,15 @@ class Vector:
         self.counts = np.diff(cuts, prepend=0, append=total).tolist()
         self.send = self.of(groups.world.rank, total, dtype)
         self.recv = np.empty(self.counts[me], dtype)
-        vectors = [self.of(i, total, dtype) for i in groups.there]
         start = sum(self.counts[:me])
-        whole = np.sum(vectors, axis=0) if op is MPI.SUM else np.max(vectors, axis=0)
-        self.wanted = whole[start : start + self.counts[me]].astype(dtype)
+        self.wanted = self.summed(total, dtype)[start : start + self.counts[me]]
 
-    @staticmethod
-    def of(rank, total, dtype):
-        return np.random.default_rng([rank, total]).integers(0, 99, total).astype(dtype)
+    def make(self, **more):
+        counts = list(self.counts)
+        self.groups.ours.Reduce_scatter(self.send, self.recv, counts, self.op, **more)
 
-    def call(self, times=1, note="", **more):
-        """Make the call, and see that it is right."""
-        for k in range(times):
-            self.recv[:] = 0
-            self.groups.ours.Reduce_scatter(
-                self.send, self.recv, list(self.counts), self.op, **more
-            )
-            ok = same(self.recv, self.wanted)
-            agree(self.groups.world, ok, f"{note} call {k}")
+
+SUMS = [Vector, Block, All]
 
 
 def shares(groups):
@@ -77,20 +119,32 @@ def test_any_size_and_then_another(comm, total):
     for groups in pairs(comm):
         for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
             Vector(groups, total, seed).call(3)
+        All(groups, total).call(3)
         assert shares(groups) == [laid.SHORT if total <= 8192 else laid.LONG]
+        Block(groups, total).call(3)
 
 
 @pytest.mark.mpi(*FEW, 8)
-def test_vectors_that_take_several_turns(comm, small):
+def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
     for groups in pairs(comm, MORE):
-        for turn in range(24):
+        for turn in range(36):
             rng = np.random.default_rng(turn)
             total = int(rng.integers(0, 1200))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
-            Vector(groups, total, int(rng.integers(-2, 4)), dtype).call(2, f"{turn}")
+            monkeypatch.setattr(laid, "TURN", rng.choice([-(1 << 20), 0, 500, 1 << 20]))
+            seed = int(rng.integers(-2, 4))
+            SUMS[turn % 3](groups, total, seed, dtype).call(2, f"turn {turn}")
         assert shares(groups) == [laid.SHORT, laid.LONG]
+
+
+def test_shares_where_they_save_work():
+    """Among many, of long vectors; and never where one has no other to share with."""
+    assert not laid.by_shares(4, 4, laid.TURN // 2 - 1)
+    assert laid.by_shares(4, 4, laid.TURN // 2)
+    assert laid.by_shares(2, 6, laid.TURN // 2)
+    assert not any(laid.by_shares(*x, 1 << 30) for x in ((1, 1), (1, 7), (2, 2)))
 
 
 def test_pieces_are_all_of_a_vector():
@@ -121,9 +175,13 @@ def test_calls_in_any_order(comm):
             Vector(groups, 120, 0),
             Vector(groups, 120, 0, "u1"),
             Vector(groups, 12000, 1),
+            *(All(groups, n) for n in (24, 120, 12000)),
+            All(groups, 24, op=MPI.MAX),
+            Block(groups, 24),
+            Block(groups, 12000),
         ]
         rng = np.random.default_rng(7)
-        for turn in range(40):
+        for turn in range(60):
             pick = forms[rng.integers(len(forms))]
             pick.call(int(rng.integers(1, 5)), f"turn {turn}")
 
@@ -157,10 +215,27 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-def test_a_rank_that_knows_nothing_any_more(comm):
+@pytest.mark.mpi(*FEW, 8)
+@pytest.mark.parametrize("kind", [Block, All])
+def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
+    """Whether one rank has another, or one group."""
+    for groups in pairs(comm, MORE):
+        n = 12 * groups.local.size * len(groups.there)
+        right, more = kind(groups, n), kind(groups, 2 * n)
+        for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
+            right.call(2)
+            call = more if odd else right
+            call.recv[:] = -1
+            with pytest.raises(isthmus.MismatchError, match="elements, and"):
+                call.make()
+            agree(comm, (call.recv == -1).all(), "was written to")
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_a_rank_that_knows_nothing_any_more(comm, kind):
     """Its plans may have made room for others; it asks, so everyone does."""
     for groups in pairs(comm):
-        one = Vector(groups, 24, 1)
+        one = kind(groups, 24, 1)
         for rank in range(comm.size):
             one.call(3)
             if comm.rank == rank:
@@ -170,8 +245,8 @@ def test_a_rank_that_knows_nothing_any_more(comm):
 
 def test_no_array_is_kept_alive(comm):
     for groups in pairs(comm):
-        for total in (24, 12000):
-            one = Vector(groups, total, 1)
+        for kind, total in product(SUMS, (24, 12000)):
+            one = kind(groups, total, 1)
             one.call(3)
             alive = [weakref.ref(x) for x in (one.send, one.recv)]
             del one
@@ -179,10 +254,11 @@ def test_no_array_is_kept_alive(comm):
             agree(comm, [x() for x in alive] == [None, None])
 
 
-def test_arrays_that_take_turns_on_one_rank(comm):
+@pytest.mark.parametrize("kind", SUMS)
+def test_arrays_that_take_turns_on_one_rank(comm, kind):
     """They are other calls there, but the same to all others: nobody asks."""
     for groups in pairs(comm):
-        two = [Vector(groups, 24, 1) for _ in range(2)]
+        two = [kind(groups, 24, 1) for _ in range(2)]
         for one in two:
             one.call(2)
         context = groups.ours._context()
@@ -192,7 +268,8 @@ def test_arrays_that_take_turns_on_one_rank(comm):
         del context.all_agree.number
 
 
-def test_named_algorithms_and_own_operators(comm):
+@pytest.mark.parametrize("kind", SUMS)
+def test_named_algorithms_and_own_operators(comm, kind):
     """They are done in rounds, between calls in memory that all share."""
 
     def add(a, b, datatype):
@@ -200,16 +277,17 @@ def test_named_algorithms_and_own_operators(comm):
         y += x
 
     own = MPI.Op.Create(add, commute=False)
+    name = "ordered" if kind is All else "direct"
     for groups in pairs(comm):
-        one = Vector(groups, 24, 1)
-        one.call(3, algorithm="direct")
+        one = kind(groups, 24, 1)
+        one.call(3, algorithm=name)
         one.op = own
         one.call(3)
         assert shares(groups) == []
         one.op = MPI.SUM
         one.call(3)
         assert shares(groups) == [laid.SHORT]
-        one.call(3, algorithm="direct")
+        one.call(3, algorithm=name)
         one.op = own
         one.call(3)
     own.Free()
@@ -227,6 +305,10 @@ def test_operators(comm, op):
         for _ in range(3):
             groups.ours.Reduce_scatter(send, recv, counts, op)
             agree(comm, same(recv, wanted))
+        recv, wanted = np.empty_like(send), np.empty_like(send)
+        groups.native.Allreduce(send, wanted, op)
+        groups.ours.Allreduce(send, recv, op)
+        agree(comm, same(recv, wanted))
 
 
 def test_types_of_other_names_are_combined_in_rounds(comm):
@@ -236,28 +318,35 @@ def test_types_of_other_names_are_combined_in_rounds(comm):
         recv = np.zeros(len(send) // n, "i8")
         kind = MPI.INT64_T if comm.rank else MPI.LONG
         counts = [len(recv)] * n
-        for _ in range(3):
-            groups.ours.Reduce_scatter([send, kind], [recv, kind], counts)
-            agree(comm, (recv == sum(groups.there)).all(), f"{recv}")
-            recv[:] = -1
+        a, b, ours = [send, kind], [recv, kind], groups.ours
+        for call, n in (
+            (partial(ours.Reduce_scatter, a, b, counts), len(recv)),
+            (partial(ours.Reduce_scatter_block, a, b), len(recv)),
+            (partial(ours.Allreduce, [send[:2], kind], [recv[:2], kind]), 2),
+        ):
+            for _ in range(3):
+                call()
+                agree(comm, (recv[:n] == sum(groups.there)).all(), f"{recv}")
+                recv[:] = -1
         assert shares(groups) == []
 
 
 def test_where_every_call_is_checked(comm, monkeypatch):
     monkeypatch.setenv("ISTHMUS_CHECK", "1")
     for groups in pairs(comm):
-        Vector(groups, 24, 1).call(3)
+        for kind in SUMS:
+            kind(groups, 24, 1).call(3)
         assert not groups.ours._context().known.calls
 
 
 def test_other_forms_and_other_calls_in_between(comm):
     for groups in pairs(comm):
-        one, room = Vector(groups, 24, 1), np.empty(24)
+        one, two = Vector(groups, 24, 1), All(groups, 24)
         one.call(2)
         for _ in range(5):
             one.recv[:] = 0
             request = groups.ours.Ireduce_scatter(one.send, one.recv, one.counts)
-            groups.ours.Allreduce(one.send, room)
+            two.call()
             request.Wait()
             agree(comm, same(one.recv, one.wanted), "nonblocking")
             one.call()
@@ -377,7 +466,7 @@ def test_without_shared_memory(comm, monkeypatch, fails, after):
             calls.clear()
             monkeypatch.setattr(board, fails, refuse)
         one, two = Vector(groups, 24, 1), Vector(groups, 24, 2)
-        for call in (one, two, one):
+        for call in (one, two, one, Block(groups, 24), All(groups, 24)):
             call.call(3)
             assert shares(groups) == []
     test_no_file_is_left(comm)

@@ -11,7 +11,7 @@ from mpi4py import MPI
 from . import forms, task, tasks_exchange, tasks_rooted, tasks_sums
 from .again import Again
 from .agreement import Kept, as_before
-from .asking import ask
+from .asking import ask, asks
 from .buffers import on_device
 from .call import checked
 from .context import LEFT
@@ -70,12 +70,13 @@ class Between(Again):
             self._leave(op, args, values)
             return
         made = self._task(op, args, name)
-        if made.among is None:
+        if not asks(made):
             if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
                 self._leave(op, args, values)
             else:
                 task.blocking(made, values)
         else:
+            assert made.among is not None
             made.among.same(0)  # those who know this call must ask too
             kept = ask(made, values)
             if kept is not None:

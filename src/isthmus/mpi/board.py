@@ -26,6 +26,8 @@ Step = Callable[[], Any]
 Way = tuple[tuple[Step, ...], tuple[Step, ...]]
 #: the way in each row of the board
 Ways = tuple[Way, Way]
+#: gives an address by the row and the rank
+Place = Callable[[int, int], int]
 #: a word, and that of all ranks
 Said = tuple[bytes, bytes]
 NOTHING: Ways = (((), ()), ((), ()))
@@ -86,10 +88,9 @@ class Board:
                     time.sleep(_REST)
             os.sched_yield()
 
-    def room(self, nbytes: int) -> Callable[[int, int], int] | None:
-        """Room for so many bytes of each rank in each row: gives the address by row and
-        rank. Made by all together when they first ask for it; None where there is no
-        such memory."""
+    def room(self, nbytes: int) -> Place | None:
+        """Room for so many bytes of each rank in each row; made by all together when
+        they first ask for it. None where there is no such memory."""
         n = self.comm.Get_size()
         if nbytes not in self._rooms:
             self._rooms[nbytes] = shared(self.comm, 2 * n * nbytes)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate
 
 from . import memory
-from .board import Step, Way, Ways
+from .board import Board, Place, Step, Way, Ways
 from .buffers import Message
 from .context_inter import InterContext
 from .memory import Piece
@@ -18,6 +18,8 @@ _log = logging.getLogger("isthmus")
 #: bytes that a rank can lay down in a turn: of a short vector, and of a long one, of
 #: which all ranks of a node share so many
 SHORT, LONG, ALL = 1 << 16, 1 << 20, 1 << 24
+#: a turn takes as long as to combine so many bytes (measured)
+TURN = 1 << 17
 
 
 def reduce_scatter(
@@ -31,26 +33,93 @@ def reduce_scatter(
     """A Reduce_scatter: everyone lays its vector down, and combines its own part of
     those of the other group; None where no memory is shared. A long vector takes
     several turns, with a piece of each part in every one."""
-    board, unit = c.all_agree.board, by.unit
-    room = _room(c.p + c.q, sum(here) * unit)
-    place = None if board is None else board.room(room)
-    if board is None or place is None:
+    unit = by.unit
+    found = _found(c, "inter_reduce_scatter", sum(here) * unit)
+    if found is None:
         return None
+    board, room, place = found
     turns = _turns(sum(here), room // unit, c.p + c.q)
-    _log.debug("inter_reduce_scatter: in memory that all share, turns: %d", turns)
     vector, part = _address(send), _address(recv) - sum(here[: c.index]) * unit
 
     def way(k: int, row: int) -> Way:
-        mine, theirs = place(row, c.number), [place(row, i) for i in c.senders]
         laid = pieces(there, k, turns)
-        lay = _copies([(vector + at * unit, n * unit) for at, _, n in laid], mine)
+        lay = [(vector + at * unit, n * unit) for at, _, n in laid]
         at, where, n = pieces(here, k, turns)[c.index]
-        sources = [(x + where * unit, n * unit) for x in theirs]
-        return lay, _combined(by, sources, (part + at * unit, n * unit))
+        sources = [(place(row, i) + where * unit, n * unit) for i in c.senders]
+        target = part + at * unit, n * unit
+        return _copies(lay, place(row, c.number)), _combined(by, sources, target)
 
-    first, *rest = [(way(k, 0), way(k, 1)) for k in range(turns)]
+    return _in_turns(board, [(way(k, 0), way(k, 1)) for k in range(turns)])
+
+
+def allreduce(
+    c: InterContext, send: Message, recv: Message, by: Operator, total: int
+) -> Ways | None:
+    """An Allreduce: everyone lays its vector down, and combines those of the other
+    group; or only a share of it, which it lays down in another turn. None where no
+    memory is shared. A long vector is done piece by piece."""
+    unit, here = by.unit, range(c.here_base, c.here_base + c.here)
+    found = _found(c, "inter_allreduce", total * unit)
+    if found is None:
+        return None
+    board, room, place = found
+    turns = _turns(total, room // unit, 1)
+    vector, result = _address(send), _address(recv)
+    shared = by_shares(c.p, c.q, total * unit // turns)
+    ways: list[Ways] = []
+
+    def whole(row: int, at: int, n: int) -> Way:
+        lay = _copies([(vector + at, n)], place(row, c.number))
+        sources = [(place(row, i), n) for i in c.senders]
+        return lay, _combined(by, sources, (result + at, n))
+
+    def share(row: int, at: int, shares: list[Piece]) -> Way:
+        n, (mine, length) = sum(n for _, n in shares), shares[c.index]
+        lay = _copies([(vector + at, n)], place(row, c.number))
+        sources = [(place(row, i) + mine, length) for i in c.senders]
+        return lay, _combined(by, sources, (place(1 - row, c.number), length))
+
+    def collect(row: int, at: int, shares: list[Piece]) -> Way:
+        laid = [(place(row, i), n) for i, (_, n) in zip(here, shares, strict=True)]
+        return (), _copies(laid, result + at)
+
+    for k in range(turns):
+        ((start, _, length),) = pieces([total], k, turns)
+        at, n = start * unit, length * unit
+        if not shared:
+            ways.append((whole(0, at, n), whole(1, at, n)))
+            continue
+        cuts = [pieces([length], i, c.here)[0] for i in range(c.here)]
+        shares = [(first * unit, count * unit) for first, _, count in cuts]
+        ways.append((share(0, at, shares), share(1, at, shares)))
+        ways.append((collect(0, at, shares), collect(1, at, shares)))
+    return _in_turns(board, ways)
+
+
+def by_shares(p: int, q: int, nbytes: int) -> bool:
+    """Whether p and q processes each combine but a share of vectors of so many bytes:
+    where that saves more than another turn takes."""
+    whole = max(p, q)
+    shares = max(q / p, p / q) + 1
+    return (whole - shares) * nbytes >= TURN
+
+
+def _found(
+    c: InterContext, collective: str, nbytes: int
+) -> tuple[Board, int, Place] | None:
+    """The board, the bytes each rank can lay down there in a turn, and where."""
+    board, room = c.all_agree.board, _room(c.p + c.q, nbytes)
+    place = None if board is None else board.room(room)
+    if board is None or place is None:
+        return None
+    _log.debug("%s: %d bytes, in memory that all share", collective, nbytes)
+    return board, room, place
+
+
+def _in_turns(board: Board, all_ways: Sequence[Ways]) -> Ways:
+    """One turn after the other: the later ones are part of the first."""
+    ((before, after), (before_too, after_too)), *rest = all_ways
     later = tuple(partial(board.turn, ways, board.said(1)) for ways in rest)
-    (before, after), (before_too, after_too) = first
     return (before, after + later), (before_too, after_too + later)
 
 

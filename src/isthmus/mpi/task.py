@@ -31,6 +31,15 @@ Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class Laid:
+    """How a call is done in memory that all share: what must be asked first, and what
+    gives the ways by what others said, if there are any."""
+
+    question: Callable[[bool], Asking]
+    ways: Callable[..., Ways | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """What a rank passed, and its rounds; a rank that has no part has none."""
 
@@ -45,8 +54,8 @@ class Task:
     question: Callable[[bool], Asking] | None = None
     #: those who are asked, and ask
     among: Agreement | None = None
-    #: gives, by what others said, what does it in memory that all share, if any
-    laid: Callable[..., Ways | None] | None = None
+    #: how it is done in memory that all share
+    laid: Laid | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
     whole: Callable[[], tuple[Any, Any]] | None = None
     #: gives, of a task and by what others said, the MPI library's own persistent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from .call import check_disjoint
 from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
-from .task import Asking, Task
+from .task import Asking, Laid, Task
 from .whole import swap
 
 Counts = tuple[int, ...]
@@ -49,8 +49,11 @@ def allreduce(
     n, asked = sum(send.nbytes), name
     name = _combining(c, "inter_allreduce", name, n, by)
     recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    own = partial(_own, "Allreduce")
-    return _combined(c, asked, name, recipe, send, recv, by, own)
+    own, total = partial(_own, "Allreduce"), send.counts[0]
+    question = partial(_total, c, (total, *_kind(asked, by)))
+    make = partial(laid.allreduce, c, send, recv, by)
+    more = _shared(c, asked, by, question, make)
+    return _combined(c, asked, name, recipe, send, recv, by, own, **more)
 
 
 def reduce_scatter_block(
@@ -70,7 +73,10 @@ def reduce_scatter_block(
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
     own = partial(_own, "Reduce_scatter", counts=counts[0])
-    return _combined(c, asked, name, recipe, send, recv, by, own)
+    question = partial(_counts, c, (each, total, *_kind(asked, by)))
+    make = partial(laid.reduce_scatter, c, send, recv, by)
+    more = _shared(c, asked, by, question, make)
+    return _combined(c, asked, name, recipe, send, recv, by, own, **more)
 
 
 def _combined(
@@ -153,7 +159,6 @@ def reduce_scatter(
                 f"by rank {c.index} and {total} are sent by everyone"
             )
     asked = name
-    kind = _kind(by) if asked == "auto" and by.is_plain else NO_KIND
     name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
 
     def recipe(here: Counts, there: Counts, kind: Kind) -> Recipe:
@@ -165,49 +170,72 @@ def reduce_scatter(
     ) -> MPI.Prequest | None:
         return _own("Reduce_scatter", made, here) if kind != NO_KIND else None
 
-    asks = {
-        "question": partial(_counts, c, (own, total, *kind)),
-        "among": c.all_agree,
-        "laid": partial(_laid, c, send, recv, by),
-    }
-    return _combined(c, asked, name, recipe, send, recv, by, own_request, **asks)
+    question = partial(_counts, c, (own, total, *_kind(asked, by)))
+    make = partial(laid.reduce_scatter, c, send, recv, by)
+    more = {"question": question, "among": c.all_agree}
+    more |= _shared(c, asked, by, question, make)
+    return _combined(c, asked, name, recipe, send, recv, by, own_request, **more)
 
 
-def _kind(by: Operator) -> Kind:
-    """The operator and the type by their names, in numbers."""
+def _kind(asked: str, by: Operator) -> Kind:
+    """The operator and the type by their names, in numbers, if that says all."""
+    if asked != "auto" or not by.is_plain:
+        return NO_KIND
     text = f"{by.op.__reduce__()} {by.datatype.__reduce__()}".encode()
     assert len(text) <= 8 * len(NO_KIND), text
     words = np.frombuffer(text.ljust(8 * len(NO_KIND)), np.int64)
     return tuple(words.tolist())
 
 
-def _laid(
+def _shared(
     c: InterContext,
-    send: Message,
-    recv: Message,
+    asked: str,
     by: Operator,
-    here: Counts,
-    there: Counts,
-    kind: Kind,
-) -> Ways | None:
-    """How it is done in memory that all share, if they combine alike."""
-    if kind == NO_KIND:
-        return None
-    return laid.reduce_scatter(c, send, recv, by, here, there)
+    question: Callable[[bool], Asking],
+    make: Callable[..., Ways | None],
+) -> dict[str, Any]:
+    """How it is done in memory that all share, where nothing else was asked for."""
+    if asked != "auto" or not (by.is_plain and c.one_node):
+        return {}
+    return {"among": c.all_agree, "laid": Laid(question, partial(_alike, make))}
 
 
-def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
-    """What everyone of the own and of the other group receives, and how all combine, if
-    they do it alike."""
+def _alike(make: Callable[..., Ways | None], *said: Any) -> Ways | None:
+    """The ways of a call, if all combine alike: that is what was said last."""
+    *sizes, kind = said
+    return None if kind == NO_KIND else make(*sizes)
+
+
+def _told(
+    c: InterContext, own: tuple[int, ...], at_once: bool
+) -> Generator[Sequence[MPI.Request], None, tuple[np.ndarray, Kind]]:
+    """The numbers of everyone, and how all combine, if they do it alike."""
     told = np.empty((c.p + c.q, len(own)), np.int64)
     if at_once:
         c.comm.Allgather(np.array(own), told)
     else:
         yield [c.comm.Iallgather(np.array(own), told)]
+    kinds = set(map(tuple, told[:, -len(NO_KIND) :].tolist()))
+    return told, kinds.pop() if len(kinds) == 1 else NO_KIND
+
+
+def _total(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
+    """The elements of every vector."""
+    told, kind = yield from _told(c, own, at_once)
+    for number, total in enumerate(told[:, 0].tolist()):
+        if total != told[0, 0]:
+            raise MismatchError(
+                f"isthmus Allreduce: {c.who(number)} has {total} elements, and "
+                f"{c.who(0)} {told[0, 0]}"
+            )
+    return own[0], kind
+
+
+def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
+    """What everyone of the own and of the other group receives."""
+    told, kind = yield from _told(c, own, at_once)
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
-    kinds = set(map(tuple, told[:, 2:].tolist()))
-    kind = kinds.pop() if len(kinds) == 1 else NO_KIND
     return (b, a, kind) if c.mine else (a, b, kind)
 
 
