@@ -24,7 +24,7 @@ MORE = {**SHAPES, 8: [(4, 4), (2, 6)]}
 
 
 class Sum:
-    """A sum of vectors, in one form."""
+    """A call, in one form; most are sums of vectors."""
 
     def call(self, times=1, note="", **more):
         """Make the call, and see that it is right."""
@@ -96,7 +96,91 @@ class Vector(Sum):
         self.groups.ours.Reduce_scatter(self.send, self.recv, counts, self.op, **more)
 
 
+class Gathered(Sum):
+    """Allgatherv of up to so many elements each."""
+
+    def __init__(self, groups, total, seed=1, dtype="f8"):
+        self.groups = groups
+        n, me = groups.world.size, groups.world.rank
+        sizes = np.random.default_rng([abs(seed), total]).integers(0, total + 1, n)
+        if seed <= 0:  # all the same, or all by one of each group
+            at = [0, groups.p] if seed else range(n)
+            sizes = np.where(np.isin(range(n), at), total, 0)
+        self.send = self.of(me, sizes[me], dtype)
+        parts = [self.of(i, sizes[i], dtype) for i in groups.there]
+        self.counts = [len(x) for x in parts]
+        self.wanted = np.concatenate(parts)
+        self.recv = np.empty_like(self.wanted)
+
+    def make(self, **more):
+        self.groups.ours.Allgatherv(self.send, [self.recv, list(self.counts)], **more)
+
+
+class Same(Gathered):
+    """Allgather of so many elements each."""
+
+    def __init__(self, groups, total, seed=0, dtype="f8"):
+        super().__init__(groups, total, 0, dtype)
+
+    def make(self, **more):
+        self.groups.ours.Allgather(self.send, self.recv, **more)
+
+
+class Swapped(Sum):
+    """Alltoallv of about so many elements each, with gaps between the blocks."""
+
+    def __init__(self, groups, total, seed=1, dtype="f8"):
+        self.groups = groups
+        me, n, there = groups.world.rank, groups.world.size, groups.there
+        sizes = np.random.default_rng([abs(seed), total]).integers(0, total + 1, (n, n))
+        sizes //= n
+        if seed <= 0:
+            sizes[:] = total if seed == 0 else 0
+            sizes[0, -1] = total
+        out = [self.of(n * me + i, sizes[me, i], dtype) for i in there]
+        back = [self.of(n * i + me, sizes[i, me], dtype) for i in there]
+        self.counts = [len(x) for x in out], [len(x) for x in back]
+        self.gap = 3 if seed else 0
+        self.send, self.wanted = (self.spaced(x) for x in (out, back))
+        self.recv = np.empty_like(self.wanted)
+
+    def spaced(self, parts):
+        gap = np.zeros(self.gap, parts[0].dtype)
+        return np.concatenate([x for part in parts for x in (part, gap)])
+
+    def places(self, counts):
+        return [sum(counts[:i]) + i * self.gap for i in range(len(counts))]
+
+    def make(self, **more):
+        sides = zip((self.send, self.recv), self.counts, strict=True)
+        given = [[x, (list(n), self.places(n))] for x, n in sides]
+        self.groups.ours.Alltoallv(*given, **more)
+
+
+class Equal(Swapped):
+    """Alltoall of blocks of so many elements."""
+
+    def __init__(self, groups, total, seed=0, dtype="f8"):
+        super().__init__(groups, total, 0, dtype)
+
+    def make(self, **more):
+        self.groups.ours.Alltoall(self.send, self.recv, **more)
+
+
+class Typed(Swapped):
+    """The same as Alltoallw."""
+
+    def make(self, **more):
+        given = []
+        for x, n in zip((self.send, self.recv), self.counts, strict=True):
+            at = [i * x.itemsize for i in self.places(n)]
+            types = [MPI.Datatype.fromcode(x.dtype.char)] * len(n)
+            given.append([x, (list(n), at), types])
+        self.groups.ours.Alltoallw(*given, **more)
+
+
 SUMS = [Vector, Block, All]
+MOVED = [Gathered, Same, Swapped, Equal, Typed]
 
 
 def shares(groups):
@@ -120,8 +204,11 @@ def test_any_size_and_then_another(comm, total):
         for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
             Vector(groups, total, seed).call(3)
         All(groups, total).call(3)
+        Gathered(groups, total, -1).call(3)
         assert shares(groups) == [laid.SHORT if total <= 8192 else laid.LONG]
-        Block(groups, total).call(3)
+        for kind in (Block, *MOVED):
+            kind(groups, total, 1).call(2)
+            kind(groups, total, 0).call(2)
 
 
 @pytest.mark.mpi(*FEW, 8)
@@ -129,13 +216,14 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
     for groups in pairs(comm, MORE):
-        for turn in range(36):
+        for turn in range(30):
             rng = np.random.default_rng(turn)
             total = int(rng.integers(0, 1200))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
             monkeypatch.setattr(laid, "TURN", rng.choice([-(1 << 20), 0, 500, 1 << 20]))
             seed = int(rng.integers(-2, 4))
-            SUMS[turn % 3](groups, total, seed, dtype).call(2, f"turn {turn}")
+            for kind in (SUMS[turn % 3], MOVED[turn % 5]):
+                kind(groups, total, seed, dtype).call(2, f"turn {turn}")
         assert shares(groups) == [laid.SHORT, laid.LONG]
 
 
@@ -179,6 +267,7 @@ def test_calls_in_any_order(comm):
             All(groups, 24, op=MPI.MAX),
             Block(groups, 24),
             Block(groups, 12000),
+            *(kind(groups, n, 2) for kind in MOVED for n in (3, 300)),
         ]
         rng = np.random.default_rng(7)
         for turn in range(60):
@@ -231,7 +320,40 @@ def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.parametrize("kind", SUMS)
+@pytest.mark.mpi(*FEW, 8)
+@pytest.mark.parametrize("kind", MOVED)
+def test_blocks_that_do_not_fit_are_an_error_everywhere(comm, kind):
+    """Whether one rank has others, or one group."""
+    for groups in pairs(comm, MORE):
+        right, more = kind(groups, 12, 0), kind(groups, 16, 0)
+        for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
+            right.call(2)
+            call = more if odd else right
+            call.recv[:] = -1
+            with pytest.raises(isthmus.MismatchError, match="bytes, group"):
+                call.make()
+            agree(comm, (call.recv == -1).all(), "was written to")
+
+
+def test_elements_with_gaps_go_in_rounds(comm):
+    """Of one rank; the others must know."""
+    gaps = MPI.DOUBLE.Create_vector(4, 1, 2).Commit()
+    for groups in pairs(comm):
+        n, odd = len(groups.there), comm.rank == comm.size - 1
+        mine = np.full(8, float(comm.rank))
+        send = [mine, 1, gaps] if odd else mine[:4]
+        recv = np.zeros(4 * n)
+        for _ in range(3):
+            groups.ours.Allgather(send, recv)
+            agree(comm, same(recv, np.repeat(groups.there, 4).astype("f8")), f"{recv}")
+            recv[:] = 0
+        assert shares(groups) == []
+        Same(groups, 4).call(2)
+        assert shares(groups) == [laid.SHORT]
+    gaps.Free()
+
+
+@pytest.mark.parametrize("kind", [*SUMS, *MOVED])
 def test_a_rank_that_knows_nothing_any_more(comm, kind):
     """Its plans may have made room for others; it asks, so everyone does."""
     for groups in pairs(comm):
@@ -245,7 +367,7 @@ def test_a_rank_that_knows_nothing_any_more(comm, kind):
 
 def test_no_array_is_kept_alive(comm):
     for groups in pairs(comm):
-        for kind, total in product(SUMS, (24, 12000)):
+        for kind, total in product([*SUMS, *MOVED], (24, 12000)):
             one = kind(groups, total, 1)
             one.call(3)
             alive = [weakref.ref(x) for x in (one.send, one.recv)]
@@ -254,7 +376,7 @@ def test_no_array_is_kept_alive(comm):
             agree(comm, [x() for x in alive] == [None, None])
 
 
-@pytest.mark.parametrize("kind", SUMS)
+@pytest.mark.parametrize("kind", [*SUMS, *MOVED])
 def test_arrays_that_take_turns_on_one_rank(comm, kind):
     """They are other calls there, but the same to all others: nobody asks."""
     for groups in pairs(comm):
@@ -334,7 +456,7 @@ def test_types_of_other_names_are_combined_in_rounds(comm):
 def test_where_every_call_is_checked(comm, monkeypatch):
     monkeypatch.setenv("ISTHMUS_CHECK", "1")
     for groups in pairs(comm):
-        for kind in SUMS:
+        for kind in [*SUMS, *MOVED]:
             kind(groups, 24, 1).call(3)
         assert not groups.ours._context().known.calls
 
@@ -466,7 +588,8 @@ def test_without_shared_memory(comm, monkeypatch, fails, after):
             calls.clear()
             monkeypatch.setattr(board, fails, refuse)
         one, two = Vector(groups, 24, 1), Vector(groups, 24, 2)
-        for call in (one, two, one, Block(groups, 24), All(groups, 24)):
+        others = [kind(groups, 24, 1) for kind in (Block, All, *MOVED)]
+        for call in (one, two, one, *others):
             call.call(3)
             assert shares(groups) == []
     test_no_file_is_left(comm)

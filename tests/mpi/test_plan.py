@@ -68,7 +68,7 @@ def test_a_failed_call_does_not_spoil_the_next(comm):
     groups = pair(comm, SHAPES[comm.size][0][0])
     inter = groups.ours
     send, recv = values(comm.rank, 4), np.empty(4)
-    inter.Allgather(send, recv)
+    inter.Allgather(send, recv, algorithm="direct")
     context = inter._context()
     (key,) = context.plans
 
@@ -77,23 +77,24 @@ def test_a_failed_call_does_not_spoil_the_next(comm):
 
     context.plans[key].calls.insert(0, fail)
     with pytest.raises(MPI.Exception):
-        inter.Allgather(send, recv)
+        inter.Allgather(send, recv, algorithm="direct")
     assert key not in context.plans
     recv[:] = 0
-    inter.Allgather(send, recv)
+    inter.Allgather(send, recv, algorithm="direct")
     agree(comm, same(recv, expected(groups, [4, 4])))
     groups.free()
 
 
-def test_a_plan_keeps_no_buffer_alive(comm):
+@pytest.mark.parametrize("name", ["auto", "direct"])
+def test_a_plan_keeps_no_buffer_alive(comm, name):
     groups = pair(comm, SHAPES[comm.size][0][0])
     send = bytearray(values(comm.rank, 4).tobytes())
     recv = bytearray(32)
-    groups.ours.Allgather([send, MPI.DOUBLE], [recv, MPI.DOUBLE])
+    groups.ours.Allgather([send, MPI.DOUBLE], [recv, MPI.DOUBLE], algorithm=name)
     send.extend(b"more")  # a BufferError if anyone still held it
     recv.extend(b"more")
     array = np.zeros(4)
-    groups.ours.Allgather(values(comm.rank, 4), array)
+    groups.ours.Allgather(values(comm.rank, 4), array, algorithm=name)
     array.resize(8)  # a ValueError if anyone still referred to it
     groups.free()
 

@@ -30,6 +30,8 @@ TASKS: dict[str, Callable[..., Task]] = {
     "Allreduce": tasks_sums.allreduce,
     "Reduce_scatter": tasks_sums.reduce_scatter,
     "Reduce_scatter_block": tasks_sums.reduce_scatter_block,
+    "Allgather": tasks_exchange.allgather,
+    "Allgatherv": partial(tasks_exchange.allgather, v=True),
     "Alltoall": tasks_exchange.alltoall,
     "Alltoallv": tasks_exchange.alltoallv,
     "Alltoallw": tasks_exchange.alltoallw,
@@ -70,19 +72,25 @@ class Between(Again):
             self._leave(op, args, values)
             return
         made = self._task(op, args, name)
-        if not asks(made):
-            if name == "auto" and made.recipe and context.leaves(op, made.nbytes):
-                self._leave(op, args, values)
-            else:
-                task.blocking(made, values)
+        if asks(made):
+            self._ask(made, name, key, args, values)
+        elif name == "auto" and made.recipe and context.leaves(op, made.nbytes):
+            self._leave(op, args, values)
         else:
-            assert made.among is not None
-            made.among.same(0)  # those who know this call must ask too
-            kept = ask(made, values)
-            if kept is not None:
-                weak = [weakly(x) for x in args]
-                again = partial(self._ask_again, op, name, values, weak)
-                context.known.keep(key, args, as_before(made.among, again, kept))
+            task.blocking(made, values)
+
+    def _ask(
+        self, made: Task, name: str, key: Key, args: tuple[Any, ...], values: Any
+    ) -> None:
+        """Do a call by what others say, and know it then."""
+        assert made.among is not None
+        made.among.same(0)  # those who know this call must ask too
+        kept = ask(made, values)
+        if kept is not None:
+            op, weak = key[0], [weakly(x) for x in args]
+            again = partial(self._ask_again, op, name, values, weak)
+            do = as_before(made.among, again, kept)
+            self._context().known.keep(key, args, do)
 
     def _ask_again(
         self, op: str, name: str, values: Any, weak: list[Callable[[], Any]]

@@ -173,6 +173,14 @@ class InterContext(Context):
         name = algorithm if algorithm is not None else self.asked[v]
         return "direct" if v and self.few and name == "auto" else name
 
+    def lays(self, algorithm: str | None, v: bool) -> bool:
+        """Whether a blocking call is done in memory that all share; not where all calls
+        are compared first, which may differ in that."""
+        name = algorithm if algorithm is not None else self.asked[v]
+        if self.checked or name != "auto":
+            return False
+        return self.all_agree.board is not None
+
     def must_ask(self, algorithm: str | None) -> bool:
         """Whether an irregular call depends on what the own group's members send."""
         return self.name(algorithm, True) not in ("direct", "native")

@@ -36,6 +36,10 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
 
     def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
         (op, algorithm, *_), context = key, self._context()
+        if op in ("Allgather", "Allgatherv") and context.lays(algorithm, op[-1] == "v"):
+            made = self._task(op, args, "auto")
+            self._ask(made, "auto", key, args, values)
+            return
         if op != "Allgatherv" or not context.must_ask(algorithm):
             super()._anew(key, args, values)
             return

@@ -1,4 +1,4 @@
-"""Sums of vectors that are laid down in memory that all processes share."""
+"""Collectives in memory that all processes share: what each lays down, and takes."""
 
 from __future__ import annotations
 
@@ -94,6 +94,42 @@ def allreduce(
         ways.append((share(0, at, shares), share(1, at, shares)))
         ways.append((collect(0, at, shares), collect(1, at, shares)))
     return _in_turns(board, ways)
+
+
+def exchange(
+    c: InterContext,
+    collective: str,
+    sends: Sequence[Piece],
+    recvs: Sequence[Piece],
+    sizes: Sequence[Sequence[int]],
+) -> Ways | None:
+    """Everyone lays its blocks down, one for each receiver or one for all, and takes
+    what is for it; `sizes` has the bytes of everyone's blocks. None where no memory is
+    shared. Long blocks take several turns, with a piece of each in every one."""
+    most = max(map(sum, sizes))
+    found = _found(c, collective, most)
+    if found is None:
+        return None
+    board, room, place = found
+    turns = _turns(most, room, max(map(len, sizes)))
+
+    def way(k: int, row: int) -> Way:
+        lay = _copies([_piece(x, k, turns) for x in sends], place(row, c.number))
+        take: list[Step] = []
+        for i, block in zip(c.senders, recvs, strict=True):
+            parts = pieces(sizes[i], k, turns)
+            _, at, n = parts[c.index % len(parts)]
+            take += _copies([(place(row, i) + at, n)], _piece(block, k, turns)[0])
+        return lay, tuple(take)
+
+    return _in_turns(board, [(way(k, 0), way(k, 1)) for k in range(turns)])
+
+
+def _piece(block: Piece, k: int, of: int) -> Piece:
+    """The k-th of so many pieces of a block."""
+    address, n = block
+    ((start, _, length),) = pieces([n], k, of)
+    return address + start, length
 
 
 def by_shares(p: int, q: int, nbytes: int) -> bool:

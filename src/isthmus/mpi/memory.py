@@ -91,6 +91,15 @@ def message_view(message: Message) -> View | None:
     )
 
 
+def blocks(messages: Sequence[Message]) -> list[Piece]:
+    """Where the blocks of some messages begin, and the bytes of each."""
+    return [
+        (x.base + displ, n)
+        for x in messages
+        for displ, n in zip(x.displs, x.nbytes, strict=True)
+    ]
+
+
 def scratch(nbytes: int) -> np.ndarray:
     """Memory of our own."""
     return np.empty(nbytes, np.uint8)

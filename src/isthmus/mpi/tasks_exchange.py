@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+from mpi4py import MPI
+
 from .. import choose_between as choose, recipe_between as recipes
 from ..choose import Choice
+from ..recipe import Recipe, between, listed
 from ..registry import named
-from . import buffers, task
-from .buffers import Message
+from . import buffers, laid, memory, task
+from .board import Ways
+from .buffers import Message, is_dense, on_device
 from .call import check_disjoint
+from .check import agree
 from .context_inter import InterContext
-from .task import Task
+from .task import Asking, Laid, Task
 from .whole import swap
+
+#: the bytes of each block of every rank
+Blocks = tuple[tuple[int, ...], ...]
 
 
 def exchange(
@@ -27,6 +37,7 @@ def exchange(
     collective: str = "inter_alltoallv",
 ) -> Task:
     """Blocks of so many bytes to each of the other group, and from each."""
+    shares = name == "auto" and c.one_node
     n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
     if collective == "inter_alltoall":
         found = partial(choose.exchange, c.here, c.there, n, c.machine)
@@ -44,6 +55,88 @@ def exchange(
         nbytes=n,
         sent=given,
         expected=wanted,
+        **(_shared(c, collective, send, recv) if shares else {}),
+    )
+
+
+def _shared(
+    c: InterContext, op: str, send: tuple[Message, ...], recv: tuple[Message, ...]
+) -> dict[str, Any]:
+    """How it is done in memory that all share."""
+    sends, recvs = memory.blocks(send), memory.blocks(recv)
+    plain = all(is_dense(x.datatype) and not on_device(x.owner) for x in send + recv)
+    sizes = [n for _, n in sends], [n for _, n in recvs]
+    question = partial(_sizes, c, op, *sizes, plain)
+    ways = partial(_plain, partial(laid.exchange, c, op, sends, recvs))
+    return {"among": c.all_agree, "laid": Laid(question, ways)}
+
+
+def _plain(make: Callable[..., Ways | None], sizes: Blocks, plain: bool) -> Ways | None:
+    """The ways of a call, if everyone's data can be copied as they lie."""
+    return make(sizes) if plain else None
+
+
+def _sizes(
+    c: InterContext,
+    op: str,
+    sent: Sequence[int],
+    expected: Sequence[int],
+    plain: bool,
+    at_once: bool,
+) -> Asking:
+    """The bytes of everyone's blocks, one for each receiver or one for all of them, and
+    whether these can all be copied as they lie."""
+    yield from ()
+    row = np.zeros(2 + max(c.p, c.q), np.int64)
+    row[: 2 + len(sent)] = plain, len(sent), *sent
+    told = np.empty((c.p + c.q, len(row)), np.int64)
+    c.comm.Allgather(row, told)
+    sizes = tuple(tuple(x[2 : 2 + x[1]]) for x in told.tolist())
+    wanted = dict(zip(c.senders, expected, strict=True))
+    fit = np.array(all(_for(c, sizes[i]) == n for i, n in wanted.items()))
+    c.comm.Allreduce(MPI.IN_PLACE, fit, MPI.LAND)
+    if not fit:
+        given = dict(zip(c.senders, sent, strict=False))
+        name = op.removeprefix("inter_").capitalize()
+        agree(c, name, "auto", given if len(sent) == c.there else sent[0], wanted)
+    return sizes, bool(told[:, 0].all())
+
+
+def _for(c: InterContext, blocks: Sequence[int]) -> int:
+    """What one of the other group has for this rank."""
+    return blocks[c.index % len(blocks)]
+
+
+def allgather(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, v: bool = False
+) -> Task:
+    """Allgather or Allgatherv, as it is done in memory that all share."""
+    send = buffers.block(sendbuf, writable=False)
+    if v:
+        recv = buffers.vector(recvbuf, c.there)
+    else:
+        recv = buffers.block(recvbuf, writable=True, n=c.there)
+    check_disjoint(send, recv)
+    collective = "inter_allgatherv" if v else "inter_allgather"
+    shared = _shared(c, collective, (send,), (recv,))
+    sent, expected = sum(send.nbytes), recv.nbytes
+
+    def recipe(sizes: Blocks, plain: bool) -> Recipe:
+        here = sizes[c.here_base : c.here_base + c.here]
+        own = listed([n for (n,) in here]) if v else None
+        found = c.sizes(sent, expected, own)
+        return between(c.name(name, v), found, c.number, c.machine)
+
+    return Task(
+        c,
+        name,
+        recipe,
+        (send,),
+        (recv,),
+        question=shared["laid"].question,
+        sent=dict.fromkeys(c.senders, sent),
+        expected=dict(zip(c.senders, expected, strict=True)),
+        **shared,
     )
 
 
