@@ -180,7 +180,9 @@ class Typed(Swapped):
 
 
 SUMS = [Vector, Block, All]
-MOVED = [Gathered, Same, Swapped, Equal, Typed]
+MOVED = [Gathered, Same, Equal]
+#: these are not done in memory that all share, as not all know how much they move
+OTHERS = [Swapped, Typed]
 
 
 def shares(groups):
@@ -206,9 +208,17 @@ def test_any_size_and_then_another(comm, total):
         All(groups, total).call(3)
         Gathered(groups, total, -1).call(3)
         assert shares(groups) == [laid.SHORT if total <= 8192 else laid.LONG]
-        for kind in (Block, *MOVED):
+        for kind in (Block, *MOVED, *OTHERS):
             kind(groups, total, 1).call(2)
             kind(groups, total, 0).call(2)
+
+
+def test_long_blocks_of_one_receiver_each_go_in_messages(comm):
+    for groups in pairs(comm):
+        Equal(groups, laid.SHORT // 8 + 1).call(2)
+        assert shares(groups) == []
+        Equal(groups, laid.SHORT // 8).call(2)
+        assert len(shares(groups)) == 1
 
 
 @pytest.mark.mpi(*FEW, 8)
@@ -222,7 +232,7 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
             monkeypatch.setattr(laid, "TURN", rng.choice([-(1 << 20), 0, 500, 1 << 20]))
             seed = int(rng.integers(-2, 4))
-            for kind in (SUMS[turn % 3], MOVED[turn % 5]):
+            for kind in (SUMS[turn % 3], [*MOVED, *OTHERS][turn % 5]):
                 kind(groups, total, seed, dtype).call(2, f"turn {turn}")
         assert shares(groups) == [laid.SHORT, laid.LONG]
 
@@ -267,7 +277,7 @@ def test_calls_in_any_order(comm):
             All(groups, 24, op=MPI.MAX),
             Block(groups, 24),
             Block(groups, 12000),
-            *(kind(groups, n, 2) for kind in MOVED for n in (3, 300)),
+            *(kind(groups, n, 2) for kind in MOVED + OTHERS for n in (3, 300)),
         ]
         rng = np.random.default_rng(7)
         for turn in range(60):

@@ -117,8 +117,8 @@ def exchange(
         lay = _copies([_piece(x, k, turns) for x in sends], place(row, c.number))
         take: list[Step] = []
         for i, block in zip(c.senders, recvs, strict=True):
-            parts = pieces(sizes[i], k, turns)
-            _, at, n = parts[c.index % len(parts)]
+            blocks = pieces(sizes[i], k, turns)
+            _, at, n = blocks[c.index % len(blocks)]
             take += _copies([(place(row, i) + at, n)], _piece(block, k, turns)[0])
         return lay, tuple(take)
 
@@ -167,6 +167,11 @@ def pieces(counts: Sequence[int], k: int, of: int) -> list[tuple[int, int, int]]
     starts = accumulate(counts[:-1], initial=0)
     at = [start + i for start, i in zip(starts, skipped, strict=True)]
     return list(zip(at, accumulate(lengths[:-1], initial=0), lengths, strict=True))
+
+
+def fits(ranks: int, nbytes: int) -> bool:
+    """Whether each of some ranks can lay so many bytes down in one turn."""
+    return nbytes <= _room(ranks, nbytes)
 
 
 def _room(ranks: int, nbytes: int) -> int:

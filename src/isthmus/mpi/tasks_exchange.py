@@ -37,9 +37,13 @@ def exchange(
     collective: str = "inter_alltoallv",
 ) -> Task:
     """Blocks of so many bytes to each of the other group, and from each."""
-    shares = name == "auto" and c.one_node
-    n = max(sent[0], expected[0]) if collective == "inter_alltoall" else 0
-    if collective == "inter_alltoall":
+    equal, shares = collective == "inter_alltoall", False
+    n = max(sent[0], expected[0]) if equal else 0
+    if equal:
+        # of long blocks, or where not all know how long they are, messages are faster
+        most = max(sent[0] * c.there, expected[0] * c.here)
+        short = n <= laid.SHORT and laid.fits(c.p + c.q, most)
+        shares = name == "auto" and c.one_node and short
         found = partial(choose.exchange, c.here, c.there, n, c.machine)
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
