@@ -121,7 +121,10 @@ def record(
         timelines.run(timelines.Job(case, algorithm, runs), kept, where.start)
     if not kept.lines:
         if kept.library:
-            raise ValueError(f"{algorithm}: the MPI library's own call shows nothing")
+            raise ValueError(
+                f"{algorithm}: a call of the MPI library's own, or in memory that all "
+                "share, shows nothing"
+            )
         return
     found = kept.median
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")

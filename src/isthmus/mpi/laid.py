@@ -20,6 +20,8 @@ _log = logging.getLogger("isthmus")
 SHORT, LONG, ALL = 1 << 16, 1 << 20, 1 << 24
 #: a turn takes as long as to combine so many bytes (measured)
 TURN = 1 << 17
+#: what would take more turns than that goes by messages
+MOST = 128
 
 
 def reduce_scatter(
@@ -68,31 +70,31 @@ def allreduce(
     shared = by_shares(c.p, c.q, total * unit // turns)
     ways: list[Ways] = []
 
-    def whole(row: int, at: int, n: int) -> Way:
-        lay = _copies([(vector + at, n)], place(row, c.number))
-        sources = [(place(row, i), n) for i in c.senders]
-        return lay, _combined(by, sources, (result + at, n))
+    def combine(row: int, piece: Piece, mine: Piece, target: int) -> Way:
+        (at, n), theirs = mine, [place(row, i) for i in c.senders]
+        lay = _copies([piece], place(row, c.number))
+        return lay, _combined(by, [(x + at, n) for x in theirs], (target, n))
 
-    def share(row: int, at: int, shares: list[Piece]) -> Way:
-        n, (mine, length) = sum(n for _, n in shares), shares[c.index]
-        lay = _copies([(vector + at, n)], place(row, c.number))
-        sources = [(place(row, i) + mine, length) for i in c.senders]
-        return lay, _combined(by, sources, (place(1 - row, c.number), length))
-
-    def collect(row: int, at: int, shares: list[Piece]) -> Way:
+    def collect(row: int, shares: Sequence[Piece], target: int) -> Way:
         laid = [(place(row, i), n) for i, (_, n) in zip(here, shares, strict=True)]
-        return (), _copies(laid, result + at)
+        return (), _copies(laid, target)
 
     for k in range(turns):
-        ((start, _, length),) = pieces([total], k, turns)
-        at, n = start * unit, length * unit
-        if not shared:
-            ways.append((whole(0, at, n), whole(1, at, n)))
-            continue
-        cuts = [pieces([length], i, c.here)[0] for i in range(c.here)]
-        shares = [(first * unit, count * unit) for first, _, count in cuts]
-        ways.append((share(0, at, shares), share(1, at, shares)))
-        ways.append((collect(0, at, shares), collect(1, at, shares)))
+        ((at, _, n),) = pieces([total], k, turns)
+        piece, target = (vector + at * unit, n * unit), result + at * unit
+        if shared:
+            cuts = [pieces([n], i, c.here)[0] for i in range(c.here)]
+            shares = [(start * unit, length * unit) for start, _, length in cuts]
+            mine, then = shares[c.index], (place(1, c.number), place(0, c.number))
+            ways.append(
+                (combine(0, piece, mine, then[0]), combine(1, piece, mine, then[1]))
+            )
+            ways.append((collect(0, shares, target), collect(1, shares, target)))
+        else:
+            mine = 0, n * unit
+            ways.append(
+                (combine(0, piece, mine, target), combine(1, piece, mine, target))
+            )
     return _in_turns(board, ways)
 
 
@@ -145,8 +147,10 @@ def _found(
 ) -> tuple[Board, int, Place] | None:
     """The board, the bytes each rank can lay down there in a turn, and where."""
     board, room = c.all_agree.board, _room(c.p + c.q, nbytes)
-    place = None if board is None else board.room(room)
-    if board is None or place is None:
+    if board is None or nbytes > MOST * room:
+        return None
+    place = board.room(room)
+    if place is None:
         return None
     _log.debug("%s: %d bytes, in memory that all share", collective, nbytes)
     return board, room, place
