@@ -237,14 +237,6 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
         assert shares(groups) == [laid.SHORT, laid.LONG]
 
 
-def test_shares_where_they_save_work():
-    """Among many, of long vectors; and never where one has no other to share with."""
-    assert not laid.by_shares(4, 4, laid.TURN // 2 - 1)
-    assert laid.by_shares(4, 4, laid.TURN // 2)
-    assert laid.by_shares(2, 6, laid.TURN // 2)
-    assert not any(laid.by_shares(*x, 1 << 30) for x in ((1, 1), (1, 7), (2, 2)))
-
-
 def test_pieces_are_all_of_a_vector():
     rng = np.random.default_rng(1)
     for _ in range(300):

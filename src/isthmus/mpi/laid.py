@@ -32,70 +32,113 @@ def reduce_scatter(
     here: Sequence[int],
     there: Sequence[int],
 ) -> Ways | None:
-    """A Reduce_scatter: everyone lays its vector down, and combines its own part of
-    those of the other group; None where no memory is shared. A long vector takes
+    """A Reduce_scatter: everyone lays its vector down, and takes its own part of the
+    sum of those of the other group; None where no memory is shared. A long vector takes
     several turns, with a piece of each part in every one."""
-    unit = by.unit
-    found = _found(c, "inter_reduce_scatter", sum(here) * unit)
+    unit, total = by.unit, sum(here)
+    found = _found(c, "inter_reduce_scatter", total * unit)
     if found is None:
         return None
     board, room, place = found
-    turns = _turns(sum(here), room // unit, c.p + c.q)
-    vector, part = _address(send), _address(recv) - sum(here[: c.index]) * unit
-
-    def way(k: int, row: int) -> Way:
-        laid = pieces(there, k, turns)
-        lay = [(vector + at * unit, n * unit) for at, _, n in laid]
-        at, where, n = pieces(here, k, turns)[c.index]
-        sources = [(place(row, i) + where * unit, n * unit) for i in c.senders]
-        target = part + at * unit, n * unit
-        return _copies(lay, place(row, c.number)), _combined(by, sources, target)
-
-    return _in_turns(board, [(way(k, 0), way(k, 1)) for k in range(turns)])
+    turns = _turns(total, room // unit, c.p + c.q)
+    vector, result = _address(send), _address(recv) - sum(here[: c.index]) * unit
+    small, large = sorted((c.p, c.q))
+    saved = large / small - 1 - 1 / small
+    make = _by_shares if saved * total * unit // turns >= TURN else _at_once
+    ways: list[Ways] = []
+    for k in range(turns):
+        ours, theirs = pieces(there, k, turns), pieces(here, k, turns)
+        lay = [(vector + at * unit, n * unit) for at, _, n in ours]
+        at, where, n = theirs[c.index]
+        lengths = [sum(n for *_, n in x) for x in (ours, theirs)]
+        ways += make(c, by, place, lay, lengths, (where, n), result + at * unit)
+    return _in_turns(board, ways)
 
 
 def allreduce(
     c: InterContext, send: Message, recv: Message, by: Operator, total: int
 ) -> Ways | None:
-    """An Allreduce: everyone lays its vector down, and combines those of the other
-    group; or only a share of it, which it lays down in another turn. None where no
-    memory is shared. A long vector is done piece by piece."""
-    unit, here = by.unit, range(c.here_base, c.here_base + c.here)
+    """An Allreduce: everyone lays its vector down, and takes the sum of those of the
+    other group. None where no memory is shared. A long vector is done in pieces."""
+    unit = by.unit
     found = _found(c, "inter_allreduce", total * unit)
     if found is None:
         return None
     board, room, place = found
     turns = _turns(total, room // unit, 1)
-    vector, result = _address(send), _address(recv)
-    shared = by_shares(c.p, c.q, total * unit // turns)
+    saved = max(c.p, c.q) - 2
+    make = _by_shares if saved * total * unit // turns >= TURN else _at_once
     ways: list[Ways] = []
-
-    def combine(row: int, piece: Piece, mine: Piece, target: int) -> Way:
-        (at, n), theirs = mine, [place(row, i) for i in c.senders]
-        lay = _copies([piece], place(row, c.number))
-        return lay, _combined(by, [(x + at, n) for x in theirs], (target, n))
-
-    def collect(row: int, shares: Sequence[Piece], target: int) -> Way:
-        laid = [(place(row, i), n) for i, (_, n) in zip(here, shares, strict=True)]
-        return (), _copies(laid, target)
-
     for k in range(turns):
         ((at, _, n),) = pieces([total], k, turns)
-        piece, target = (vector + at * unit, n * unit), result + at * unit
-        if shared:
-            cuts = [pieces([n], i, c.here)[0] for i in range(c.here)]
-            shares = [(start * unit, length * unit) for start, _, length in cuts]
-            mine, then = shares[c.index], (place(1, c.number), place(0, c.number))
-            ways.append(
-                (combine(0, piece, mine, then[0]), combine(1, piece, mine, then[1]))
-            )
-            ways.append((collect(0, shares, target), collect(1, shares, target)))
-        else:
-            mine = 0, n * unit
-            ways.append(
-                (combine(0, piece, mine, target), combine(1, piece, mine, target))
-            )
+        lay = [(_address(send) + at * unit, n * unit)]
+        target = _address(recv) + at * unit
+        ways += make(c, by, place, lay, [n, n], (0, n), target)
     return _in_turns(board, ways)
+
+
+def _at_once(
+    c: InterContext,
+    by: Operator,
+    place: Place,
+    lay: Sequence[Piece],
+    lengths: Sequence[int],
+    wanted: Piece,
+    target: int,
+) -> list[Ways]:
+    """A sum in one turn: everyone lays its vector down, and combines what it wants of
+    those of the other group. Numbers of elements are given by where they lie there."""
+
+    def way(row: int) -> Way:
+        at, n = (x * by.unit for x in wanted)
+        sources = [(place(row, i) + at, n) for i in c.senders]
+        return _copies(lay, place(row, c.number)), _combined(by, sources, (target, n))
+
+    return [(way(0), way(1))]
+
+
+def _by_shares(
+    c: InterContext,
+    by: Operator,
+    place: Place,
+    lay: Sequence[Piece],
+    lengths: Sequence[int],
+    wanted: Piece,
+    target: int,
+) -> list[Ways]:
+    """A sum in two turns: everyone lays its vector down, and combines a share of the
+    vectors of each group, whatever their sizes; then it takes what it wants."""
+    ranks, unit = c.p + c.q, by.unit
+    ours, theirs = ([pieces([n], i, ranks)[0] for i in range(ranks)] for n in lengths)
+
+    def combine(row: int) -> Way:
+        steps: list[Step] = []
+        target = place(1 - row, c.number)
+        # the share of group A first, so that all find it
+        sides = [(c.senders, theirs), (_here(c), ours)]
+        for members, shares in sides if c.mine else sides[::-1]:
+            start, _, n = shares[c.number]
+            sources = [(place(row, i) + start * unit, n * unit) for i in members]
+            steps += _combined(by, sources, (target, n * unit))
+            target += n * unit
+        return _copies(lay, place(row, c.number)), tuple(steps)
+
+    def collect(row: int) -> Way:
+        found = []
+        for i, (start, _, n) in enumerate(theirs):
+            first = max(start, wanted[0])
+            last = min(start + n, sum(wanted))
+            before = 0 if c.mine else ours[i][2]
+            at = place(row, i) + (before + first - start) * unit
+            found.append((at, max(last - first, 0) * unit))
+        return (), _copies(found, target)
+
+    return [(combine(0), combine(1)), (collect(0), collect(1))]
+
+
+def _here(c: InterContext) -> range:
+    """The numbers of the own group."""
+    return range(c.here_base, c.here_base + c.here)
 
 
 def exchange(
@@ -132,14 +175,6 @@ def _piece(block: Piece, k: int, of: int) -> Piece:
     address, n = block
     ((start, _, length),) = pieces([n], k, of)
     return address + start, length
-
-
-def by_shares(p: int, q: int, nbytes: int) -> bool:
-    """Whether p and q processes each combine but a share of vectors of so many bytes:
-    where that saves more than another turn takes."""
-    whole = max(p, q)
-    shares = max(q / p, p / q) + 1
-    return (whole - shares) * nbytes >= TURN
 
 
 def _found(
