@@ -7,7 +7,6 @@ import os
 import time
 import weakref
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -200,7 +199,7 @@ def small(monkeypatch):
     monkeypatch.setattr(laid, "LONG", 1 << 9)
 
 
-@pytest.mark.parametrize("total", [0, 1, 7, 60, 8192, 8193, 1 << 17, (1 << 17) + 1])
+@pytest.mark.parametrize("total", [0, 1, 60, 8192, 8193, (1 << 17) + 1])
 def test_any_size_and_then_another(comm, total):
     for groups in pairs(comm):
         for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
@@ -226,7 +225,7 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
     for groups in pairs(comm, MORE):
-        for turn in range(30):
+        for turn in range(20):
             rng = np.random.default_rng(turn)
             total = int(rng.integers(0, 1200))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
@@ -272,7 +271,7 @@ def test_calls_in_any_order(comm):
             *(kind(groups, n, 2) for kind in MOVED + OTHERS for n in (3, 300)),
         ]
         rng = np.random.default_rng(7)
-        for turn in range(60):
+        for turn in range(40):
             pick = forms[rng.integers(len(forms))]
             pick.call(int(rng.integers(1, 5)), f"turn {turn}")
 
@@ -369,13 +368,13 @@ def test_a_rank_that_knows_nothing_any_more(comm, kind):
 
 def test_no_array_is_kept_alive(comm):
     for groups in pairs(comm):
-        for kind, total in product([*SUMS, *MOVED], (24, 12000)):
-            one = kind(groups, total, 1)
+        made = [kind(groups, n, 1) for kind in SUMS + MOVED for n in (24, 12000)]
+        for one in made:
             one.call(3)
-            alive = [weakref.ref(x) for x in (one.send, one.recv)]
-            del one
-            gc.collect()
-            agree(comm, [x() for x in alive] == [None, None])
+        alive = [weakref.ref(x) for one in made for x in (one.send, one.recv)]
+        del one, made
+        gc.collect()
+        agree(comm, not any(x() is not None for x in alive))
 
 
 @pytest.mark.parametrize("kind", [*SUMS, *MOVED])

@@ -12,6 +12,7 @@ from mpi4py import MPI
 from ..recipe import Group, Sizes, between, settle
 from ..registry import resolve
 from . import buffers, forms, requests
+from .buffers import Message
 from .call import Call, check_disjoint, checked
 from .context_inter import InterContext
 from .counts import Question, alone, complete
@@ -34,15 +35,22 @@ def prepare(
 
     def parse() -> Call:
         known(context, name, v)
-        send = buffers.block(sendbuf, writable=False)
-        if v:
-            recv = buffers.vector(recvbuf, context.there)
-        else:
-            recv = buffers.block(recvbuf, writable=True, n=context.there)
-        check_disjoint(send, recv)
-        return Call(context, name, send, recv, v)
+        return Call(context, name, *messages(context, sendbuf, recvbuf, v), v)
 
     return checked(context, op, name, parse)
+
+
+def messages(
+    context: InterContext, sendbuf: Any, recvbuf: Any, v: bool
+) -> tuple[Message, Message]:
+    """What is sent to each of the other group, and received from them."""
+    send = buffers.block(sendbuf, writable=False)
+    if v:
+        recv = buffers.vector(recvbuf, context.there)
+    else:
+        recv = buffers.block(recvbuf, writable=True, n=context.there)
+    check_disjoint(send, recv)
+    return send, recv
 
 
 def sizes(call: Call, own: Group | None = None) -> Sizes:

@@ -20,6 +20,7 @@ from .buffers import Message, is_dense, on_device
 from .call import check_disjoint
 from .check import agree
 from .context_inter import InterContext
+from .forms_inter import messages
 from .task import Asking, Laid, Task
 from .whole import swap
 
@@ -115,12 +116,7 @@ def allgather(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, v: bool = False
 ) -> Task:
     """Allgather or Allgatherv, as it is done in memory that all share."""
-    send = buffers.block(sendbuf, writable=False)
-    if v:
-        recv = buffers.vector(recvbuf, c.there)
-    else:
-        recv = buffers.block(recvbuf, writable=True, n=c.there)
-    check_disjoint(send, recv)
+    send, recv = messages(c, sendbuf, recvbuf, v)
     collective = "inter_allgatherv" if v else "inter_allgather"
     shared = _shared(c, collective, (send,), (recv,))
     sent, expected = sum(send.nbytes), recv.nbytes
