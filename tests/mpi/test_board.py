@@ -206,7 +206,7 @@ def test_any_size_and_then_another(comm, total):
             Vector(groups, total, seed).call(3)
         All(groups, total).call(3)
         Gathered(groups, total, -1).call(3)
-        assert shares(groups) == [laid.SHORT if total <= 8192 else laid.LONG]
+        assert shares(groups) == [laid._room(comm.size, 8 * total)]
         for kind in (Block, *MOVED, *OTHERS):
             kind(groups, total, 1).call(2)
             kind(groups, total, 0).call(2)

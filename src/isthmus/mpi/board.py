@@ -161,7 +161,10 @@ def _file(nbytes: int) -> str:
     handle, path = tempfile.mkstemp(prefix=f"isthmus-{os.getpid()}-", dir=where)
     try:
         with open(handle, "wb") as file:
-            file.write(bytes(nbytes))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(handle, 0, nbytes)
+            else:
+                file.write(bytes(nbytes))
     except OSError:
         os.unlink(path)
         raise

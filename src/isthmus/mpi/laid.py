@@ -15,8 +15,7 @@ from .memory import Piece
 from .reducing import Operator
 
 _log = logging.getLogger("isthmus")
-#: bytes that a rank can lay down in a turn: of a short vector, and of a long one, of
-#: which all ranks of a node share so many
+#: bytes that a rank can lay down in a turn, at least and at most, and all of a node
 SHORT, LONG, ALL = 1 << 16, 1 << 20, 1 << 24
 #: a turn takes as long as to combine so many bytes (measured)
 TURN = 1 << 17
@@ -214,8 +213,10 @@ def fits(ranks: int, nbytes: int) -> bool:
 
 
 def _room(ranks: int, nbytes: int) -> int:
-    """The bytes that each of some ranks lays down of a vector in one turn."""
-    return SHORT if nbytes <= SHORT else max(SHORT, min(LONG, ALL // ranks))
+    """The bytes that each of some ranks can lay down in one turn, of so many: a power
+    of two, so that calls of about one length share a room."""
+    most = max(SHORT, min(LONG, ALL // ranks))
+    return min(most, max(SHORT, 1 << (nbytes - 1).bit_length()))
 
 
 def _turns(total: int, room: int, parts: int) -> int:
