@@ -99,7 +99,7 @@ def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
         name = chosen(case)
         ka, kb = (field.rows_of(sizes) // len(sizes) for sizes in (case.a, case.b))
         made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-        words = f"the exchange in messages, step by step ({name})"
+        words = f"the exchange in messages ({name})"
         yield words, drawn.figure(made), folder / "exchange.png"
     pairs = [
         speed.Pair(
