@@ -13,11 +13,11 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import FEW, SHAPES, pairs, same
+from groups import SHAPES, pairs, same
 from isthmus.mpi import board, laid
 from support import agree
 
-pytestmark = pytest.mark.mpi(*FEW)
+pytestmark = pytest.mark.mpi(5)
 #: with groups of one size, too
 MORE = {**SHAPES, 4: [(2, 2), (1, 3)]}
 
@@ -220,7 +220,7 @@ def test_long_blocks_of_one_receiver_each_go_in_messages(comm):
         assert len(shares(groups)) == 1
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
@@ -251,7 +251,7 @@ def test_pieces_are_all_of_a_vector():
         assert sorted(seen) == list(range(sum(counts)))
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 def test_calls_in_any_order(comm):
     """Of several forms, in runs of any length."""
     for groups in pairs(comm, MORE):
@@ -285,7 +285,7 @@ def test_of_one_group_only_others_change(comm):
             (one if comm.rank < groups.p else two).call(3)
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 @pytest.mark.parametrize("who", ["first", "last", "all but the first"])
 def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
     """Nothing is received then; and the next calls are right again."""
@@ -305,7 +305,7 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 @pytest.mark.parametrize("kind", [Block, All])
 def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has another, or one group."""
@@ -321,7 +321,7 @@ def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 @pytest.mark.parametrize("kind", MOVED)
 def test_blocks_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has others, or one group."""
@@ -508,7 +508,7 @@ def test_who_waits_lets_messages_go_on(comm):
     gaps.Free()
 
 
-@pytest.mark.mpi(*FEW, 4)
+@pytest.mark.mpi(4, 5)
 def test_who_waits_lets_other_calls_go_on(comm):
     """A rank that is still to come may wait for a call that goes on in rounds."""
     late = comm.rank == comm.size - 1
@@ -551,7 +551,7 @@ def test_what_is_laid_down_is_there(comm):
             taken[i] = rows[row][i]
 
     ways = tuple(((lambda r=row: lay(r),), (lambda r=row: take(r),)) for row in (0, 1))
-    for turn in range(3000):
+    for turn in range(1500):
         said = rng.integers(0, 99, n) > 0
         if rng.integers(200) == me:
             time.sleep(0.0005)
