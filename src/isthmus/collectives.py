@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from . import (
 from .choose import stage_by_size
 from .ir import Index, Program
 from .layout import Blocks, Even, Found, Side
-from .registry import Algorithm, Stage, collectives, fitting, resolve
-from .schedules import Schedule
+from .registry import Algorithm, Stage, collectives, resolve
+from .schedules import Made, Schedule
 from .sizes import checked, counts_of, uneven
 
 __all__ = ["algorithms", "inter_program", "schedule"]
@@ -35,41 +35,41 @@ def inter_program(
     return entry.program(r - here.base, here, there, stage)
 
 
-def _inter(collective: str, full: str, a: Found, b: Found) -> Schedule:
-    entry, chosen = resolve(collective, full)
-    stage = chosen or stage_by_size(unit=1)
+def _inter(entry: Algorithm, stage: Stage | None, a: Found, b: Found) -> Made:
     sides = Side(0, a), Side(a.n, b)
-
-    return Schedule(
-        collective,
-        full,
+    last = stage or stage_by_size(unit=1)
+    return Made(
         contracts.inter_allgatherv(counts_of(a), counts_of(b)),
-        lambda r: inter_program(entry, sides, r, stage),
+        lambda r: inter_program(entry, sides, r, last),
         (range(a.n), range(a.n, a.n + b.n)),
     )
 
 
-def _inter_allgather(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
+def _inter_allgather(
+    entry: Algorithm, stage: Stage | None, *, p: int, q: int, ka: int, kb: int
+) -> Made:
     a = Even(checked("p", p, 1), checked("ka", ka, 0))
     b = Even(checked("q", q, 1), checked("kb", kb, 0))
-    return _inter("inter_allgather", full, a, b)
+    return _inter(entry, stage, a, b)
 
 
-def _inter_allgatherv(full: str, *, a: Sequence[int], b: Sequence[int]) -> Schedule:
-    return _inter("inter_allgatherv", full, uneven("a", a), uneven("b", b))
+def _inter_allgatherv(
+    entry: Algorithm, stage: Stage | None, *, a: Sequence[int], b: Sequence[int]
+) -> Made:
+    return _inter(entry, stage, uneven("a", a), uneven("b", b))
 
 
-def _allgatherv(
-    full: str, *, counts: Sequence[int], nodes: Sequence[Hashable] = ()
-) -> Schedule:
+def _fits(entry: Algorithm, n: int) -> None:
+    """Refuse an algorithm that is not made for a group of n."""
+    if not entry.needs(n):
+        raise ValueError(f"{entry.name!r} does not work for a group of {n}")
+
+
+def _allgatherv(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
     blocks = uneven("counts", counts)
-    n = blocks.n
-    if len(nodes) not in (0, n):
-        raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
-    entry = fitting("allgatherv", full, n).given(nodes=tuple(nodes))
+    _fits(entry, blocks.n)
     contract = contracts.allgatherv(counts_of(blocks))
-    program = partial(_blocks_of, entry, blocks)
-    return Schedule("allgatherv", full, contract, program, (range(n),))
+    return Made(contract, partial(_blocks_of, entry, blocks), (range(blocks.n),))
 
 
 def _blocks_of(entry: Algorithm, blocks: Blocks, r: Index) -> Program:
@@ -77,37 +77,31 @@ def _blocks_of(entry: Algorithm, blocks: Blocks, r: Index) -> Program:
     return entry.program(blocks.n, r, blocks)
 
 
-def _reduce_scatter(full: str, *, counts: Sequence[int]) -> Schedule:
+def _reduce_scatter(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
     blocks = uneven("counts", counts)
-    entry = fitting("reduce_scatter", full, blocks.n)
+    _fits(entry, blocks.n)
     contract = contracts_between.reduce_scatter(counts, entry.commutative)
-    program = partial(_blocks_of, entry, blocks)
-    return Schedule("reduce_scatter", full, contract, program, (range(blocks.n),))
+    return Made(contract, partial(_blocks_of, entry, blocks), (range(blocks.n),))
 
 
-def _rooted(collective: str, full: str, p: int, m: int, root: int) -> Schedule:
+def _rooted(entry: Algorithm, p: int, m: int, root: int) -> None:
     checked("p", p, 1)
     checked("m", m, 0)
     if not 0 <= root < p:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
-    entry = fitting(collective, full, p)
-    if collective == "bcast":
-        contract = contracts.bcast(m, root)
-    else:
-        contract = contracts.reduce(p, m, root, entry.commutative)
-
-    def program(r: Index) -> Program:
-        return entry.program(p, r, m, root)
-
-    return Schedule(collective, full, contract, program, (range(p),))
+    _fits(entry, p)
 
 
-def _bcast(full: str, *, p: int, m: int, root: int) -> Schedule:
-    return _rooted("bcast", full, p, m, root)
+def _bcast(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
+    _rooted(entry, p, m, root)
+    contract = contracts.bcast(m, root)
+    return Made(contract, lambda r: entry.program(p, r, m, root), (range(p),))
 
 
-def _reduce(full: str, *, p: int, m: int, root: int) -> Schedule:
-    return _rooted("reduce", full, p, m, root)
+def _reduce(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
+    _rooted(entry, p, m, root)
+    contract = contracts.reduce(p, m, root, entry.commutative)
+    return Made(contract, lambda r: entry.program(p, r, m, root), (range(p),))
 
 
 _BUILDERS: dict[str, Any] = {
@@ -122,15 +116,16 @@ _BUILDERS: dict[str, Any] = {
 }
 
 
-def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
+def schedule(
+    collective: str, algorithm: str, *, nodes: Sequence[Hashable] = (), **sizes: Any
+) -> Schedule:
     """The schedule of all ranks for a collective.
 
     `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
-    "allgatherv", which is in place inside one group, and where `nodes=[…]` may say on
-    which node each rank is; `p=, m=, root=` (ranks, elements, and who has or gets them
-    all) for "bcast" and "reduce"; `counts=[…]` (the block of the sum that each gets)
-    for "reduce_scatter".
+    "allgatherv", which is in place inside one group; `p=, m=, root=` (ranks, elements,
+    and who has or gets them all) for "bcast" and "reduce"; `counts=[…]` (the block of
+    the sum that each gets) for "reduce_scatter".
 
     Between a root and the q ranks of the other group: `q=, m=` for "inter_bcast" and
     "inter_reduce", `q=, k=` (elements of each of them) for "inter_gather" and
@@ -142,18 +137,25 @@ def schedule(collective: str, algorithm: str, **sizes: Any) -> Schedule:
     others) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender) for
     "inter_alltoallv"; `p=, q=` for "inter_barrier".
 
-    An intragroup stage may follow the algorithm's name: "segmented+ring".
+    `nodes=[…]` says on which node each rank is, in the order of their numbers; without
+    it, all are on one. An intragroup stage may follow the algorithm's name:
+    "segmented+ring".
     """
     build = _BUILDERS.get(collective)
     if build is None:
         raise ValueError(
             f"no collective {collective!r}; known: {', '.join(collectives())}"
         )
-    known = dict(signature(build).parameters)
-    del known["full"]
-    needed = {name for name, x in known.items() if x.default is Parameter.empty}
-    if not needed <= set(sizes) <= set(known):
-        takes = ", ".join(known)
-        raise TypeError(f"{collective} takes {takes}; got {', '.join(sizes) or 'none'}")
-    result: Schedule = build(algorithm, **sizes)
-    return result
+    takes = list(signature(build).parameters)[2:]
+    if set(takes) != set(sizes):
+        got = ", ".join(sizes) or "none"
+        raise TypeError(f"{collective} takes {', '.join(takes)}; got {got}")
+    entry, stage = resolve(collective, algorithm)
+    made: Made = build(entry.given(nodes=tuple(nodes)), stage, **sizes)
+    n, groups = made.groups[-1].stop, made.groups
+    if len(nodes) not in (0, n):
+        raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
+    if entry.node_memory:
+        groups = tuple(range(r, r + 1) for r in range(n))
+    where = tuple(nodes) or (0,) * n
+    return Schedule(collective, algorithm, made.contract, made.program, groups, where)

@@ -11,17 +11,15 @@ from . import contracts_between as contracts
 from .contracts import Contract
 from .ir import Index, Program
 from .layout import Blocks, Even, Found, Rows, Side
-from .registry import resolve
-from .schedules import Schedule
+from .registry import Algorithm
+from .schedules import Made
 from .sizes import checked, counts_of, uneven
 
 #: what rank r of its group does, if the two sides are its own and the other
 Between = Callable[[Index, Side, Side], Program]
 
 
-def _between(
-    collective: str, full: str, a: Found, b: Found, contract: Contract, program: Between
-) -> Schedule:
+def _between(a: Found, b: Found, contract: Contract, program: Between) -> Made:
     """A collective of two groups, of a program for one rank or for all of a group."""
     sides = Side(0, a), Side(a.n, b)
 
@@ -30,8 +28,7 @@ def _between(
         here, there = sides[mine], sides[1 - mine]
         return program(r - here.base, here, there)
 
-    groups = range(a.n), range(a.n, a.n + b.n)
-    return Schedule(collective, full, contract, of, groups)
+    return Made(contract, of, (range(a.n), range(a.n, a.n + b.n)))
 
 
 def _ranks(p: int, q: int) -> tuple[Even, Even]:
@@ -39,47 +36,48 @@ def _ranks(p: int, q: int) -> tuple[Even, Even]:
     return Even(checked("p", p, 1), 0), Even(checked("q", q, 1), 0)
 
 
-def _inter_allreduce(full: str, *, p: int, q: int, m: int) -> Schedule:
+def _inter_allreduce(entry: Algorithm, _: None, *, p: int, q: int, m: int) -> Made:
     checked("m", m, 0)
-    entry, _ = resolve("inter_allreduce", full)
     contract = contracts.inter_allreduce(p, q, m, entry.commutative)
 
     def program(r: Index, here: Side, there: Side) -> Program:
         return entry.program(r, here, there, m)
 
-    return _between("inter_allreduce", full, *_ranks(p, q), contract, program)
+    return _between(*_ranks(p, q), contract, program)
 
 
-def _scattered(collective: str, full: str, a: Found, b: Found) -> Schedule:
+def _scattered(entry: Algorithm, a: Found, b: Found) -> Made:
     if a.total != b.total:
         raise ValueError(
             f"the blocks of A are {a.total} elements together, those of B {b.total}: "
             "must be the same"
         )
-    entry, _ = resolve(collective, full)
     contract = contracts.inter_reduce_scatter(
         counts_of(a), counts_of(b), entry.commutative
     )
-    return _between(collective, full, a, b, contract, entry.program)
+    return _between(a, b, contract, entry.program)
 
 
-def _inter_reduce_scatter(full: str, *, a: Sequence[int], b: Sequence[int]) -> Schedule:
-    return _scattered("inter_reduce_scatter", full, uneven("a", a), uneven("b", b))
+def _inter_reduce_scatter(
+    entry: Algorithm, _: None, *, a: Sequence[int], b: Sequence[int]
+) -> Made:
+    return _scattered(entry, uneven("a", a), uneven("b", b))
 
 
 def _inter_reduce_scatter_block(
-    full: str, *, p: int, q: int, ka: int, kb: int
-) -> Schedule:
+    entry: Algorithm, _: None, *, p: int, q: int, ka: int, kb: int
+) -> Made:
     a = Even(checked("p", p, 1), checked("ka", ka, 0))
     b = Even(checked("q", q, 1), checked("kb", kb, 0))
-    return _scattered("inter_reduce_scatter_block", full, a, b)
+    return _scattered(entry, a, b)
 
 
-def _inter_alltoall(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
+def _inter_alltoall(
+    entry: Algorithm, _: None, *, p: int, q: int, ka: int, kb: int
+) -> Made:
     a, b = _ranks(p, q)
     checked("ka", ka, 0)
     checked("kb", kb, 0)
-    entry, _ = resolve("inter_alltoall", full)
     contract = contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
 
     def program(r: Index, here: Side, there: Side) -> Program:
@@ -87,7 +85,7 @@ def _inter_alltoall(full: str, *, p: int, q: int, ka: int, kb: int) -> Schedule:
         send, recv = Even(there.n, sent, "send"), Even(there.n, received)
         return entry.program(r, here, there, send, recv)
 
-    return _between("inter_alltoall", full, a, b, contract, program)
+    return _between(a, b, contract, program)
 
 
 def _table(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
@@ -104,12 +102,15 @@ def _offsets(table: np.ndarray) -> np.ndarray:
 
 
 def _inter_alltoallv(
-    full: str, *, ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]
-) -> Schedule:
+    entry: Algorithm,
+    _: None,
+    *,
+    ab: Sequence[Sequence[int]],
+    ba: Sequence[Sequence[int]],
+) -> Made:
     to_b, to_a = _table("ab", ab), _table("ba", ba)
     if to_b.shape != to_a.shape[::-1]:
         raise ValueError(f"ab is {to_b.shape}, ba {to_a.shape}: must be p×q and q×p")
-    entry, _ = resolve("inter_alltoallv", full)
     sent = _offsets(to_b), _offsets(to_a)
     received = _offsets(to_a.T), _offsets(to_b.T)
 
@@ -120,14 +121,12 @@ def _inter_alltoallv(
         return entry.program(r, here, there, *blocks)
 
     contract = contracts.inter_alltoallv(to_b, to_a)
-    groups = _ranks(*to_b.shape)
-    return _between("inter_alltoallv", full, *groups, contract, program)
+    return _between(*_ranks(*to_b.shape), contract, program)
 
 
-def _inter_barrier(full: str, *, p: int, q: int) -> Schedule:
-    entry, _ = resolve("inter_barrier", full)
+def _inter_barrier(entry: Algorithm, _: None, *, p: int, q: int) -> Made:
     contract = contracts.inter_barrier(p, q)
-    return _between("inter_barrier", full, *_ranks(p, q), contract, entry.program)
+    return _between(*_ranks(p, q), contract, entry.program)
 
 
 BUILDERS: dict[str, Any] = {

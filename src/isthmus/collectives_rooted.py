@@ -6,15 +6,17 @@ q + 1 vertices: vertex 0 is the root, and leaf j of the q is vertex j + 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import contracts_rooted as contracts
-from .ir import Index, Program
 from .layout import Even, Leaves, Uneven
-from .registry import resolve
-from .schedules import Schedule
+from .registry import Algorithm
+from .schedules import Made
 from .sizes import checked, counts_of, uneven
+
+#: from the counts of the leaves to what the collective promises
+Promise = Callable[[Sequence[int]], contracts.Contract]
 
 
 def _groups(n: int) -> tuple[range, range]:
@@ -22,61 +24,43 @@ def _groups(n: int) -> tuple[range, range]:
     return range(1), range(1, n)
 
 
-def _whole(collective: str, full: str, q: int, m: int) -> Schedule:
-    """All of m elements, from the root or to it."""
-    entry, _ = resolve(collective, full)
+def _inter_bcast(entry: Algorithm, _: None, *, q: int, m: int) -> Made:
     n = checked("q", q, 1) + 1
-    checked("m", m, 0)
-    if collective == "inter_bcast":
-        contract = contracts.bcast(m)
-    else:
-        contract = contracts.reduce(n, m, entry.commutative)
-
-    def program(v: Index) -> Program:
-        return entry.program(n, v, m)
-
-    return Schedule(collective, full, contract, program, _groups(n))
+    contract = contracts.bcast(checked("m", m, 0))
+    return Made(contract, lambda v: entry.program(n, v, m), _groups(n))
 
 
-def _blocks(collective: str, full: str, group: Even | Uneven) -> Schedule:
+def _inter_reduce(entry: Algorithm, _: None, *, q: int, m: int) -> Made:
+    n = checked("q", q, 1) + 1
+    contract = contracts.reduce(n, checked("m", m, 0), entry.commutative)
+    return Made(contract, lambda v: entry.program(n, v, m), _groups(n))
+
+
+def _blocks(entry: Algorithm, group: Even | Uneven, promise: Promise) -> Made:
     """A block of each leaf, from the root or to it."""
-    entry, _ = resolve(collective, full)
-    blocks, counts = Leaves(group), counts_of(group)
-    gathers = collective.startswith("inter_gather")
-    contract = (contracts.gatherv if gathers else contracts.scatterv)(counts)
-
-    def program(v: Index) -> Program:
-        return entry.program(blocks.n, v, blocks)
-
-    return Schedule(collective, full, contract, program, _groups(blocks.n))
+    blocks, contract = Leaves(group), promise(counts_of(group))
+    n = blocks.n
+    return Made(contract, lambda v: entry.program(n, v, blocks), _groups(n))
 
 
 def _even(q: int, k: int) -> Even:
     return Even(checked("q", q, 1), checked("k", k, 0))
 
 
-def _inter_bcast(full: str, *, q: int, m: int) -> Schedule:
-    return _whole("inter_bcast", full, q, m)
+def _inter_gather(entry: Algorithm, _: None, *, q: int, k: int) -> Made:
+    return _blocks(entry, _even(q, k), contracts.gatherv)
 
 
-def _inter_reduce(full: str, *, q: int, m: int) -> Schedule:
-    return _whole("inter_reduce", full, q, m)
+def _inter_scatter(entry: Algorithm, _: None, *, q: int, k: int) -> Made:
+    return _blocks(entry, _even(q, k), contracts.scatterv)
 
 
-def _inter_gather(full: str, *, q: int, k: int) -> Schedule:
-    return _blocks("inter_gather", full, _even(q, k))
+def _inter_gatherv(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
+    return _blocks(entry, uneven("counts", counts), contracts.gatherv)
 
 
-def _inter_scatter(full: str, *, q: int, k: int) -> Schedule:
-    return _blocks("inter_scatter", full, _even(q, k))
-
-
-def _inter_gatherv(full: str, *, counts: Sequence[int]) -> Schedule:
-    return _blocks("inter_gatherv", full, uneven("counts", counts))
-
-
-def _inter_scatterv(full: str, *, counts: Sequence[int]) -> Schedule:
-    return _blocks("inter_scatterv", full, uneven("counts", counts))
+def _inter_scatterv(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
+    return _blocks(entry, uneven("counts", counts), contracts.scatterv)
 
 
 BUILDERS: dict[str, Any] = {

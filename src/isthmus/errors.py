@@ -25,3 +25,11 @@ class BadOrder(ScheduleError):
 
 class CountedTwice(ScheduleError):
     """A reduction in any order takes a contribution that it has already."""
+
+
+class Race(ScheduleError):
+    """Between two meetings a rank touches what another rank of its node writes."""
+
+
+class Unwritten(ScheduleError):
+    """A rank sends, copies or combines an element that nobody wrote."""

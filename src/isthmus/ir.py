@@ -20,7 +20,8 @@ Mask: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Elements of a named buffer: "send", "recv" or "tmp"."""
+    """Elements of a named buffer: "send", "recv" or "tmp", which are a rank's own, or
+    "node", which the ranks of a node share."""
 
     buf: str
     start: Index
@@ -101,7 +102,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """dst := src, inside one rank."""
+    """dst := src, in memory that the rank can reach."""
 
     src: Span
     dst: Span
@@ -128,15 +129,18 @@ Local: TypeAlias = Copy | Reduce
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Communication that is in flight at once, then local steps once it is done.
+    """Communication that is in flight at once, then local steps once it is done; then,
+    if it meets, the rank waits until all ranks of its node have come to that meeting.
 
     The order of the sends, and of the receives, is the order in which they take the
     rank's port. A message whose spans are all empty is no message; one that has no
-    spans is a signal, and is sent.
+    spans is a signal, and is sent. Between two meetings, an element of "node" that one
+    rank writes is touched by no other.
     """
 
     comm: tuple[Comm, ...] = ()
     then: tuple[Local, ...] = ()
+    meet: bool = False
 
 
 Program: TypeAlias = Iterator[Round]

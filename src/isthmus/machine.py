@@ -2,7 +2,8 @@
 
 Sends are synchronous: a message moves when both ends are in their round, so a schedule
 that leans on buffering ends in `Deadlock`. Memory holds marks (see `marks`) in place of
-data.
+data. The ranks of a node share the buffer "node"; what one of them writes there between
+two meetings may be touched by no other, or it is a `Race`.
 
 Whoever receives a message has heard of its sender, and of all that the sender had heard
 of when it posted it: so it is known who cannot have ended before whom began.
@@ -11,13 +12,13 @@ of when it posted it: so it is known who cannot have ended before whom began.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
 import numpy as np
 
-from .errors import BadMessage, Deadlock, Overlap
+from .errors import BadMessage, Deadlock, Overlap, Race, Unwritten
 from .ir import Comm, Data, Library, Recv, Reduce, Round, Send, Span
 from .marks import Memory, blank, combine
 from .program import reads, writes
@@ -49,13 +50,56 @@ def check_overlap(r: Round, where: str) -> None:
             written_end = max(written_end, end)
 
 
+_NOBODY, _SEVERAL = -1, -2
+
+
+class _Node:
+    """The ranks of a node, and who has touched what of its memory since they met."""
+
+    def __init__(self, members: list[int], size: int) -> None:
+        self.members, self.met = members, 0
+        self.writer, self.reader = np.full((2, size), _NOBODY)
+        self.come: list[_Rank] = []
+
+    def touch(self, rank: _Rank, span: Span, writes: bool) -> None:
+        """Note that a rank reads or writes elements of the node's memory."""
+        at = slice(span.start, span.start + span.size)
+        for verb, who in (("writes", self.writer[at]), ("reads", self.reader[at])):
+            other = (who != _NOBODY) & (who != rank.number)
+            if other.any() and (writes or verb == "writes"):
+                i = int(np.argmax(other))
+                first = f"rank {who[i]}" if who[i] >= 0 else "another rank"
+                raise Race(
+                    f"{rank.where} {'writes' if writes else 'reads'} "
+                    f"node[{span.start + i}], which {first} {verb} between the same "
+                    f"meetings (after meeting {self.met} of ranks {self.members})"
+                )
+        if writes:
+            self.writer[at] = rank.number
+            return
+        alone = (self.reader[at] == _NOBODY) | (self.reader[at] == rank.number)
+        self.reader[at] = np.where(alone, rank.number, _SEVERAL)
+
+    def meet(self, rank: _Rank) -> list[_Rank]:
+        """A rank comes to the meeting; all of them, if it is the last one."""
+        self.come.append(rank)
+        if len(self.come) < len(self.members):
+            return []
+        everyone, self.come = self.come, []
+        self.writer[:] = self.reader[:] = _NOBODY
+        self.met += 1
+        return everyone
+
+
 class _Rank:
     """Where one rank stands."""
 
-    def __init__(self, number: int, program: Iterable[Round], memory: Memory) -> None:
+    def __init__(
+        self, number: int, program: Iterable[Round], memory: Memory, node: _Node
+    ) -> None:
         self.number = number
         self.program: Iterator[Round] = iter(program)
-        self.memory = memory
+        self.memory, self.node = memory, node
         self.index = -1
         self.round = Round()
         self.open: list[Comm] = []
@@ -80,25 +124,44 @@ class _Rank:
         """The elements of a message, in order."""
         if not len(spans):
             return _NOTHING
-        return np.concatenate([self.view(s) for s in spans])
+        return np.concatenate([self.read(s) for s in spans])
 
     def store(self, spans: Data, data: np.ndarray) -> None:
         """Put a message where it belongs."""
         at = 0
         for s in spans:
-            self.view(s)[:] = data[at : at + s.size]
+            self.written(s)[:] = data[at : at + s.size]
             at += s.size
+
+    def read(self, span: Span) -> np.ndarray:
+        """The elements of a span, to be read: somebody must have written them."""
+        found = self.view(span)
+        if span.buf == "node":
+            self.node.touch(self, span, writes=False)
+        blank = found["lo"] < 0
+        if blank.any():
+            at = span.start + int(np.argmax(blank))
+            raise Unwritten(f"{self.where}: {span.buf}[{at}] is read, nobody wrote it")
+        return found
+
+    def written(self, span: Span) -> np.ndarray:
+        """The elements of a span, to be written."""
+        found = self.view(span)
+        if span.buf == "node":
+            self.node.touch(self, span, writes=True)
+        return found
 
     def finish_round(self) -> None:
         """Do the local steps."""
         self.heard |= self.news
         for s in self.round.then:
-            src, dst = self.view(s.src), self.view(s.dst)
+            src, dst = self.read(s.src), self.written(s.dst)
             if len(src) != len(dst):
                 raise BadMessage(
                     f"{self.where}: {show(s.src)} and {show(s.dst)} differ"
                 )
             if isinstance(s, Reduce):
+                self.read(s.dst)
                 combine(src, dst, f"{self.where}: {show(s.src)} to {show(s.dst)}")
             else:
                 dst[:] = src.copy()
@@ -186,8 +249,12 @@ class _Machine:
         """Once nothing of the round is in flight, end it and go on."""
         if not rank.open and rank.round is not _LEFT:
             rank.finish_round()
-            rank.round = _LEFT
-            self.ready.append(rank)
+            meets, rank.round = rank.round.meet, _LEFT
+            everyone = rank.node.meet(rank) if meets else [rank]
+            heard = reduce(or_, (x.heard for x in everyone), 0)
+            for x in everyone:
+                x.heard |= heard
+            self.ready.extend(everyone)
 
     def run(self) -> None:
         while self.ready:
@@ -212,6 +279,9 @@ def _forget(open_: list[Comm], c: Comm) -> None:
 
 def _waits(rank: _Rank) -> str:
     """What a stuck rank waits for."""
+    if rank in rank.node.come:
+        late = [r for r in rank.node.members if r not in {x.number for x in rank.node.come}]
+        return f"{rank.where} waits for ranks {late} at meeting {rank.node.met}"
     ends = [
         f"to send {_size(c)} to rank {c.to}"
         if isinstance(c, Send)
@@ -223,10 +293,25 @@ def _waits(rank: _Rank) -> str:
     return f"{rank.where} waits " + ", ".join(ends)
 
 
-def run(programs: Sequence[Iterable[Round]], memory: Sequence[Memory]) -> list[int]:
+def run(
+    programs: Sequence[Iterable[Round]],
+    memory: Sequence[Memory],
+    nodes: Sequence[Hashable] = (),
+) -> list[int]:
     """Run every rank's rounds on its memory, in place; of whom each has then heard, a
-    bit for each rank."""
-    both = zip(programs, memory, strict=True)
-    ranks = [_Rank(i, p, m) for i, (p, m) in enumerate(both)]
+    bit for each rank. Ranks with equal entries in `nodes` are on one node, and have the
+    same array as their buffer "node"; without it, each is on a node of its own."""
+    where = nodes or range(len(memory))
+    members: dict[Hashable, list[int]] = defaultdict(list)
+    for r, node in enumerate(where):
+        members[node].append(r)
+    made = {
+        node: _Node(ranks, len(memory[ranks[0]].get("node", ())))
+        for node, ranks in members.items()
+    }
+    ranks = [
+        _Rank(r, program, memory[r], made[node])
+        for r, (program, node) in enumerate(zip(programs, where, strict=True))
+    ]
     _Machine(ranks).run()
     return [rank.heard for rank in ranks]

@@ -40,7 +40,18 @@ def beside(*programs: Program) -> Program:
         yield Round(
             tuple(c for r in rounds for c in r.comm),
             tuple(s for r in rounds for s in r.then),
+            any(r.meet for r in rounds),
         )
+
+
+def apart(*programs: Program) -> Program:
+    """Round k of all programs in one round, each program with a "tmp" of its own."""
+    at, found = 0, []
+    for program in programs:
+        rounds = list(lay(program, {"tmp": ("tmp", at)}))
+        at = max(at, extent(rounds, "tmp"))
+        found.append(iter(rounds))
+    return beside(*found)
 
 
 def pad(program: Program, n: int) -> Program:
@@ -67,7 +78,7 @@ def shift(program: Program, base: int) -> Program:
         return replace(c, base=c.base + base)
 
     for r in program:
-        yield Round(tuple(map(move, r.comm)), r.then)
+        yield Round(tuple(map(move, r.comm)), r.then, r.meet)
 
 
 def renumber(program: Program, number: Callable[[Index], Index]) -> Program:
@@ -81,7 +92,7 @@ def renumber(program: Program, number: Callable[[Index], Index]) -> Program:
         return Recv(number(c.frm), c.data, c.when)
 
     for r in program:
-        yield Round(tuple(map(move, r.comm)), r.then)
+        yield Round(tuple(map(move, r.comm)), r.then, r.meet)
 
 
 _OTHER = {"send": "recv", "recv": "send"}
@@ -103,6 +114,8 @@ def backwards(program: Program, swap: bool = True) -> Program:
         return Send(c.frm, data, c.when)
 
     rounds = [Round(), *program]
+    if any(r.meet for r in rounds):
+        raise ValueError("a meeting has no reverse")
     if rounds[-1].then:
         rounds.append(Round())
     for before, r in zip(rounds[-2::-1], rounds[:0:-1], strict=True):
@@ -125,7 +138,7 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
         return replace(c, data=tuple(s for span in c.data for s in where(span)))
 
     for r in program:
-        yield Round(tuple(map(moved, r.comm)), r.then)
+        yield Round(tuple(map(moved, r.comm)), r.then, r.meet)
 
 
 def only(program: Program, when: Mask) -> Program:
@@ -138,7 +151,7 @@ def only(program: Program, when: Mask) -> Program:
 
     for r in program:
         steps = (replace(s, when=s.when & when) for s in r.then)
-        yield Round(tuple(map(masked, r.comm)), tuple(steps))
+        yield Round(tuple(map(masked, r.comm)), tuple(steps), r.meet)
 
 
 def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
@@ -150,7 +163,7 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
 
     for r in place(program, lambda span: (moved(span),)):
         steps = (replace(s, src=moved(s.src), dst=moved(s.dst)) for s in r.then)
-        yield Round(r.comm, tuple(steps))
+        yield Round(r.comm, tuple(steps), r.meet)
 
 
 def _column(x: Any, n: int) -> list[Any]:
@@ -212,8 +225,9 @@ def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
             left = Round(
                 tuple(c for c in messages if c is not None),
                 tuple(s for s in steps if s is not None),
+                r.meet,
             )
-            if left.comm or left.then:
+            if left.comm or left.then or left.meet:
                 rounds.append(left)
     return ranks
 
@@ -235,8 +249,8 @@ def trim(program: Iterable[Round]) -> list[Round]:
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
         then = tuple([x for s in r.then for x in _steps(s, 1) if x is not None])
-        if comm or then:
-            rounds.append(Round(comm, then))
+        if comm or then or r.meet:
+            rounds.append(Round(comm, then, r.meet))
     return rounds
 
 

@@ -42,6 +42,9 @@ class Algorithm:
     whole_blocks: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False
+    #: its ranks share the memory of their nodes: it is told their placement as `nodes`,
+    #: and its rounds are built rank by rank
+    node_memory: bool = False
 
     @property
     def idea(self) -> str:
@@ -75,12 +78,17 @@ _algorithms: dict[tuple[str, str], Algorithm] = {}
 
 
 def algorithm(
-    *collectives: str, paper: str, cost: Callable[..., float], **more: Any
+    *collectives: str,
+    paper: str,
+    cost: Callable[..., float],
+    name: str = "",
+    **more: Any,
 ) -> Register:
-    """Register the function below as an algorithm for the collectives."""
+    """Register the function below as an algorithm for the collectives, by its own name
+    or another."""
 
     def register(program: Callable[..., Program]) -> Callable[..., Program]:
-        entry = Algorithm(program.__name__, program, paper, cost, **more)
+        entry = Algorithm(name or program.__name__, program, paper, cost, **more)
         for collective in collectives:
             _algorithms[collective, entry.name] = entry
         return program

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,15 @@ class Model(Protocol):
         """The timeline of a schedule on this machine."""
 
 
+class Made(NamedTuple):
+    """What a collective promises, what a rank does in it or all those of an array, and
+    the ranks that may be in one array, in order."""
+
+    contract: Contract
+    program: Callable[[Index], Program]
+    groups: tuple[range, ...]
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What every rank does in one collective, built on demand."""
@@ -35,6 +44,8 @@ class Schedule:
     program: Callable[[Index], Program] = field(repr=False)
     #: the ranks that may be in one array, in order
     groups: tuple[range, ...]
+    #: the node of each rank; where none are given, each has its own
+    nodes: tuple[Hashable, ...] = ()
 
     @property
     def n(self) -> int:
@@ -71,4 +82,4 @@ class Schedule:
 
     def verify(self) -> None:
         """Run all ranks on marked data; raise what is wrong, where, in which round."""
-        verify(self.all_ranks(), self.contract)
+        verify(self.all_ranks(), self.contract, self.nodes)

@@ -95,7 +95,7 @@ def _failure(case: Case) -> str | None:
     made = schedule(case.collective, case.algorithm, **case.sizes)
     programs = made.all_ranks()
     try:
-        verify(programs, made.contract)
+        verify(programs, made.contract, made.nodes)
     except ScheduleError as error:
         return f"{type(error).__name__}: {error}"
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -45,13 +45,32 @@ def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
     return "no round wrote it"
 
 
-def verify(programs: Sequence[Sequence[Round]], contract: Contract) -> None:
-    """Raise a `ScheduleError` unless all ranks keep the contract."""
-    memory: list[Memory] = []
-    for r, rounds in enumerate(programs):
+def _memories(
+    programs: Sequence[Sequence[Round]], contract: Contract, nodes: Sequence[Hashable]
+) -> list[Memory]:
+    """What each rank begins with; those of one node have one buffer "node"."""
+    where = nodes or range(len(programs))
+    sizes: dict[Hashable, int] = {}
+    for node, rounds in zip(where, programs, strict=True):
+        sizes[node] = max(sizes.get(node, 0), extent(rounds, "node"))
+    shared = {node: blank(n, contract.mark) for node, n in sizes.items()}
+    memory = []
+    for r, (node, rounds) in enumerate(zip(where, programs, strict=True)):
         start = {name: buf.copy() for name, buf in contract.before(r).items()}
-        memory.append({**start, "tmp": blank(extent(rounds, "tmp"), contract.mark)})
-    for r, heard in enumerate(run(programs, memory)):
+        scratch = blank(extent(rounds, "tmp"), contract.mark)
+        memory.append({**start, "tmp": scratch, "node": shared[node]})
+    return memory
+
+
+def verify(
+    programs: Sequence[Sequence[Round]],
+    contract: Contract,
+    nodes: Sequence[Hashable] = (),
+) -> None:
+    """Raise a `ScheduleError` unless all ranks keep the contract; `nodes` says on which
+    node each of them is."""
+    memory = _memories(programs, contract, nodes)
+    for r, heard in enumerate(run(programs, memory, nodes)):
         if unheard := [x for x in contract.hears(r) if not heard >> x & 1]:
             raise WrongResult(f"rank {r} may end before rank {unheard[0]} has begun")
     for r, rounds in enumerate(programs):

@@ -22,6 +22,7 @@ from . import (
     inter_reduce_scatter,
     inter_reduce_scatter_roots,
     inter_scatterv,
+    node_aware,
     reduce,
     reduce_scatter,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "inter_reduce_scatter",
     "inter_reduce_scatter_roots",
     "inter_scatterv",
+    "node_aware",
     "reduce",
     "reduce_scatter",
 ]

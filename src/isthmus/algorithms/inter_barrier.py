@@ -13,7 +13,7 @@ from ..registry import algorithm
 from .patterns import is_power, log2, tree
 
 
-def _circle(n: int, r: Index) -> Program:
+def circle(n: int, r: Index) -> Program:
     """Tell the rank 1, 2, 4, … further on in a circle of n."""
     for level in range(log2(n)):
         step = 1 << level
@@ -30,7 +30,7 @@ def dissemination(r: Index, here: Side, there: Side) -> Program:
 
     ceil(log2(p + q)) rounds.
     """
-    return _circle(here.n + there.n, here.base + r)
+    return circle(here.n + there.n, here.base + r)
 
 
 def _hypercube_cost(p: int, q: int, alpha: float, beta: float) -> float:
@@ -107,7 +107,7 @@ def local_first(r: Index, here: Side, there: Side) -> Program:
 
     About 3 log p + 2 rounds.
     """
-    yield from pad(shift(_circle(here.n, r), here.base), log2(max(here.n, there.n)))
+    yield from pad(shift(circle(here.n, r), here.base), log2(max(here.n, there.n)))
     first = here.base < there.base
     yield _across(r, there, first, not first)
     yield from pad(iter(()), log2(there.n)) if first else _down(r, here)

@@ -1,0 +1,445 @@
+"""Every collective made node-aware: the flows that it consists of (see `nodes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from ..ir import Program
+from ..layout import Blocks, Rows, Side, Uneven
+from ..program import renumber
+from ..registry import Stage, algorithm
+from .inter_barrier import circle
+from .nodes import (
+    LONG,
+    SIZE,
+    Exchange,
+    Flow,
+    Parts,
+    Team,
+    Window,
+    flowing,
+    merged,
+    pipeline,
+    team,
+)
+from .patterns import STARTUP
+
+PAPER = "Träff, Hunold 2020"
+Nodes = Sequence[Hashable]
+#: where a rank's block begins in the vector of all blocks, and its size
+Block = Callable[[int], tuple[int, int]]
+#: the flows of a collective, in so many chunks and lanes
+Make = Callable[[int, int], Sequence[Flow | Exchange]]
+
+
+def _no_cost(*sizes: float) -> float:
+    raise NotImplementedError
+
+
+node_aware = partial(
+    algorithm, name="node_aware", paper=PAPER, cost=_no_cost, node_memory=True
+)
+
+
+def placed(nodes: Nodes, n: int) -> Nodes:
+    """The nodes of n ranks; where none are given, all are on one."""
+    if len(nodes) not in (0, n):
+        raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {n}")
+    return tuple(nodes) or (0,) * n
+
+
+def planned(r: int, nodes: Nodes, make: Make, lanes: int, size: int) -> Program:
+    """What rank r does, in chunks that take up to `size` elements of a node's memory,
+    and in so many lanes; where nobody says, in as many as still send long messages."""
+    once = make(1, 1)
+    need = max(sum(flow.room(node) for flow in once) for node in set(nodes))
+    chunks = max(-(-need // size), 1)
+    if not lanes:
+        most = max(max(x.sources.most, x.sinks.most) for x in once)
+        vertices = max(max(x.sources.n, x.sinks.n) for x in once)
+        fit = need // chunks // (vertices * int(STARTUP))
+        lanes = min(max(fit, 1), most)
+    return flowing(r, nodes[r], make(chunks, lanes))
+
+
+def _block(blocks: Blocks, base: int = 0) -> Block:
+    """The blocks of ranks that are numbered from `base` on."""
+    return lambda r: (int(blocks.offset(r - base)), int(blocks.size(r - base)))
+
+
+def _whole(m: int, buf: str = "recv") -> Callable[[int], Window]:
+    """All of a vector."""
+    return lambda r: Window(buf, 0, m, 0)
+
+
+def _own(block: Block, buf: str) -> Callable[[int], Window]:
+    """A rank's block of a vector."""
+
+    def window(r: int) -> Window:
+        start, size = block(r)
+        return Window(buf, start, size, start)
+
+    return window
+
+
+def _parts(who: Team, block: Block, chunks: int, lanes: int) -> Parts:
+    """A vector as the blocks of the ranks of each vertex."""
+    runs = tuple(merged(block(r) for r in ranks) for ranks in who.ranks)
+    return Parts(runs, chunks, lanes)
+
+
+def _gathered(
+    sources: Team, sinks: Team, block: Block, gives: Callable[[int], Window], total: int
+) -> Callable[[int, int], Flow]:
+    """The blocks of the sources, to all sinks."""
+
+    def make(chunks: int, lanes: int) -> Flow:
+        parts = _parts(sources, block, chunks, lanes)
+        takes, long = _whole(total), max(parts.totals) >= chunks * lanes * LONG
+        return Flow(sources, sinks, parts, "sources", gives, takes, long=long)
+
+    return make
+
+
+def _scattered(
+    sources: Team, sinks: Team, block: Block, total: int, summed: bool = False
+) -> Callable[[int, int], Flow]:
+    """To each sink its block, of what the source has or of the sum of the sources."""
+
+    def make(chunks: int, lanes: int) -> Flow:
+        parts = _parts(sinks, block, chunks, lanes)
+        windows = _whole(total, "send"), _own(block, "recv")
+        long = total >= chunks * lanes * sources.n * LONG
+        return Flow(sources, sinks, parts, "sinks", *windows, summed, long)
+
+    return make
+
+
+def _reduced(sources: Team, sinks: Team, m: int) -> Callable[[int, int], Flow]:
+    """The sum of the sources, to all sinks."""
+
+    def make(chunks: int, lanes: int) -> Flow:
+        parts = Parts((((0, m),),), chunks, lanes)
+        windows = _whole(m, "send"), _whole(m)
+        long = m >= chunks * lanes * sources.n * LONG
+        return Flow(sources, sinks, parts, "nobody", *windows, True, long)
+
+    return make
+
+
+def _all(*flows: Callable[[int, int], Flow | Exchange]) -> Make:
+    return lambda chunks, lanes: [flow(chunks, lanes) for flow in flows]
+
+
+# -- between two groups
+
+
+class _Pair:
+    """Both groups in the order of their numbers, by node."""
+
+    def __init__(self, r: int, here: Side, there: Side, nodes: Nodes) -> None:
+        self.r = here.base + r
+        self.sides = (here, there) if here.base < there.base else (there, here)
+        self.nodes = placed(nodes, here.n + there.n)
+        self.teams = [
+            team(range(side.base, side.base + side.n), self.nodes)
+            for side in self.sides
+        ]
+
+    @property
+    def ways(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """From which group to which."""
+        return (0, 1), (1, 0)
+
+
+@node_aware("inter_allgather", "inter_allgatherv", own_counts=True)
+def inter_allgatherv(
+    r: int,
+    here: Side,
+    there: Side,
+    stage: Stage,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """Nodes exchange what their ranks have, lane by lane; all ranks read it there."""
+    pair = _Pair(r, here, there, nodes)
+    flows = []
+    for x, y in pair.ways:
+        side = pair.sides[x]
+        block = _block(side.blocks, side.base)
+        teams = pair.teams[x], pair.teams[y]
+        flows.append(_gathered(*teams, block, _own(block, "send"), side.blocks.total))
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+
+
+@node_aware("inter_allreduce", commutative=True)
+def inter_allreduce(
+    r: int,
+    here: Side,
+    there: Side,
+    m: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """Sums inside each node, then lane by lane across; all ranks read the result."""
+    pair = _Pair(r, here, there, nodes)
+    flows = [_reduced(pair.teams[x], pair.teams[y], m) for x, y in pair.ways]
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+
+
+@node_aware(
+    "inter_reduce_scatter",
+    "inter_reduce_scatter_block",
+    commutative=True,
+    other_counts=True,
+)
+def inter_reduce_scatter(
+    r: int,
+    here: Side,
+    there: Side,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """Sums inside each node, then lane by lane to the nodes that want them."""
+    pair = _Pair(r, here, there, nodes)
+    flows = []
+    for x, y in pair.ways:
+        side = pair.sides[y]
+        block = _block(side.blocks, side.base)
+        teams = pair.teams[x], pair.teams[y]
+        flows.append(_scattered(*teams, block, side.blocks.total, summed=True))
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+
+
+@node_aware("inter_alltoall", "inter_alltoallv", own_counts=True)
+def inter_alltoallv(
+    r: int,
+    here: Side,
+    there: Side,
+    send: Blocks,
+    recv: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
+    pair = _Pair(r, here, there, nodes)
+    mine = int(here.base > there.base)
+
+    def of(x: int, sends: bool, rank: int) -> Blocks:
+        """What a rank of group x sends or receives; of the other group, by what the
+        ranks of the own one know."""
+        i = rank - pair.sides[x].base
+        if x == mine:
+            return _row(send if sends else recv, i)
+        table = recv if sends else send
+        return Uneven([int(_row(table, j).size(i)) for j in range(here.n)])
+
+    flows = []
+    for x, y in pair.ways:
+        source = _Ends(pair.teams[x], partial(of, x, True), pair.sides[y].base, "send")
+        sink = _Ends(pair.teams[y], partial(of, y, False), pair.sides[x].base, "recv")
+        flows.append(_exchanged(source, sink))
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+
+
+@node_aware("inter_barrier")
+def inter_barrier(r: int, here: Side, there: Side, nodes: Nodes = ()) -> Program:
+    """The ranks of a node meet, one rank of each node tells the others, they meet."""
+    return barrier(here.n + there.n, here.base + r, nodes)
+
+
+# -- between a root, vertex 0, and the leaves of another group
+
+
+def _star(p: int, nodes: Nodes) -> tuple[Nodes, Team, Team]:
+    nodes = placed(nodes, p)
+    return nodes, team([0], nodes), team(range(1, p), nodes)
+
+
+@node_aware("inter_bcast")
+def inter_bcast(
+    p: int, v: int, m: int, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """The root scatters to the nodes, which collect it; all ranks read it there."""
+    nodes, root, leaves = _star(p, nodes)
+    flow = _gathered(root, leaves, lambda r: (0, m), _whole(m), m)
+    return planned(v, nodes, _all(flow), lanes, size)
+
+
+@node_aware("inter_reduce", commutative=True)
+def inter_reduce(
+    p: int, v: int, m: int, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """Sums inside each node, then shares across, which the root gathers."""
+    nodes, root, leaves = _star(p, nodes)
+    return planned(v, nodes, _all(_reduced(leaves, root, m)), lanes, size)
+
+
+@node_aware("inter_gather", "inter_gatherv", own_counts=True)
+def inter_gatherv(
+    p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """Nodes send what their ranks have to the root, lane by lane."""
+    nodes, root, leaves = _star(p, nodes)
+    block = _block(blocks)
+    flow = _gathered(leaves, root, block, _own(block, "send"), blocks.total)
+    return planned(v, nodes, _all(flow), lanes, size)
+
+
+@node_aware("inter_scatter", "inter_scatterv", own_counts=True)
+def inter_scatterv(
+    p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """The root sends every node what its ranks get, lane by lane."""
+    nodes, root, leaves = _star(p, nodes)
+    flow = _scattered(root, leaves, _block(blocks), blocks.total)
+    return planned(v, nodes, _all(flow), lanes, size)
+
+
+# -- inside one group
+
+
+@node_aware("allgatherv")
+def allgatherv(
+    p: int, r: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """Nodes collect what their ranks have, lane by lane; all ranks read it there."""
+    nodes = placed(nodes, p)
+    every, block = team(range(p), nodes), _block(blocks)
+
+    def gives(r: int) -> Window:
+        return Window(blocks.buf, *block(r), 0)
+
+    flow = _gathered(every, every, block, gives, blocks.total)
+    return planned(r, nodes, _all(flow), lanes, size)
+
+
+@node_aware("bcast")
+def bcast(
+    p: int,
+    r: int,
+    total: int,
+    root: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """The root scatters to the nodes, which collect it; all ranks read it there."""
+    nodes = placed(nodes, p)
+    others = team((i for i in range(p) if i != root), nodes)
+    one = team([root], nodes)
+    flow = _gathered(one, others, lambda r: (0, total), _whole(total), total)
+    return planned(r, nodes, _all(flow), lanes, size) if p > 1 else iter(())
+
+
+@node_aware("reduce", commutative=True)
+def reduce(
+    p: int,
+    r: int,
+    total: int,
+    root: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+) -> Program:
+    """Sums inside each node, then shares across, which the root gathers."""
+    nodes = placed(nodes, p)
+    flow = _reduced(team(range(p), nodes), team([root], nodes), total)
+    return planned(r, nodes, _all(flow), lanes, size)
+
+
+@node_aware("reduce_scatter", commutative=True)
+def reduce_scatter(
+    p: int, r: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+) -> Program:
+    """Sums inside each node, then lane by lane to the nodes that want them."""
+    nodes = placed(nodes, p)
+    every = team(range(p), nodes)
+    flow = _scattered(every, every, _block(blocks), blocks.total, summed=True)
+    return planned(r, nodes, _all(flow), lanes, size)
+
+
+def barrier(p: int, r: int, nodes: Nodes = ()) -> Program:
+    """The ranks of a node meet, one rank of each node tells the others, they meet."""
+    nodes = placed(nodes, p)
+    every = team(range(p), nodes)
+    x, i = every.places[r]
+
+    def nothing(c: int) -> Program:
+        return iter(())
+
+    def across(c: int) -> Program:
+        if i:
+            return iter(())
+        return renumber(circle(every.n, x), lambda y: every.driver(y, 0))
+
+    between = [across] if every.n > 1 else []
+    return pipeline([nothing, *between, nothing], 1)
+
+
+# -- blocks from everyone to everyone
+
+
+def _row(blocks: Blocks, i: int) -> Blocks:
+    """The blocks of rank i of the own group: its row of the table, if there is one."""
+    return replace(blocks, r=i) if isinstance(blocks, Rows) else blocks
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """One end of an exchange: the ranks `who` and the blocks `of(r)` that each has in
+    `buf` for every rank of the other end, numbered from `base` on."""
+
+    who: Team
+    of: Callable[[int], Blocks]
+    base: int
+    buf: str
+
+    def window(self, r: int) -> Window:
+        """The buffer of a rank, in the vector of all buffers of its vertex."""
+        x, i = self.who.places[r]
+        start = sum(self.of(other).total for other in self.who.ranks[x][:i])
+        return Window(self.buf, start, self.of(r).total, start)
+
+    def run(self, r: int, other: int) -> tuple[int, int]:
+        """The block of rank r for another, in the vector of its vertex."""
+        blocks, i = self.of(r), other - self.base
+        return self.window(r).start + int(blocks.offset(i)), int(blocks.size(i))
+
+
+def _exchanged(source: _Ends, sink: _Ends) -> Callable[[int, int], Exchange]:
+    """From every source to every sink a block; in "node" by source, then by sink."""
+
+    def make(chunks: int, lanes: int) -> Exchange:
+        @cache
+        def sent(x: int) -> Parts:
+            return Parts(
+                tuple(
+                    merged(source.run(a, b) for a in source.who.ranks[x] for b in ranks)
+                    for ranks in sink.who.ranks
+                ),
+                chunks,
+                lanes,
+            )
+
+        @cache
+        def received(y: int) -> Parts:
+            return Parts(
+                tuple(
+                    merged(sink.run(b, a) for a in ranks for b in sink.who.ranks[y])
+                    for ranks in source.who.ranks
+                ),
+                chunks,
+                lanes,
+            )
+
+        windows = source.window, sink.window
+        return Exchange(source.who, sink.who, sent, received, *windows)
+
+    return make

@@ -1,0 +1,571 @@
+"""Node-aware collectives out of flat ones: in, across by lanes, out.
+
+The ranks of a node bring their data together in "node", memory that they share. A node
+then acts as one vertex: its data are cut into lanes, and in lane l one rank of every
+node runs a flat algorithm with the ranks of lane l of the other nodes. So all of them
+drive the network at once, and every byte crosses a node's port once (Träff and Hunold
+2020). Last, each rank takes what it needs from "node".
+
+Long data go through "node" in chunks: while the network carries one chunk, the ranks
+copy the next one in and the previous one out. A meeting of the node's ranks separates
+the stages. On a single node there is nothing across, and what is left is a collective
+in shared memory.
+
+Most collectives are one `Flow` in each direction: a vector goes from the vertices that
+hold it, or parts of it, to those that want it. Across it takes up to three stages, all
+of which are flat algorithms: a reduce_scatter among the sources, a redistribution from
+sources to sinks, an allgatherv among the sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate
+
+from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
+from ..layout import Blocks, Shares, Uneven, cut
+from ..program import apart, beside, lay, pad, renumber, then
+from . import allgatherv, reduce_scatter
+from .redistribution import receives, sends
+
+#: elements of "node" that a chunk takes, where nobody says
+SIZE = 1 << 20
+#: elements of a message from which on a ring beats few rounds, where nobody says
+LONG = 1 << 16
+
+
+@dataclass(frozen=True)
+class Team:
+    """Some ranks by node: for every vertex its node and its ranks."""
+
+    nodes: tuple[Hashable, ...]
+    ranks: tuple[tuple[int, ...], ...]
+
+    @property
+    def n(self) -> int:
+        """The number of vertices."""
+        return len(self.nodes)
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, int]]:
+        """The vertex of each rank, and its index there."""
+        every = enumerate(self.ranks)
+        return {r: (x, i) for x, ranks in every for i, r in enumerate(ranks)}
+
+    @property
+    def most(self) -> int:
+        """The ranks of the vertex that has the most."""
+        return max(map(len, self.ranks))
+
+    def driver(self, x: int, lane: int) -> int:
+        """The rank that drives a lane of vertex x."""
+        return self.ranks[x][lane % len(self.ranks[x])]
+
+
+def team(ranks: Iterable[int], nodes: Sequence[Hashable]) -> Team:
+    """Ranks by their nodes, which come in the order of their first ranks of all."""
+    order = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
+    found: dict[Hashable, list[int]] = {}
+    for r in ranks:
+        found.setdefault(nodes[r], []).append(r)
+    chosen = sorted(found, key=order.__getitem__)
+    return Team(tuple(chosen), tuple(tuple(found[node]) for node in chosen))
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a vector that a rank has in a buffer: elements from `start` on, of
+    which element `origin` would be the first of the buffer."""
+
+    buf: str
+    start: int
+    size: int
+    origin: int
+
+    def span(self, start: int, size: int) -> Span:
+        """Elements of the vector, in the buffer."""
+        return Span(self.buf, start - self.origin, size)
+
+    def overlap(self, start: int, size: int) -> tuple[int, int]:
+        """What it has of some elements: where they begin, and how many they are."""
+        low = max(start, self.start)
+        return low, max(min(start + size, self.start + self.size) - low, 0)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A vector as one part for each vertex, made of runs (start, size) of the vector;
+    each part is cut into chunks, and each chunk of it into lanes."""
+
+    runs: tuple[tuple[tuple[int, int], ...], ...]
+    chunks: int
+    lanes: int
+
+    @cached_property
+    def totals(self) -> tuple[int, ...]:
+        """The elements of each part."""
+        return tuple(sum(size for _, size in runs) for runs in self.runs)
+
+    def chunk(self, c: int) -> Chunk:
+        """What chunk c has of each part."""
+        bounds = [
+            (cut(n, self.chunks, c), cut(n, self.chunks, c + 1)) for n in self.totals
+        ]
+        return Chunk(tuple(hi - lo for lo, hi in bounds), self.lanes)
+
+    def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
+        """What chunk c has of part z: where in the vector a run begins, its size, and
+        where it begins in the chunk of that part."""
+        n = self.totals[z]
+        low, high, at = cut(n, self.chunks, c), cut(n, self.chunks, c + 1), 0
+        for start, size in self.runs[z]:
+            first, last = max(at, low), min(at + size, high)
+            if last > first:
+                yield start + first - at, last - first, first - low
+            at += size
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk of a vector in "node", lane after lane; in a lane, part after part."""
+
+    counts: tuple[int, ...]
+    lanes: int
+
+    @property
+    def total(self) -> int:
+        """The elements of all parts."""
+        return sum(self.counts)
+
+    def lane(self, k: int) -> Uneven:
+        """What lane k has of each part."""
+        lanes = self.lanes
+        return Uneven([cut(n, lanes, k + 1) - cut(n, lanes, k) for n in self.counts])
+
+    @cached_property
+    def bases(self) -> tuple[int, ...]:
+        """Where each lane begins."""
+        sizes = (self.lane(k).total for k in range(self.lanes))
+        return tuple(accumulate(sizes, initial=0))
+
+    def spread(self, z: int, at: int, size: int) -> Iterator[tuple[int, int]]:
+        """Where elements of part z lie, from its element `at` on: (start, size)."""
+        n = self.counts[z]
+        for k in range(self.lanes):
+            low = max(cut(n, self.lanes, k), at)
+            high = min(cut(n, self.lanes, k + 1), at + size)
+            if high > low:
+                before = int(self.lane(k).offset(z))
+                yield self.bases[k] + before + low - cut(n, self.lanes, k), high - low
+
+
+def pairs(
+    parts: Parts, c: int, some: Iterable[int], mine: Window, at: int, packed: bool
+) -> Iterator[tuple[Span, Span]]:
+    """Elements of chunk c that a rank has of some parts, and where in "node" they are,
+    from `at` on: lane after lane, or, if packed, one part in its own order."""
+    chunk = parts.chunk(c)
+    for z in some:
+        for start, size, within in parts.pieces(c, z):
+            low, left = mine.overlap(start, size)
+            if not left:
+                continue
+            within += low - start
+            places = [(within, left)] if packed else chunk.spread(z, within, left)
+            for where, n in places:
+                yield mine.span(low, n), Span("node", at + where, n)
+                low += n
+
+
+def merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Runs of a vector, neighbours made one."""
+    found: list[tuple[int, int]] = []
+    for start, size in runs:
+        if found and sum(found[-1]) == start:
+            start, size = found[-1][0], found.pop()[1] + size
+        if size:
+            found.append((start, size))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A vector on its way from the vertices of `sources` to those of `sinks`.
+
+    `by` says whose parts it is in: those of the sources, each of which holds its own;
+    those of the sinks, each of which wants its own; or nobody's, where there is but one
+    part. If it is summed, every source holds all of it, and the sinks want the sum.
+    """
+
+    sources: Team
+    sinks: Team
+    parts: Parts
+    by: str
+    gives: Callable[[int], Window]
+    takes: Callable[[int], Window]
+    summed: bool = False
+    long: bool = False
+
+    @property
+    def at_home(self) -> bool:
+        """Whether sources and sinks are on the same nodes: then all that must cross is
+        what sources and sinks need of each other's nodes."""
+        return self.sources.nodes == self.sinks.nodes
+
+    @property
+    def one_node(self) -> bool:
+        """Whether there is nothing across."""
+        return self.at_home and self.sources.n == 1
+
+    @property
+    def chunks(self) -> int:
+        """In how many chunks the data go."""
+        return self.parts.chunks
+
+    @property
+    def everything(self) -> bool:
+        """Whether every sink wants all of it."""
+        return self.by != "sinks"
+
+    # -- where data lie in "node"
+
+    def room(self, node: Hashable) -> int:
+        """The elements of "node" that a chunk takes there: the first is the longest."""
+        return self._room_in(node) + self._room_out(node)
+
+    def _room_in(self, node: Hashable) -> int:
+        """The elements that sources bring."""
+        if node not in self.sources.nodes:
+            return 0
+        chunk, x = self.parts.chunk(0), self.sources.nodes.index(node)
+        if self.summed:
+            return len(self.sources.ranks[x]) * chunk.total
+        if self.at_home and self.everything:
+            return 0  # brought to where they are wanted
+        return chunk.counts[x] if self.by == "sources" else chunk.total
+
+    def _room_out(self, node: Hashable) -> int:
+        """The elements that sinks take."""
+        if node not in self.sinks.nodes or (self.one_node and self.summed):
+            return 0
+        chunk, y = self.parts.chunk(0), self.sinks.nodes.index(node)
+        if self.everything:
+            return chunk.total
+        return 0 if self.at_home and not self.summed else chunk.counts[y]
+
+    def _slot(self, chunk: Chunk, i: int) -> int:
+        """Where rank i of a vertex brings its vector, if they are summed."""
+        return i * chunk.total
+
+    def _out(self, node: Hashable) -> int:
+        """Where begins what sinks take, if it is not where it was brought."""
+        return self._room_in(node)
+
+    # -- the stages
+
+    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy what a source has of chunk c into "node"."""
+        if r not in self.sources.places:
+            return
+        x, i = self.sources.places[r]
+        chunk, mine, at = self.parts.chunk(c), self.gives(r), base
+        if self.summed:
+            at += self._slot(chunk, i)
+        parts = [x] if self.by == "sources" else range(len(chunk.counts))
+        packed = self.by == "sources" and not self.at_home
+        for own, near in pairs(self.parts, c, parts, mine, at, packed):
+            yield Copy(own, near)
+
+    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy what a sink wants of chunk c out of "node"."""
+        if r not in self.sinks.places:
+            return
+        y, _ = self.sinks.places[r]
+        chunk, mine = self.parts.chunk(c), self.takes(r)
+        parts = range(len(chunk.counts)) if self.everything else [y]
+        if not (self.one_node and self.summed):
+            in_place = self.at_home and not self.summed and not self.everything
+            at = base if in_place else base + self._out(self.sinks.nodes[y])
+            packed = not self.everything and not in_place
+            for own, near in pairs(self.parts, c, parts, mine, at, packed):
+                yield Copy(near, own)
+            return
+        last, *others = range(len(self.sources.ranks[0]) - 1, -1, -1)
+        if self.parts.chunks > 1:
+            others = []  # they are combined already
+        for i in (last, *others):
+            at = base + self._slot(chunk, i)
+            for own, near in pairs(self.parts, c, parts, mine, at, packed=False):
+                yield Copy(near, own) if i == last else Reduce(near, own)
+
+    def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """A source's share of the sum of all vectors that were brought to its node."""
+        if r in self.sources.places:
+            x, i = self.sources.places[r]
+            chunk = self.parts.chunk(c)
+            shares = Shares(len(self.sources.ranks[x]), chunk.total, "node")
+            yield from self._sums(x, chunk, shares[i][0], base)
+
+    def _sums(self, x: int, chunk: Chunk, span: Span, base: int) -> Iterator[Local]:
+        """The vectors of vertex x from the last to the first, in the place of the last:
+        in rank order, where its ranks follow each other."""
+        *others, last = range(len(self.sources.ranks[x]))
+        total = Span("node", base + self._slot(chunk, last) + span.start, span.size)
+        for i in reversed(others):
+            start = base + self._slot(chunk, i) + span.start
+            yield Reduce(Span("node", start, span.size), total)
+
+    # -- across
+
+    def across(self, r: int, c: int, base: int) -> Program:
+        """What a rank does with other nodes for chunk c, in the lanes that it drives."""
+        programs = []
+        for k in range(self.parts.lanes):
+            if self.at_home:
+                programs += self._driven(self.sources, r, k, c, base, self._home)
+            else:
+                programs += self._driven(self.sources, r, k, c, base, self._source)
+                programs += self._driven(self.sinks, r, k, c, base, self._sink)
+        return apart(*programs)
+
+    def _driven(
+        self, who: Team, r: int, k: int, c: int, base: int, program: Callable[..., Program]
+    ) -> list[Program]:
+        """The program of a lane, if a rank drives it."""
+        if r not in who.places:
+            return []
+        x, i = who.places[r]
+        if k % len(who.ranks[x]) != i:
+            return []
+        return [program(x, k, self.parts.chunk(c), base)]
+
+    def _lane_in(self, x: int, k: int, chunk: Chunk, base: int) -> Span:
+        """What vertex x holds in lane k, where it was brought to."""
+        if self.summed:
+            last = self._slot(chunk, len(self.sources.ranks[x]) - 1)
+            return Span("node", base + last + chunk.bases[k], chunk.lane(k).total)
+        if self.by == "sources":
+            start, size = cut(chunk.counts[x], chunk.lanes, k), chunk.lane(k).size(x)
+            return Span("node", base + start, int(size))
+        return Span("node", base + chunk.bases[k], chunk.lane(k).total)
+
+    def _lane_out(self, y: int, k: int, chunk: Chunk, base: int) -> int:
+        """Where begins what vertex y wants in lane k."""
+        at = base + self._out(self.sinks.nodes[y])
+        if self.everything:
+            return at + chunk.bases[k]
+        return at + int(cut(chunk.counts[y], chunk.lanes, k))
+
+    def _combined(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
+        """The sum of the lane, unless it was made before, by all ranks of the node."""
+        if self.summed and self.parts.chunks == 1:
+            span = Span("node", chunk.bases[k], chunk.lane(k).total)
+            yield Round(then=tuple(self._sums(x, chunk, span, base)))
+
+    def _home(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
+        """Lane k of vertex x, if sources and sinks are on the same nodes."""
+        lane, n = chunk.lane(k), self.sources.n
+        at = self._lane_out(x, k, chunk, base)
+        blocks: Blocks = lane if self.by != "nobody" else Shares(n, lane.total)
+        number = partial(self._driver, self.sources, k)
+        if self.summed:
+            own = self._lane_in(x, k, chunk, base)
+            begin = int(blocks.offset(x)) if self.everything else 0
+            where = {"send": ("node", own.start), "recv": ("node", at + begin)}
+            yield from self._combined(x, k, chunk, base)
+            yield from lay(renumber(self._sum(n, x, blocks), number), where)
+        if self.everything:
+            where = {"recv": ("node", at)}
+            yield from lay(renumber(self._gather(n, x, blocks), number), where)
+
+    def _source(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
+        """Lane k of vertex x of the sources, if the sinks are on other nodes."""
+        own, held, wanted = self._lane_in(x, k, chunk, base), *self._blocks(k, chunk)
+        if self.summed:
+            shares, n = held, self.sources.n
+            where = {"send": ("node", own.start), "recv": ("tmp", 0)}
+            where["tmp"] = ("tmp", int(shares.size(0)))
+            number = partial(self._driver, self.sources, k)
+            yield from self._combined(x, k, chunk, base)
+            yield from lay(renumber(self._sum(n, x, shares), number), where)
+            own = Span("tmp", 0, int(shares.size(x)))
+        to = partial(self._driver, self.sinks, k)
+        yield Round(tuple(sends(x, held, wanted, to, own)))
+
+    def _sink(self, y: int, k: int, chunk: Chunk, base: int) -> Program:
+        """Lane k of vertex y of the sinks, if the sources are on other nodes."""
+        held, wanted = self._blocks(k, chunk)
+        at = self._lane_out(y, k, chunk, base)
+        begin = int(wanted.offset(y)) if self.everything else 0
+        own = Span("node", at + begin, int(wanted.size(y)))
+        if self.summed:
+            before = sum(1 for _ in self._sum(self.sources.n, 0, held))
+            yield from pad(iter(()), before + (self.parts.chunks == 1))
+        frm = partial(self._driver, self.sources, k)
+        yield Round(tuple(receives(y, held, wanted, frm, own)))
+        if self.everything:
+            number = partial(self._driver, self.sinks, k)
+            program = renumber(self._gather(self.sinks.n, y, wanted), number)
+            yield from lay(program, {"recv": ("node", at)})
+
+    def _blocks(self, k: int, chunk: Chunk) -> tuple[Blocks, Blocks]:
+        """How lane k lies on the sources, and how the sinks want it."""
+        lane = chunk.lane(k)
+        held: Blocks = lane
+        if self.by != "sources":
+            held = Shares(self.sources.n, lane.total)
+        return held, Shares(self.sinks.n, lane.total) if self.everything else lane
+
+    @staticmethod
+    def _driver(who: Team, k: int, x: int) -> int:
+        return who.driver(int(x), k)
+
+    def _sum(self, n: int, x: int, blocks: Blocks) -> Program:
+        """The reduce_scatter among the sources."""
+        flat = reduce_scatter.pairwise if self.long else reduce_scatter.bruck
+        return flat(n, x, blocks)
+
+    def _gather(self, n: int, x: int, blocks: Blocks) -> Program:
+        """The allgatherv among the sinks."""
+        flat = allgatherv.ring if self.long else allgatherv.bruck
+        return flat(n, x, blocks)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Blocks from every rank of the vertices of `sources` to every one of `sinks`.
+
+    `sent(x)` is what the ranks of vertex x send, one buffer after the other, as parts
+    for the vertices of the sinks; `received(y)` what those of vertex y receive, as
+    parts of the sources. Parts of both ends have their blocks in the same order.
+    """
+
+    sources: Team
+    sinks: Team
+    sent: Callable[[int], Parts]
+    received: Callable[[int], Parts]
+    gives: Callable[[int], Window]
+    takes: Callable[[int], Window]
+    summed = False
+
+    @property
+    def at_home(self) -> bool:
+        """Whether sources and sinks are on the same nodes."""
+        return self.sources.nodes == self.sinks.nodes
+
+    @property
+    def one_node(self) -> bool:
+        """Whether there is nothing across."""
+        return self.at_home and self.sources.n == 1
+
+    @property
+    def chunks(self) -> int:
+        """In how many chunks the data go."""
+        return self.sent(0).chunks
+
+    def _room_in(self, node: Hashable) -> int:
+        if node not in self.sources.nodes:
+            return 0
+        return self.sent(self.sources.nodes.index(node)).chunk(0).total
+
+    def room(self, node: Hashable) -> int:
+        """The elements of "node" that a chunk takes there."""
+        room = self._room_in(node)
+        if node in self.sinks.nodes and not self.one_node:
+            room += self.received(self.sinks.nodes.index(node)).chunk(0).total
+        return room
+
+    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy the blocks of a source into "node"."""
+        if r in self.sources.places:
+            x, _ = self.sources.places[r]
+            every = range(self.sinks.n)
+            mine = self.gives(r)
+            for own, near in pairs(self.sent(x), c, every, mine, base, False):
+                yield Copy(own, near)
+
+    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy the blocks for a sink out of "node": those of its own node from where
+        they were brought to."""
+        if r not in self.sinks.places:
+            return
+        y, _ = self.sinks.places[r]
+        mine, at = self.takes(r), base + self._room_in(self.sinks.nodes[y])
+        parts, here = self.received(y), self.sent(y) if self.at_home else None
+        for z in range(self.sources.n):
+            for start, size, within in parts.pieces(c, z):
+                low, left = mine.overlap(start, size)
+                if not left:
+                    continue
+                chunk, part, begin = parts.chunk(c), z, at
+                if here is not None and z == y:
+                    chunk, part, begin = here.chunk(c), y, base
+                for where, n in chunk.spread(part, within + low - start, left):
+                    yield Copy(Span("node", begin + where, n), mine.span(low, n))
+                    low += n
+
+    def across(self, r: int, c: int, base: int) -> Program:
+        """One round: in every lane, what goes to and comes from each other node."""
+        comm: list[Send | Recv] = []
+        most = max(self.sources.n, self.sinks.n)
+        if r in self.sinks.places:
+            y, i = self.sinks.places[r]
+            parts, at = self.received(y), base + self._room_in(self.sinks.nodes[y])
+            for k in range(i, parts.lanes, len(self.sinks.ranks[y])):
+                lane = parts.chunk(c).lane(k).within("node")
+                begin = at + parts.chunk(c).bases[k]
+                for x in ((y - t) % most for t in range(most)):
+                    if x < self.sources.n and not (self.at_home and x == y):
+                        data = Span("node", begin + int(lane.offset(x)), int(lane.size(x)))
+                        comm.append(Recv(self.sources.driver(x, k), (data,)))
+        if r in self.sources.places:
+            x, i = self.sources.places[r]
+            parts = self.sent(x)
+            for k in range(i, parts.lanes, len(self.sources.ranks[x])):
+                lane = parts.chunk(c).lane(k)
+                begin = base + parts.chunk(c).bases[k]
+                for y in ((x + t) % most for t in range(most)):
+                    if y < self.sinks.n and not (self.at_home and x == y):
+                        data = Span("node", begin + int(lane.offset(y)), int(lane.size(y)))
+                        comm.append(Send(self.sinks.driver(y, k), (data,)))
+        yield Round(tuple(comm))
+
+
+def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:
+    """Chunks through stages: in step t stage s does chunk t - s. A meeting ends every
+    step but the last."""
+    last = chunks + len(stages) - 2
+    for t in range(last + 1):
+        now = [
+            stage(t - s) for s, stage in enumerate(stages) if 0 <= t - s < chunks
+        ]
+        rounds = list(beside(*now)) or [Round()]
+        *before, end = rounds
+        yield from before
+        yield Round(end.comm, end.then, meet=t < last)
+
+
+def flowing(r: int, node: Hashable, flows: Sequence[Flow | Exchange]) -> Program:
+    """What rank r on a node does in flows of one kind, in as many chunks and lanes."""
+    summed, across = flows[0].summed, not flows[0].one_node
+    chunks = flows[0].chunks
+    names = ["bring", "combine", "across", "take"]
+    if not (summed and chunks > 1):
+        names.remove("combine")
+    if not across:
+        names.remove("across")
+    rooms = list(accumulate((flow.room(node) for flow in flows), initial=0))
+
+    def stage(name: str, c: int) -> Program:
+        base = c % len(names) * rooms[-1]
+        every = [
+            getattr(flow, name)(r, c, base + room)
+            for flow, room in zip(flows, rooms, strict=False)
+        ]
+        if name == "across":
+            return apart(*every)
+        return iter([Round(then=tuple(s for steps in every for s in steps))])
+
+    return pipeline([partial(stage, name) for name in names], chunks)
