@@ -243,15 +243,20 @@ def _message(c: Comm) -> Comm | None:
     return c if c.when and span.size else None
 
 
-def trim(program: Iterable[Round]) -> list[Round]:
-    """One rank's rounds in plain ints, without what is empty or masked out."""
+def plain(program: Iterable[Round]) -> list[Round]:
+    """One rank's rounds in plain ints, without messages and steps that are empty or
+    masked out."""
     rounds = []
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
         then = tuple([x for s in r.then for x in _steps(s, 1) if x is not None])
-        if comm or then or r.meet:
-            rounds.append(Round(comm, then, r.meet))
+        rounds.append(Round(comm, then, r.meet))
     return rounds
+
+
+def trim(program: Iterable[Round]) -> list[Round]:
+    """The same without rounds that are empty."""
+    return [r for r in plain(program) if r.comm or r.then or r.meet]
 
 
 def reads(r: Round) -> Iterator[Span]:

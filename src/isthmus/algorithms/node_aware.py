@@ -10,6 +10,8 @@ from ..ir import Program
 from ..layout import Blocks, Rows, Side, Uneven
 from ..program import renumber
 from ..registry import Stage, algorithm
+from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce
+from .bcast import parts
 from .inter_barrier import circle
 from .nodes import (
     LONG,
@@ -17,6 +19,7 @@ from .nodes import (
     Exchange,
     Flow,
     Parts,
+    Stream,
     Team,
     Window,
     flowing,
@@ -257,28 +260,71 @@ def inter_barrier(r: int, here: Side, there: Side, nodes: Nodes = ()) -> Program
 # -- between a root, vertex 0, and the leaves of another group
 
 
-def _star(p: int, nodes: Nodes) -> tuple[Nodes, Team, Team]:
+def _star(p: int, nodes: Nodes) -> tuple[Team, Team]:
+    """The root, and the leaves."""
     nodes = placed(nodes, p)
-    return nodes, team([0], nodes), team(range(1, p), nodes)
+    return team([0], nodes), team(range(1, p), nodes)
+
+
+def _streamed(
+    root: int, leaves: Team, m: int, lanes: int, flat: Callable[..., Program], n: int
+) -> Stream:
+    """A stream in n parts, by an algorithm between a root and others."""
+    vertices = leaves.n + 1
+    lanes = lanes or min(max(m // int(STARTUP) // vertices, 1), leaves.most)
+    n = n or parts(vertices, -(-m // lanes))
+
+    def program(v: int, size: int) -> Program:
+        return flat(vertices, v, size, n=n)
+
+    return Stream(root, leaves, m, lanes, program)
+
+
+def _down(
+    r: int, root: Team, leaves: Team, m: int, nodes: Nodes, lanes: int, size: int, n: int
+) -> Program:
+    if root.nodes == leaves.nodes:
+        flow = _gathered(root, leaves, lambda r: (0, m), _whole(m), m)
+        return planned(r, nodes, _all(flow), lanes, size)
+    ((first,),) = root.ranks
+    return _streamed(first, leaves, m, lanes, flat_bcast.circulant, n).down(r)
+
+
+def _up(
+    r: int, root: Team, leaves: Team, m: int, nodes: Nodes, lanes: int, size: int, n: int
+) -> Program:
+    if root.nodes == leaves.nodes:
+        return planned(r, nodes, _all(_reduced(leaves, root, m)), lanes, size)
+    ((first,),) = root.ranks
+    return _streamed(first, leaves, m, lanes, flat_reduce.circulant, n).up(r)
 
 
 @node_aware("inter_bcast")
 def inter_bcast(
-    p: int, v: int, m: int, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    v: int,
+    m: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    n: int = 0,
 ) -> Program:
-    """The root scatters to the nodes, which collect it; all ranks read it there."""
-    nodes, root, leaves = _star(p, nodes)
-    flow = _gathered(root, leaves, lambda r: (0, m), _whole(m), m)
-    return planned(v, nodes, _all(flow), lanes, size)
+    """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
+    return _down(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, n)
 
 
 @node_aware("inter_reduce", commutative=True)
 def inter_reduce(
-    p: int, v: int, m: int, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    v: int,
+    m: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    n: int = 0,
 ) -> Program:
-    """Sums inside each node, then shares across, which the root gathers."""
-    nodes, root, leaves = _star(p, nodes)
-    return planned(v, nodes, _all(_reduced(leaves, root, m)), lanes, size)
+    """Sums inside each node, a few rounds ahead of a pipeline of nodes to the root."""
+    return _up(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, n)
 
 
 @node_aware("inter_gather", "inter_gatherv", own_counts=True)
@@ -286,7 +332,8 @@ def inter_gatherv(
     p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
 ) -> Program:
     """Nodes send what their ranks have to the root, lane by lane."""
-    nodes, root, leaves = _star(p, nodes)
+    root, leaves = _star(p, nodes)
+    nodes = placed(nodes, p)
     block = _block(blocks)
     flow = _gathered(leaves, root, block, _own(block, "send"), blocks.total)
     return planned(v, nodes, _all(flow), lanes, size)
@@ -297,7 +344,8 @@ def inter_scatterv(
     p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
 ) -> Program:
     """The root sends every node what its ranks get, lane by lane."""
-    nodes, root, leaves = _star(p, nodes)
+    root, leaves = _star(p, nodes)
+    nodes = placed(nodes, p)
     flow = _scattered(root, leaves, _block(blocks), blocks.total)
     return planned(v, nodes, _all(flow), lanes, size)
 
@@ -329,13 +377,14 @@ def bcast(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    n: int = 0,
 ) -> Program:
-    """The root scatters to the nodes, which collect it; all ranks read it there."""
+    """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
     nodes = placed(nodes, p)
     others = team((i for i in range(p) if i != root), nodes)
-    one = team([root], nodes)
-    flow = _gathered(one, others, lambda r: (0, total), _whole(total), total)
-    return planned(r, nodes, _all(flow), lanes, size) if p > 1 else iter(())
+    if p == 1:
+        return iter(())
+    return _down(r, team([root], nodes), others, total, nodes, lanes, size, n)
 
 
 @node_aware("reduce", commutative=True)

@@ -26,7 +26,7 @@ from itertools import accumulate
 
 from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
 from ..layout import Blocks, Shares, Uneven, cut
-from ..program import apart, beside, lay, pad, renumber, then
+from ..program import apart, beside, extent, lay, pad, plain, reads, renumber, writes
 from . import allgatherv, reduce_scatter
 from .redistribution import receives, sends
 
@@ -545,6 +545,161 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
         *before, end = rounds
         yield from before
         yield Round(end.comm, end.then, meet=t < last)
+
+
+#: rounds of a stream between two meetings, where nobody says
+BETWEEN = 4
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A vector from a root to the nodes of its leaves, or from them to it, in which a
+    flat pipeline never pauses: it runs in the own memory of the ranks that drive the
+    lanes, and "node" is only the way to and from the other ranks of their nodes, a few
+    rounds at a time.
+
+    Vertex 0 is the root alone, vertex x + 1 vertex x of the leaves. `flat(v, m)` is the
+    program of a vertex for m elements.
+    """
+
+    root: int
+    leaves: Team
+    m: int
+    lanes: int
+    flat: Callable[[int, int], Program]
+    rounds: int = BETWEEN
+
+    def where(self, r: int) -> tuple[int, int, int]:
+        """The vertex of a rank, its index there, and how many there are."""
+        if r == self.root:
+            return 0, 0, 1
+        x, i = self.leaves.places[r]
+        return x + 1, i, len(self.leaves.ranks[x])
+
+    def begin(self, k: int) -> int:
+        """Where lane k begins in the vector."""
+        return int(cut(self.m, self.lanes, k))
+
+    def lane(self, v: int, k: int) -> list[Round]:
+        """What drives lane k of a vertex, in elements of the lane."""
+
+        def number(x: int) -> int:
+            return self.leaves.driver(int(x) - 1, k) if x else self.root
+
+        return plain(renumber(self.flat(v, self.begin(k + 1) - self.begin(k)), number))
+
+    def steps(self, rounds: list[Round]) -> list[list[Round]]:
+        """Rounds by the meetings between them."""
+        n = self.rounds
+        return [rounds[t : t + n] for t in range(0, len(rounds), n)] or [[]]
+
+    def down(self, r: int) -> Program:
+        """From the root's "recv" to the "recv" of all leaves."""
+        v, i, n = self.where(r)
+        lanes = [self.steps(self.lane(v, k)) for k in range(self.lanes)]
+        mine, count = range(i, self.lanes, n), len(lanes[0])
+        came = [
+            [(k, s) for k, lane in enumerate(lanes) for x in lane[t] for s in writes(x)]
+            for t in range(count)
+        ]
+        room = max(sum(s.size for _, s in spans) for spans in came)
+
+        def copies(t: int) -> Iterator[tuple[int, Span, Span]]:
+            """What came in step t, by lane, and where it goes through "node"."""
+            at = t % 2 * room
+            for k, s in came[t] if n > 1 else ():
+                own = Span("recv", self.begin(k) + s.start, s.size)
+                yield k, own, Span("node", at, s.size)
+                at += s.size
+
+        def receive(t: int) -> Program:
+            at = ({"recv": ("recv", self.begin(k))} for k in mine)
+            yield from beside(
+                *(lay(iter(lanes[k][t]), x) for k, x in zip(mine, at, strict=True))
+            )
+            put = tuple(Copy(own, near) for k, own, near in copies(t) if k in mine)
+            yield Round(then=put)
+
+        def take(t: int) -> Program:
+            got = (Copy(near, own) for k, own, near in copies(t) if k not in mine)
+            yield Round(then=tuple(got))
+
+        return pipeline([receive, take], count)
+
+    def up(self, r: int) -> Program:
+        """From the "send" of all leaves, combined, to the root's "recv"."""
+        v, i, n = self.where(r)
+        lanes = [self.steps(self.lane(v, k)) for k in range(self.lanes)]
+        mine, count = range(i, self.lanes, n), len(lanes[0])
+        read = [_first_reads(lane) if v else [[]] * count for lane in lanes]
+        room = max(sum(s.size for x in read for s in x[t]) for t in range(count))
+        # in "tmp", lane by lane: what the node has combined, and what the flat one uses
+        sums, at = {}, 0
+        for k in mine:
+            sums[k] = at
+            at += self.begin(k + 1) - self.begin(k)
+        rooms = {}
+        for k in mine:
+            rooms[k] = at
+            at += max(extent(rounds, "tmp") for rounds in lanes[k])
+
+        def needs(t: int) -> Iterator[tuple[int, Span, int]]:
+            """What is needed in step t, by lane, and where it goes through "node"."""
+            at = t % 3 * n * room
+            for k, spans in enumerate(read):
+                for s in spans[t]:
+                    yield k, s, at
+                    at += s.size
+
+        def bring(t: int) -> Program:
+            steps = []
+            for k, s, at in needs(t):
+                own = Span("send", self.begin(k) + s.start, s.size)
+                steps.append(Copy(own, Span("node", at + i * room, s.size)))
+            yield Round(then=tuple(steps))
+
+        def combine(t: int) -> Program:
+            steps: list[Local] = []
+            for k, s, at in needs(t):
+                if k in mine:
+                    total = Span("tmp", sums[k] + s.start, s.size)
+                    near = [Span("node", at + j * room, s.size) for j in range(n)]
+                    steps.append(Copy(near[-1], total))
+                    steps += (Reduce(x, total) for x in near[-2::-1])
+            yield Round(then=tuple(steps))
+
+        def send(t: int) -> Program:
+            return beside(
+                *(
+                    lay(
+                        iter(lanes[k][t]),
+                        {
+                            "send": ("tmp", sums[k]),
+                            "tmp": ("tmp", rooms[k]),
+                            "recv": ("recv", self.begin(k)),
+                        },
+                    )
+                    for k in mine
+                )
+            )
+
+        return pipeline([bring, combine, send], count)
+
+
+def _first_reads(steps: list[list[Round]]) -> list[list[Span]]:
+    """The spans of "send" that are read in each step, and in none before it."""
+    seen: set[Span] = set()
+    found = []
+    for rounds in steps:
+        every = [
+            s
+            for x in rounds
+            for s in (*reads(x), *(step.src for step in x.then))
+            if s.buf == "send" and s.size
+        ]
+        found.append([s for s in dict.fromkeys(every) if s not in seen])
+        seen |= set(every)
+    return found
 
 
 def flowing(r: int, node: Hashable, flows: Sequence[Flow | Exchange]) -> Program:
