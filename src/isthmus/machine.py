@@ -280,7 +280,9 @@ def _forget(open_: list[Comm], c: Comm) -> None:
 def _waits(rank: _Rank) -> str:
     """What a stuck rank waits for."""
     if rank in rank.node.come:
-        late = [r for r in rank.node.members if r not in {x.number for x in rank.node.come}]
+        late = [
+            r for r in rank.node.members if r not in {x.number for x in rank.node.come}
+        ]
         return f"{rank.where} waits for ranks {late} at meeting {rank.node.met}"
     ends = [
         f"to send {_size(c)} to rank {c.to}"

@@ -275,6 +275,31 @@ def writes(r: Round) -> Iterator[Span]:
             yield from c.data
 
 
+def _meet(x: Span, y: Span) -> bool:
+    """Whether two spans have an element in common."""
+    apart = x.start + x.size <= y.start or y.start + y.size <= x.start
+    return x.buf == y.buf and not apart
+
+
+def meanwhile(r: Round) -> tuple[tuple[Local, ...], tuple[Local, ...]]:
+    """The local steps that can be done while the messages of the round are in flight,
+    since they touch nothing that these or a step before them write; and the others."""
+    if not r.comm or any(isinstance(c, Library) for c in r.comm):
+        return (), r.then
+    read, written = [*reads(r)], [*writes(r)]
+    early: list[Local] = []
+    late: list[Local] = []
+    for s in r.then:
+        clash = any(_meet(s.src, x) or _meet(s.dst, x) for x in written)
+        if clash or any(_meet(s.dst, x) for x in read):
+            late.append(s)
+            read.append(s.src)
+            written.append(s.dst)
+        else:
+            early.append(s)
+    return tuple(early), tuple(late)
+
+
 def data_of(r: Round) -> Iterator[Data]:
     """The spans of each message and each step of a round."""
     for c in r.comm:

@@ -52,6 +52,12 @@ class Schedule:
         """The number of ranks."""
         return self.groups[-1].stop
 
+    @property
+    def shares_memory(self) -> bool:
+        """Whether ranks share the memory of their nodes: then rounds are built rank by
+        rank."""
+        return len(self.groups) == self.n > len(set(self.nodes)) > 0
+
     def lanes(self) -> Iterator[tuple[range, Program]]:
         """The program of each group, for all its ranks at once."""
         for ranks in self.groups:

@@ -14,7 +14,6 @@ from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce
 from .bcast import parts
 from .inter_barrier import circle
 from .nodes import (
-    LONG,
     SIZE,
     Exchange,
     Flow,
@@ -30,11 +29,14 @@ from .nodes import (
 from .patterns import STARTUP
 
 PAPER = "Träff, Hunold 2020"
+#: start-ups in the time of which a message passes that is long: then neighbours beat
+#: few rounds
+LONG = 4
 Nodes = Sequence[Hashable]
 #: where a rank's block begins in the vector of all blocks, and its size
 Block = Callable[[int], tuple[int, int]]
 #: the flows of a collective, in so many chunks and lanes
-Make = Callable[[int, int], Sequence[Flow | Exchange]]
+Make = Callable[[int, int, float], Sequence[Flow | Exchange]]
 
 
 def _no_cost(*sizes: float) -> float:
@@ -53,18 +55,20 @@ def placed(nodes: Nodes, n: int) -> Nodes:
     return tuple(nodes) or (0,) * n
 
 
-def planned(r: int, nodes: Nodes, make: Make, lanes: int, size: int) -> Program:
+def planned(
+    r: int, nodes: Nodes, make: Make, lanes: int, size: int, startup: float
+) -> Program:
     """What rank r does, in chunks that take up to `size` elements of a node's memory,
     and in so many lanes; where nobody says, in as many as still send long messages."""
-    once = make(1, 1)
+    once = make(1, 1, startup)
     need = max(sum(flow.room(node) for flow in once) for node in set(nodes))
     chunks = max(-(-need // size), 1)
     if not lanes:
         most = max(max(x.sources.most, x.sinks.most) for x in once)
         vertices = max(max(x.sources.n, x.sinks.n) for x in once)
-        fit = need // chunks // (vertices * int(STARTUP))
-        lanes = min(max(fit, 1), most)
-    return flowing(r, nodes[r], make(chunks, lanes))
+        fit = need / chunks / (vertices * startup)
+        lanes = min(max(int(fit), 1), most)
+    return flowing(r, nodes[r], make(chunks, lanes, startup))
 
 
 def _block(blocks: Blocks, base: int = 0) -> Block:
@@ -95,12 +99,15 @@ def _parts(who: Team, block: Block, chunks: int, lanes: int) -> Parts:
 
 def _gathered(
     sources: Team, sinks: Team, block: Block, gives: Callable[[int], Window], total: int
-) -> Callable[[int, int], Flow]:
+) -> Callable[[int, int, float], Flow]:
     """The blocks of the sources, to all sinks."""
 
-    def make(chunks: int, lanes: int) -> Flow:
+    def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = _parts(sources, block, chunks, lanes)
-        takes, long = _whole(total), max(parts.totals) >= chunks * lanes * LONG
+        takes, long = (
+            _whole(total),
+            max(parts.totals) >= chunks * lanes * LONG * startup,
+        )
         return Flow(sources, sinks, parts, "sources", gives, takes, long=long)
 
     return make
@@ -108,32 +115,32 @@ def _gathered(
 
 def _scattered(
     sources: Team, sinks: Team, block: Block, total: int, summed: bool = False
-) -> Callable[[int, int], Flow]:
+) -> Callable[[int, int, float], Flow]:
     """To each sink its block, of what the source has or of the sum of the sources."""
 
-    def make(chunks: int, lanes: int) -> Flow:
+    def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = _parts(sinks, block, chunks, lanes)
         windows = _whole(total, "send"), _own(block, "recv")
-        long = total >= chunks * lanes * sources.n * LONG
+        long = total >= chunks * lanes * sources.n * LONG * startup
         return Flow(sources, sinks, parts, "sinks", *windows, summed, long)
 
     return make
 
 
-def _reduced(sources: Team, sinks: Team, m: int) -> Callable[[int, int], Flow]:
+def _reduced(sources: Team, sinks: Team, m: int) -> Callable[[int, int, float], Flow]:
     """The sum of the sources, to all sinks."""
 
-    def make(chunks: int, lanes: int) -> Flow:
+    def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = Parts((((0, m),),), chunks, lanes)
         windows = _whole(m, "send"), _whole(m)
-        long = m >= chunks * lanes * sources.n * LONG
+        long = m >= chunks * lanes * sources.n * LONG * startup
         return Flow(sources, sinks, parts, "nobody", *windows, True, long)
 
     return make
 
 
-def _all(*flows: Callable[[int, int], Flow | Exchange]) -> Make:
-    return lambda chunks, lanes: [flow(chunks, lanes) for flow in flows]
+def _all(*flows: Callable[[int, int, float], Flow | Exchange]) -> Make:
+    return lambda *how: [flow(*how) for flow in flows]
 
 
 # -- between two groups
@@ -166,6 +173,7 @@ def inter_allgatherv(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Nodes exchange what their ranks have, lane by lane; all ranks read it there."""
     pair = _Pair(r, here, there, nodes)
@@ -175,7 +183,7 @@ def inter_allgatherv(
         block = _block(side.blocks, side.base)
         teams = pair.teams[x], pair.teams[y]
         flows.append(_gathered(*teams, block, _own(block, "send"), side.blocks.total))
-    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
 @node_aware("inter_allreduce", commutative=True)
@@ -187,11 +195,12 @@ def inter_allreduce(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Sums inside each node, then lane by lane across; all ranks read the result."""
     pair = _Pair(r, here, there, nodes)
     flows = [_reduced(pair.teams[x], pair.teams[y], m) for x, y in pair.ways]
-    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
 @node_aware(
@@ -207,6 +216,7 @@ def inter_reduce_scatter(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Sums inside each node, then lane by lane to the nodes that want them."""
     pair = _Pair(r, here, there, nodes)
@@ -216,7 +226,7 @@ def inter_reduce_scatter(
         block = _block(side.blocks, side.base)
         teams = pair.teams[x], pair.teams[y]
         flows.append(_scattered(*teams, block, side.blocks.total, summed=True))
-    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
 @node_aware("inter_alltoall", "inter_alltoallv", own_counts=True)
@@ -229,6 +239,7 @@ def inter_alltoallv(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
     pair = _Pair(r, here, there, nodes)
@@ -248,7 +259,7 @@ def inter_alltoallv(
         source = _Ends(pair.teams[x], partial(of, x, True), pair.sides[y].base, "send")
         sink = _Ends(pair.teams[y], partial(of, y, False), pair.sides[x].base, "recv")
         flows.append(_exchanged(source, sink))
-    return planned(pair.r, pair.nodes, _all(*flows), lanes, size)
+    return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
 @node_aware("inter_barrier")
@@ -267,12 +278,18 @@ def _star(p: int, nodes: Nodes) -> tuple[Team, Team]:
 
 
 def _streamed(
-    root: int, leaves: Team, m: int, lanes: int, flat: Callable[..., Program], n: int
+    root: int,
+    leaves: Team,
+    m: int,
+    lanes: int,
+    startup: float,
+    n: int,
+    flat: Callable[..., Program],
 ) -> Stream:
     """A stream in n parts, by an algorithm between a root and others."""
     vertices = leaves.n + 1
-    lanes = lanes or min(max(m // int(STARTUP) // vertices, 1), leaves.most)
-    n = n or parts(vertices, -(-m // lanes))
+    lanes = lanes or min(max(int(m / startup / vertices), 1), leaves.most)
+    n = n or parts(vertices, -(-m // lanes), startup)
 
     def program(v: int, size: int) -> Program:
         return flat(vertices, v, size, n=n)
@@ -281,22 +298,38 @@ def _streamed(
 
 
 def _down(
-    r: int, root: Team, leaves: Team, m: int, nodes: Nodes, lanes: int, size: int, n: int
+    r: int,
+    root: Team,
+    leaves: Team,
+    m: int,
+    nodes: Nodes,
+    lanes: int,
+    size: int,
+    startup: float,
+    n: int,
 ) -> Program:
     if root.nodes == leaves.nodes:
         flow = _gathered(root, leaves, lambda r: (0, m), _whole(m), m)
-        return planned(r, nodes, _all(flow), lanes, size)
+        return planned(r, nodes, _all(flow), lanes, size, startup)
     ((first,),) = root.ranks
-    return _streamed(first, leaves, m, lanes, flat_bcast.circulant, n).down(r)
+    return _streamed(first, leaves, m, lanes, startup, n, flat_bcast.circulant).down(r)
 
 
 def _up(
-    r: int, root: Team, leaves: Team, m: int, nodes: Nodes, lanes: int, size: int, n: int
+    r: int,
+    root: Team,
+    leaves: Team,
+    m: int,
+    nodes: Nodes,
+    lanes: int,
+    size: int,
+    startup: float,
+    n: int,
 ) -> Program:
     if root.nodes == leaves.nodes:
-        return planned(r, nodes, _all(_reduced(leaves, root, m)), lanes, size)
+        return planned(r, nodes, _all(_reduced(leaves, root, m)), lanes, size, startup)
     ((first,),) = root.ranks
-    return _streamed(first, leaves, m, lanes, flat_reduce.circulant, n).up(r)
+    return _streamed(first, leaves, m, lanes, startup, n, flat_reduce.circulant).up(r)
 
 
 @node_aware("inter_bcast")
@@ -307,10 +340,11 @@ def inter_bcast(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
     n: int = 0,
 ) -> Program:
     """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
-    return _down(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, n)
+    return _down(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, startup, n)
 
 
 @node_aware("inter_reduce", commutative=True)
@@ -321,33 +355,46 @@ def inter_reduce(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
     n: int = 0,
 ) -> Program:
     """Sums inside each node, a few rounds ahead of a pipeline of nodes to the root."""
-    return _up(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, n)
+    return _up(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, startup, n)
 
 
 @node_aware("inter_gather", "inter_gatherv", own_counts=True)
 def inter_gatherv(
-    p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    v: int,
+    blocks: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Nodes send what their ranks have to the root, lane by lane."""
     root, leaves = _star(p, nodes)
     nodes = placed(nodes, p)
     block = _block(blocks)
     flow = _gathered(leaves, root, block, _own(block, "send"), blocks.total)
-    return planned(v, nodes, _all(flow), lanes, size)
+    return planned(v, nodes, _all(flow), lanes, size, startup)
 
 
 @node_aware("inter_scatter", "inter_scatterv", own_counts=True)
 def inter_scatterv(
-    p: int, v: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    v: int,
+    blocks: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """The root sends every node what its ranks get, lane by lane."""
     root, leaves = _star(p, nodes)
     nodes = placed(nodes, p)
     flow = _scattered(root, leaves, _block(blocks), blocks.total)
-    return planned(v, nodes, _all(flow), lanes, size)
+    return planned(v, nodes, _all(flow), lanes, size, startup)
 
 
 # -- inside one group
@@ -355,7 +402,13 @@ def inter_scatterv(
 
 @node_aware("allgatherv")
 def allgatherv(
-    p: int, r: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    r: int,
+    blocks: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Nodes collect what their ranks have, lane by lane; all ranks read it there."""
     nodes = placed(nodes, p)
@@ -365,7 +418,7 @@ def allgatherv(
         return Window(blocks.buf, *block(r), 0)
 
     flow = _gathered(every, every, block, gives, blocks.total)
-    return planned(r, nodes, _all(flow), lanes, size)
+    return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
 @node_aware("bcast")
@@ -377,6 +430,7 @@ def bcast(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
     n: int = 0,
 ) -> Program:
     """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
@@ -384,7 +438,7 @@ def bcast(
     others = team((i for i in range(p) if i != root), nodes)
     if p == 1:
         return iter(())
-    return _down(r, team([root], nodes), others, total, nodes, lanes, size, n)
+    return _down(r, team([root], nodes), others, total, nodes, lanes, size, startup, n)
 
 
 @node_aware("reduce", commutative=True)
@@ -396,22 +450,29 @@ def reduce(
     nodes: Nodes = (),
     lanes: int = 0,
     size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Sums inside each node, then shares across, which the root gathers."""
     nodes = placed(nodes, p)
     flow = _reduced(team(range(p), nodes), team([root], nodes), total)
-    return planned(r, nodes, _all(flow), lanes, size)
+    return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
 @node_aware("reduce_scatter", commutative=True)
 def reduce_scatter(
-    p: int, r: int, blocks: Blocks, nodes: Nodes = (), lanes: int = 0, size: int = SIZE
+    p: int,
+    r: int,
+    blocks: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
 ) -> Program:
     """Sums inside each node, then lane by lane to the nodes that want them."""
     nodes = placed(nodes, p)
     every = team(range(p), nodes)
     flow = _scattered(every, every, _block(blocks), blocks.total, summed=True)
-    return planned(r, nodes, _all(flow), lanes, size)
+    return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
 def barrier(p: int, r: int, nodes: Nodes = ()) -> Program:
@@ -462,10 +523,10 @@ class _Ends:
         return self.window(r).start + int(blocks.offset(i)), int(blocks.size(i))
 
 
-def _exchanged(source: _Ends, sink: _Ends) -> Callable[[int, int], Exchange]:
+def _exchanged(source: _Ends, sink: _Ends) -> Callable[[int, int, float], Exchange]:
     """From every source to every sink a block; in "node" by source, then by sink."""
 
-    def make(chunks: int, lanes: int) -> Exchange:
+    def make(chunks: int, lanes: int, startup: float) -> Exchange:
         @cache
         def sent(x: int) -> Parts:
             return Parts(

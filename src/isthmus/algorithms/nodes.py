@@ -22,18 +22,27 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
 from ..layout import Blocks, Shares, Uneven, cut
-from ..program import apart, beside, extent, lay, pad, plain, reads, renumber, writes
+from ..program import (
+    apart,
+    beside,
+    extent,
+    lay,
+    pad,
+    plain,
+    reads,
+    renumber,
+    then,
+    writes,
+)
 from . import allgatherv, reduce_scatter
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
 SIZE = 1 << 20
-#: elements of a message from which on a ring beats few rounds, where nobody says
-LONG = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -320,7 +329,7 @@ class Flow:
     # -- across
 
     def across(self, r: int, c: int, base: int) -> Program:
-        """What a rank does with other nodes for chunk c, in the lanes that it drives."""
+        """What a rank does with other nodes for chunk c, in the lanes it drives."""
         programs = []
         for k in range(self.parts.lanes):
             if self.at_home:
@@ -331,7 +340,13 @@ class Flow:
         return apart(*programs)
 
     def _driven(
-        self, who: Team, r: int, k: int, c: int, base: int, program: Callable[..., Program]
+        self,
+        who: Team,
+        r: int,
+        k: int,
+        c: int,
+        base: int,
+        program: Callable[..., Program],
     ) -> list[Program]:
         """The program of a lane, if a rank drives it."""
         if r not in who.places:
@@ -518,7 +533,9 @@ class Exchange:
                 begin = at + parts.chunk(c).bases[k]
                 for x in ((y - t) % most for t in range(most)):
                     if x < self.sources.n and not (self.at_home and x == y):
-                        data = Span("node", begin + int(lane.offset(x)), int(lane.size(x)))
+                        data = Span(
+                            "node", begin + int(lane.offset(x)), int(lane.size(x))
+                        )
                         comm.append(Recv(self.sources.driver(x, k), (data,)))
         if r in self.sources.places:
             x, i = self.sources.places[r]
@@ -528,21 +545,45 @@ class Exchange:
                 begin = base + parts.chunk(c).bases[k]
                 for y in ((x + t) % most for t in range(most)):
                     if y < self.sinks.n and not (self.at_home and x == y):
-                        data = Span("node", begin + int(lane.offset(y)), int(lane.size(y)))
+                        data = Span(
+                            "node", begin + int(lane.offset(y)), int(lane.size(y))
+                        )
                         comm.append(Send(self.sinks.driver(y, k), (data,)))
         yield Round(tuple(comm))
 
 
+def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
+    """Local steps in n parts of about as many elements each, in their order."""
+    every = list(steps)
+    total = sum(s.dst.size for s in every)
+    found: list[list[Local]] = [[] for _ in range(n)]
+    at = 0
+    for s in every:
+        done = 0
+        while done < s.dst.size:
+            k = min(at * n // total, n - 1)
+            size = min(s.dst.size - done, -(-total * (k + 1) // n) - at)
+            src, dst = (Span(x.buf, x.start + done, size) for x in (s.src, s.dst))
+            found[k].append(type(s)(src, dst))
+            done, at = done + size, at + size
+    return [tuple(part) for part in found]
+
+
 def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:
-    """Chunks through stages: in step t stage s does chunk t - s. A meeting ends every
-    step but the last."""
+    """Chunks through stages: in step t stage s does chunk t - s, and a meeting ends all
+    steps but the last. What is local is spread over the rounds of the others, to be
+    done while their messages are in flight."""
     last = chunks + len(stages) - 2
     for t in range(last + 1):
         now = [
-            stage(t - s) for s, stage in enumerate(stages) if 0 <= t - s < chunks
+            list(stage(t - s)) for s, stage in enumerate(stages) if 0 <= t - s < chunks
         ]
-        rounds = list(beside(*now)) or [Round()]
-        *before, end = rounds
+        local = [x for x in now if not any(r.comm for r in x)]
+        rounds = list(beside(*(iter(x) for x in now if any(r.comm for r in x))))
+        steps = (s for x in local for r in x for s in r.then)
+        parts = spread(steps, max(len(rounds), 1))
+        both = zip_longest(rounds, parts, fillvalue=Round())
+        *before, end = (Round(r.comm, (*r.then, *more)) for r, more in both)
         yield from before
         yield Round(end.comm, end.then, meet=t < last)
 
@@ -614,17 +655,21 @@ class Stream:
 
         def receive(t: int) -> Program:
             at = ({"recv": ("recv", self.begin(k))} for k in mine)
-            yield from beside(
+            return beside(
                 *(lay(iter(lanes[k][t]), x) for k, x in zip(mine, at, strict=True))
             )
-            put = tuple(Copy(own, near) for k, own, near in copies(t) if k in mine)
-            yield Round(then=put)
+
+        def put(t: int) -> Program:
+            given = (Copy(own, near) for k, own, near in copies(t) if k in mine)
+            yield Round(then=tuple(given))
 
         def take(t: int) -> Program:
             got = (Copy(near, own) for k, own, near in copies(t) if k not in mine)
             yield Round(then=tuple(got))
 
-        return pipeline([receive, take], count)
+        if count > 1:
+            return pipeline([receive, put, take], count)
+        return pipeline([lambda t: then(receive(t), put(t)), take], count)
 
     def up(self, r: int) -> Program:
         """From the "send" of all leaves, combined, to the root's "recv"."""

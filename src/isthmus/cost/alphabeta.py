@@ -35,6 +35,8 @@ class AlphaBeta:
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
+        if schedule.shares_memory:
+            raise ValueError("ranks that share memory need a model with nodes")
         now = np.zeros(schedule.n)
         tally = Tally(schedule.n, self.unit, record)
         for k, step in enumerate(steps(schedule.lanes(), schedule.n)):

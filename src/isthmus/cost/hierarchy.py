@@ -18,7 +18,7 @@ many times faster: a round in which no message waits for another is a few numpy 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +35,26 @@ from .timeline import Timeline
 class Level:
     """A unit of `size` units of the level below; without a size, of all there are.
 
-    Inside it a message takes alpha + m beta; what leaves it takes one port, if shared.
+    Inside it a message takes alpha + m beta; what leaves it takes its port, if shared.
+    The port has so many lanes, each for one message at a time; a process always takes
+    the same one.
     """
 
     size: int | None
     alpha: float
     beta: float
     shared: bool = True
+    lanes: int = 1
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the memory of a node takes: seconds per byte that one process copies alone,
+    per byte of all its processes together, and for a meeting of them."""
+
+    alone: float = 0.0
+    together: float = 0.0
+    meeting: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,8 @@ class Hierarchy:
     """A machine of nested units, from the inside out: node, rack, …
 
     Ranks in order fill the innermost units; or `placement` says which one each is in.
-    `gamma` is the time per byte reduced, `unit` the bytes of an element.
+    `gamma` is the time per byte reduced, `unit` the bytes of an element. Copies take no
+    time unless the `memory` of a node says so.
     """
 
     levels: tuple[Level, ...]
@@ -57,6 +71,7 @@ class Hierarchy:
     unit: int = 1
     placement: tuple[int, ...] | None = None
     exact: bool = False
+    memory: Memory = Memory()
 
     def __post_init__(self) -> None:
         """Take any sequences; refuse levels that group nothing."""
@@ -88,17 +103,28 @@ class Hierarchy:
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
         net = _Network(self, self.units(schedule.n))
+        if schedule.shares_memory:
+            _check_nodes(schedule.nodes, net.units[0])
+            if self.exact:
+                raise ValueError("meetings are simulated round by round, not exactly")
         rounds = steps(schedule.lanes(), schedule.n)
         tally = Tally(schedule.n, self.unit, record)
         run = _at_once if self.exact else _round_by_round
         return tally.timeline(run(net, rounds, tally))
 
 
+def _check_nodes(nodes: Sequence[Hashable], units: np.ndarray) -> None:
+    """Ranks that share memory must be on one node of the machine."""
+    pairs = set(zip(nodes, units.tolist(), strict=True))
+    if len(pairs) != len(set(nodes)):
+        raise ValueError("ranks that share memory are on several nodes of the machine")
+
+
 class _Network:
     """A hierarchy for a number of ranks: which message takes how long, which ports.
 
     Of the shared ports, 2 u is the one out of a unit and 2 u + 1 the one into it, with
-    the units of all sharing levels in one row.
+    the lanes of the units of all sharing levels in one row.
     """
 
     def __init__(self, model: Hierarchy, units: list[np.ndarray]) -> None:
@@ -106,9 +132,20 @@ class _Network:
         self.alphas = np.array([level.alpha for level in model.levels])
         self.betas = np.array([level.beta for level in model.levels]) * model.unit
         shared = [k for k, level in enumerate(model.levels[:-1]) if level.shared]
-        sizes = [int(units[k].max(initial=-1)) + 1 for k in shared]
-        self.bases = list(zip(shared, np.cumsum([0, *sizes]).tolist(), strict=False))
+        rows = [units[k] * model.levels[k].lanes + self._lane(k) for k in shared]
+        sizes = [int(row.max(initial=-1)) + 1 for row in rows]
+        bases = np.cumsum([0, *sizes]).tolist()
+        self.bases = list(zip(shared, bases, rows, strict=False))
         self.ports = 2 * sum(sizes)
+
+    def _lane(self, k: int) -> np.ndarray:
+        """The lane of the port of its unit that each rank takes."""
+        seen: dict[int, int] = defaultdict(int)
+        found = np.zeros(self.n, np.int64)
+        for r, unit in enumerate(self.units[k].tolist()):
+            found[r] = seen[unit] % self.model.levels[k].lanes
+            seen[unit] += 1
+        return found
 
     def level(self, m: Messages) -> np.ndarray:
         """The lowest level at which both ends are in one unit."""
@@ -122,12 +159,33 @@ class _Network:
         times: np.ndarray = self.alphas[level] + self.betas[level] * m.size
         return times
 
+    def work(self, amount: np.ndarray) -> np.ndarray:
+        """How long each rank takes to copy and to reduce so much, beside the others of
+        its node."""
+        memory, unit = self.model.memory, self.model.unit
+        copied, reduced = amount
+        times: np.ndarray = unit * (memory.alone * copied + self.model.gamma * reduced)
+        if memory.together:
+            node, moved = self.units[0], copied + reduced
+            every = np.bincount(node, moved, minlength=int(node.max(initial=0)) + 1)
+            together = unit * memory.together * every[node]
+            times = np.where(moved > 0, np.maximum(times, together), times)
+        return times
+
+    def met(self, now: np.ndarray, meets: np.ndarray) -> np.ndarray:
+        """When each rank goes on, if some wait for all of their node."""
+        node = self.units[0]
+        last = np.zeros(int(node.max(initial=0)) + 1)
+        np.maximum.at(last, node[meets], now[meets])
+        found: np.ndarray = np.where(meets, last[node] + self.model.memory.meeting, now)
+        return found
+
     def shared(self, m: Messages, level: np.ndarray) -> np.ndarray:
         """The shared ports of each message in a row; -1 where it stays inside."""
         columns: list[np.ndarray] = [np.zeros((0, len(m)), np.int64)]
-        for k, base in self.bases:
+        for k, base, row in self.bases:
             for way, ends in enumerate((m.source, m.target)):
-                port = 2 * (base + self.units[k][ends]) + way
+                port = 2 * (base + row[ends]) + way
                 columns.append(np.where(level > k, port, -1)[None])
         rows: np.ndarray = np.concatenate(columns).T
         return rows
@@ -202,11 +260,15 @@ def _round_by_round(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.n
         level = net.level(m)
         lasts = net.lasts(m, level)
         start = _starts(net, m, level, now, free)
-        pause = net.model.gamma * net.model.unit * step.reduced
-        tally.add(k, m, start, lasts, pause)
+        early, late = net.work(step.early), net.work(step.late)
+        begun = now
+        now = now + early
         for who in (m.source, m.target):
             np.maximum.at(now, who, start + lasts)
-        now = now + pause
+        done = now + late
+        now = net.met(done, step.meets) if step.meets.any() else done
+        tally.add(k, m, start, lasts, early + late)
+        tally.local(k, begun, early, done - late, late, now)
     return now
 
 

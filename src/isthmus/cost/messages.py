@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import BadMessage
 from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send, is_signal
+from ..program import meanwhile
 
 
 @dataclass(frozen=True)
@@ -84,20 +85,45 @@ def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of all ranks: its messages, then what each rank reduces."""
+    """One round of all ranks: its messages, then what each rank does.
+
+    `early` and `late` have a row of the elements that each rank copies and one of those
+    that it reduces: while its messages are in flight, and after them. `meets` says who
+    then waits for the other ranks of its node.
+    """
 
     messages: Messages
-    reduced: np.ndarray
+    early: np.ndarray
+    late: np.ndarray
+    meets: np.ndarray
+
+    @property
+    def reduced(self) -> np.ndarray:
+        """The elements that each rank reduces."""
+        total: np.ndarray = self.early[1] + self.late[1]
+        return total
 
 
-def _reduced(groups: Sequence[tuple[range, Round]], n: int) -> np.ndarray:
-    total = np.zeros(n, np.int64)
+def _work(groups: Sequence[tuple[range, Round]], n: int) -> tuple[np.ndarray, ...]:
+    """What every rank copies and reduces, early and late."""
+    found = np.zeros((2, 2, n), np.int64)
     for ranks, r in groups:
-        for s in r.then:
-            if isinstance(s, Reduce):
+        if not r.then:
+            continue
+        alone = len(ranks) == 1
+        for when, some in enumerate(meanwhile(r) if alone else ((), r.then)):
+            for s in some:
                 sizes = np.where(_full(s.when, len(ranks)), s.dst.size, 0)
-                total[ranks.start : ranks.stop] += sizes
-    return total
+                kind = int(isinstance(s, Reduce))
+                found[when, kind, ranks.start : ranks.stop] += sizes
+    return found[0], found[1]
+
+
+def _meets(groups: Sequence[tuple[range, Round]], n: int) -> np.ndarray:
+    found = np.zeros(n, bool)
+    for ranks, r in groups:
+        found[ranks.start : ranks.stop] = r.meet
+    return found
 
 
 def _check_library(c: Comm) -> None:
@@ -105,12 +131,36 @@ def _check_library(c: Comm) -> None:
         raise ValueError("the stage 'library' has no time: nobody knows what it does")
 
 
+def _aligned(programs: Sequence[Program]) -> list[Iterator[Round]]:
+    """Rounds between the same two meetings side by side; who has fewer waits."""
+    split: list[list[list[Round]]] = []
+    for program in programs:
+        segments: list[list[Round]] = [[]]
+        for r in program:
+            segments[-1].append(Round(r.comm, r.then))
+            if r.meet:
+                segments.append([])
+        split.append(segments)
+    found: list[list[Round]] = [[] for _ in split]
+    for t, segments in enumerate(zip_longest(*split, fillvalue=())):
+        longest = max(1, *map(len, segments))
+        for rounds, segment, mine in zip(found, segments, split, strict=True):
+            *before, end = [*segment, *[Round()] * (longest - len(segment))]
+            meet = t < len(mine) - 1
+            rounds += [*before, Round(end.comm, end.then, meet)]
+    return [iter(rounds) for rounds in found]
+
+
 def steps(lanes: Iterator[tuple[range, Program]], n: int) -> Iterator[Step]:
     """The rounds of all groups side by side, round by round."""
     groups = list(lanes)
-    for rounds in zip_longest(*(p for _, p in groups), fillvalue=Round()):
+    programs = [program for _, program in groups]
+    if len(groups) == n:  # rank by rank, as where ranks share memory and meet
+        programs = _aligned(programs)
+    for rounds in zip_longest(*programs, fillvalue=Round()):
         here = list(zip((ranks for ranks, _ in groups), rounds, strict=True))
         for _, r in here:
             for c in r.comm:
                 _check_library(c)
-        yield Step(match(here, n), _reduced(here, n))
+        busy = [(ranks, r) for ranks, r in here if r.comm or r.then]
+        yield Step(match(busy, n), *_work(busy, n), _meets(here, n))

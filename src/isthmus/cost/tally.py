@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .messages import Messages
-from .timeline import Events, Timeline
+from .timeline import MEETING, WORK, Events, Timeline, Work
 
 
 class Tally:
@@ -16,6 +16,7 @@ class Tally:
         self.sums = np.zeros((6, n))
         self.rounds = 0
         self.events: list[tuple[np.ndarray, ...]] = []
+        self.locals: list[tuple[np.ndarray, ...]] = []
 
     def add(
         self,
@@ -39,11 +40,33 @@ class Tally:
                 (m.source, m.target, amount, place, start, start + lasts)
             )
 
+    def local(
+        self,
+        k: int,
+        begun: np.ndarray,
+        early: np.ndarray,
+        after: np.ndarray,
+        late: np.ndarray,
+        gone_on: np.ndarray,
+    ) -> None:
+        """What ranks do in round k between messages: local steps from when on and for
+        how long, twice, and until when they then wait for their node."""
+        if not self.record:
+            return
+        spans = (begun, begun + early), (after, after + late), (after + late, gone_on)
+        for kind, (start, end) in zip((WORK, WORK, MEETING), spans, strict=True):
+            who = np.flatnonzero(end > start)
+            same = np.full(len(who), kind), np.full(len(who), k)
+            self.locals.append((who, *same, start[who], end[who]))
+
     def timeline(self, finish: np.ndarray) -> Timeline:
         """All of it."""
         none = (*(np.zeros(0, np.int64),) * 4, *(np.zeros(0),) * 2)
         columns = zip(none, *self.events, strict=True)
         events = Events(*map(np.concatenate, columns)) if self.record else None
+        blank = (*(np.zeros(0, np.int64),) * 3, *(np.zeros(0),) * 2)
+        local = zip(blank, *self.locals, strict=True)
+        work = Work(*map(np.concatenate, local)) if self.record else None
         sent, received, count, sending, receiving, computing = self.sums
         busy = sending, receiving, computing
-        return Timeline(finish, sent, received, count, *busy, self.rounds, events)
+        return Timeline(finish, sent, received, count, *busy, self.rounds, events, work)

@@ -22,11 +22,27 @@ class Events:
         return len(self.source)
 
 
+#: kinds of what a rank does between messages
+WORK, MEETING = 0, 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """One entry per time that a rank copies or reduces, or waits at a meeting of its
+    node: who, which of these, in which round, from when to when."""
+
+    rank: np.ndarray
+    kind: np.ndarray
+    round: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
 @dataclass(frozen=True)
 class Timeline:
     """The time of a schedule on a machine, in seconds.
 
-    `events` is there if it was asked for: it is long.
+    `events` and `work` are there if they were asked for: they are long.
     """
 
     finish: np.ndarray
@@ -38,6 +54,7 @@ class Timeline:
     computing: np.ndarray
     rounds: int
     events: Events | None = field(default=None, repr=False)
+    work: Work | None = field(default=None, repr=False)
 
     @property
     def n(self) -> int:
