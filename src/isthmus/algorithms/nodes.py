@@ -705,16 +705,26 @@ class Stream:
 
         def combine(t: int) -> Program:
             steps: list[Local] = []
+            for _, s, at in needs(t):
+                share = Shares(n, s.size)[i][0]
+                near = [
+                    Span("node", at + j * room + share.start, share.size)
+                    for j in range(n)
+                ]
+                steps += (Reduce(x, near[-1]) for x in near[-2::-1])
+            yield Round(then=tuple(steps))
+
+        def fetch(t: int) -> Round:
+            steps = []
             for k, s, at in needs(t):
                 if k in mine:
                     total = Span("tmp", sums[k] + s.start, s.size)
-                    near = [Span("node", at + j * room, s.size) for j in range(n)]
-                    steps.append(Copy(near[-1], total))
-                    steps += (Reduce(x, total) for x in near[-2::-1])
-            yield Round(then=tuple(steps))
+                    steps.append(Copy(Span("node", at + (n - 1) * room, s.size), total))
+            return Round(then=tuple(steps))
 
         def send(t: int) -> Program:
-            return beside(
+            yield fetch(t)
+            yield from beside(
                 *(
                     lay(
                         iter(lanes[k][t]),
