@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 
 from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
 from ..layout import Blocks, Shares, Uneven, cut
@@ -582,7 +582,7 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
         rounds = list(beside(*(iter(x) for x in now if any(r.comm for r in x))))
         steps = (s for x in local for r in x for s in r.then)
         parts = spread(steps, max(len(rounds), 1))
-        both = zip_longest(rounds, parts, fillvalue=Round())
+        both = zip(rounds or [Round()], parts, strict=True)
         *before, end = (Round(r.comm, (*r.then, *more)) for r, more in both)
         yield from before
         yield Round(end.comm, end.then, meet=t < last)
@@ -676,7 +676,8 @@ class Stream:
         v, i, n = self.where(r)
         lanes = [self.steps(self.lane(v, k)) for k in range(self.lanes)]
         mine, count = range(i, self.lanes, n), len(lanes[0])
-        read = [_first_reads(lane) if v else [[]] * count for lane in lanes]
+        nothing: list[list[Span]] = [[]] * count
+        read = [_first_reads(lane) if v else nothing for lane in lanes]
         room = max(sum(s.size for x in read for s in x[t]) for t in range(count))
         # in "tmp", lane by lane: what the node has combined, and what the flat one uses
         sums, at = {}, 0

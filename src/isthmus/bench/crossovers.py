@@ -145,8 +145,9 @@ def predicted(case: Case, name: str, tuned: Tuned) -> float | None:
     if name == NATIVE.name or name == "node_ring":
         return None
     if case.b:
-        groups = {"p": len(case.a), "q": len(case.b), "ka": case.a[0], "kb": case.b[0]}
-        return schedule("inter_allgather", name, **groups).simulate(tuned).time
+        p, q, ka, kb = len(case.a), len(case.b), case.a[0], case.b[0]
+        made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
+        return made.simulate(tuned).time
     full = fitted("allgatherv", name, tuned)
     return schedule("allgatherv", full, counts=list(case.a)).simulate(tuned).time
 

@@ -104,7 +104,9 @@ class Step:
         return total
 
 
-def _work(groups: Sequence[tuple[range, Round]], n: int) -> tuple[np.ndarray, ...]:
+def _work(
+    groups: Sequence[tuple[range, Round]], n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """What every rank copies and reduces, early and late."""
     found = np.zeros((2, 2, n), np.int64)
     for ranks, r in groups:
@@ -142,9 +144,10 @@ def _aligned(programs: Sequence[Program]) -> list[Iterator[Round]]:
                 segments.append([])
         split.append(segments)
     found: list[list[Round]] = [[] for _ in split]
-    for t, segments in enumerate(zip_longest(*split, fillvalue=())):
-        longest = max(1, *map(len, segments))
-        for rounds, segment, mine in zip(found, segments, split, strict=True):
+    nothing: list[Round] = []
+    for t, column in enumerate(zip_longest(*split, fillvalue=nothing)):
+        longest = max(1, *map(len, column))
+        for rounds, segment, mine in zip(found, column, split, strict=True):
             *before, end = [*segment, *[Round()] * (longest - len(segment))]
             meet = t < len(mine) - 1
             rounds += [*before, Round(end.comm, end.then, meet)]

@@ -112,8 +112,8 @@ def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Sch
     a, b = blocks(setting, cluster, per_node)
     if setting.irregular:
         return schedule("inter_allgatherv", name, a=a, b=b)
-    sizes = {"p": len(a), "q": len(b), "ka": a[0], "kb": b[0]}
-    return schedule("inter_allgather", name, **sizes)
+    p, q = len(a), len(b)
+    return schedule("inter_allgather", name, p=p, q=q, ka=a[0], kb=b[0])
 
 
 @dataclass(frozen=True)
