@@ -284,7 +284,9 @@ def _meet(x: Span, y: Span) -> bool:
 def meanwhile(r: Round) -> tuple[tuple[Local, ...], tuple[Local, ...]]:
     """The local steps that can be done while the messages of the round are in flight,
     since they touch nothing that these or a step before them write; and the others."""
-    if not r.comm or any(isinstance(c, Library) for c in r.comm):
+    if not r.comm:
+        return r.then, ()
+    if any(isinstance(c, Library) for c in r.comm):
         return (), r.then
     read, written = [*reads(r)], [*writes(r)]
     early: list[Local] = []
