@@ -166,10 +166,10 @@ class _Network:
         copied, reduced = amount
         times: np.ndarray = unit * (memory.alone * copied + self.model.gamma * reduced)
         if memory.together:
+            # those of a node that are at work have equal shares of its memory's rate
             node, moved = self.units[0], copied + reduced
-            every = np.bincount(node, moved, minlength=int(node.max(initial=0)) + 1)
-            together = unit * memory.together * every[node]
-            times = np.where(moved > 0, np.maximum(times, together), times)
+            active = np.bincount(node[moved > 0], minlength=int(node.max(initial=0)) + 1)
+            times = np.maximum(times, unit * memory.together * active[node] * moved)
         return times
 
     def met(self, now: np.ndarray, meets: np.ndarray) -> np.ndarray:
