@@ -715,17 +715,16 @@ class Stream:
                 steps += (Reduce(x, near[-1]) for x in near[-2::-1])
             yield Round(then=tuple(steps))
 
-        def fetch(t: int) -> Round:
+        def fetch(t: int) -> Program:
             steps = []
             for k, s, at in needs(t):
                 if k in mine:
                     total = Span("tmp", sums[k] + s.start, s.size)
                     steps.append(Copy(Span("node", at + (n - 1) * room, s.size), total))
-            return Round(then=tuple(steps))
+            yield Round(then=tuple(steps))
 
         def send(t: int) -> Program:
-            yield fetch(t)
-            yield from beside(
+            return beside(
                 *(
                     lay(
                         iter(lanes[k][t]),
@@ -739,7 +738,9 @@ class Stream:
                 )
             )
 
-        return pipeline([bring, combine, send], count)
+        if count > 1:
+            return pipeline([bring, combine, fetch, send], count)
+        return pipeline([bring, combine, lambda t: then(fetch(t), send(t))], count)
 
 
 def _first_reads(steps: list[list[Round]]) -> list[list[Span]]:

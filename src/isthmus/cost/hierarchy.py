@@ -168,7 +168,9 @@ class _Network:
         if memory.together:
             # those of a node that are at work have equal shares of its memory's rate
             node, moved = self.units[0], copied + reduced
-            active = np.bincount(node[moved > 0], minlength=int(node.max(initial=0)) + 1)
+            active = np.bincount(
+                node[moved > 0], minlength=int(node.max(initial=0)) + 1
+            )
             times = np.maximum(times, unit * memory.together * active[node] * moved)
         return times
 
