@@ -33,6 +33,7 @@ class Node:
     """Ranks that share memory, in rank order."""
 
     name: str
+    short: str
     ranks: tuple[int, ...]
 
 
@@ -42,7 +43,7 @@ def nodes_of(nodes: Iterable[Hashable]) -> list[Node]:
     found: dict[Hashable, list[int]] = {}
     for rank, node in enumerate(nodes):
         found.setdefault(node, []).append(rank)
-    return [Node(f"node {node}", tuple(ranks)) for node, ranks in found.items()]
+    return [Node(f"node {x}", str(x), tuple(ranks)) for x, ranks in found.items()]
 
 
 def groups_of(ranks: list[range]) -> list[Group]:

@@ -81,7 +81,7 @@ def _moved(sheet: Sheet, column: int, moved: Sequence[Moved]) -> None:
         start, end = ends
         every.setdefault((start, end), []).append(x.data)
     for rows, data in every.items():
-        dashes = {"linestyle": (0, (2.5, 1.5)), "lw": 0.9}
+        dashes: dict[str, Any] = {"linestyle": (0, (2.5, 1.5)), "lw": 0.9}
         _arrow(sheet, column, rows, np.concatenate(data), **dashes)
 
 

@@ -44,6 +44,7 @@ def rows_of(
     row: float,
     begin: float = 0.0,
     rooms: Sequence[bool] = (),
+    between: float = BETWEEN,
 ) -> Rows:
     """Blocks of ranks one below the other; with a row for memory, where there is."""
     ranks: dict[int, float] = {}
@@ -56,8 +57,8 @@ def rows_of(
         if k < len(rooms) and rooms[k]:
             shared[k], at = at, at + ROW
         frames.append((first, at))
-        at += BETWEEN
-    return Rows(ranks, shared, frames, at - BETWEEN)
+        at += between
+    return Rows(ranks, shared, frames, at - between)
 
 
 @dataclass(frozen=True)
