@@ -158,7 +158,9 @@ def _legend(sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[Step]) -> N
     """A swatch for every rank, and what else there is to see."""
     y = sheet.bottom - 0.32
     for group in sheet.groups:
-        sheet.text(LEFT - 0.1, y, f"from {group.short}", 7.5, ha="right")
+        # rows by node do not say which group a rank is of
+        name = group.name if sheet.nodes else f"from {group.short}"
+        sheet.text(LEFT - 0.1, y, name, 7.5, ha="right")
         each = min(SWATCH, 4.8 / len(group.ranks))
         for i, rank in enumerate(group.ranks):
             x, colour = LEFT + i * each, sheet.paint[rank]
