@@ -22,7 +22,9 @@ from sphinx.util.docutils import SphinxDirective
 
 import isthmus
 from isthmus.cli.app import run
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.draw import nodes as clusters, schedule
+from isthmus.draw.gantt import gantts
 
 FOLDER = "_build/pictures"
 #: pixels of the page for a point of the picture
@@ -61,7 +63,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True}
 
 
-def pictures(folder: Path) -> None:
+def irregular(folder: Path) -> None:
     """The pictures of the page on unequal blocks."""
     counts, size = [5, 2, 0, 4], 2
     made = isthmus.schedule("allgatherv", f"blocked_ring(size={size})", counts=counts)
@@ -69,5 +71,20 @@ def pictures(folder: Path) -> None:
     schedule.figure(made).savefig(folder / "blocked_ring.png", dpi=100)
 
 
+def on_nodes(folder: Path) -> None:
+    """The timelines of the page on nodes, on the machine that it describes."""
+    where = [r % 3 for r in range(12)]
+    levels = Level(4, 0.5e-6, 1 / 8e9), Level(None, 5e-6, 1 / 3e9)
+    memory = Memory(1 / 10e9, 1 / 60e9, 1e-6)
+    machine = Hierarchy(levels, placement=tuple(where), memory=memory)
+    sizes = {"p": 6, "q": 6, "ka": 32 << 10, "kb": 32 << 10}
+    lines = {}
+    for name in ("segmented", "node_aware"):
+        made = isthmus.schedule("inter_allgather", name, **sizes, nodes=where)
+        lines[f"inter_allgather, {name}"] = made.simulate(machine, record=True)
+    gantts(lines, (6, 6), where).savefig(folder / "nodes.png", dpi=110)
+
+
 if __name__ == "__main__":
-    pictures(Path(__file__).parent / "pictures")
+    for draw in (irregular, on_nodes):
+        draw(Path(__file__).parent / "pictures")

@@ -104,6 +104,23 @@ def test_draw_knows_roots_and_circles(cli, tmp_path):
         assert status == 0 and path.stat().st_size > 1000
 
 
+def test_draw_and_trace_take_nodes(cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "x.svg"
+    line = "draw allgatherv node_aware --nodes 0,1,0,1,1 -o"
+    status, _, _ = cli(*line.split(), str(path))
+    assert status == 0 and "node 1" in path.read_text()
+    path = tmp_path / "y.svg"
+    for machine in ("", "--machine hdr-infiniband"):
+        line = f"draw inter_allreduce node_aware --per-node 4 --gantt {machine} -o"
+        status, _, _ = cli(*line.split(), str(path))
+        assert status == 0 and "waits for its node" in path.read_text()
+    path = tmp_path / "z.json"
+    line = "trace inter_allgather node_aware --p 4 --q 4 --per-node 3 -o"
+    status, _, _ = cli(*line.split(), str(path))
+    assert status == 0 and "rank 7 (node 2) works" in path.read_text()
+
+
 BAD = [
     ("draw bcast binomial --root 9", "root = 9"),
     ("draw bcast binomial --circle 2 --gantt", "--circle"),
@@ -112,6 +129,10 @@ BAD = [
     ("check --max x", "--max"),
     ("frobnicate", "frobnicate"),
     ("draw inter_allgather", "Missing argument"),
+    ("draw allgatherv node_aware --nodes 0,1", "the nodes of 5 ranks"),
+    ("draw allgatherv node_aware --nodes 0,x", "--nodes 0,x"),
+    ("draw bcast node_aware --nodes 0,0,0,1,1 --per-node 2", "--per-node"),
+    ("draw bcast node_aware --per-node 0", "--per-node"),
     ("draw nowhere direct", "no collective 'nowhere'"),
     ("draw inter_allgather fast", "no algorithm 'fast'"),
     ("draw inter_allgather direct+ring", "no intragroup stage"),

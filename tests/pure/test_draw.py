@@ -10,9 +10,13 @@ import pytest
 from isthmus import schedule
 from isthmus.cli.simulate import DEFAULTS
 from isthmus.collectives_between import BUILDERS
+from isthmus.contracts import Contract
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
+from isthmus.errors import Deadlock
+from isthmus.ir import Round
+from isthmus.marks import blank
 from isthmus.registry import algorithms
 from isthmus.schedules import Schedule
 
@@ -31,6 +35,8 @@ OTHERS = {
     collective: DEFAULTS[collective] for collective in [*BUILDERS, "reduce_scatter"]
 }
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
+#: nodes of ranks that are neither consecutive nor of one group only
+SCATTERED = ["x", "y", "x", "z", "y", "x", "x", "y"]
 
 
 def words(picture) -> list[str]:
@@ -70,6 +76,93 @@ def test_the_last_step_shows_what_the_collective_promises(made):
     for rank, memory in enumerate(last.memory):
         for buf, wanted in made.contract.after(rank).items():
             assert (memory[buf] == wanted).all()
+
+
+NODE_AWARE = {
+    **{name: sizes for name, sizes in DEFAULTS.items() if name != "inter_allgather"},
+    "bcast": {"p": 6, "m": 12, "root": 4},
+}
+
+
+@pytest.mark.parametrize("algorithm", ["node_aware", "node_aware(size=8,lanes=2)"])
+@pytest.mark.parametrize("collective", NODE_AWARE)
+def test_steps_on_nodes_end_with_what_the_collective_promises(collective, algorithm):
+    if collective == "inter_barrier":
+        algorithm = "node_aware"
+    sizes = NODE_AWARE[collective]
+    n = schedule(collective, algorithm, **sizes).n
+    made = schedule(collective, algorithm, **sizes, nodes=SCATTERED[:n])
+    taken = list(steps(made))
+    for rank, memory in enumerate(taken[-1].memory):
+        for buf, wanted in made.contract.after(rank).items():
+            assert (memory[buf] == wanted).all()
+    met = [sum(r.meet for r in rounds) for rounds in made.all_ranks()]
+    for k, node in enumerate(dict.fromkeys(SCATTERED[:n])):
+        meetings = sum(k in step.meetings for step in taken)
+        assert {meetings} == {met[r] for r in range(n) if SCATTERED[r] == node}
+
+
+def test_a_node_is_a_row_that_its_ranks_write_and_read():
+    made = schedule("allgatherv", "node_aware", counts=[3, 2, 4])
+    bring, take = steps(made)
+    assert not bring.messages and bring.meetings == (0,) and take.meetings == ()
+    assert {(x.rank, x.src, x.dst) for x in bring.moved} == {
+        (r, "recv", "node") for r in range(3)
+    }
+    assert {(x.rank, x.src, x.dst) for x in take.moved} == {
+        (r, "node", "recv") for r in range(3)
+    }
+    assert bring.shared[0]["lo"].tolist() == [0] * 3 + [1] * 2 + [2] * 4
+
+
+def test_messages_know_whether_they_end_in_node_memory():
+    made = schedule(
+        "inter_allgather", "node_aware", p=2, q=2, ka=3, kb=3, nodes=[0, 0, 1, 1]
+    )
+    every = [m for step in steps(made) for m in step.messages]
+    assert every and all(m.from_node and m.to_node for m in every)
+
+
+def test_nodes_memory_and_meetings_are_drawn_and_explained():
+    made = schedule(
+        "inter_allreduce", "node_aware", p=3, q=2, m=8, nodes=[0, 1, 0, 1, 0]
+    )
+    picture = figure(made)
+    said = words(picture)
+    assert {"node 0", "node 1", "a0", "a2", "b1"} <= {*said}
+    assert said.count("shared") == 2
+    assert any("its ranks meet" in text and "shared memory" in text for text in said)
+    # rows are in the order of nodes
+    height = {t.get_text(): t.get_position()[1] for t in picture.axes[0].texts[::-1]}
+    rows = sorted(("a0", "a1", "a2", "b0", "b1"), key=lambda name: -height[name])
+    assert rows == ["a0", "a2", "b1", "a1", "b0"]
+
+
+def test_a_flat_schedule_has_boxes_only_if_there_are_several_nodes():
+    sizes = {"counts": [3, 1, 2, 2]}
+    said = words(figure(schedule("allgatherv", "ring", **sizes, nodes=[0, 1, 0, 1])))
+    assert "node 1" in said and "shared" not in said
+    assert not any("ranks meet" in text for text in said)
+    said = words(figure(schedule("allgatherv", "ring", **sizes, nodes=[7] * 4)))
+    assert "ranks" in said and "node 7" not in said
+
+
+def test_nodes_of_one_rank_and_many_ranks_can_be_drawn():
+    for nodes in ([0, 1, 2, 3], [r % 3 for r in range(18)]):
+        made = schedule(
+            "allgatherv", "node_aware", counts=[1] * len(nodes), nodes=nodes
+        )
+        figure(made).savefig(io.BytesIO(), format="png")
+
+
+def test_a_meeting_that_a_rank_misses_is_a_deadlock():
+    def program(r):
+        return iter([Round(meet=True)] * (2 - r))
+
+    nothing = Contract(lambda r: {"recv": blank(0)}, lambda r: {})
+    made = Schedule("by_hand", "", nothing, program, (range(2),), (0, 0), True)
+    with pytest.raises(Deadlock):
+        list(steps(made))
 
 
 @pytest.mark.parametrize("collective", ROOTED)

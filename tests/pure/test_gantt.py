@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from isthmus import schedule
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.timeline import MEETING
 from isthmus.draw import svg
 
 pytest.importorskip("matplotlib")
@@ -17,7 +20,7 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb
 
 from isthmus.draw.gantt import gantt
-from isthmus.draw.gantt_rows import IDLE, RECEIVE, SEND, busy, stays
+from isthmus.draw.gantt_rows import IDLE, RECEIVE, SEND, WORKS, busy, stays
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 
@@ -80,12 +83,73 @@ def test_the_path_goes_along_ranks_of_its_messages():
         assert r in (e.source[before], e.target[before])
 
 
+NODES = (0, 1, 0, 2, 1, 0)
+
+
+def on_nodes(algorithm, meeting=1e-6, nodes=NODES):
+    """An allgatherv on nodes whose memory takes time."""
+    levels = Level(len(nodes), 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
+    model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, meeting))
+    made = schedule("allgatherv", algorithm, counts=[30_000] * len(nodes), nodes=nodes)
+    return made.simulate(model, record=True)
+
+
+def test_copies_and_meetings_are_drawn_and_named():
+    picture = gantt(on_nodes("node_aware"), nodes=NODES)
+    said = words(picture)
+    assert {"copies, reduces", "waits for its node", "node 0", "r5"} <= {*said}
+    assert not any(text.startswith("group") for text in said)
+    colours = {to_rgb(c.get_facecolor()[0]) for c in picture.axes[0].collections}
+    assert to_rgb(WORKS) in colours
+    # rows are in the order of nodes
+    ticks = picture.axes[0].get_yticklabels()
+    assert [t.get_text() for t in ticks] == ["r0", "r2", "r5", "r1", "r4", "r3"]
+
+
+def test_without_work_there_is_no_more_to_explain():
+    said = words(gantt(on_nodes("ring"), nodes=NODES))
+    assert "copies, reduces" not in said and "waits for its node" not in said
+    assert "sends (upper half)" in said
+
+
+def test_many_ranks_on_nodes_can_be_drawn():
+    nodes = tuple(r % 3 for r in range(36))
+    picture = gantt(on_nodes("node_aware", nodes=nodes), nodes=nodes)
+    picture.savefig(io.BytesIO(), format="png")
+    assert "sends and receives" in words(picture)
+
+
+@pytest.mark.parametrize("meeting", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    "algorithm", ["node_aware", "node_aware(size=20000)", "node_aware(lanes=3)"]
+)
+def test_the_path_through_work_and_meetings_has_no_gaps(algorithm, meeting):
+    line = on_nodes(algorithm, meeting)
+    legs = line.critical_legs()
+    assert legs[0].start == 0 and legs[-1].end == pytest.approx(line.time)
+    for before, here in pairwise(legs):
+        assert before.end == pytest.approx(here.start, rel=1e-9)
+    # nobody on the path waits for longer than a meeting takes
+    w = line.work
+    some = w.kind == MEETING
+    long = (w.end - w.start)[some] > meeting * (1 + 1e-6)
+    waits = set(zip(w.rank[some][long], w.start[some][long], strict=True))
+    assert waits and not waits & {(leg.ranks[0], leg.start) for leg in legs}
+    e = line.events
+    messages = [leg for leg in legs if leg.ranks[0] != leg.ranks[1]]
+    assert [(e.source[i], e.target[i]) for i in line.critical_path()] == [
+        leg.ranks for leg in messages
+    ]
+
+
 def test_what_cannot_be_drawn_is_said():
     made = schedule("inter_allgather", "direct", p=2, q=1, ka=1, kb=1)
     with pytest.raises(ValueError, match="record=True"):
         gantt(made.simulate(MODEL))
     with pytest.raises(ValueError, match="the 3 ranks"):
         gantt(made.simulate(MODEL, record=True), (2, 2))
+    with pytest.raises(ValueError, match="nodes of 2 ranks"):
+        gantt(made.simulate(MODEL, record=True), (2, 1), nodes=(0, 0))
 
 
 #: Machado, Oliveira, Fernandes 2009, full severity
@@ -113,6 +177,8 @@ def test_colours_survive_colour_blindness(matrix):
     how = np.array(matrix.split(), float).reshape(3, 3)
     idle, receive, send = (luminance(c, how) + 0.05 for c in (IDLE, RECEIVE, SEND))
     assert idle / receive > 2.8 and idle / send > 4.5 and receive / send > 1.5
+    works = luminance(WORKS, how) + 0.05
+    assert idle / works > 1.6 and works / receive > 1.6
 
 
 def test_a_notebook_gets_svg():

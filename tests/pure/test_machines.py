@@ -7,7 +7,7 @@ import pytest
 import isthmus
 from isthmus.cost import machines
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 
 FLAT = 'model = "alphabeta"\nlatency = "2 us"\nbandwidth = "50 Mbit/s"\n'
 NODES = """
@@ -22,6 +22,12 @@ shared_port = false
 [[level]]
 latency = "1.3 µs"
 bandwidth = "9.6 GB/s"
+"""
+MEMORY = """
+[memory]
+copy = "10 GB/s"
+together = "100 GB/s"
+meeting = "1 us"
 """
 LOGGOPS = """
 model = "loggops"
@@ -86,6 +92,24 @@ def test_a_placement(written):
     assert machines.load(written(text)).placement == (0, 1, 0)
 
 
+def test_the_memory_of_a_node(written):
+    assert machines.load(written(NODES)).memory == Memory()
+    assert machines.load(written(NODES + MEMORY)).memory == Memory(1e-10, 1e-11, 1e-6)
+    alone = machines.load(written(NODES + '[memory]\ncopy = "4 GB/s"')).memory
+    assert alone == Memory(2.5e-10)
+
+
+def test_the_lanes_of_a_port(written):
+    text = swap(NODES, "units = 4", "units = 4\nlanes = 2")
+    assert [x.lanes for x in machines.load(written(text)).levels] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["cori-like", "hdr-infiniband"])
+def test_shipped_machines_with_nodes_know_their_memory(name):
+    memory = machines.load(name).memory
+    assert 0 < memory.together < memory.alone and memory.meeting > 0
+
+
 def test_loggops_is_in_nanoseconds(written):
     model = machines.load(written(LOGGOPS))
     assert (model.L, model.o, model.g, model.G) == (2500, 1500, 4000, 5)
@@ -122,6 +146,15 @@ def swap(text, old, new):
         (swap(NODES, "1.3", "-1.3"), "level 2: latency: '-1.3 µs' is negative"),
         (NODES + "color = 1", "level 2: color: unknown key"),
         (swap(NODES, "name", "placement = [-1]\nname"), "placement: must be a list"),
+        (swap(NODES, "= 4", "= 4\nlanes = 0"), "level 1: lanes: 0 is not a whole"),
+        (NODES + '[memory]\nmeeting = "1 us"', "memory: copy: missing"),
+        (NODES + MEMORY + "size = 1", "memory: size: unknown key"),
+        (swap(NODES, "name", "memory = 3\nname"), "memory: must be a [table]"),
+        (
+            NODES + swap(MEMORY, "100", "9"),
+            "memory: together: is less than one process copies alone",
+        ),
+        (FLAT + MEMORY, "memory: unknown key"),
         (swap(LOGGOPS, 'gap = "4 us"', ""), "gap: missing"),
         (swap(LOGGOPS, "64 KiB", "64 GB/s"), "eager: unknown unit in '64 GB/s'"),
     ],

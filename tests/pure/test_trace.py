@@ -10,6 +10,7 @@ import pytest
 
 from isthmus import schedule
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.export.chrome import trace, write
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
@@ -76,6 +77,25 @@ def test_arrows_go_from_slice_to_slice(events):
         assert len(around) == 1 and around[0]["pid"] == arrow["pid"]
     assert all(e["bp"] == "e" for e in ends.values())
     assert all(starts[i]["ts"] < ends[i]["ts"] for i in starts)
+
+
+def test_copies_and_meetings_have_a_thread_of_their_own():
+    nodes = (0, 1, 0, 1)
+    levels = Level(2, 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
+    model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, 1e-6))
+    sizes = {"p": 2, "q": 2, "ka": 500, "kb": 500}
+    made = schedule("inter_allgather", "node_aware", **sizes, nodes=nodes)
+    line = made.simulate(model, record=True)
+    found = trace(line, (2, 2), nodes)["traceEvents"]
+    named = [e for e in of(found, "M") if e["name"] == "thread_name"]
+    names = {e["tid"]: e["args"]["name"] for e in named}
+    assert names[3 * 2 + 2] == "rank 2 (node 0) works" and len(names) == 12
+    work = [e for e in of(found, "X") if e["cat"] == "works"]
+    assert {e["name"] for e in work} == {"copies, reduces", "waits for its node"}
+    assert len(work) == len(line.work) and all(e["tid"] % 3 == 2 for e in work)
+    assert all(e["pid"] == (e["tid"] >= 6) for e in work)
+    sends = [e for e in of(found, "X") if e["cat"] == "sends"]
+    assert len(sends) == len(line.events) and all(e["tid"] % 3 == 0 for e in sends)
 
 
 def test_what_has_no_messages_has_no_trace():

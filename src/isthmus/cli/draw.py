@@ -35,6 +35,8 @@ def draw(
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
+    nodes: sim.Nodes = None,
+    per_node: sim.PerNode = None,
     times: Annotated[
         bool, typer.Option("--gantt", help="when each rank does what on a machine")
     ] = False,
@@ -48,8 +50,9 @@ def draw(
 ) -> None:
     """Draw what every rank holds after every step of a schedule.
 
-    Or, with --gantt, who sends, receives and idles when; an element is a byte then. Or,
-    with --circle, which part of a broadcast goes where.
+    With --nodes or --per-node, nodes are boxes around their ranks. Or, with --gantt,
+    who sends, receives and idles when; an element is a byte then. Or, with --circle,
+    which part of a broadcast goes where.
     """
     if machine is not None and not times:
         raise ValueError("--machine goes with --gantt: the steps take no time")
@@ -57,12 +60,14 @@ def draw(
     given |= {"ab": ab, "ba": ba, "m": m, "k": k, "root": root}
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
-    made = sim.made(collective, algorithm, given, sim.LARGER if times else 1)
+    larger = sim.LARGER if times else 1
+    made = sim.made(collective, algorithm, given, larger, nodes, per_node)
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     if times:
         line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
-        print(save(gantt(line, sim.groups(made), name), path))
+        picture = gantt(line, sim.groups(made), name, sim.nodes(made))
+        print(save(picture, path))
     elif circle is not None:
         print(save(on_circle(made, circle), path))
     else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from .. import schedule
 from ..cost.alphabeta import AlphaBeta
+from ..cost.hierarchy import Hierarchy, Level, Memory
 from ..cost.timeline import Timeline
 from ..schedules import Model, Schedule
 from ..tuning import Tuned, is_tuning, read
@@ -41,6 +44,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 LARGER = 1000
 #: the machine where none is named: 2 µs and 12 GB/s
 MACHINE = AlphaBeta(2e-6, 1 / 12e9)
+#: the same between nodes, whose ranks share a port; for schedules that use node memory
+INSIDE, MEMORY = (5e-7, 1 / 8e9), Memory(1 / 10e9, 1 / 100e9, 1e-6)
 
 Collective = Annotated[str, typer.Argument(help="as isthmus list names it")]
 Name = Annotated[str, typer.Argument(help="such as segmented+ring")]
@@ -58,6 +63,10 @@ Ba = Annotated[str | None, typer.Option(help="what each of B sends to each of A"
 M = Annotated[int | None, typer.Option(help="elements of a vector")]
 K = Annotated[int | None, typer.Option(help="elements of each leaf")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
+Nodes = Annotated[str | None, typer.Option(help="the node of each rank, as in 0,0,1,1")]
+PerNode = Annotated[
+    int | None, typer.Option(min=1, help="ranks in order fill nodes of so many")
+]
 Machine = Annotated[
     str | None,
     typer.Option(
@@ -68,7 +77,12 @@ Machine = Annotated[
 
 
 def made(
-    collective: str, algorithm: str, given: dict[str, Any], times: int
+    collective: str,
+    algorithm: str,
+    given: dict[str, Any],
+    times: int,
+    nodes: str | None = None,
+    per_node: int | None = None,
 ) -> Schedule:
     """The schedule of these sizes; the default ones are so many times as large."""
     sizes = {
@@ -82,7 +96,23 @@ def made(
         takes = ", ".join(f"--{name}" for name in known)
         raise ValueError(f"{collective} takes {takes}; not {', '.join(odd)}")
     filled = {name: _larger(name, size, times) for name, size in known.items()}
-    return schedule(collective, algorithm, **{**filled, **sizes})
+    filled |= sizes
+    flat = schedule(collective, algorithm, **filled)
+    if where := _placed(flat.n, nodes, per_node):
+        return schedule(collective, algorithm, nodes=where, **filled)
+    return flat
+
+
+def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
+    """The node of each of n ranks, if anyone says."""
+    if nodes is not None and per_node is not None:
+        raise ValueError("--nodes and --per-node say the same: give one of them")
+    if per_node is not None:
+        return [r // per_node for r in range(n)]
+    found = integers(nodes, "--nodes") if nodes is not None else []
+    if found and len(found) != n:
+        raise ValueError(f"--nodes {nodes}: must be the nodes of {n} ranks")
+    return found
 
 
 def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
@@ -125,6 +155,24 @@ def machine(name: str | None) -> Model:
     return found
 
 
+def nodes(made: Schedule) -> tuple[Hashable, ...]:
+    """The nodes of a schedule that uses their memory, or that has several."""
+    return made.nodes if made.node_memory or len(set(made.nodes)) > 1 else ()
+
+
+def _on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
+    """A machine with its ranks on these nodes, if it has any."""
+    number = {node: k for k, node in enumerate(dict.fromkeys(where))}
+    placement = tuple(number[node] for node in where)
+    if model is MACHINE:
+        levels = Level(len(where), *INSIDE), Level(None, MACHINE.alpha, MACHINE.beta)
+        return Hierarchy(levels, placement=placement, memory=MEMORY)
+    if isinstance(model, Hierarchy):
+        return replace(model, placement=placement)
+    return model
+
+
 def timeline(made: Schedule, name: str | None) -> Timeline:
     """When each rank does what, with every message."""
-    return made.simulate(machine(name), record=True)
+    model, where = machine(name), nodes(made)
+    return made.simulate(_on_nodes(model, where) if where else model, record=True)

@@ -29,6 +29,8 @@ def trace(
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
+    nodes: sim.Nodes = None,
+    per_node: sim.PerNode = None,
     machine: sim.Machine = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .json file")
@@ -40,10 +42,10 @@ def trace(
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "m": m, "k": k, "root": root}
-    made = sim.made(collective, algorithm, given, sim.LARGER)
+    made = sim.made(collective, algorithm, given, sim.LARGER, nodes, per_node)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:
         raise ValueError(f"{n} messages: a trace has at most {MOST}")
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
-    chrome.write(path, line, sim.groups(made))
+    chrome.write(path, line, sim.groups(made), sim.nodes(made))
     print(path)

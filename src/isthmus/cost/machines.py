@@ -10,10 +10,16 @@
     latency = "0.4 us"
     bandwidth = "8 GB/s"
     shared_port = true           # its processes leave it through one port (default)
+    lanes = 1                    # messages that this port carries at once (default)
 
     [[level]]                    # all nodes: no `units`
     latency = "1.3 us"
     bandwidth = "10 GB/s"
+
+    [memory]                     # of a node; optional: else copies take no time
+    copy = "10 GB/s"             # one process alone
+    together = "100 GB/s"        # all processes of the node; else there is no limit
+    meeting = "1 us"             # of the processes of a node; else it takes no time
 
 "alphabeta" has one `latency` and `bandwidth`; "loggops" has `latency`, `overhead`,
 `gap` and `bandwidth`, and may have `overhead_per_byte` and `eager` (bytes).
@@ -31,7 +37,7 @@ from typing import Any
 from ..schedules import Model
 from ..tables import Table, load as load_toml, text as _text
 from .alphabeta import AlphaBeta
-from .hierarchy import Hierarchy, Level
+from .hierarchy import Hierarchy, Level, Memory
 
 SHIPPED = Path(__file__).parents[1] / "machines"
 
@@ -158,8 +164,19 @@ def _level(table: Table, last: bool) -> Level:
     size = table.take("units", _count, 0 if last else None) or None
     alpha, beta = _alpha_beta(table)
     shared = table.take("shared_port", _truth, True)
+    lanes = table.take("lanes", _count, 1)
     table.check_rest()
-    return Level(size, alpha, beta, shared)
+    return Level(size, alpha, beta, shared, lanes)
+
+
+def _memory(table: Table) -> Memory:
+    alone = table.take("copy", _per_byte)
+    together = table.take("together", _per_byte, Fraction(0))
+    meeting = table.take("meeting", _time, Fraction(0))
+    table.check_rest()
+    if together > alone:
+        raise table.error("together", "is less than one process copies alone")
+    return Memory(float(alone), float(together), float(meeting))
 
 
 def _hierarchy(table: Table, unit: int) -> Model:
@@ -167,7 +184,8 @@ def _hierarchy(table: Table, unit: int) -> Model:
     levels = tuple(_level(x, x is tables[-1]) for x in tables)
     nobody: tuple[int, ...] = ()
     placement = table.take("placement", _nodes, nobody) or None
-    return Hierarchy(levels, float(_gamma(table)), unit, placement)
+    memory = _memory(table.table("memory")) if "memory" in table.values else Memory()
+    return Hierarchy(levels, float(_gamma(table)), unit, placement, memory=memory)
 
 
 def _loggops(table: Table, unit: int) -> Model:

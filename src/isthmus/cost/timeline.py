@@ -37,6 +37,19 @@ class Work:
     start: np.ndarray
     end: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A part of a critical path: a message from one rank to the other, or what a rank
+    does between messages, which is then both."""
+
+    ranks: tuple[int, int]
+    start: float
+    end: float
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -76,22 +89,58 @@ class Timeline:
     def critical_path(self) -> list[int]:
         """The messages, as numbers of events, that the last rank's end waited for.
 
-        Goes back from the message that ends last, each time to one whose end is the
-        beginning of the present one: at either of its ranks, else at a port they share.
+        Goes back from what ends last, each time to a message whose end is the beginning
+        of the present one, or to what a rank did between messages: at one of its ranks,
+        else at a port they share. At a meeting it goes to the rank that came last.
         """
+        return [i for i in self._critical() if i < len(self._events)]
+
+    def critical_legs(self) -> list[Leg]:
+        """The critical path with what ranks did between its messages."""
+        path = self._critical() if self.work else self.critical_path()
+        source, target, start, end, *_ = self._items
+        return [
+            Leg((int(source[i]), int(target[i])), float(start[i]), float(end[i]))
+            for i in path
+        ]
+
+    @property
+    def _events(self) -> Events:
         if self.events is None:
             raise ValueError("simulate with record=True to see the critical path")
-        e = self.events
+        return self.events
+
+    @property
+    def _items(self) -> tuple[np.ndarray, ...]:
+        """Both ranks, start, end, kind and round of each message, and of what ranks did
+        between them."""
+        e, w = self._events, self.work
+        found = e.source, e.target, e.start, e.end, np.full(len(e), -1), e.round
+        if not w:
+            return found
+        more = w.rank, w.rank, w.start, w.end, w.kind, w.round
+        return tuple(np.concatenate(x) for x in zip(found, more, strict=True))
+
+    def _critical(self) -> list[int]:
+        """The critical path as numbers of items."""
+        source, target, start, end, kind, round_ = self._items
         path: list[int] = []
-        at = int(e.end.argmax()) if len(e) else -1
+        at = int(end.argmax()) if len(end) else -1
         while at >= 0:
+            if kind[at] == MEETING:
+                same = np.isclose(end, end[at], rtol=1e-12, atol=0)
+                same &= round_ == round_[at]
+                own = same & (kind == MEETING)
+                # what else ends then: the meeting itself takes no time
+                came = same & ~own if (same & ~own).any() else own
+                at = int(np.where(came, start, -1.0).argmax())
             path.append(at)
-            ends = (e.source[at], e.target[at])
-            before = np.isclose(e.end, e.start[at], rtol=1e-12, atol=0)
+            ends = (source[at], target[at])
+            before = np.isclose(end, start[at], rtol=1e-12, atol=0)
             before[path] = False
-            touching = np.isin(e.source, ends) | np.isin(e.target, ends)
+            touching = np.isin(source, ends) | np.isin(target, ends)
             found = np.flatnonzero(before & touching)
             if not len(found):
                 found = np.flatnonzero(before)
-            at = int(found[-1]) if len(found) and e.start[at] > 0 else -1
+            at = int(found[-1]) if len(found) and start[at] > 0 else -1
         return path[::-1]

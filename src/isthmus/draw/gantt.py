@@ -5,13 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .gantt_rows import BETWEEN, IDLE, PATH, PORTS, RECEIVE, SEND, Chart, draw_rows
-from .palette import FAINT, INK, Group, groups_of
+from ..cost.timeline import MEETING
+from .gantt_rows import (
+    BETWEEN,
+    HATCH,
+    IDLE,
+    PATH,
+    PORTS,
+    RECEIVE,
+    SEND,
+    WAITS,
+    WORKS,
+    Chart,
+    draw_rows,
+)
+from .palette import FAINT, INK, Group, Node, groups_of, nodes_of
+from .sheet import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +41,8 @@ ROWS, TALLEST, LEAST = 7.0, 0.34, 0.03
 AXIS = 0.5
 #: the least distance of two ranks' names
 APART = 0.15
+#: what lies between all groups or nodes, at most
+MOST = 2.0
 
 
 def _scale(seconds: float) -> tuple[float, str]:
@@ -38,44 +54,59 @@ def _scale(seconds: float) -> tuple[float, str]:
 
 
 def _names(chart: Chart) -> None:
-    """The groups, and as many ranks as there is room for."""
+    """The groups or the nodes, and as many ranks as there is room for."""
     step = 1
     while step * chart.row < APART:
         step *= 2
+    label = {rank: group.label(rank) for group in chart.groups for rank in group.ranks}
     ticks: list[tuple[float, str]] = []
-    for group in chart.groups:
-        for rank in group.ranks[::step]:
-            ticks.append((chart.top(rank) - chart.bar / 2, group.label(rank)))
-        first, last = group.ranks[0], group.ranks[-1]
-        middle = (chart.top(first) + chart.top(last) - chart.bar) / 2
-        fits = chart.row * len(group.ranks) > 0.62
-        words, turned = (group.name, 90) if fits else (group.short, 0)
-        where = {"transform": chart.axes.get_yaxis_transform(), "rotation": turned}
-        at: dict[str, Any] = {"ha": "center", "va": "center", "color": INK} | where
-        x = -0.58 / chart.wide
-        chart.axes.text(x, middle, words, fontsize=8.5, weight="bold", **at)
+    for block in chart.nodes or chart.groups:
+        for rank in block.ranks[::step]:
+            ticks.append((chart.top(rank) - chart.bar / 2, label[rank]))
+        _name(chart, block)
     chart.axes.set_yticks([y for y, _ in ticks], [name for _, name in ticks])
 
 
-def _legend(figure: Figure, two: bool) -> None:
+def _name(chart: Chart, block: Group | Node) -> None:
+    """The name of a group or a node beside its ranks; a node has a line there too."""
+    top, low = chart.top(block.ranks[0]), chart.top(block.ranks[-1]) - chart.bar
+    fits = chart.row * len(block.ranks) > 0.62
+    words, turned = (block.name, 90) if fits else (block.short, 0)
+    where = {"transform": chart.axes.get_yaxis_transform()}
+    at: dict[str, Any] = {"ha": "center", "va": "center", "color": INK} | where
+    x, y = -0.58 / chart.wide, (top + low) / 2
+    chart.axes.text(x, y, words, fontsize=8.5, weight="bold", rotation=turned, **at)
+    if isinstance(block, Node):
+        x = -0.42 / chart.wide
+        line: dict[str, Any] = {"color": INK, "lw": 1.2, "clip_on": False} | where
+        chart.axes.plot((x, x), (top, low), **line)
+
+
+def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     """What the colours mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    works = any(line.work for line in timelines)
+    meets = any(line.work and (line.work.kind == MEETING).any() for line in timelines)
     blue = ("sends (upper half)", "receives (lower half)")
-    if not two:
+    if works:
+        blue = ("sends (above)", "receives (below)")
+    if timelines[0].n > PORTS:
         blue = ("sends and receives", "sends or receives")
     keys: list[Any] = [
         Patch(color=colour, label=words)
         for colour, words in zip((SEND, RECEIVE), blue, strict=True)
     ]
-    keys += [
-        Patch(color=IDLE, label="idle"),
-        Line2D([], [], color=PATH, lw=1.5, label="critical path"),
-    ]
+    keys += [Patch(color=WORKS, label="copies, reduces")] * works
+    keys += [Patch(color=IDLE, label="idle")]
+    if meets:
+        style: dict[str, Any] = {"facecolor": IDLE, "edgecolor": WAITS, "lw": 0}
+        keys += [Patch(label="waits for its node", hatch=HATCH, **style)]
+    keys += [Line2D([], [], color=PATH, lw=1.5, label="critical path")]
     where = (LEFT / WIDTH, 0.12 / figure.get_figheight())
-    style: dict[str, Any] = {"frameon": False, "borderaxespad": 0, "borderpad": 0}
-    style |= {"fontsize": 8, "ncol": 4, "labelcolor": INK}
+    style = {"frameon": False, "borderaxespad": 0, "borderpad": 0}
+    style |= {"fontsize": 8, "ncol": len(keys), "labelcolor": INK}
     figure.legend(handles=keys, loc="lower left", bbox_to_anchor=where, **style)
 
 
@@ -129,11 +160,14 @@ def _title(
 
 
 def gantts(
-    timelines: Mapping[str, Timeline], groups: tuple[int, ...] | None = None
+    timelines: Mapping[str, Timeline],
+    groups: tuple[int, ...] | None = None,
+    nodes: Sequence[Hashable] = (),
 ) -> Figure:
     """Timelines of the same ranks, by their names: one below the other, on one scale.
 
-    They must be recorded with every message.
+    They must be recorded with every message. With `nodes`, the node of each rank, rows
+    are in the order of nodes.
     """
     from matplotlib.figure import Figure
 
@@ -146,10 +180,17 @@ def gantts(
             raise ValueError(
                 f"groups of {sizes} are not the {timeline.n} ranks there are"
             )
+        if len(nodes) not in (0, timeline.n):
+            raise ValueError(
+                f"nodes of {len(nodes)} ranks are not the {timeline.n} there are"
+            )
     edges = np.cumsum((0, *sizes)).tolist()
     named = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
+    placed = nodes_of(nodes)
     row = min(max(ROWS / n, LEAST), TALLEST)
-    deep = row * n + BETWEEN * (len(named) - 1)
+    blocks = [x.ranks for x in placed or named]
+    rows = rows_of(blocks, row, between=min(BETWEEN, MOST / len(blocks)))
+    deep, tops = rows.total, -np.array([rows.ranks[r] for r in range(n)])
     apart = deep + TOP + AXIS
     height = BOTTOM - AXIS + apart * len(timelines)
     figure = Figure(figsize=(WIDTH, height))
@@ -157,15 +198,18 @@ def gantts(
     for k, (name, timeline) in enumerate(timelines.items()):
         y = BOTTOM + apart * (len(timelines) - 1 - k)
         box = LEFT / WIDTH, y / height, 1 - (LEFT + RIGHT) / WIDTH, deep / height
-        chart = Chart(figure.add_axes(box), named, row, WIDE, total)
+        chart = Chart(figure.add_axes(box), named, placed, row, tops, WIDE, total)
         _panel(chart, timeline, deep)
         _title(figure, timeline, named, name, y + deep)
-    _legend(figure, n <= PORTS)
+    _legend(figure, list(timelines.values()))
     return figure
 
 
 def gantt(
-    timeline: Timeline, groups: tuple[int, ...] | None = None, name: str = ""
+    timeline: Timeline,
+    groups: tuple[int, ...] | None = None,
+    name: str = "",
+    nodes: Sequence[Hashable] = (),
 ) -> Figure:
     """Who communicates and who idles, of a timeline recorded with every message."""
-    return gantts({name: timeline}, groups)
+    return gantts({name: timeline}, groups, nodes)

@@ -1,7 +1,7 @@
 """The rows of a timeline's picture: a bar for each rank, and the critical path.
 
-The colours are those of Träff et al. 2008. Blue and yellow differ in lightness too, so
-that no kind of colour vision takes one for the other.
+The colours are those of Träff et al. 2008, and another for copies and reductions. They
+differ in lightness too, so that no kind of colour vision takes one for the other.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .palette import Group
+from ..cost.timeline import MEETING, WORK
+from .palette import Group, Node
 
 if TYPE_CHECKING:
-    from ..cost.timeline import Events, Timeline
+    from ..cost.timeline import Events, Timeline, Work
 
 IDLE, SEND, RECEIVE, PATH = "#ffe27a", "#08519c", "#2a77b4", "#d7301f"
+#: a rank that copies or reduces; the lines on one that waits at a meeting
+WORKS, WAITS = "#5ab4ac", "#8c6d1f"
+HATCH = "//////"
 
 #: with more ranks than this, both ports of a rank share one bar
 PORTS = 32
@@ -34,15 +38,17 @@ class Chart:
 
     axes: Any
     groups: list[Group]
+    nodes: list[Node]
     row: float
+    #: the upper edge of each rank's row
+    tops: np.ndarray
     #: inches of the whole time, and that in seconds
     wide: float
     total: float
 
     def top(self, rank: Any) -> Any:
         """The upper edge of a rank's row."""
-        second = rank >= self.groups[-1].ranks.start if len(self.groups) > 1 else 0
-        return -(rank * self.row + BETWEEN * second)
+        return self.tops[rank]
 
     @property
     def bar(self) -> float:
@@ -62,14 +68,30 @@ def _boxes(
     chart.axes.add_collection(PolyCollection(list(corners), **style), autolim=False)
 
 
-def _ports(chart: Chart, e: Events) -> None:
-    """Sends in the upper half of a row, receives in the lower."""
-    half = chart.bar / 2
+def _ports(chart: Chart, e: Events, tall: float) -> None:
+    """Sends in the upper part of a row, receives in the lower."""
+    low = chart.bar - tall
     seen = (e.end - e.start) * chart.wide / chart.total > SEEN
     edges = {"linewidths": np.where(seen, 0.6, 0.0), "edgecolors": "white"}
-    for who, colour, down in ((e.source, SEND, 0.0), (e.target, RECEIVE, half)):
+    for who, colour, down in ((e.source, SEND, 0.0), (e.target, RECEIVE, low)):
         y = chart.top(who) - down
-        _boxes(chart, e.start, e.end, y, half, facecolors=colour, **edges)
+        _boxes(chart, e.start, e.end, y, tall, facecolors=colour, **edges)
+
+
+def _waits(chart: Chart, w: Work) -> None:
+    """Ranks that wait for the others of their node."""
+    some = w.kind == MEETING
+    style: dict[str, Any] = {"facecolors": IDLE, "edgecolors": WAITS, "linewidths": 0}
+    y = chart.top(w.rank[some])
+    _boxes(chart, w.start[some], w.end[some], y, chart.bar, hatch=HATCH, **style)
+
+
+def _works(chart: Chart, w: Work, down: float, tall: float) -> None:
+    """Ranks that copy or reduce, in a part of their row."""
+    some = w.kind == WORK
+    style: dict[str, Any] = {"facecolors": WORKS, "linewidths": 0}
+    y = chart.top(w.rank[some]) - down
+    _boxes(chart, w.start[some], w.end[some], y, tall, **style)
 
 
 def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
@@ -100,13 +122,18 @@ def _bars(chart: Chart, e: Events) -> None:
 
 
 def stays(e: Events, path: list[int]) -> list[int]:
-    """The rank at which each message of a path waits for the one before it.
+    """The rank at which each message of a path waits for the one before it."""
+    first = int(e.target[path[0]])
+    return _stays([{int(e.source[i]), int(e.target[i])} for i in path], first)
+
+
+def _stays(ends: list[set[int]], first: int) -> list[int]:
+    """The rank at which each part of a path waits for the one before it.
 
     Neighbours on the path have a rank in common; it stays the same where it can.
     """
-    ends = [{int(e.source[i]), int(e.target[i])} for i in path]
-    at = int(e.target[path[0]])
-    if len(path) > 1 and (common := ends[0] & ends[1]) and at not in common:
+    at = first
+    if len(ends) > 1 and (common := ends[0] & ends[1]) and at not in common:
         at = min(common)
     found = [at]
     for before, here in pairwise(ends):
@@ -121,21 +148,32 @@ def _path(chart: Chart, timeline: Timeline) -> None:
     """A line along the ranks whose messages the end waited for."""
     from matplotlib import patheffects
 
-    e, path = timeline.events, timeline.critical_path()
-    assert e is not None
-    y = np.repeat([chart.top(r) - chart.bar / 2 for r in stays(e, path)], 2)
-    x = np.stack([e.start[path], e.end[path]], axis=1).ravel()
+    legs = timeline.critical_legs()
+    if not legs:
+        return
+    ranks = _stays([set(leg.ranks) for leg in legs], legs[0].ranks[-1])
+    y = np.repeat([chart.top(r) - chart.bar / 2 for r in ranks], 2)
+    x = np.array([(leg.start, leg.end) for leg in legs]).ravel()
     casing = [patheffects.withStroke(linewidth=3.4, foreground="white")]
     style: dict[str, Any] = {"color": PATH, "lw": 1.6, "path_effects": casing}
     chart.axes.plot(x, y, **style, solid_joinstyle="miter", zorder=3)
 
 
 def draw_rows(chart: Chart, timeline: Timeline) -> None:
-    """The bars of all ranks, yellow where they idle."""
+    """The bars of all ranks, yellow where they idle; what they do between messages is
+    in the middle of a row, or, where both ports share it, in its lower part."""
     tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
     idle: dict[str, Any] = {"facecolors": IDLE, "linewidths": 0}
     _boxes(chart, nothing, nothing + timeline.time, tops, chart.bar, **idle)
-    e = timeline.events
-    if e is not None and len(e):
-        (_ports if timeline.n <= PORTS else _bars)(chart, e)
+    e, w = timeline.events, timeline.work
+    ports, third = timeline.n <= PORTS, chart.bar / 3
+    if w:
+        _waits(chart, w)
+    if e and ports:
+        _ports(chart, e, third if w else chart.bar / 2)
+    elif e:
+        _bars(chart, e)
+    if w:
+        _works(chart, w, third if ports else 2 * third, third)
+    if e:
         _path(chart, timeline)

@@ -5,6 +5,7 @@ Blue and orange stay apart for every kind of colour vision, and lightness needs 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 Colour = tuple[float, float, float]
@@ -25,6 +26,24 @@ class Group:
     def label(self, rank: int) -> str:
         """What a rank is called in a picture."""
         return f"{self.letter}{rank - self.ranks.start}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """Ranks that share memory, in rank order."""
+
+    name: str
+    short: str
+    ranks: tuple[int, ...]
+
+
+def nodes_of(nodes: Iterable[Hashable]) -> list[Node]:
+    """The ranks of each node, from the node of each rank; nodes come in the order of
+    their first ranks."""
+    found: dict[Hashable, list[int]] = {}
+    for rank, node in enumerate(nodes):
+        found.setdefault(node, []).append(rank)
+    return [Node(f"node {x}", str(x), tuple(ranks)) for x, ranks in found.items()]
 
 
 def groups_of(ranks: list[range]) -> list[Group]:

@@ -1,4 +1,8 @@
-"""A schedule as a picture: ranks are rows, steps are columns, colours are owners."""
+"""A schedule as a picture: ranks are rows, steps are columns, colours are owners.
+
+Where ranks share the memory of their nodes, a node is a box around its ranks and a row
+for that memory.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..marks import Memory
+from ..marks import Memory, blank
 from ..schedules import Schedule
-from .palette import EMPTY, FAINT, INK, Group, groups_of, on
-from .sheet import BAR, BOTTOM, LEFT, SCRATCH, TOP, Sheet, blank_sheet, combined, runs
-from .steps import Message, Step, steps
+from .palette import EMPTY, FAINT, INK, Group, Node, groups_of, nodes_of, on
+from .sheet import (
+    BAR,
+    LEFT,
+    MARGIN,
+    MEETING,
+    ROW,
+    SCRATCH,
+    TOP,
+    Sheet,
+    blank_sheet,
+    combined,
+    runs,
+)
+from .steps import Message, Moved, Step, steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,24 +37,66 @@ COLUMNS = 10
 SWATCH = 0.3
 
 
-def _arrow(sheet: Sheet, column: int, message: Message, width: float) -> None:
-    """A message, in the colour of its data where that is of one rank."""
+def _arrow(
+    sheet: Sheet,
+    column: int,
+    rows: tuple[float, float],
+    data: np.ndarray,
+    dots: tuple[bool, bool] = (False, False),
+    **style: Any,
+) -> None:
+    """An arrow to a column, in the colour of its data where that is of one rank; with a
+    dot at its start, at its end."""
     from matplotlib.patches import FancyArrowPatch
 
-    owners = np.unique(message.data["lo"])
+    owners = np.unique(data["lo"])
     colour: Any = sheet.paint[owners[0]] if len(owners) == 1 else FAINT
-    end = sheet.x(column) - 0.04
-    start = end - sheet.gutter + 0.08
-    ends = (start, sheet.y(message.source)), (end, sheet.y(message.target))
-    style: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
-    style |= {"color": colour, "lw": width, "mutation_scale": 4 + 3 * width}
+    right = sheet.x(column) - 0.04
+    ends = (right - sheet.gutter + 0.04 + sheet.lead, rows[0]), (right, rows[1])
+    style |= {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 4 * dots[1]}
+    style |= {"color": colour, "mutation_scale": 4 + 3 * style["lw"]}
     sheet.axes.add_patch(FancyArrowPatch(*ends, **style))
+    for (x, y), dot in zip(ends, dots, strict=True):
+        if dot:
+            sheet.axes.plot([x], [y], marker="o", ms=4.5, color=colour, mew=0)
+
+
+def _message(sheet: Sheet, column: int, message: Message, width: float) -> None:
+    """A message from rank to rank; a dot at an end that lies in shared memory."""
+    rows = sheet.y(message.source), sheet.y(message.target)
+    dots = message.from_node, message.to_node
+    _arrow(sheet, column, rows, message.data, dots, lw=width)
+
+
+def _moved(sheet: Sheet, column: int, moved: Sequence[Moved]) -> None:
+    """What ranks copied or reduced into the memory of their nodes, and out of it: for
+    each of them an arrow each way."""
+    where = {r: k for k, node in enumerate(sheet.nodes) for r in node.ranks}
+    every: dict[tuple[float, float], list[np.ndarray]] = {}
+    for x in moved:
+        ends = (
+            sheet.y_shared(where[x.rank]) if buf == "node" else sheet.y(x.rank)
+            for buf in (x.src, x.dst)
+        )
+        start, end = ends
+        every.setdefault((start, end), []).append(x.data)
+    for rows, data in every.items():
+        dashes: dict[str, Any] = {"linestyle": (0, (2.5, 1.5)), "lw": 0.9}
+        _arrow(sheet, column, rows, np.concatenate(data), **dashes)
+
+
+def _meeting(sheet: Sheet, column: int, k: int) -> None:
+    """A line after a column, across the ranks of a node that met there."""
+    x = sheet.x(column) + sheet.cell + MEETING / 2
+    low, top = sheet.frame(k)
+    sheet.axes.plot((x, x), (low + 0.04, top - 0.04), color=INK, lw=2.4)
 
 
 def _library(sheet: Sheet, column: int, base: int, n: int) -> None:
     """A group that leaves a step to the MPI library."""
     x = sheet.x(column) - sheet.gutter / 2
-    top, low = sheet.y(base) + BAR / 2, sheet.y(base + n - 1) - BAR / 2
+    rows = [sheet.y(rank) for rank in range(base, base + n)]
+    top, low = max(rows) + BAR / 2, min(rows) - BAR / 2
     middle = (top + low) / 2
     sheet.box(x - 0.09, middle, 0.18, top - low, EMPTY)
     words = "MPI library" if n > 2 else "MPI"
@@ -55,22 +113,32 @@ def _news(
             sheet.axes.plot(ends, (y, y), color=INK, lw=1.1, solid_capstyle="butt")
 
 
-def _column(sheet: Sheet, column: int, step: Step, before: Sequence[Memory]) -> None:
+def _bar(sheet: Sheet, column: int, y: float, old: np.ndarray, new: np.ndarray) -> None:
+    """A buffer after a step, and what is new in it."""
+    x, scale = sheet.x(column), sheet.cell / max(len(new), 1)
+    sheet.bar(x, y, new, scale)
+    _news(sheet, x, y - BAR / 2 - 0.025, old, new, scale)
+
+
+def _column(sheet: Sheet, column: int, step: Step, before: Step) -> None:
     """The messages of a step and what everyone holds after it."""
     width = 1.1 if len(step.messages) <= 2 * len(step.memory) else 0.5
-    for message in step.messages if sheet.arrows else ():
-        _arrow(sheet, column, message, width)
+    if sheet.arrows:
+        _moved(sheet, column, step.moved)
+        for message in step.messages:
+            _message(sheet, column, message, width)
     for base, n in step.library:
         _library(sheet, column, base, n)
-    x = sheet.x(column)
     for rank, memory in enumerate(step.memory):
-        y, old, new = sheet.y(rank), before[rank]["recv"], memory["recv"]
-        scale = sheet.cell / max(len(new), 1)
-        sheet.bar(x, y, new, scale)
-        _news(sheet, x, y - BAR / 2 - 0.025, old, new, scale)
+        y = sheet.y(rank)
+        _bar(sheet, column, y, before.memory[rank]["recv"], memory["recv"])
         if len(tmp := memory["tmp"]):
             below = y - BAR / 2 - 0.085
-            sheet.bar(x, below, tmp, sheet.cell / len(tmp), SCRATCH)
+            sheet.bar(sheet.x(column), below, tmp, sheet.cell / len(tmp), SCRATCH)
+    for k in sheet.rows.shared:
+        _bar(sheet, column, sheet.y_shared(k), before.shared[k], step.shared[k])
+    for k in step.meetings if sheet.nodes else ():
+        _meeting(sheet, column, k)
 
 
 def _contributions(sheet: Sheet, given: list[np.ndarray]) -> None:
@@ -82,13 +150,17 @@ def _contributions(sheet: Sheet, given: list[np.ndarray]) -> None:
         sheet.bar(LEFT, y, marks, scale)
         if not len(marks):
             sheet.text(LEFT, y, "nothing", 6.5, ha="left", color=FAINT)
+    for k in sheet.rows.shared:
+        sheet.text(LEFT - 0.1, sheet.y_shared(k), "shared", 7, ha="right")
 
 
-def _legend(sheet: Sheet, scratch: bool, sums: bool) -> None:
+def _legend(sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[Step]) -> None:
     """A swatch for every rank, and what else there is to see."""
-    y = BOTTOM - 0.32
+    y = sheet.bottom - 0.32
     for group in sheet.groups:
-        sheet.text(LEFT - 0.1, y, f"from {group.short}", 7.5, ha="right")
+        # rows by node do not say which group a rank is of
+        name = group.name if sheet.nodes else f"from {group.short}"
+        sheet.text(LEFT - 0.1, y, name, 7.5, ha="right")
         each = min(SWATCH, 4.8 / len(group.ranks))
         for i, rank in enumerate(group.ranks):
             x, colour = LEFT + i * each, sheet.paint[rank]
@@ -109,6 +181,23 @@ def _legend(sheet: Sheet, scratch: bool, sums: bool) -> None:
     if sums:
         words += ["Σ3: of three ranks, combined"]
     sheet.text(LEFT, y, ";  ".join(words), 7.5, ha="left")
+    if sheet.nodes:
+        sheet.text(
+            LEFT, y - 0.17, ";  ".join(_node_words(sheet, taken)), 7.5, ha="left"
+        )
+
+
+def _node_words(sheet: Sheet, taken: Sequence[Step]) -> list[str]:
+    """What there is to see of nodes."""
+    words = ["box: a node"]
+    words += ["black line: its ranks meet"] * any(step.meetings for step in taken)
+    words += ["shared: its memory"] * bool(sheet.rows.shared)
+    if sheet.arrows:
+        words += ["dashed: copied or combined"] * any(step.moved for step in taken)
+        messages = [m for step in taken for m in step.messages]
+        dots = any(m.from_node or m.to_node for m in messages)
+        words += ["dot: end of a message in shared memory"] * dots
+    return words
 
 
 def _count(n: int, noun: str) -> str:
@@ -129,15 +218,39 @@ def _headings(sheet: Sheet, schedule: Schedule, given: list[np.ndarray]) -> None
     title, top = f"{schedule.collective}, {schedule.algorithm}", sheet.height
     sheet.text(LEFT, top - 0.22, title, 11, ha="left", weight="bold")
     sheet.text(LEFT, top - 0.42, sizes, 8, ha="left")
-    for group in sheet.groups:
+    for k in range(len(sheet.nodes)):
+        _frame(sheet, k)
+    for group in () if sheet.nodes else sheet.groups:
         middle = (sheet.y(group.ranks[0]) + sheet.y(group.ranks[-1])) / 2
         sheet.text(0.22, middle, group.name, 8.5, rotation=90, weight="bold")
 
 
+def _frame(sheet: Sheet, k: int) -> None:
+    """The box around a node, and its name."""
+    from matplotlib.patches import FancyBboxPatch
+
+    low, top = sheet.frame(k)
+    width = sheet.figure.get_figwidth()
+    style: dict[str, Any] = {"facecolor": "none", "edgecolor": FAINT, "lw": 0.9}
+    shape = f"round,pad=0,rounding_size={MARGIN}"
+    corner, size = (0.08, low - MARGIN), (width - 0.16, top - low + 2 * MARGIN)
+    sheet.axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, **style))
+    tall = top - low > 1.5 * ROW
+    words: dict[str, Any] = {"rotation": 90 * tall, "weight": "bold"}
+    name = sheet.nodes[k].name
+    sheet.text(
+        0.22 if tall else 0.3, (low + top) / 2, name, 8.5 if tall else 6, **words
+    )
+
+
 def _heading(step: Step) -> str:
     """How many messages a step has, and how long they are."""
-    if not step.messages:
+    if step.library and not step.messages:
         return "the MPI library"
+    if not step.messages:
+        kinds = ["copies"] * any(not x.reduced for x in step.moved)
+        kinds += ["sums"] * any(x.reduced for x in step.moved)
+        return " and ".join(kinds) or "meeting"
     longest = max(len(m.data) for m in step.messages)
     return f"{_count(len(step.messages), 'message')}, longest {longest}"
 
@@ -156,6 +269,12 @@ def _given(before: Memory) -> np.ndarray:
     return before.get("send", recv[recv["lo"] >= 0])
 
 
+def _nodes(schedule: Schedule, taken: Sequence[Step]) -> list[Node]:
+    """The nodes, if there are several or something happens in one."""
+    busy = any(step.moved or step.meetings for step in taken)
+    return nodes_of(schedule.nodes) if busy or len(set(schedule.nodes)) > 1 else []
+
+
 def figure(schedule: Schedule) -> Figure:
     """What every rank holds after every step, and the messages that brought it."""
     groups = groups_of(list(schedule.groups))
@@ -163,21 +282,26 @@ def figure(schedule: Schedule) -> Figure:
     taken = list(steps(schedule))
     scratch = any(len(memory["tmp"]) for step in taken[:1] for memory in step.memory)
     shown = _shown(len(taken))
-    sheet = blank_sheet(groups, len(shown), scratch)
+    nodes = _nodes(schedule, taken)
+    shared = taken[0].shared if taken else ()
+    rooms = [len(buf) > 0 for buf in shared]
+    sheet = blank_sheet(groups, len(shown), scratch, nodes, rooms)
     given = [_given(memory) for memory in start]
     _headings(sheet, schedule, given)
     _contributions(sheet, given)
     head = sheet.height - TOP + 0.12
     sheet.text(sheet.x(0) + sheet.cell / 2, head + 0.07, "contributes", 8)
+    nothing = tuple(blank(len(buf), buf.dtype) for buf in shared)
+    first = Step((), (), tuple(start), shared=nothing)
     for column, k in enumerate(shown, 1):
         middle = sheet.x(column) + sheet.cell / 2
         if k is None:
             left_out = _count(len(taken) - COLUMNS, "step")
             sheet.text(middle, head + 0.07, f"… {left_out} …", 8, color=FAINT)
             continue
-        _column(sheet, column, taken[k], taken[k - 1].memory if k else start)
+        _column(sheet, column, taken[k], taken[k - 1] if k else first)
         sheet.text(middle, head + 0.07, f"step {k + 1}", 8)
         sheet.text(middle, head - 0.07, _heading(taken[k]), 6.5, color=FAINT)
     sums = any((combined(m["recv"]) > 1).any() for s in taken for m in s.memory)
-    _legend(sheet, scratch, sums)
+    _legend(sheet, scratch, sums, taken)
     return sheet.figure

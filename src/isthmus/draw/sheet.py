@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .palette import EMPTY, INK, Colour, Group, colours, on
+from .palette import EMPTY, INK, Colour, Group, Node, colours, on
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,10 +20,45 @@ ARROWS = 16
 # inches
 ROW, BAR, SCRATCH, BETWEEN = 0.36, 0.2, 0.06, 0.3
 LEFT, TOP, BOTTOM, RIGHT = 0.8, 0.95, 1.0, 0.3
+#: of the box around a node: its margin, and what a meeting takes after a column
+MARGIN, MEETING = 0.06, 0.18
 #: more ranks than any picture has
 COMBINED = 1 << 20
 #: the least width of a part that has its owner's name in it
 NAMED = 0.19
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where rows begin, in inches below the first: those of the ranks, those of the
+    memory that the ranks of a node share, and where each node begins and ends."""
+
+    ranks: dict[int, float]
+    shared: dict[int, float]
+    frames: list[tuple[float, float]]
+    total: float
+
+
+def rows_of(
+    blocks: Sequence[Sequence[int]],
+    row: float,
+    begin: float = 0.0,
+    rooms: Sequence[bool] = (),
+    between: float = BETWEEN,
+) -> Rows:
+    """Blocks of ranks one below the other; with a row for memory, where there is."""
+    ranks: dict[int, float] = {}
+    shared: dict[int, float] = {}
+    frames, at = [], begin
+    for k, block in enumerate(blocks):
+        first = at
+        for rank in block:
+            ranks[rank], at = at, at + row
+        if k < len(rooms) and rooms[k]:
+            shared[k], at = at, at + ROW
+        frames.append((first, at))
+        at += between
+    return Rows(ranks, shared, frames, at - between)
 
 
 @dataclass(frozen=True)
@@ -33,10 +68,13 @@ class Sheet:
     figure: Figure
     axes: Any
     groups: list[Group]
+    #: with their boxes, if they are drawn
+    nodes: list[Node]
     paint: list[Colour]
     cell: float
     gutter: float
-    row: float
+    rows: Rows
+    bottom: float
     height: float
 
     @property
@@ -50,8 +88,21 @@ class Sheet:
 
     def y(self, rank: int) -> float:
         """The middle of a rank's bar."""
-        second = len(self.groups) > 1 and rank >= self.groups[1].ranks.start
-        return self.height - TOP - rank * self.row - ROW / 2 - BETWEEN * second
+        return self.height - TOP - self.rows.ranks[rank] - ROW / 2
+
+    def y_shared(self, k: int) -> float:
+        """The middle of the bar of the memory that node k shares."""
+        return self.height - TOP - self.rows.shared[k] - ROW / 2
+
+    def frame(self, k: int) -> tuple[float, float]:
+        """The lower and the upper edge of the rows of node k."""
+        top, end = self.rows.frames[k]
+        return self.height - TOP - end, self.height - TOP - top
+
+    @property
+    def lead(self) -> float:
+        """What lies between the bars of a column and the arrows of the next."""
+        return 0.04 + MEETING * bool(self.nodes)
 
     def label(self, rank: int) -> str:
         """What a rank is called."""
@@ -110,18 +161,30 @@ def runs(values: np.ndarray) -> Iterator[tuple[int, int, Any]]:
         yield start, end, values[start].item()
 
 
-def blank_sheet(groups: list[Group], columns: int, scratch: bool) -> Sheet:
-    """A sheet for so many columns beside the contributions, with nothing on it."""
+def blank_sheet(
+    groups: list[Group],
+    columns: int,
+    scratch: bool,
+    nodes: Sequence[Node] = (),
+    rooms: Sequence[bool] = (),
+) -> Sheet:
+    """A sheet for so many columns beside the contributions, with nothing on it: rows by
+    group, or by node, and there, if they have any, with a row for their memory."""
     from matplotlib.figure import Figure
 
     n = sum(len(g.ranks) for g in groups)
-    row = ROW + 0.12 * scratch
+    row, begin = ROW + 0.12 * scratch, 2 * MARGIN * bool(nodes)
+    rows = rows_of([x.ranks for x in nodes or groups], row, begin, rooms)
     cell = min(max(15 / (columns + 1) - 0.7, 0.95), 1.9)
     gutter = min(max(0.55, 0.075 * n), 1.1) if n <= ARROWS else 0.5
+    gutter += MEETING * bool(nodes)
+    bottom = BOTTOM + 0.19 * bool(nodes)
     width = max(LEFT + RIGHT + (columns + 1) * cell + columns * gutter, 7.0)
-    height = TOP + n * row + BETWEEN * (len(groups) - 1) + BOTTOM
+    height = TOP + rows.total + bottom
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, width), ylim=(0, height))
     axes.axis("off")
-    return Sheet(figure, axes, groups, colours(groups), cell, gutter, row, height)
+    paint = colours(groups)
+    where = rows, bottom, height
+    return Sheet(figure, axes, groups, list(nodes), paint, cell, gutter, *where)

@@ -1,52 +1,105 @@
-"""What every rank holds, step by step, when every message takes one step.
+"""A schedule of all ranks in steps, for pictures.
 
-The machine of `isthmus.machine` says whether a schedule is right; this one only shows
-how a right schedule goes. A message moves in the first step in which both its ends are
-in their round, so that a column of a picture has both ends of all its messages.
+A step is what ranks do at once: every message moves of which both ends are in their
+round, so that a column of a picture has both ends of all its messages; then the ranks
+do their local steps, and those of a node meet. A round without messages takes a step of
+its own only if it uses the memory of a node, or meets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import Deadlock
-from ..ir import Comm, Data, Library, Local, Recv, Reduce, Round, Send
+from ..ir import Comm, Data, Library, Local, Pieces, Recv, Reduce, Round, Send
 from ..marks import Memory, blank, combine
-from ..program import extent
+from ..program import data_of, extent
 from ..schedules import Schedule
+from .palette import Node, nodes_of
 
 
 @dataclass(frozen=True)
 class Message:
-    """Elements that moved from one rank to another, as their marks."""
+    """Elements that moved from one rank to another, as their marks; and whether they
+    left from the memory of a node, and arrived in it."""
 
     source: int
     target: int
     data: np.ndarray
+    from_node: bool = False
+    to_node: bool = False
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Elements that a rank copied or reduced into the memory of its node, or out of it,
+    or inside it, as their marks."""
+
+    rank: int
+    src: str
+    dst: str
+    data: np.ndarray
+    reduced: bool
 
 
 @dataclass(frozen=True)
 class Step:
     """The messages of a step, the groups whose library was called (first rank, size),
-    and what every rank holds after it."""
+    and what every rank holds after it; what ranks did with the memory of their nodes,
+    the nodes whose ranks met in the end, and what each node holds."""
 
     messages: tuple[Message, ...]
     library: tuple[tuple[int, int], ...]
     memory: tuple[Memory, ...]
+    moved: tuple[Moved, ...] = ()
+    meetings: tuple[int, ...] = ()
+    shared: tuple[np.ndarray, ...] = ()
+
+
+@dataclass
+class _Meeting:
+    """The ranks of a node, and those that have come to its next meeting."""
+
+    node: Node
+    come: list[_Rank] = field(default_factory=list)
+
+    def end(self) -> bool:
+        """Let everyone go on, if all have come."""
+        if len(self.come) < len(self.node.ranks):
+            return False
+        for rank in self.come:
+            rank.waits = False
+        self.come.clear()
+        return True
+
+
+def _in_node(data: Data) -> bool:
+    if isinstance(data, Pieces):
+        return data.buf == "node"
+    return any(s.buf == "node" for s in data)
+
+
+def _takes_time(r: Round) -> bool:
+    """Whether a round takes a step: it has messages, uses the memory of a node, or
+    meets."""
+    return bool(r.comm) or r.meet or any(map(_in_node, data_of(r)))
 
 
 class _Rank:
     """A rank's rounds, its memory, and what of its round is still in flight."""
 
-    def __init__(self, rounds: list[Round], memory: Memory, mark: np.dtype) -> None:
-        self.memory = {**memory, "tmp": blank(extent(rounds, "tmp"), mark)}
+    def __init__(self, number: int, rounds: list[Round], memory: Memory) -> None:
+        self.number, self.memory = number, memory
         self.rounds = deque(rounds)
-        self.then: tuple[Local, ...] = ()
+        #: the round that it is in, or none
+        self.round: Round | None = None
         self.open: list[Comm] = []
+        #: whether it waits for the others of its node
+        self.waits = False
 
     def load(self, spans: Data) -> np.ndarray:
         parts = [self.memory[s.buf][s.start : s.start + s.size] for s in spans]
@@ -58,27 +111,37 @@ class _Rank:
             data = data[s.size :]
 
     def enter(self) -> list[Comm]:
-        """Take the next round with messages; a round of local steps takes no time."""
-        while self.rounds and not self.open:
-            following = self.rounds.popleft()
-            self.then, self.open = following.then, list(following.comm)
-            self.leave()
+        """Take the next round that takes time."""
+        if self.round is not None or self.waits:
+            return []
+        self.skip()
+        self.round = self.rounds.popleft() if self.rounds else None
+        self.open = list(self.round.comm) if self.round else []
         return self.open
 
-    def leave(self) -> None:
-        """Do the local steps once nothing is in flight, and those of the rounds that
-        follow and have no others."""
-        if self.open:
+    def leave(self) -> Iterator[Moved]:
+        """Do the local steps once nothing is in flight, and the rounds that follow and
+        take no time."""
+        if self.round is None or self.open:
             return
-        self.work(self.then)
-        self.then = ()
-        while self.rounds and not self.rounds[0].comm:
-            self.work(self.rounds.popleft().then)
+        yield from self.work(self.round.then)
+        self.waits, self.round = self.round.meet, None
+        if not self.waits:
+            self.skip()
 
-    def work(self, steps: tuple[Local, ...]) -> None:
-        """Do local steps."""
+    def skip(self) -> None:
+        """Do the rounds that take no time."""
+        while self.rounds and not _takes_time(self.rounds[0]):
+            for _ in self.work(self.rounds.popleft().then):
+                pass
+
+    def work(self, steps: tuple[Local, ...]) -> Iterator[Moved]:
+        """Do local steps; those that have to do with the memory of the node."""
         for s in steps:
             data = self.load((s.src,))
+            if _in_node((s.src, s.dst)):
+                reduced = isinstance(s, Reduce)
+                yield Moved(self.number, s.src.buf, s.dst.buf, data, reduced)
             if isinstance(s, Reduce):
                 own = self.load((s.dst,))
                 combine(data, own)
@@ -90,11 +153,23 @@ class _Machine:
     """All ranks, and the ends of messages that wait for their other end."""
 
     def __init__(self, schedule: Schedule) -> None:
-        contract = schedule.contract
-        self.ranks = [
-            _Rank(rounds, _copied(contract.before(r)), contract.mark)
-            for r, rounds in enumerate(schedule.all_ranks())
-        ]
+        contract, programs = schedule.contract, schedule.all_ranks()
+        self.ranks: list[_Rank] = []
+        self.meetings: list[_Meeting] = []
+        self.shared: list[np.ndarray] = []
+        where: dict[int, int] = {}
+        for k, node in enumerate(nodes_of(schedule.nodes or range(schedule.n))):
+            room = max(extent(programs[r], "node") for r in node.ranks)
+            self.shared.append(blank(room, contract.mark))
+            self.meetings.append(_Meeting(node))
+            where |= dict.fromkeys(node.ranks, k)
+        for r, rounds in enumerate(programs):
+            memory = _copied(contract.before(r))
+            memory["tmp"] = blank(extent(rounds, "tmp"), contract.mark)
+            self.ranks.append(
+                _Rank(r, rounds, memory | {"node": self.shared[where[r]]})
+            )
+        self.where = where
         self.sends: dict[tuple[int, int], deque[Send]] = defaultdict(deque)
         self.recvs: dict[tuple[int, int], deque[Recv]] = defaultdict(deque)
         self.halls: dict[tuple[int, int], list[Library]] = defaultdict(list)
@@ -102,8 +177,6 @@ class _Machine:
     def enter(self) -> bool:
         """Let every rank that is free take its next round; whether any is at work."""
         for number, rank in enumerate(self.ranks):
-            if rank.open:
-                continue
             for c in rank.enter():
                 if isinstance(c, Send):
                     self.sends[number, c.to].append(c)
@@ -111,7 +184,7 @@ class _Machine:
                     self.recvs[c.frm, number].append(c)
                 else:
                     self.halls[c.base, c.n].append(c)
-        return any(rank.open for rank in self.ranks)
+        return any(rank.round or rank.waits for rank in self.ranks)
 
     def messages(self) -> Iterator[Message]:
         """Move every message that has both its ends."""
@@ -123,7 +196,8 @@ class _Machine:
                 self.ranks[target].store(recv.data, data)
                 _drop(self.ranks[source].open, send)
                 _drop(self.ranks[target].open, recv)
-                yield Message(source, target, data)
+                ends = _in_node(send.data), _in_node(recv.data)
+                yield Message(source, target, data, *ends)
 
     def library(self) -> Iterator[tuple[int, int]]:
         """Do the library's allgather in every group that has come as a whole."""
@@ -143,16 +217,22 @@ class _Machine:
     def step(self) -> Step:
         """One step of all ranks."""
         messages, library = tuple(self.messages()), tuple(self.library())
-        if not messages and not library:
+        ready = [x for x in self.ranks if x.round is not None and not x.open]
+        moved = tuple(x for rank in ready for x in rank.leave())
+        for rank in ready:
+            if rank.waits:
+                self.meetings[self.where[rank.number]].come.append(rank)
+        meetings = tuple(k for k, x in enumerate(self.meetings) if x.end())
+        if not (messages or library or ready):
             raise Deadlock("ranks wait for each other for ever")
-        for rank in self.ranks:
-            rank.leave()
-        held = (_copied(r.memory) for r in self.ranks)
-        return Step(messages, library, tuple(held))
+        held = tuple(_copied(r.memory) for r in self.ranks)
+        shared = tuple(buf.copy() for buf in self.shared)
+        return Step(messages, library, held, moved, meetings, shared)
 
 
 def _copied(memory: Memory) -> Memory:
-    return {name: buf.copy() for name, buf in memory.items()}
+    """What is a rank's own, as it is now."""
+    return {name: buf.copy() for name, buf in memory.items() if name != "node"}
 
 
 def _drop(open_: list[Comm], c: Comm) -> None:

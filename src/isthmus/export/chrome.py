@@ -1,13 +1,14 @@
 """A timeline as trace events, for Perfetto and for Chrome's own viewer.
 
 A process is a group, a thread is a port of a rank, a slice is a message at one of its
-ends; an arrow goes from the sender's slice to the receiver's. Times are microseconds.
+ends; an arrow goes from the sender's slice to the receiver's. Where ranks copy, reduce
+or wait at meetings of their nodes, each has one more thread. Times are microseconds.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ..cost.timeline import Timeline
 
 PORTS = ("sends", "receives")
+#: what a rank does between messages, by its kind
+WORK = ("copies, reduces", "waits for its node")
 MICRO = 1e6
 
 
@@ -23,24 +26,36 @@ def _named(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args}
 
 
-def _threads(groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+def _each(timeline: Timeline) -> tuple[str, ...]:
+    """The threads of a rank."""
+    return (*PORTS, "works") if timeline.work else PORTS
+
+
+def _threads(
+    timeline: Timeline, groups: tuple[int, ...], nodes: Sequence[Hashable]
+) -> Iterator[dict[str, Any]]:
     """The names of all groups, ranks and ports, in rank order."""
-    base = 0
+    base, each = 0, _each(timeline)
     for pid, n in enumerate(groups):
         name = f"group {'AB'[pid]}" if len(groups) == 2 else "ranks"
         yield _named("process_name", pid, 0, name=name)
         yield _named("process_sort_index", pid, 0, sort_index=pid)
         for rank in range(base, base + n):
-            for port, does in enumerate(PORTS):
-                tid = 2 * rank + port
-                yield _named("thread_name", pid, tid, name=f"rank {rank} {does}")
+            where = f" (node {nodes[rank]})" if nodes else ""
+            for port, does in enumerate(each):
+                tid, words = len(each) * rank + port, f"rank {rank}{where} {does}"
+                yield _named("thread_name", pid, tid, name=words)
                 yield _named("thread_sort_index", pid, tid, sort_index=tid)
         base += n
 
 
+def _pid(rank: int, groups: tuple[int, ...]) -> int:
+    return int(len(groups) > 1 and rank >= groups[0])
+
+
 def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Both ends of every message, and the arrow between them."""
-    e = timeline.events
+    e, each = timeline.events, len(_each(timeline))
     if e is None:
         raise ValueError("simulate with record=True to write a trace")
     columns = (e.source, e.target, e.size, e.round, e.start, e.end)
@@ -51,8 +66,7 @@ def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str,
         sender = (source, target, f"to {target}", {"ph": "s"}, 0.25)
         receiver = (target, source, f"from {source}", {"ph": "f", "bp": "e"}, 0.75)
         for port, (rank, peer, name, arrow, part) in enumerate((sender, receiver)):
-            pid = int(len(groups) > 1 and rank >= groups[0])
-            at = {"pid": pid, "tid": 2 * rank + port}
+            at = {"pid": _pid(rank, groups), "tid": each * rank + port}
             args = {"bytes": int(size), "peer": peer, "round": k}
             slice_ = {"ph": "X", "cat": PORTS[port], "name": name, "args": args}
             yield {**slice_, **at, "ts": ts, "dur": dur}
@@ -60,19 +74,44 @@ def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str,
             yield {**flow, **at, "ts": ts + part * dur}
 
 
-def trace(timeline: Timeline, groups: tuple[int, ...] | None = None) -> dict[str, Any]:
-    """The trace of a timeline that was recorded with every message."""
+def _work(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    """What ranks do between messages."""
+    w, each = timeline.work, len(_each(timeline))
+    if not w:
+        return
+    columns = (w.rank, w.kind, w.round, w.start, w.end)
+    for rank, kind, k, start, end in zip(*(x.tolist() for x in columns), strict=True):
+        at = {"pid": _pid(rank, groups), "tid": each * rank + len(PORTS)}
+        slice_ = {"ph": "X", "cat": "works", "name": WORK[kind], "args": {"round": k}}
+        yield {**slice_, **at, "ts": start * MICRO, "dur": (end - start) * MICRO}
+
+
+def trace(
+    timeline: Timeline,
+    groups: tuple[int, ...] | None = None,
+    nodes: Sequence[Hashable] = (),
+) -> dict[str, Any]:
+    """The trace of a timeline that was recorded with every message; with `nodes`, the
+    node of each rank, ranks are named with theirs."""
     sizes = groups or (timeline.n,)
     if sum(sizes) != timeline.n:
         raise ValueError(f"groups of {sizes} are not the {timeline.n} ranks there are")
-    events = [*_threads(sizes), *_messages(timeline, sizes)]
+    events = [
+        *_threads(timeline, sizes, nodes),
+        *_messages(timeline, sizes),
+        *_work(timeline, sizes),
+    ]
     about = {"seconds": timeline.time, "idle": timeline.idle}
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
 
 
 def write(
-    path: Path, timeline: Timeline, groups: tuple[int, ...] | None = None
+    path: Path,
+    timeline: Timeline,
+    groups: tuple[int, ...] | None = None,
+    nodes: Sequence[Hashable] = (),
 ) -> None:
     """Write the trace to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(trace(timeline, groups)) + "\n", encoding="utf-8")
+    text = json.dumps(trace(timeline, groups, nodes))
+    path.write_text(text + "\n", encoding="utf-8")
