@@ -85,7 +85,7 @@ def _names(entry: Algorithm) -> list[str]:
     return [entry.name + options for options in ("", *cuts)]
 
 
-def _shared(entry: Algorithm, n: int) -> list[str]:
+def with_options(entry: Algorithm, n: int) -> list[str]:
     """An algorithm that shares memory, with all options that it has, for n ranks."""
     found = []
     for options in (x for x in SHARED if x.keys() <= entry.options.keys()):
@@ -103,10 +103,10 @@ def cases(most: int, seed: int, placed: int = 2) -> Iterator[Case]:
         if collective not in SIZES:
             raise ValueError(f"no sizes are known to verify {collective!r} on")
         yield from _flat(collective, most, seed)
-        yield from _on_nodes(collective, most, seed, placed)
+        yield from on_nodes(collective, most, seed, placed)
 
 
-def _on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Case]:
+def on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Case]:
     """Algorithms that share memory: with all options where there are few ranks, else
     with one; sizes take turns."""
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def _on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Ca
             where = [anywhere(n, rng)]
         for t, nodes in enumerate(where):
             for entry in (x for x in entries if _works(x, n)):
-                names = _shared(entry, sum(n))
+                names = with_options(entry, sum(n))
                 names = names if few else [names[rng.integers(len(names))]]
                 for k, name in enumerate(names):
                     sizes = {**found[(t + k) % len(found)], "nodes": nodes}
