@@ -223,10 +223,8 @@ def schedule(
         raise TypeError(f"{collective} takes {', '.join(takes)}; got {got}")
     entry, stage = resolve(collective, algorithm)
     made: Made = build(entry.given(nodes=tuple(nodes)), stage, **sizes)
-    n, groups = made.groups[-1].stop, made.groups
+    n = made.groups[-1].stop
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
-    if entry.node_memory:
-        groups = tuple(range(r, r + 1) for r in range(n))
     where = tuple(nodes) or (0,) * n
-    return Schedule(collective, algorithm, made.contract, made.program, groups, where)
+    return Schedule(collective, algorithm, *made, where, entry.node_memory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -42,10 +42,13 @@ class Schedule:
     contract: Contract
     #: what a rank does, or all those of an array
     program: Callable[[Index], Program] = field(repr=False)
-    #: the ranks that may be in one array, in order
+    #: the ranks of each group, in order
     groups: tuple[range, ...]
     #: the node of each rank; where none are given, each has its own
     nodes: tuple[Hashable, ...] = ()
+    #: whether rounds use the memory of nodes: then they are built rank by rank, else
+    #: for the ranks of a group at once
+    node_memory: bool = False
 
     @property
     def n(self) -> int:
@@ -54,13 +57,15 @@ class Schedule:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether ranks share the memory of their nodes: then rounds are built rank by
-        rank."""
-        return len(self.groups) == self.n > len(set(self.nodes)) > 0
+        """Whether ranks share the memory of their nodes."""
+        return self.node_memory and self.n > len(set(self.nodes)) > 0
 
     def lanes(self) -> Iterator[tuple[range, Program]]:
-        """The program of each group, for all its ranks at once."""
-        for ranks in self.groups:
+        """The program of each group, for all its ranks at once; or of each rank."""
+        every: Iterable[range] = self.groups
+        if self.node_memory:
+            every = (range(r, r + 1) for r in range(self.n))
+        for ranks in every:
             one = len(ranks) == 1
             yield ranks, self.program(ranks.start if one else np.asarray(ranks))
 
