@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -18,7 +18,7 @@ from . import (
 )
 from .choose import stage_by_size
 from .ir import Index, Program
-from .layout import Blocks, Even, Found, Side
+from .layout import Blocks, Even, Found, Rows, Side
 from .registry import Algorithm, Stage, collectives, resolve
 from .schedules import Made, Schedule
 from .sizes import checked, counts_of, uneven
@@ -87,9 +87,13 @@ def _reduce_scatter(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made
 def _rooted(entry: Algorithm, p: int, m: int, root: int) -> None:
     checked("p", p, 1)
     checked("m", m, 0)
+    _has_root(p, root)
+    _fits(entry, p)
+
+
+def _has_root(p: int, root: int) -> None:
     if not 0 <= root < p:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
-    _fits(entry, p)
 
 
 def _bcast(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
@@ -104,6 +108,64 @@ def _reduce(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
     return Made(contract, lambda r: entry.program(p, r, m, root), (range(p),))
 
 
+def _allreduce(entry: Algorithm, _: None, *, p: int, m: int) -> Made:
+    checked("m", m, 0)
+    _fits(entry, checked("p", p, 1))
+    contract = contracts_between.allreduce(p, m, entry.commutative)
+    return Made(contract, lambda r: entry.program(p, r, m), (range(p),))
+
+
+def _gatherv(entry: Algorithm, _: None, *, counts: Sequence[int], root: int) -> Made:
+    return _to_or_from(entry, counts, root, contracts.gatherv)
+
+
+def _scatterv(entry: Algorithm, _: None, *, counts: Sequence[int], root: int) -> Made:
+    return _to_or_from(entry, counts, root, contracts.scatterv)
+
+
+def _to_or_from(
+    entry: Algorithm,
+    counts: Sequence[int],
+    root: int,
+    promise: Callable[[Sequence[int], int], contracts.Contract],
+) -> Made:
+    """A block of each rank, from the root or to it."""
+    blocks = uneven("counts", counts)
+    p = blocks.n
+    _has_root(p, root)
+    _fits(entry, p)
+    contract = promise(counts_of(blocks), root)
+    return Made(contract, lambda r: entry.program(p, r, blocks, root), (range(p),))
+
+
+def _alltoall(entry: Algorithm, _: None, *, p: int, k: int) -> Made:
+    checked("k", k, 0)
+    _fits(entry, checked("p", p, 1))
+    contract = contracts_between.alltoallv(np.full((p, p), k))
+    blocks = Even(p, k, "send"), Even(p, k)
+    return Made(contract, lambda r: entry.program(p, r, *blocks), (range(p),))
+
+
+def _alltoallv(entry: Algorithm, _: None, *, table: Sequence[Sequence[int]]) -> Made:
+    every = collectives_between.rows_of("table", table)
+    p, across = every.shape
+    if p != across:
+        raise ValueError(f"table is {p} by {across}: must be p by p")
+    _fits(entry, p)
+    sent, received = map(collectives_between.offsets, (every, every.T))
+
+    def program(r: Index) -> Program:
+        return entry.program(p, r, Rows(sent, r, "send"), Rows(received, r))
+
+    return Made(contracts_between.alltoallv(every), program, (range(p),))
+
+
+def _barrier(entry: Algorithm, _: None, *, p: int) -> Made:
+    _fits(entry, checked("p", p, 1))
+    contract = contracts_between.barrier(p)
+    return Made(contract, lambda r: entry.program(p, r), (range(p),))
+
+
 _BUILDERS: dict[str, Any] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
@@ -111,6 +173,12 @@ _BUILDERS: dict[str, Any] = {
     "bcast": _bcast,
     "reduce": _reduce,
     "reduce_scatter": _reduce_scatter,
+    "allreduce": _allreduce,
+    "gatherv": _gatherv,
+    "scatterv": _scatterv,
+    "alltoall": _alltoall,
+    "alltoallv": _alltoallv,
+    "barrier": _barrier,
     **collectives_rooted.BUILDERS,
     **collectives_between.BUILDERS,
 }
@@ -125,7 +193,10 @@ def schedule(
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
     "allgatherv", which is in place inside one group; `p=, m=, root=` (ranks, elements,
     and who has or gets them all) for "bcast" and "reduce"; `counts=[…]` (the block of
-    the sum that each gets) for "reduce_scatter".
+    the sum that each gets) for "reduce_scatter"; `p=, m=` for "allreduce"; `counts=[…],
+    root=` for "gatherv" and "scatterv"; `p=, k=` (what one sends to each) for
+    "alltoall"; `table=[[…]]` (a row for each sender) for "alltoallv"; `p=` for
+    "barrier".
 
     Between a root and the q ranks of the other group: `q=, m=` for "inter_bcast" and
     "inter_reduce", `q=, k=` (elements of each of them) for "inter_gather" and

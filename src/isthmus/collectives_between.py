@@ -88,7 +88,8 @@ def _inter_alltoall(
     return _between(a, b, contract, program)
 
 
-def _table(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
+def rows_of(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """A table of counts, checked."""
     table = np.array(rows, np.int64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"{name} must be a table: a row for each sender")
@@ -96,7 +97,7 @@ def _table(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
     return table
 
 
-def _offsets(table: np.ndarray) -> np.ndarray:
+def offsets(table: np.ndarray) -> np.ndarray:
     """Where the blocks of each row begin, and where the last ends."""
     return np.pad(np.cumsum(table, 1), ((0, 0), (1, 0)))
 
@@ -108,11 +109,11 @@ def _inter_alltoallv(
     ab: Sequence[Sequence[int]],
     ba: Sequence[Sequence[int]],
 ) -> Made:
-    to_b, to_a = _table("ab", ab), _table("ba", ba)
+    to_b, to_a = rows_of("ab", ab), rows_of("ba", ba)
     if to_b.shape != to_a.shape[::-1]:
         raise ValueError(f"ab is {to_b.shape}, ba {to_a.shape}: must be p×q and q×p")
-    sent = _offsets(to_b), _offsets(to_a)
-    received = _offsets(to_a.T), _offsets(to_b.T)
+    sent = offsets(to_b), offsets(to_a)
+    received = offsets(to_a.T), offsets(to_b.T)
 
     def program(r: Index, here: Side, there: Side) -> Program:
         mine = int(here.base > 0)

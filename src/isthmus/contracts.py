@@ -98,3 +98,35 @@ def reduce(p: int, count: int, root: int = 0, commutative: bool = False) -> Cont
         return {"recv": combined(range(p), count, mark)} if r == root else {}
 
     return Contract(before, after, mark)
+
+
+def gatherv(counts: Sequence[int], root: int = 0) -> Contract:
+    """The root ends with the blocks of all ranks, in rank order."""
+
+    @cache
+    def everything() -> np.ndarray:
+        return in_order(counts)
+
+    def before(r: int) -> Memory:
+        room = blank(sum(counts) if r == root else 0)
+        return {"send": marks(r, int(counts[r])), "recv": room}
+
+    return Contract(before, lambda r: {"recv": everything()} if r == root else {})
+
+
+def scatterv(counts: Sequence[int], root: int = 0) -> Contract:
+    """Everyone ends with its block of what the root has."""
+    ends = np.cumsum(counts)
+
+    @cache
+    def everything() -> np.ndarray:
+        return marks(root, sum(counts))
+
+    def before(r: int) -> Memory:
+        send = everything() if r == root else blank(0)
+        return {"send": send, "recv": blank(int(counts[r]))}
+
+    def after(r: int) -> Memory:
+        return {"recv": everything()[int(ends[r]) - int(counts[r]) : int(ends[r])]}
+
+    return Contract(before, after)

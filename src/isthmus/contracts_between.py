@@ -52,6 +52,11 @@ def inter_allreduce(p: int, q: int, m: int, commutative: bool = False) -> Contra
     return _scattered(m, wanted, _marks(p + q, commutative))
 
 
+def allreduce(p: int, m: int, commutative: bool = False) -> Contract:
+    """Everyone ends with the sum of all."""
+    return _scattered(m, [(range(p), slice(m))] * p, _marks(p, commutative))
+
+
 def inter_reduce_scatter(
     a: Sequence[int], b: Sequence[int], commutative: bool = False
 ) -> Contract:
@@ -70,32 +75,44 @@ def reduce_scatter(counts: Sequence[int], commutative: bool = False) -> Contract
     return _scattered(sum(counts), wanted, _marks(p, commutative))
 
 
-def inter_alltoallv(ab: np.ndarray, ba: np.ndarray) -> Contract:
-    """Everyone ends with its block of everyone of the other group, in rank order;
-    row i of ab is what rank i of A sends to each of B."""
-    p = len(ab)
-    parts = [[_parts(row) for row in table.tolist()] for table in (ab, ba)]
+def _exchanged(rows: Sequence[np.ndarray], came: Sequence[range]) -> Contract:
+    """Row r is what rank r sends to each of some ranks, and `came[r]` whom it gets a
+    block from: so the block for it is that of its number among those."""
+    parts = [_parts(row.tolist()) for row in rows]
 
     def to(r: int) -> np.ndarray:
         """What rank r gets, each block from its place in the sender's buffer."""
-        mine, base = int(r >= p), 0 if r >= p else p
-        rows = parts[1 - mine]
-        sent = [
-            (base + i, row[r - p * mine].start, row[r - p * mine].stop)
-            for i, row in enumerate(rows)
-        ]
-        found = [marks(i, stop)[start:] for i, start, stop in sent]
+        number = r - came[came[r][0]][0]
+        sent = [(i, parts[i][number]) for i in came[r]]
+        found = [marks(i, part.stop)[part.start :] for i, part in sent]
         return np.concatenate([blank(0), *found])
 
     def before(r: int) -> Memory:
-        row = ab[r] if r < p else ba[r - p]
-        return {"send": marks(r, int(row.sum())), "recv": blank(len(to(r)))}
+        return {"send": marks(r, int(rows[r].sum())), "recv": blank(len(to(r)))}
 
     return Contract(before, lambda r: {"recv": to(r)})
+
+
+def inter_alltoallv(ab: np.ndarray, ba: np.ndarray) -> Contract:
+    """Everyone ends with its block of everyone of the other group, in rank order;
+    row i of ab is what rank i of A sends to each of B."""
+    a, b = range(len(ab)), range(len(ab), len(ab) + len(ba))
+    return _exchanged([*ab, *ba], [b] * len(a) + [a] * len(b))
+
+
+def alltoallv(table: np.ndarray) -> Contract:
+    """Everyone ends with its block of everyone, in rank order; row i is what rank i
+    sends to each."""
+    return _exchanged([*table], [range(len(table))] * len(table))
+
+
+def barrier(p: int) -> Contract:
+    """Nobody ends before everyone has begun."""
+    nothing = {"send": blank(0), "recv": blank(0)}
+    return Contract(lambda r: nothing, lambda r: {}, hears=lambda r: range(p))
 
 
 def inter_barrier(p: int, q: int) -> Contract:
     """Nobody of either group ends before everyone of both has begun: more than MPI
     asks, which lets a rank leave once the other group has come."""
-    nothing = {"send": blank(0), "recv": blank(0)}
-    return Contract(lambda r: nothing, lambda r: {}, hears=lambda r: range(p + q))
+    return barrier(p + q)

@@ -44,9 +44,16 @@ class Answer:
 
 
 def _names(case: Case) -> Iterator[str]:
-    """All algorithms, with every stage of which the time can be known."""
-    stages = [entry.name for entry in algorithms("allgatherv") if entry.name != OPAQUE]
+    """All algorithms, with every stage of which the time can be known; without those
+    that share memory, for which a case would have to say who is on which node."""
+    stages = [
+        entry.name
+        for entry in algorithms("allgatherv")
+        if entry.name != OPAQUE and not entry.node_memory
+    ]
     for entry in algorithms(case.collective):
+        if entry.node_memory:
+            continue
         if entry.staged:
             yield from (f"{entry.name}+{stage}" for stage in stages)
         elif entry.name != OPAQUE:

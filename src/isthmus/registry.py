@@ -160,7 +160,8 @@ def fitting(collective: str, name: str, n: int) -> Algorithm:
 
 def stage(name: str) -> Stage:
     """The intragroup allgather of that name."""
-    named("allgatherv", name)
+    if named("allgatherv", name).node_memory:
+        raise ValueError(f"{name!r} shares the memory of nodes: it is no stage")
 
     def program(n: int, r: Any, blocks: Blocks) -> Program:
         return fitting("allgatherv", name, n).program(n, r, blocks)

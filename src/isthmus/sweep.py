@@ -14,13 +14,27 @@ import numpy as np
 from .collectives import schedule
 from .errors import ScheduleError
 from .registry import Algorithm, algorithms, collectives
-from .sweep_sizes import SIZES, Sizes
+from .sweep_nodes import Nodes, anywhere, placements
+from .sweep_sizes import SIZES, Sizes, groups
 from .verify import verify
 
 CHUNK = 64
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
 CUTS = {"size": 3, "n": 3, "window": 2, "laps": 3}
+#: options of algorithms that share memory, for several chunks, several lanes, and lanes
+#: that are long enough for rings; a size is for each rank
+SHARED: tuple[dict[str, float], ...] = (
+    {},
+    {"size": 2},
+    {"lanes": 2},
+    {"size": 3, "lanes": 3},
+    {"startup": 0.1},
+    {"size": 3, "startup": 0.1},
+    {"lanes": 2, "n": 3},
+)
+#: so many random placements of groups that are too large for all of them
+LARGER = 8
 
 
 @dataclass(frozen=True)
@@ -50,11 +64,9 @@ class Tally:
         )
 
 
-def _works(collective: str, entry: Algorithm, sizes: Sizes) -> bool:
-    """Whether an algorithm without a stage is made for the sizes."""
-    if collective.startswith("inter_"):
-        return True
-    return entry.needs(len(sizes["counts"]) if "counts" in sizes else sizes["p"])
+def _works(entry: Algorithm, ranks: tuple[int, ...]) -> bool:
+    """Whether an algorithm without a stage is made for groups of so many ranks."""
+    return len(ranks) > 1 or entry.needs(*ranks)
 
 
 def _placed(entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:
@@ -73,21 +85,77 @@ def _names(entry: Algorithm) -> list[str]:
     return [entry.name + options for options in ("", *cuts)]
 
 
-def cases(most: int, seed: int) -> Iterator[Case]:
-    """All algorithms of all collectives, on groups of up to `most` ranks."""
-    stages = [stage.name for stage in algorithms("allgatherv")]
+def with_options(entry: Algorithm, n: int) -> list[str]:
+    """An algorithm that shares memory, with all options that it has, for n ranks."""
+    found = []
+    for options in (x for x in SHARED if x.keys() <= entry.options.keys()):
+        values = {k: x * n if k == "size" else x for k, x in options.items()}
+        text = ",".join(f"{k}={x}" for k, x in values.items())
+        found.append(f"{entry.name}({text})" if text else entry.name)
+    return found
+
+
+def cases(most: int, seed: int, placed: int = 2) -> Iterator[Case]:
+    """All algorithms of all collectives, on groups of up to `most` ranks; those that
+    share memory on all placements of groups of up to `placed` ranks, and on a few of
+    larger ones."""
     for collective in collectives():
         if collective not in SIZES:
             raise ValueError(f"no sizes are known to verify {collective!r} on")
-        rng = np.random.default_rng(seed)
-        for found in SIZES[collective](most, rng):
-            for entry in algorithms(collective):
-                for sizes in _placed(entry, found):
-                    if _works(collective, entry, sizes):
-                        for name in _names(entry):
-                            yield Case(collective, name, sizes)
-                for stage in stages if entry.staged else ():
-                    yield Case(collective, f"{entry.name}+{stage}", found[0])
+        yield from _flat(collective, most, seed)
+        yield from on_nodes(collective, most, seed, placed)
+
+
+def on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Case]:
+    """Algorithms that share memory: with all options where there are few ranks, else
+    with one; sizes take turns."""
+    rng = np.random.default_rng(seed)
+    entries = [entry for entry in algorithms(collective) if entry.node_memory]
+    every = list(SIZES[collective](max(most, placed), rng)) if entries else []
+    ranks = [groups(collective, found[0]) for found in every]
+    larger = [i for i, n in enumerate(ranks) if max(n) > placed]
+    some = set(rng.permutation(larger)[:LARGER].tolist())
+    for i, (found, n) in enumerate(zip(every, ranks, strict=True)):
+        few = sum(n) <= placed + 1
+        where: Iterable[Nodes] = ()
+        if max(n) <= placed or few:
+            where = placements(n, placed + 1, rng)
+        elif i in some:
+            where = [anywhere(n, rng)]
+        for t, nodes in enumerate(where):
+            for entry in (x for x in entries if _works(x, n)):
+                names = with_options(entry, sum(n))
+                names = names if few else [names[rng.integers(len(names))]]
+                for k, name in enumerate(names):
+                    sizes = {**found[(t + k) % len(found)], "nodes": nodes}
+                    yield Case(collective, name, sizes)
+
+
+def placements_in(found: Iterable[Case]) -> int:
+    """How many placements of how many ranks there are in some cases."""
+    return len(
+        {
+            (groups(case.collective, case.sizes), tuple(case.sizes["nodes"]))
+            for case in found
+            if "nodes" in case.sizes
+        }
+    )
+
+
+def _flat(collective: str, most: int, seed: int) -> Iterator[Case]:
+    """Algorithms that do not share memory."""
+    entries = [entry for entry in algorithms(collective) if not entry.node_memory]
+    stages = [stage.name for stage in algorithms("allgatherv") if not stage.node_memory]
+    rng = np.random.default_rng(seed)
+    for found in SIZES[collective](most, rng):
+        ranks = groups(collective, found[0])
+        for entry in entries:
+            for sizes in _placed(entry, found):
+                if _works(entry, ranks):
+                    for name in _names(entry):
+                        yield Case(collective, name, sizes)
+            for stage in stages if entry.staged else ():
+                yield Case(collective, f"{entry.name}+{stage}", found[0])
 
 
 def _failure(case: Case) -> str | None:

@@ -125,6 +125,32 @@ def _inter_alltoallv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes
         ]
 
 
+def _allreduce(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        yield [{"p": p, "m": m} for m in (24, 7, 0)]
+
+
+def _rooted_counts(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        roots = sorted({0, p // 2, p - 1})
+        lists = [kind(rng, p) for kind in KINDS]
+        yield [{"counts": counts, "root": root} for counts in lists for root in roots]
+
+
+def _alltoall(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        yield [{"p": p, "k": k} for k in (4, 1, 0)]
+
+
+def _alltoallv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for p in range(1, most + 1):
+        yield [{"table": [kind(rng, p) for _ in range(p)]} for kind in KINDS]
+
+
+def _barrier(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    yield from ([{"p": p}] for p in range(1, most + 1))
+
+
 def _inter_barrier(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
     yield from ([groups] for groups in _groups(most))
 
@@ -148,4 +174,21 @@ SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = 
     "inter_alltoallv": _inter_alltoallv,
     "inter_barrier": _inter_barrier,
     "reduce_scatter": _counts,
+    "allreduce": _allreduce,
+    "gatherv": _rooted_counts,
+    "scatterv": _rooted_counts,
+    "alltoall": _alltoall,
+    "alltoallv": _alltoallv,
+    "barrier": _barrier,
 }
+
+#: sizes that say how many ranks a group has
+_RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
+
+
+def groups(collective: str, sizes: Sizes) -> tuple[int, ...]:
+    """The ranks of each group; of a root and the leaves of another, one and those."""
+    found = (sizes[name] for name in _RANKS if name in sizes)
+    ranks = tuple(n if isinstance(n, int) else len(n) for n in found)
+    rooted = collective.startswith("inter_") and len(ranks) == 1
+    return (1, *ranks) if rooted else ranks

@@ -19,6 +19,7 @@ OTHERS = {
     "schedule",
     "costs",
     "dialogue",
+    "leaders",
 }
 NAMES = sorted(x.stem for x in EXAMPLES.glob("*.py") if x.stem not in OTHERS)
 
@@ -35,6 +36,6 @@ def test_example_with_two_halves(comm):
 
 
 @once
-@pytest.mark.parametrize("name", ["schedule", "costs", "dialogue"])
+@pytest.mark.parametrize("name", ["schedule", "costs", "dialogue", "leaders"])
 def test_example_without_mpi(name):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

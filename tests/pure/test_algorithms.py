@@ -14,6 +14,7 @@ from isthmus.ir import Recv, Send
 
 INTER = [a.name for a in registry.algorithms("inter_allgatherv")]
 INTRA = [a.name for a in registry.algorithms("allgatherv")]
+STAGES = [a.name for a in registry.algorithms("allgatherv") if not a.node_memory]
 STAGED = [a.name for a in registry.algorithms("inter_allgatherv") if a.staged]
 SMALL = range(1, 6)
 
@@ -65,7 +66,7 @@ def test_between_groups_of_any_size(name, a, b):
 
 
 @pytest.mark.parametrize("name", STAGED)
-@pytest.mark.parametrize("stage", INTRA)
+@pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_fits_every_algorithm_that_has_one(name, stage):
     if (name, stage) == ("merged", "library"):
         made = isthmus.schedule("inter_allgatherv", "merged+library", a=[1], b=[1])
@@ -175,6 +176,10 @@ def test_bad_sizes_and_names_are_refused():
         isthmus.schedule("inter_allgatherv", "direct", a=[], b=[3])
     with pytest.raises(TypeError, match="inter_allgatherv takes a, b; got p"):
         isthmus.schedule("inter_allgatherv", "direct", p=3)
+    with pytest.raises(ValueError, match="'node_aware' shares the memory of nodes"):
+        isthmus.schedule(
+            "inter_allgather", "segmented+node_aware", p=1, q=1, ka=1, kb=1
+        )
     with pytest.raises(ValueError, match="'direct' has no intragroup stage"):
         isthmus.schedule("inter_allgather", "direct+ring", p=1, q=1, ka=1, kb=1)
 

@@ -35,22 +35,24 @@ def cli(capsys, monkeypatch):
 
 
 def test_check_verifies_every_algorithm():
-    answer = CliRunner().invoke(app, ["check", "--max", "3"], env={"COLUMNS": "100"})
+    few = ["check", "--max", "3", "--placements", "2"]
+    answer = CliRunner().invoke(app, few, env={"COLUMNS": "100"})
     assert answer.exit_code == 0, answer.output
     assert "all right" in answer.output and "wrong" not in answer.output
+    assert "placements on nodes" in answer.output
     for collective in collectives():
         for entry in algorithms(collective):
             assert entry.name in answer.output
 
 
 def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
-    def verify(programs, contract):
+    def verify(programs, contract, nodes):
         if len(programs) == 4:
             raise Deadlock("rank 2 waits")
 
     monkeypatch.setattr(sweep, "verify", verify)
     monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
-    status, out, _ = cli("check", "--max", "3")
+    status, out, _ = cli("check", "--max", "3", "--placements", "1")
     assert status == 1
     assert "inter_allgather segmented: p=1, q=3, ka=4, kb=4: Deadlock: rank 2" in out
     assert "allgatherv" in out and "wrong" in out
@@ -127,6 +129,7 @@ BAD = [
     ("draw reduce binomial --circle 2", "--circle"),
     ("check --max 0", "--max"),
     ("check --max x", "--max"),
+    ("check --placements 0", "--placements"),
     ("frobnicate", "frobnicate"),
     ("draw inter_allgather", "Missing argument"),
     ("draw allgatherv node_aware --nodes 0,1", "the nodes of 5 ranks"),

@@ -15,7 +15,11 @@ from isthmus.ir import Recv, Reduce, Round, Send, Span
 from isthmus.schedules import Schedule
 
 INNER, OUTER = AlphaBeta(3e-7, 1.3e-10), AlphaBeta(1.7e-6, 2.1e-10)
-INTER = [entry.name for entry in registry.algorithms("inter_allgatherv")]
+INTER = [
+    entry.name
+    for entry in registry.algorithms("inter_allgatherv")
+    if not entry.node_memory
+]
 STAGES = ["ring", "bruck"]
 A, B = [300, 0, 17, 2000, 5, 5, 90], [40, 4000, 1]
 SIZES = {"p": 8, "q": 3, "ka": 240, "kb": 77}

@@ -48,8 +48,10 @@ ALLOWED = {
     | {"collectives_between", "collectives_rooted"},
     "recipe": FORM | {"choose", "collectives", "estimate", "registry"},
     "recipe_between": FORM | {"algorithms", "recipe", "registry"},
+    "sweep_nodes": set(),
     "sweep_sizes": set(),
-    "sweep": {"collectives", "errors", "registry", "sweep_sizes", "verify"},
+    "sweep": {"collectives", "errors", "registry", "sweep_nodes", "sweep_sizes"}
+    | {"verify"},
     "predict_case": {"collectives", "distributions", "schedules"},
     "predict_times": FORM
     | {"choose", "contracts", "predict_case", "registry", "schedules"},

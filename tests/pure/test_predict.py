@@ -25,7 +25,7 @@ def case(p: int, q: int, k: int, collective: str = "inter_allgather") -> Case:
 def test_every_algorithm_has_a_row_and_the_best_is_first(collective):
     found = predict(case(8, 4, 4096, collective), MODEL)
     names = {row.name.partition("+")[0] for row in found.rows}
-    assert names == {entry.name for entry in algorithms(collective)}
+    assert names == {e.name for e in algorithms(collective) if not e.node_memory}
     times = [row.time for row in found.rows]
     assert times == sorted(times) and not any(row.formula for row in found.rows)
     assert found.library == next(r.time for r in found.rows if r.name == LIBRARY)

@@ -5,7 +5,11 @@ from . import (
     allgatherv_blocked,
     allgatherv_circulant,
     allgatherv_nodes,
+    allreduce,
+    alltoallv,
+    barrier,
     bcast,
+    gatherv,
     inter_allgatherv,
     inter_allgatherv_laps,
     inter_allgatherv_roots,
@@ -25,6 +29,7 @@ from . import (
     node_aware,
     reduce,
     reduce_scatter,
+    scatterv,
 )
 
 __all__ = [
@@ -32,7 +37,11 @@ __all__ = [
     "allgatherv_blocked",
     "allgatherv_circulant",
     "allgatherv_nodes",
+    "allreduce",
+    "alltoallv",
+    "barrier",
     "bcast",
+    "gatherv",
     "inter_allgatherv",
     "inter_allgatherv_laps",
     "inter_allgatherv_roots",
@@ -52,4 +61,5 @@ __all__ = [
     "node_aware",
     "reduce",
     "reduce_scatter",
+    "scatterv",
 ]

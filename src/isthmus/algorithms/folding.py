@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from ..ir import Copy, Index, Mask, Recv, Reduce, Round, Send, Span
 from ..layout import pick
+from ..program import shift
 from .patterns import is_power
 
 
@@ -63,3 +65,25 @@ def fold(r: Index, who: Folded, total: int) -> tuple[Round, Index]:
 def fold_cost(n: int, total: float, alpha: float, beta: float) -> float:
     """One round of all, if n is no power of two."""
     return 0.0 if is_power(n) else alpha + total * beta
+
+
+def sums(r: Index, n: int, m: int, base: int = 0) -> Generator[Round, None, Index]:
+    """All that act swap sums with the one that differs in a bit, the lowest first, so
+    that neighbours combine; in the end, where in "tmp" the sum lies."""
+    who = Folded(n)
+    acts, v = who.acts(r), who.number(r)
+    first, held = fold(r, who, m)
+    yield from shift(iter([first]), base)
+    for level in range(who.bits):
+        partner = base + who.rank(v ^ 1 << level)
+        mine, came = Span("tmp", held, m), Span("tmp", m - held, m)
+        higher = v >> level & 1 == 1
+        yield Round(
+            (Recv(partner, (came,), acts), Send(partner, (mine,), acts)),
+            (
+                Reduce(mine, came, acts & (higher ^ True)),
+                Reduce(came, mine, acts & higher),
+            ),
+        )
+        held = pick(higher, held, m - held)
+    return held

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from ..ir import Comm, Index, Program, Recv, Reduce, Round, Send, Span
+from ..ir import Comm, Index, Program, Recv, Round, Send, Span
 from ..layout import Shares, Side, pick
-from ..program import pad, shift
+from ..program import pad
 from ..registry import algorithm
-from .folding import Folded, fold
+from .folding import Folded, sums
 from .patterns import log2
-
-
-def _own_sum(r: Index, here: Side, m: int) -> Generator[Round, None, Index]:
-    """All that act swap sums with the one that differs in a bit, the lowest first, so
-    that neighbours combine; in the end, where in "tmp" the sum lies."""
-    who = Folded(here.n)
-    acts, v = who.acts(r), who.number(r)
-    first, held = fold(r, who, m)
-    yield from shift(iter([first]), here.base)
-    for level in range(who.bits):
-        partner = here.base + who.rank(v ^ 1 << level)
-        mine, came = Span("tmp", held, m), Span("tmp", m - held, m)
-        higher = v >> level & 1 == 1
-        yield Round(
-            (Recv(partner, (came,), acts), Send(partner, (mine,), acts)),
-            (
-                Reduce(mine, came, acts & (higher ^ True)),
-                Reduce(came, mine, acts & higher),
-            ),
-        )
-        held = pick(higher, held, m - held)
-    return held
 
 
 def _levels(senders: int, n: int) -> int:
@@ -80,7 +56,7 @@ def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
     log2 p rounds of all, and one across; ceil(log2(p/q + 1)) if p > q; one more to fold
     a group that is no power of two. For any operator. Room for two vectors.
     """
-    held = yield from _own_sum(r, here, m)
+    held = yield from sums(r, here.n, m, here.base)
     mine, other = Folded(here.n), Folded(there.n)
     yield from pad(iter(()), max(other.bits - mine.bits, 0))
     coming, going = _levels(other.act, here.n), _levels(mine.act, there.n)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from ..ir import Program
+from ..ir import Copy, Program, Round, Span
 from ..layout import Blocks, Rows, Side, Uneven
-from ..program import renumber
+from ..program import renumber, then
 from ..registry import Stage, algorithm
 from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce
 from .bcast import parts
@@ -271,10 +271,10 @@ def inter_barrier(r: int, here: Side, there: Side, nodes: Nodes = ()) -> Program
 # -- between a root, vertex 0, and the leaves of another group
 
 
-def _star(p: int, nodes: Nodes) -> tuple[Team, Team]:
-    """The root, and the leaves."""
+def _star(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
+    """The root, and the others."""
     nodes = placed(nodes, p)
-    return team([0], nodes), team(range(1, p), nodes)
+    return team([root], nodes), team((r for r in range(p) if r != root), nodes)
 
 
 def _streamed(
@@ -475,6 +475,93 @@ def reduce_scatter(
     return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
+@node_aware("allreduce", commutative=True)
+def allreduce(
+    p: int,
+    r: int,
+    m: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
+) -> Program:
+    """Sums inside each node, then lane by lane across; all ranks read the result."""
+    nodes = placed(nodes, p)
+    every = team(range(p), nodes)
+    return planned(r, nodes, _all(_reduced(every, every, m)), lanes, size, startup)
+
+
+def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program:
+    """The root's own block does not leave it: from one element to another."""
+    size = int(blocks.size(root))
+    own = Copy(Span("send", send, size), Span("recv", recv, size), r == root)
+    yield Round(then=(own,))
+
+
+@node_aware("gatherv", own_counts=True)
+def gatherv(
+    p: int,
+    r: int,
+    blocks: Blocks,
+    root: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
+) -> Program:
+    """Nodes send what their ranks have to the root, lane by lane."""
+    own = _at_root(r, blocks, root, 0, int(blocks.offset(root)))
+    if p == 1:
+        return own
+    (top, others), block = _star(p, nodes, root), _block(blocks)
+    flow = _gathered(others, top, block, _own(block, "send"), blocks.total)
+    nodes = placed(nodes, p)
+    return then(own, planned(r, nodes, _all(flow), lanes, size, startup))
+
+
+@node_aware("scatterv", own_counts=True)
+def scatterv(
+    p: int,
+    r: int,
+    blocks: Blocks,
+    root: int,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
+) -> Program:
+    """The root sends every node what its ranks get, lane by lane."""
+    own = _at_root(r, blocks, root, int(blocks.offset(root)), 0)
+    if p == 1:
+        return own
+    (top, others), block = _star(p, nodes, root), _block(blocks)
+    flow = _scattered(top, others, block, blocks.total)
+    nodes = placed(nodes, p)
+    return then(own, planned(r, nodes, _all(flow), lanes, size, startup))
+
+
+@node_aware("alltoall", "alltoallv", own_counts=True)
+def alltoallv(
+    p: int,
+    r: int,
+    send: Blocks,
+    recv: Blocks,
+    nodes: Nodes = (),
+    lanes: int = 0,
+    size: int = SIZE,
+    startup: float = STARTUP,
+) -> Program:
+    """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
+    nodes = placed(nodes, p)
+    every = team(range(p), nodes)
+    ends = (
+        _Ends(every, partial(_row, blocks), 0, buf)
+        for blocks, buf in ((send, "send"), (recv, "recv"))
+    )
+    return planned(r, nodes, _all(_exchanged(*ends)), lanes, size, startup)
+
+
+@node_aware("barrier")
 def barrier(p: int, r: int, nodes: Nodes = ()) -> Program:
     """The ranks of a node meet, one rank of each node tells the others, they meet."""
     nodes = placed(nodes, p)

@@ -14,7 +14,14 @@ from rich.table import Table
 from .. import sweep
 
 Most = Annotated[int, typer.Option("--max", min=1, help="ranks of a group, at most")]
-Seed = Annotated[int, typer.Option(help="of the random counts")]
+Seed = Annotated[int, typer.Option(help="of the random counts and placements")]
+Placements = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="ranks of a group, at most, of which all placements on nodes are tried",
+    ),
+]
 
 
 def _table(total: sweep.Tally) -> Table:
@@ -32,10 +39,15 @@ def _table(total: sweep.Tally) -> Table:
     return table
 
 
-def check(max_: Most = 12, seed: Seed = 0) -> None:
-    """Verify every algorithm on every pair of group sizes, without MPI."""
+def check(max_: Most = 12, placements: Placements = 3, seed: Seed = 0) -> None:
+    """Verify every algorithm on every pair of group sizes, without MPI.
+
+    Those that share the memory of nodes also on every placement: of up to --placements
+    ranks and one more in all, each; of two groups of up to --placements each, all up to
+    the order of ranks in a group; of larger groups, random ones.
+    """
     console = Console()
-    found = list(sweep.cases(max_, seed))
+    found = list(sweep.cases(max_, seed, placements))
     bar = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     total = sweep.Tally()
     with Progress("verifying", *bar, console=console, transient=True) as progress:
@@ -53,7 +65,8 @@ def check(max_: Most = 12, seed: Seed = 0) -> None:
         console.print(f"does not go together: {', '.join(never)}", style="dim")
     wrong = len(total.failures)
     verdict = f"[bold red]{wrong} wrong[/]" if wrong else "[green]all right[/]"
-    words = f"{total.cases.total()} cases, groups of up to {max_} ranks"
+    words = f"{total.cases.total()} cases, groups of up to {max_} ranks, "
+    words += f"{sweep.placements_in(found)} placements on nodes"
     console.print(f"{words}: {verdict}", highlight=False)
     if wrong:
         raise typer.Exit(1)

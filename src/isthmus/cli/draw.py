@@ -32,6 +32,7 @@ def draw(
     counts: sim.Counts = None,
     ab: sim.Ab = None,
     ba: sim.Ba = None,
+    table: sim.Table = None,
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
@@ -57,7 +58,7 @@ def draw(
     if machine is not None and not times:
         raise ValueError("--machine goes with --gantt: the steps take no time")
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"ab": ab, "ba": ba, "m": m, "k": k, "root": root}
+    given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
     larger = sim.LARGER if times else 1

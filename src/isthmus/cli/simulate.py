@@ -23,6 +23,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "allgatherv": {"counts": [3, 0, 4, 4, 9]},
     "bcast": {"p": 5, "m": 6, "root": 0},
     "reduce": {"p": 5, "m": 6, "root": 0},
+    "allreduce": {"p": 5, "m": 10},
+    "gatherv": {"counts": [3, 0, 4, 4, 9], "root": 0},
+    "scatterv": {"counts": [3, 0, 4, 4, 9], "root": 0},
+    "alltoall": {"p": 5, "k": 3},
+    "alltoallv": {"table": [[2, 1, 0], [0, 3, 1], [4, 1, 2]]},
+    "barrier": {"p": 5},
     "inter_bcast": {"q": 5, "m": 6},
     "inter_reduce": {"q": 5, "m": 6},
     "inter_gather": {"q": 5, "k": 4},
@@ -60,8 +66,9 @@ Ab = Annotated[
     str | None, typer.Option(help="what each of A sends to each of B, as in 3,0;1,2")
 ]
 Ba = Annotated[str | None, typer.Option(help="what each of B sends to each of A")]
+Table = Annotated[str | None, typer.Option(help="what each of one group sends to each")]
 M = Annotated[int | None, typer.Option(help="elements of a vector")]
-K = Annotated[int | None, typer.Option(help="elements of each leaf")]
+K = Annotated[int | None, typer.Option(help="elements of each leaf, or for each rank")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
 Nodes = Annotated[str | None, typer.Option(help="the node of each rank, as in 0,0,1,1")]
 PerNode = Annotated[
@@ -117,7 +124,7 @@ def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
 
 def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
     """Counts between commas; a table has a row for each sender, between semicolons."""
-    if name in ("ab", "ba"):
+    if name in ("ab", "ba", "table"):
         return [integers(row, f"--{name}") for row in text.split(";")]
     return integers(text, f"--{name}")
 

@@ -26,6 +26,7 @@ def trace(
     counts: sim.Counts = None,
     ab: sim.Ab = None,
     ba: sim.Ba = None,
+    table: sim.Table = None,
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
@@ -41,7 +42,7 @@ def trace(
     An element is a byte.
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"ab": ab, "ba": ba, "m": m, "k": k, "root": root}
+    given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
     made = sim.made(collective, algorithm, given, sim.LARGER, nodes, per_node)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:

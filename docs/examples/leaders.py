@@ -1,0 +1,38 @@
+"""An algorithm that uses the memory of nodes, without MPI: python leaders.py"""
+
+import isthmus
+from isthmus.ir import Copy, Recv, Round, Send
+from isthmus.registry import algorithm
+
+
+@algorithm(
+    "allgatherv",
+    paper="the documentation of isthmus",
+    cost=lambda p, k, alpha, beta: 0.0,  # on one node, where no message is sent
+    node_memory=True,
+)
+def leaders(p, r, blocks, nodes=()):
+    """Ranks bring their blocks to their node, whose leaders swap them; all take all.
+
+    Two meetings, and between them one round of a message from each node to each.
+    """
+    nodes = nodes or (0,) * p
+    near, first = blocks.within("node"), nodes.index
+
+    def blocks_of(node):
+        return tuple(near[i][0] for i in range(p) if nodes[i] == node)
+
+    yield Round(then=(Copy(blocks[r][0], near[r][0]),), meet=True)
+    if r == first(nodes[r]):
+        others = [node for node in dict.fromkeys(nodes) if node != nodes[r]]
+        receives = (Recv(first(node), blocks_of(node)) for node in others)
+        sends = (Send(first(node), blocks_of(nodes[r])) for node in others)
+        yield Round((*receives, *sends))
+    yield Round(meet=True)
+    yield Round(then=tuple(Copy(near[i][0], blocks[i][0]) for i in range(p) if i != r))
+
+
+if __name__ == "__main__":
+    counts = [3, 0, 5, 2, 7]
+    for nodes in ([0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 1, 2, 1, 0]):
+        isthmus.schedule("allgatherv", "leaders", counts=counts, nodes=nodes).verify()

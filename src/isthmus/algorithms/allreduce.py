@@ -1,0 +1,87 @@
+"""Allreduce inside a group: everyone ends with the sum of all in "recv".
+
+Everyone contributes "send", of m elements.
+"""
+
+from __future__ import annotations
+
+from ..ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..layout import Shares
+from ..program import lay
+from ..registry import algorithm
+from . import inter_shares
+from .allgatherv import ring
+from .folding import Folded, sums
+from .inter_reduce_scatter import ordered_cost
+from .inter_shares import Way
+from .reduce_scatter import bruck_cost, pairwise, pairwise_cost
+
+
+def _in_shares(p: int, r: Index, m: int, way: Way) -> Program:
+    """A reduce_scatter into nearly equal shares, then an allgather of them."""
+    shares = Shares(p, m)
+    own = {"recv": ("recv", shares.offset(way.number(r)))}
+    yield from lay(way.scatter(p, r, shares), own)
+    yield from way.collect(p, r, shares)
+
+
+@algorithm(
+    "allreduce",
+    paper="Rabenseifner 2004",
+    cost=lambda p, m, alpha, beta: (
+        ordered_cost(p, m, alpha, beta) + bruck_cost(p, m, alpha, beta)
+    ),
+)
+def ordered(p: int, r: Index, m: int) -> Program:
+    """Halve what one combines down to a share, then double back to all.
+
+    2 log2 p rounds, for any operator; log p + p - 1 if p is not a power of two.
+    """
+    return _in_shares(p, r, m, inter_shares.ordered(p))
+
+
+@algorithm(
+    "allreduce",
+    paper="Träff 2024, on circulant graphs",
+    cost=lambda p, m, alpha, beta: 2 * bruck_cost(p, m, alpha, beta),
+    commutative=True,
+)
+def bruck(p: int, r: Index, m: int) -> Program:
+    """The same in as few rounds for any group, combined in any order.
+
+    2 ceil(log2 p) rounds; nothing is sent that need not be.
+    """
+    return _in_shares(p, r, m, inter_shares.commutative(p))
+
+
+@algorithm(
+    "allreduce",
+    paper="folklore",
+    cost=lambda p, m, alpha, beta: 2 * pairwise_cost(p, m, alpha, beta),
+)
+def direct(p: int, r: Index, m: int) -> Program:
+    """Everyone sends each a share to combine, then a ring collects the shares.
+
+    2 (p - 1) rounds of a share, for any operator. Room for two shares.
+    """
+    return _in_shares(p, r, m, Way(pairwise, ring, p + 1, lambda r: r))
+
+
+def _doubling_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    who = Folded(p)
+    return (who.bits + 2 * (who.pairs > 0)) * (alpha + m * beta)
+
+
+@algorithm("allreduce", paper="Thakur, Rabenseifner, Gropp 2005", cost=_doubling_cost)
+def doubling(p: int, r: Index, m: int) -> Program:
+    """Swap the sums of all one has heard of with the rank that differs in one bit.
+
+    log2 p rounds of all, for any operator; two more if p is not a power of two. Room
+    for two vectors.
+    """
+    held = yield from sums(r, p, m)
+    who, result = Folded(p), Span("recv", 0, m)
+    acts = who.acts(r)
+    yield Round(then=(Copy(Span("tmp", held, m), result, acts),))
+    below = (r < 2 * who.pairs) & acts
+    yield Round((Recv(r - 1, (result,), acts ^ True), Send(r + 1, (result,), below)))

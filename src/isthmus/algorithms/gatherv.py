@@ -1,0 +1,60 @@
+"""Gatherv inside a group: the blocks of all ranks go from "send" to their places in the
+root's "recv"."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..layout import Blocks, Mapped, Uneven
+from ..registry import algorithm
+from . import gather
+from .inter_gatherv import linear_cost
+from .patterns import tree
+
+
+@algorithm("gatherv", paper="MPICH; Open MPI", cost=linear_cost)
+def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
+    """Everyone sends its block straight to the root, which awaits them all at once.
+
+    One round, of p - 1 messages at the root. A rank knows no block but its own.
+    """
+    own, takes = Span("send", 0, blocks.size(r)), r == root
+    others = [i for i in range(p) if i != root] if np.any(takes) else []
+    yield Round(then=(Copy(own, blocks[root][0], takes),) if np.any(takes) else ())
+    yield Round(
+        (
+            *(Recv(i, blocks[i], takes) for i in others),
+            Send(root, (own,), takes ^ True),
+        )
+    )
+
+
+@algorithm("gatherv", paper="folklore", cost=gather.cost, own_counts=True)
+def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
+    """Subtrees hand up their blocks in a binomial tree that begins at the root.
+
+    ceil(log2 p) rounds, and every byte comes to the root once. A rank knows the blocks
+    of its own subtree, and holds them in "tmp".
+    """
+    v, own = (r - root) % p, Span("send", 0, blocks.size(r))
+    ranks = (np.arange(p) + root) % p
+    by_tree = Uneven(np.asarray(blocks.size(ranks)))
+    begin = by_tree.offset(v)
+    held = Mapped(p, lambda i: by_tree.offset(i) - begin, "tmp")
+    top, leaf = v == 0, (v > 0) & gather.alone(p, v)
+    inner = (top | leaf) ^ True
+    (place,), (first,) = blocks[root], held[v]
+    at_top = Span(place.buf, place.start, own.size)
+    yield Round(then=(Copy(own, at_top, top), Copy(own, first, inner)))
+    for step, below, above in tree(p, v):
+        to, frm = (r - step) % p, (r + step) % p
+        come = blocks.window(root + step, min(step, p - step))
+        yield Round(
+            (
+                Recv(frm, come, above & top),
+                Recv(frm, held.range(v + step, v + 2 * step), above & inner),
+                Send(to, held.range(v, v + step), below & inner),
+                Send(to, (own,), below & leaf),
+            )
+        )

@@ -1,0 +1,200 @@
+"""Allreduce, Gatherv, Scatterv, Alltoall(v) and Barrier inside a group, without MPI."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import isthmus
+from isthmus import registry
+from isthmus.algorithms.patterns import log2
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.errors import BadOrder, ScheduleError
+from isthmus.ir import Recv, Send
+from isthmus.layout import Told, Uneven
+from isthmus.program import extent, trim
+from isthmus.sweep_sizes import SIZES
+from isthmus.verify import verify
+
+ALL = ("allreduce", "gatherv", "scatterv", "alltoall", "alltoallv", "barrier")
+ENTRIES = [(of, entry) for of in ALL for entry in registry.algorithms(of)]
+FLAT = [(of, entry) for of, entry in ENTRIES if not entry.node_memory]
+MODEL = AlphaBeta(2e-6, 1e-9)
+
+
+def each(entries):
+    ids = [f"{of}-{entry.name}" for of, entry in entries]
+    return pytest.mark.parametrize(("of", "entry"), entries, ids=ids)
+
+
+def check(made):
+    """Verify, and compare the lanes with the form of each rank."""
+    made.verify()
+    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+
+
+@each(ENTRIES)
+def test_right_for_all_small_groups(of, entry):
+    for found in SIZES[of](6, np.random.default_rng(3)):
+        for sizes in found:
+            check(isthmus.schedule(of, entry.name, **sizes))
+
+
+COUNT = st.one_of(st.just(0), st.integers(0, 9), st.just(60))
+
+
+def sizes_of(of, p, draw):
+    """Random sizes for a group of p; with zeros, and giants."""
+    if of == "allreduce":
+        return {"p": p, "m": draw(st.integers(0, 70))}
+    if of == "barrier":
+        return {"p": p}
+    if of == "alltoall":
+        return {"p": p, "k": draw(COUNT)}
+    row = st.lists(COUNT, min_size=p, max_size=p)
+    if of == "alltoallv":
+        rows = draw(row), draw(row)
+        which = draw(st.lists(st.integers(0, 1), min_size=p, max_size=p))
+        return {"table": [rows[i] for i in which]}
+    return {"counts": draw(row), "root": draw(st.integers(0, p - 1))}
+
+
+@settings(max_examples=50)
+@given(st.data(), st.sampled_from(FLAT), st.integers(1, 20))
+def test_right_for_groups_and_counts_of_any_size(data, found, p):
+    of, entry = found
+    window = data.draw(st.sampled_from([1, 3, 32]))
+    name = f"{entry.name}(window={window})" if entry.options else entry.name
+    check(isthmus.schedule(of, name, **sizes_of(of, p, data.draw)))
+
+
+def regular(of, p, n):
+    """Sizes that divide, as the schedule and as the cost take them."""
+    if of == "allreduce":
+        return {"p": p, "m": n * p}, (p, n * p)
+    if of == "barrier":
+        return {"p": p}, (p,)
+    if of == "alltoall":
+        return {"p": p, "k": n}, (p, n)
+    if of == "alltoallv":
+        return {"table": [[n] * p] * p}, (p, n)
+    return {"counts": [n] * p, "root": p // 3}, (p, n)
+
+
+@each(FLAT)
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 6, 8, 13, 16])
+def test_the_closed_form_is_what_the_simulator_says(of, entry, p):
+    sizes, given_ = regular(of, p, 1000)
+    time = isthmus.schedule(of, entry.name, **sizes).simulate(MODEL).time
+    claimed = entry.cost(*given_, MODEL.alpha, MODEL.beta)
+    assert time == pytest.approx(claimed, rel=1e-12)
+
+
+def time_of(of, name, model=MODEL, **sizes):
+    return isthmus.schedule(of, name, **sizes).simulate(model).time
+
+
+ROUNDS = AlphaBeta(1.0, 0.0)
+
+
+def test_a_long_allreduce_sends_nothing_twice():
+    p, m = 64, 1 << 26
+    least = 2 * (p - 1) / p * m * MODEL.beta
+    for name in ("ordered", "bruck", "direct"):
+        assert least <= time_of("allreduce", name, p=p, m=m) < 1.01 * least
+    assert time_of("allreduce", "doubling", p=p, m=m) > 2.9 * least
+
+
+def test_a_short_allreduce_takes_as_few_rounds_as_there_can_be():
+    for p in (1, 2, 4, 16, 64):
+        assert time_of("allreduce", "doubling", ROUNDS, p=p, m=1) == log2(p)
+
+
+def test_only_bruck_needs_a_commutative_operator():
+    marked = [e.name for of, e in FLAT if of == "allreduce" and e.commutative]
+    assert marked == ["bruck"]
+    made = isthmus.schedule("allreduce", "bruck", p=3, m=6)
+    ordered = isthmus.schedule("allreduce", "ordered", p=3, m=6)
+    with pytest.raises(BadOrder):
+        verify(made.all_ranks(), ordered.contract)
+
+
+@pytest.mark.parametrize("of", ["gatherv", "scatterv"])
+@pytest.mark.parametrize("root", [0, 5, 20])
+def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(of, root):
+    p = 21
+    counts = np.random.default_rng(8).choice([0, 1, 3, 8], p)
+    entry = registry.find(of, "binomial")
+    for v in range(1, p):
+        r = (v + root) % p
+        below = [(x + root) % p for x in range(v, min(v + (v & -v), p))]
+        known = np.zeros_like(counts)
+        known[below] = counts[below]
+        rounds = trim(entry.program(p, r, Uneven(known), root))
+        assert rounds == trim(entry.program(p, r, Uneven(counts), root))
+        assert extent(rounds, "tmp") <= counts[below].sum()
+
+
+@pytest.mark.parametrize("of", ["gatherv", "scatterv"])
+def test_linear_knows_no_block_but_its_own(of):
+    counts, entry = [3, 0, 5, 1], registry.find(of, "linear")
+    for r in (0, 1, 3):
+        own = Told(4, r, sum(counts[:r]), counts[r], sum(counts))
+        known = trim(entry.program(4, r, Uneven(counts), 2))
+        assert trim(entry.program(4, r, own, 2)) == known
+
+
+def test_the_roots_own_block_is_not_sent():
+    for of in ("gatherv", "scatterv"):
+        for entry in registry.algorithms(of):
+            made = isthmus.schedule(of, entry.name, counts=[1, 2, 9, 3], root=2)
+            for rounds in made.all_ranks():
+                data = [c.data for x in rounds for c in x.comm]
+                assert sum(s.size for spans in data for s in spans) < 9
+
+
+def test_a_short_alltoall_takes_few_rounds():
+    for p in (1, 2, 3, 5, 8, 32):
+        assert time_of("alltoall", "bruck", ROUNDS, p=p, k=1) == log2(p)
+    short = {"p": 64, "k": 8}
+    assert time_of("alltoall", "rotated", **short) > 8 * time_of(
+        "alltoall", "bruck", **short
+    )
+
+
+def test_rotated_has_a_window_of_messages_in_flight():
+    made = isthmus.schedule("alltoall", "rotated(window=3)", p=9, k=1)
+    sent = [sum(isinstance(c, Send) for c in x.comm) for x in made.rank(4)]
+    assert sent == [0, 3, 3, 2]
+    first = made.rank(4)[1].comm
+    assert [c.frm for c in first if isinstance(c, Recv)] == [3, 2, 1]
+
+
+def test_a_barrier_is_wrong_if_one_may_leave_early():
+    for p in (2, 3, 7):
+        made = isthmus.schedule("barrier", "dissemination", p=p)
+        ranks = made.all_ranks()
+        for k in range(log2(p)):
+            less = [[x for i, x in enumerate(rank) if i != k] for rank in ranks]
+            with pytest.raises(ScheduleError):
+                verify(less, made.contract)
+
+
+BAD = [
+    ("gatherv", {"counts": [1, 2], "root": 2}, "root = 2"),
+    ("scatterv", {"counts": [1, -2], "root": 0}, "a count in counts = -2"),
+    ("allreduce", {"p": 0, "m": 1}, "p = 0"),
+    ("allreduce", {"p": 1, "m": -1}, "m = -1"),
+    ("alltoall", {"p": 2, "k": -1}, "k = -1"),
+    ("alltoallv", {"table": [[1, 2]]}, "must be p by p"),
+    ("alltoallv", {"table": []}, "must be a table"),
+    ("barrier", {"p": 0}, "p = 0"),
+]
+
+
+@pytest.mark.parametrize(("of", "sizes", "words"), BAD)
+def test_bad_sizes_are_refused(of, sizes, words):
+    for entry in registry.algorithms(of):
+        with pytest.raises(ValueError, match=words):
+            isthmus.schedule(of, entry.name, **sizes)

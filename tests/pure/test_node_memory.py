@@ -1,0 +1,336 @@
+"""Memory that the ranks of a node share: what is right, and what is found wrong."""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import isthmus
+from isthmus import registry, sweep
+from isthmus.contracts import Contract
+from isthmus.errors import Deadlock, Race, ScheduleError, Unwritten
+from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.marks import marks
+from isthmus.program import extent, lay
+from isthmus.sweep_nodes import every, in_a_row, loads, placements, scattered
+from isthmus.sweep_sizes import SIZES, groups
+from isthmus.verify import verify
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "leaders.py"
+N = 4
+LOW, OWN, HIGH, RECV, TMP, NODE = (
+    Span(buf, 0, N) for buf in ("low", "send", "high", "recv", "tmp", "node")
+)
+NOTHING = Round()
+
+
+def run(programs, nodes):
+    """Run rounds of ranks that have N elements in each buffer, of three contributors,
+    which can be combined in this order: "low", "send", "high"."""
+    start = {"low": marks(0, N), "send": marks(1, N), "high": marks(2, N)}
+    start["recv"] = marks(3, N)
+    verify(programs, Contract(lambda r: start, lambda r: {}), nodes)
+
+
+def local(*steps):
+    return Round(then=steps)
+
+
+# Ranks 0 and 1 are on one node, 2 and 3 on another, where they send and receive. What
+# touches the memory of the first node: a local step, or a message of rank 2 or 3.
+
+BRING = Round(then=(Copy(OWN, NODE),), meet=True)
+WRITES = {
+    "copy": lambda r: local(Copy(OWN, NODE)),
+    "reduce": lambda r: local(Reduce(LOW, NODE)),
+    "receive": lambda r: Round((Recv(r + 2, (NODE,)),)),
+}
+READS = {
+    "copy": lambda r: local(Copy(NODE, RECV)),
+    "reduce": lambda r: local(Copy(HIGH, TMP), Reduce(NODE, TMP)),
+    "send": lambda r: Round((Send(r + 2, (NODE,)),)),
+}
+
+
+def partner(r, step):
+    """What rank r + 2 does about a step of rank r."""
+    for c in step.comm:
+        return Round((Send(r, (OWN,)) if isinstance(c, Recv) else Recv(r, (RECV,)),))
+    return NOTHING
+
+
+def at_once(first, second):
+    """Rank 0 writes to the node's memory; they meet; then ranks 0 and 1 do a step."""
+    steps = first(0), second(1)
+    met = [BRING, Round(meet=True)]
+    programs = [[before, step] for before, step in zip(met, steps, strict=True)]
+    return programs + [[partner(r, step)] for r, step in enumerate(steps)]
+
+
+TOUCHES = [(f"write-{a}", x) for a, x in WRITES.items()]
+TOUCHES += [(f"read-{a}", x) for a, x in READS.items()]
+
+
+@pytest.mark.parametrize("first", TOUCHES, ids=lambda x: x[0])
+@pytest.mark.parametrize("second", TOUCHES, ids=lambda x: x[0])
+def test_a_race_is_found_with_who_where_and_in_which_round(first, second):
+    (one, x), (other, y) = first, second
+    programs = at_once(x, y)
+    if one.startswith("read") and other.startswith("read"):
+        run(programs, "aabb")
+        return
+    with pytest.raises(Race) as found:
+        run(programs, "aabb")
+    said = str(found.value)
+    # whichever of the two comes second finds it
+    late, early = (1, 0) if said.startswith("rank 1") else (0, 1)
+    verbs = [name.partition("-")[0] + "s" for name in (one, other)]
+    assert said.startswith(f"rank {late}, round 1 {verbs[late]} node[0], which ")
+    assert f"rank {early} {verbs[early]} between the same meetings" in said
+    assert said.endswith("(after meeting 1 of ranks [0, 1])")
+
+
+def test_a_race_is_found_whoever_comes_first():
+    """What one reads late in its part, and another writes early, or the other way."""
+    idle = [NOTHING] * 3
+    programs = [[BRING, *idle, READS["copy"](0)], [Round(meet=True), WRITES["copy"](1)]]
+    for ranks in (programs, programs[::-1]):
+        with pytest.raises(Race, match=r"(writes|reads) node\[0\]"):
+            run(ranks, "aa")
+
+
+def test_only_elements_that_both_touch_race():
+    half = N // 2
+    low, high = Span("node", 0, half), Span("node", half, half)
+    own = Span("send", 0, half)
+    run([[local(Copy(own, low))], [local(Copy(own, high))]], "aa")
+    over = Span("node", half - 1, half)
+    with pytest.raises(Race, match=rf"rank 1, round 0 writes node\[{half - 1}\]"):
+        run([[local(Copy(own, low))], [local(Copy(own, over))]], "aa")
+
+
+def test_a_rank_does_not_race_with_itself():
+    run(
+        [[local(Copy(OWN, NODE)), local(Copy(NODE, RECV)), local(Copy(OWN, NODE))]], "a"
+    )
+
+
+def test_many_may_read_what_one_may_then_not_write():
+    programs = [[BRING, READS["copy"](0)], [Round(meet=True), READS["copy"](1)]]
+    programs.append([Round(meet=True), NOTHING, WRITES["copy"](2)])
+    with pytest.raises(Race, match=r"which another rank reads"):
+        run(programs, "aaa")
+
+
+def test_a_meeting_separates():
+    programs = [[BRING, Round(meet=True)], [Round(meet=True), BRING]]
+    run([[*x, READS["copy"](0)] for x in programs], "aa")
+
+
+def test_a_missing_meeting_is_a_race():
+    programs = [[BRING], [Round(meet=True), READS["copy"](1)]]
+    run(programs, "aa")
+    without = [[replace(x, meet=False) for x in rounds] for rounds in programs]
+    with pytest.raises((Race, Unwritten)):
+        run(without, "aa")
+
+
+def test_unequal_numbers_of_meetings_name_who_is_missing():
+    met = Round(meet=True)
+    with pytest.raises(Deadlock) as found:
+        run([[met, met], [met, met], [met], [met, met, met]], "aaab")
+    said = str(found.value)
+    assert "rank 0, round 1 waits for ranks [2] at meeting 1" in said
+    assert "rank 1, round 1 waits for ranks [2] at meeting 1" in said
+    assert "rank 3" not in said
+
+
+def test_waiting_for_a_message_of_a_rank_that_waits_at_a_meeting_is_a_deadlock():
+    programs = [
+        [Round(meet=True), Round((Send(1, (OWN,)),))],
+        [Round((Recv(0, (RECV,)),))],
+    ]
+    programs[1].append(Round(meet=True))
+    with pytest.raises(Deadlock) as found:
+        run(programs, "aa")
+    assert "rank 0, round 0 waits for ranks [1] at meeting 0" in str(found.value)
+    assert "rank 1, round 0 waits for 4 from rank 0" in str(found.value)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reads_of_what_nobody_wrote_are_found(name):
+    half = Span("node", 0, N // 2)
+    bring = Round(then=(Copy(Span("send", 0, N // 2), half),), meet=True)
+    step = READS[name](0)
+    programs = [[bring, step], [Round(meet=True)], [partner(0, step)], []]
+    with pytest.raises(
+        Unwritten, match=rf"rank 0, round 1: node\[{N // 2}\] is read, nobody wrote it"
+    ):
+        run(programs, "aabb")
+
+
+@pytest.mark.parametrize("nodes", ["ab", ()])
+def test_nodes_do_not_share_their_memory(nodes):
+    programs = [[BRING], [Round(meet=True), READS["copy"](1)]]
+    run(programs, "aa")
+    with pytest.raises(Unwritten, match=r"rank 1, round 1: node\[0\]"):
+        run([[*programs[0], READS["copy"](0)], programs[1]], nodes)
+
+
+def test_scratch_memory_is_not_shared():
+    bring = Round(then=(Copy(OWN, TMP),), meet=True)
+    with pytest.raises(Unwritten, match=r"rank 1, round 1: tmp\[0\]"):
+        run([[bring], [Round(meet=True), local(Copy(TMP, RECV))]], "aa")
+
+
+def test_a_meeting_tells_of_all_that_the_others_have_heard():
+    signal = [Round((Send(0, ()),))]
+    programs = [[Round((Recv(2, ()),), meet=True)], [Round(meet=True)], signal]
+    hears = Contract(
+        lambda r: {}, lambda r: {}, hears=lambda r: range(3 if r < 2 else 1)
+    )
+    with pytest.raises(ScheduleError, match="rank 2 may end before rank 0 has begun"):
+        verify(programs, hears, "aab")
+    verify(programs, replace(hears, hears=lambda r: range(3 if r < 2 else 0)), "aab")
+
+
+# The algorithms that share memory
+
+
+SHARED = [
+    (of, entry)
+    for of in registry.collectives()
+    for entry in registry.algorithms(of)
+    if entry.node_memory
+]
+EVERY = {
+    of: [x for found in SIZES[of](5, np.random.default_rng(2)) for x in found]
+    for of, _ in SHARED
+}
+
+
+@st.composite
+def placed(draw):
+    """An algorithm that shares memory, with options and sizes, on any nodes."""
+    of, entry = draw(st.sampled_from(SHARED))
+    sizes = draw(st.sampled_from(EVERY[of]))
+    n = sum(groups(of, sizes))
+    name = draw(st.sampled_from(sweep.with_options(entry, n)))
+    nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
+    return isthmus.schedule(of, name, nodes=nodes, **sizes)
+
+
+@settings(max_examples=100)
+@given(placed())
+def test_right_on_any_nodes(made):
+    made.verify()
+
+
+@settings(max_examples=60)
+@given(placed())
+def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(made):
+    """The third uses what the first has used: all of a node have met in between."""
+    programs = made.all_ranks()
+    half = {"node": ("node", max(extent(rounds, "node") for rounds in programs))}
+    calls = [
+        [*rounds, *lay(iter(rounds), half), *rounds, *lay(iter(rounds), half)]
+        for rounds in programs
+    ]
+    verify(calls, made.contract, made.nodes)
+
+
+@pytest.mark.parametrize(("of", "entry"), SHARED, ids=[of for of, _ in SHARED])
+def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
+    """On one node, in several chunks: every meeting is needed."""
+    sizes = max(EVERY[of], key=lambda x: (sum(groups(of, x)), str(x)))
+    n = sum(groups(of, sizes))
+    made = isthmus.schedule(of, entry.name, **sizes)
+    programs = made.all_ranks()
+    met = [[k for k, x in enumerate(rounds) if x.meet] for rounds in programs]
+    assert len({len(x) for x in met}) == 1 and met[0]
+    for t in range(len(met[0])):
+        less = [list(rounds) for rounds in programs]
+        for r in range(n):
+            k = met[r][t]
+            less[r][k] = replace(less[r][k], meet=False)
+        with pytest.raises(ScheduleError):
+            verify(less, made.contract, made.nodes)
+
+
+# The sweep of placements
+
+
+@pytest.mark.parametrize(("n", "bell"), [(1, 1), (2, 2), (3, 5), (4, 15), (7, 877)])
+def test_all_placements_up_to_the_names_of_nodes(n, bell):
+    found = list(every(n))
+    assert len(set(found)) == len(found) == bell
+
+
+@pytest.mark.parametrize("sizes", [(1,), (4,), (1, 3), (2, 2), (3, 2), (4, 3)])
+def test_loads_are_all_placements_up_to_the_order_of_ranks(sizes):
+    def loads_of(nodes):
+        ends = np.cumsum(sizes)[:-1]
+        parts = [x.tolist() for x in np.split(np.array(nodes), ends)]
+        counts = (tuple(x.count(node) for x in parts) for node in set(nodes))
+        return tuple(sorted(counts, reverse=True))
+
+    found = list(loads(sizes))
+    assert len(set(found)) == len(found)
+    assert set(found) == {loads_of(nodes) for nodes in every(sum(sizes))}
+    rng = np.random.default_rng(1)
+    for x in found:
+        nodes = in_a_row(x)
+        assert loads_of(nodes) == loads_of(scattered(nodes, sizes, rng)) == x
+
+
+def test_placements_have_shared_uneven_and_scattered_ones():
+    found = set(placements((2, 3), 4, np.random.default_rng(0)))
+    assert {(0, 0, 0, 0, 0), (0, 1, 0, 0, 1), (0, 1, 2, 3, 4)} <= found
+    assert len({len(x) for x in found}) == 1
+
+
+def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
+    found = [x for x in sweep.cases(2, 0, 2) if x.collective == "inter_allgatherv"]
+    ours = [x for x in found if x.algorithm.startswith("node_aware")]
+    three = {
+        (x.algorithm, x.sizes["nodes"]) for x in ours if len(x.sizes["nodes"]) == 3
+    }
+    names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
+    assert three == {(name, nodes) for name in names for nodes in every(3)}
+    assert len(names) == 6 and "node_aware(size=9,lanes=3)" in names
+
+
+def test_a_sweep_finds_a_race(monkeypatch):
+    """An Allgather on one node whose ranks do not meet."""
+    known = dict(registry._algorithms)
+    monkeypatch.setattr(registry, "_algorithms", known)
+
+    @registry.algorithm("allgatherv", paper="x", cost=float, node_memory=True)
+    def hasty(p, r, blocks, nodes=()):
+        near = blocks.within("node")
+        yield Round(then=(Copy(blocks[r][0], near[r][0]),))
+        yield Round(
+            meet=True, then=tuple(Copy(near[i][0], blocks[i][0]) for i in range(p))
+        )
+
+    found = [x for x in sweep.cases(3, 0, 2) if x.algorithm == "hasty"]
+    (failure,) = sweep.examine(found).failures.values()
+    assert "nodes=(0, 0)" in failure
+    assert "Unwritten" in failure or "Race" in failure
+    assert len(found) == sweep.placements_in(found) == 1 + 2 + 5
+
+
+def test_the_example_of_the_documentation(monkeypatch):
+    """An algorithm that uses "node" in under 30 lines, right on every placement."""
+    monkeypatch.setattr(registry, "_algorithms", dict(registry._algorithms))
+    names = runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert len(inspect.getsource(names["leaders"]).splitlines()) < 30
+    found = [x for x in sweep.cases(6, 0, 4) if x.algorithm == "leaders"]
+    assert sweep.examine(found).failures == {}
+    assert sweep.placements_in(found) == 1 + 2 + 5 + 15 + 52 + 1
