@@ -30,10 +30,11 @@ class Again(Comm):
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
-        if self._found is None or self._found.freed:
-            self._found = context_of(cast("MPI.Comm", self), self._make)
-            self._last = self._found.known.last
-        return self._found
+        found = self._found
+        if found is None or found.freed or found.refused:
+            self._found = found = context_of(cast("MPI.Comm", self), self._make)
+            self._last = found.known.last
+        return found
 
     def _again(self, op: str, algorithm: str | None, *args: Any) -> None:
         """Do a call that is not the last of its kind."""

@@ -84,8 +84,9 @@ class Between(Again):
     ) -> None:
         """Do a call by what others say, and know it then."""
         assert made.among is not None
-        made.among.same(0)  # those who know this call must ask too
-        kept = ask(made, values)
+        with made.context.uninterrupted():
+            made.among.same(0)  # those who know this call must ask too
+            kept = ask(made, values)
         if kept is not None:
             op, weak = key[0], [weakly(x) for x in args]
             again = partial(self._ask_again, op, name, values, weak)
@@ -96,8 +97,9 @@ class Between(Again):
         self, op: str, name: str, values: Any, weak: list[Callable[[], Any]]
     ) -> Kept | None:
         """Do a call that others, it turned out, make in another way than before."""
-        made = self._task(op, tuple(x() for x in weak), name)
-        return ask(made, values)
+        with self._context().uninterrupted():
+            made = self._task(op, tuple(x() for x in weak), name)
+            return ask(made, values)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""

@@ -51,7 +51,8 @@ def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
 
 def _compare(context: Context, row: dict[str, Any]) -> None:
     """Let everyone see every row; raise the same error everywhere if they differ."""
-    rows = context.comm.allgather(row)
+    with context.uninterrupted():
+        rows = context.comm.allgather(row)
     found = [
         f"{context.who(i)}: {x['error']}" for i, x in enumerate(rows) if x["error"]
     ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 from .attribute import attached
+from .board import interrupted
+from .check import MismatchError
 from .known import Known
 from .plan import Plan
 from .progress import driver
@@ -41,6 +44,8 @@ class Context:
 
     #: who records its calls (see `recorder`)
     recorder: Any = None
+    #: why no more calls are made, if so
+    refused = ""
 
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
         self.comm, self.local = comm, local
@@ -73,6 +78,30 @@ class Context:
         """The numbers of those from whom this rank receives, in the order of blocks."""
         return range(self.comm.size)
 
+    def check_usable(self) -> None:
+        """Refuse a call after one that was interrupted."""
+        if self.refused:
+            raise RuntimeError(self.refused)
+
+    def refuse(self, number: int, error: BaseException | None = None) -> str:
+        """Make no more calls, as a rank was interrupted in the middle of one: what it
+        sent, and what others sent it, would be taken for that of a later call."""
+        self.refused = self.refused or interrupted(self.who(number), error)
+        self.known.clear()
+        return self.refused
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """What is done in here is done to its end, or no more calls are made; ranks
+        that differ in their arguments raise that together, and can go on."""
+        try:
+            yield
+        except MismatchError:
+            raise
+        except BaseException as error:
+            self.refuse(self.number, error)
+            raise
+
     def next_tag(self) -> int:
         """A tag for an operation that others may overtake; 0 is for blocking ones."""
         self.tags = self.tags % self.tag_limit + 1
@@ -96,8 +125,8 @@ class Context:
             try:
                 for call in calls:
                     call()
-            except BaseException:
-                self.known.clear()
+            except BaseException as error:
+                self.refuse(self.number, error)
                 del self.plans[plan.key]  # its requests may be in any state
                 self.scratch -= plan.scratch_bytes
                 raise
@@ -138,4 +167,27 @@ Made = TypeVar("Made", bound=Context)
 
 def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
     """The context of a communicator, made at its first collective call."""
-    return attached(comm, "context", make)
+    try:
+        found = attached(comm, "context", make)
+    except ValueError:  # a tuning file that cannot be read, on all ranks alike
+        raise
+    except BaseException as error:
+        why = interrupted("this rank", error)
+        attached(comm, "context", lambda _: _Refused(why))
+        raise
+    found.check_usable()
+    return found
+
+
+class _Refused:
+    """In place of a context that was not made to its end."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def check_usable(self) -> None:
+        """Refuse every call."""
+        raise RuntimeError(self.why)
+
+    def free(self) -> None:
+        """There is nothing to give back."""

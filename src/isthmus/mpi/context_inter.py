@@ -55,7 +55,7 @@ class InterContext(Context):
         #: communicator
         self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
-        self.all_agree = Agreement(merged, self.one_node)
+        self.all_agree = Agreement(merged, self.one_node, self.refuse)
         self.we_agree = Agreement(self.local)
 
     def free(self) -> None:
@@ -72,6 +72,13 @@ class InterContext(Context):
         """A rank, in words."""
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    def refuse(self, number: int, error: BaseException | None = None) -> str:
+        """Make no more calls; who shares memory with this rank hears of it there."""
+        board = self.all_agree.__dict__.get("board")
+        if board is not None and number == self.number:
+            board.leave()
+        return super().refuse(number, error)
 
     @property
     def senders(self) -> range:
@@ -109,17 +116,20 @@ class InterContext(Context):
         library's own requests, which the user's could bring out of step; made by these
         together, when they first ask for it."""
         if root not in self._intercomms:
-            if root is None:
-                made = self.local.Create_intercomm(0, self.comm, self.there_base)
-            else:
-                # MPICH fails where one process alone makes one with others that have
-                # more communicators; so they are one already
-                both = self.star(root)
-                side = Native(both.Split(both.rank > 0))
-                made = side.Create_intercomm(0, both, 0 if both.rank else 1)
-                side.Free()
-            self._intercomms[root] = made
+            with self.uninterrupted():
+                self._intercomms[root] = self._make_intercomm(root)
         return self._intercomms[root]
+
+    def _make_intercomm(self, root: int | None) -> MPI.Intercomm:
+        if root is None:
+            return self.local.Create_intercomm(0, self.comm, self.there_base)
+        # MPICH fails where one process alone makes one with others that have more
+        # communicators; so they are one already
+        both = self.star(root)
+        side = Native(both.Split(both.rank > 0))
+        made = side.Create_intercomm(0, both, 0 if both.rank else 1)
+        side.Free()
+        return made
 
     def star(self, root: int) -> MPI.Intracomm:
         """A root, by its number, and after it the other group; made by these together,
@@ -142,7 +152,8 @@ class InterContext(Context):
             return self.tuned
         if self.one_node:
             return BUILT_IN
-        return shared(probe(self.comm, self.nodes), self.nodes)
+        with self.uninterrupted():
+            return shared(probe(self.comm, self.nodes), self.nodes)
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in

@@ -32,4 +32,5 @@ class IntraContext(Context):
     @cached_property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
-        return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)
+        with self.uninterrupted():
+            return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)

@@ -30,8 +30,9 @@ def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
 
 def blocking(c: Context, key: Any, plan: Plan) -> None:
     """Run the plan of a call; keep it where a key says what it depends on."""
-    for step in plan.calls:
-        step()
+    with c.uninterrupted():
+        for step in plan.calls:
+            step()
     if key is not None and not c.checked and plan.scratch_bytes <= SCRATCH:
         c.keep(key, plan)
     else:

@@ -85,7 +85,8 @@ def blocking(call: Call, key: Any, own: Group | None = None) -> None:
 def at_once(call: Call) -> None:
     """Do a call that will not come again in this form."""
     asks = _context(call).must_ask(call.name)
-    blocking(call, None, question(call).now() if asks else None)
+    with call.context.uninterrupted():
+        blocking(call, None, question(call).now() if asks else None)
 
 
 def lengths(context: InterContext, name: str, own: int) -> np.ndarray:
@@ -141,7 +142,8 @@ def persistent(call: Call) -> MPI.Prequest | None:
         return None
     tag = c.next_tag()
     if not _in_one_request(call, call.name):
-        own = complete(question(call).ask(tag)) if call.v else None
+        with c.uninterrupted():
+            own = complete(question(call).ask(tag)) if call.v else None
         found = settle(call.name, sizes(call, own), _context(call).machine)
         if not _in_one_request(call, found):
             return forms.persistent(call, plan(call, own, tag))

@@ -33,12 +33,14 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
         return None
     if at.v == 0:
         data = message(encode(obj))
-        _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
-        _now(tasks_rooted.broadcast(c, "auto", at, data))
+        with c.uninterrupted():
+            _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
+            _now(tasks_rooted.broadcast(c, "auto", at, data))
         return None
-    _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
-    arrived = np.empty(length[0], np.uint8)
-    _now(tasks_rooted.bcast(c, "auto", arrived, root))
+    with c.uninterrupted():
+        _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
+        arrived = np.empty(length[0], np.uint8)
+        _now(tasks_rooted.bcast(c, "auto", arrived, root))
     return decode(arrived)
 
 
@@ -50,13 +52,15 @@ def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
     if at.v:
         data = message(encode(obj))
         own = _length(data)
-        _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
-        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
+        with c.uninterrupted():
+            _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
+            _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
         return None
-    _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    into, sizes = (message(arrived),), tuple(lengths.tolist())
-    _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
+    with c.uninterrupted():
+        _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
+        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+        into, sizes = (message(arrived),), tuple(lengths.tolist())
+        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
     return [decode(x) for x in arrived]
 
 
@@ -68,12 +72,14 @@ def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
     if at.v == 0:
         data = _each(objs, at.q)
         sizes = tuple(map(_length, data))
-        _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
-        _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
+        with c.uninterrupted():
+            _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
+            _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
         return None
-    _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
-    arrived = np.empty(length[0], np.uint8)
-    _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
+    with c.uninterrupted():
+        _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
+        arrived = np.empty(length[0], np.uint8)
+        _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
     return decode(arrived)
 
 
@@ -82,10 +88,11 @@ def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
     data = _each(objs, c.there)
     sizes = tuple(map(_length, data))
     lengths = _lengths(c.there)
-    _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    expected = tuple(lengths.tolist())
-    _now(tasks_exchange.exchange(c, "auto", data, (message(arrived),), sizes, expected))
+    with c.uninterrupted():
+        _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
+        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+        into, expected = (message(arrived),), tuple(lengths.tolist())
+        _now(tasks_exchange.exchange(c, "auto", data, into, sizes, expected))
     return [decode(x) for x in arrived]
 
 

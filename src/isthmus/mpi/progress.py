@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mpi4py import MPI
 
+from .check import MismatchError
 from .plan import Plan
 
 Steps = Iterator[Sequence[MPI.Request]]
@@ -55,6 +56,8 @@ class Operation:
         except BaseException as error:
             _log.exception("a nonblocking operation failed")
             self.error, over = error, True
+            if not isinstance(error, MismatchError):  # which all ranks raise
+                self.owner.refuse(self.owner.number, error)
         if over:
             self._end()
         self.done = over

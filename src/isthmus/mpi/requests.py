@@ -100,6 +100,7 @@ class Persistent(MPI.Prequest):
 
     def Start(self) -> None:
         """Start the call."""
+        self.owner.check_usable()
         with self._lock:
             _start(self)
             self._begin()

@@ -130,7 +130,8 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     if task.recipe is None:
         return task.context.comm.Recv_init(*_NOTHING)
-    answer = complete(_asked(task))
+    with task.context.uninterrupted():
+        answer = complete(_asked(task))
     native = single(task, answer)
     if native is not None:
         result = requests.kept(native, (task, native))
