@@ -11,6 +11,7 @@ from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from . import simulate as sim
+from .files import check_picture
 
 
 def save(picture: Any, path: Path) -> Path:
@@ -60,6 +61,7 @@ def draw(
     made = sim.made(collective, algorithm, given, sim.LARGER if times else 1)
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
+    check_picture(path)
     if times:
         line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
         print(save(gantt(line, sim.groups(made), name), path))
