@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from mpi4py import MPI
 
+from ..settings import Settings, read
 from .attribute import attached
 from .board import interrupted
 from .check import MismatchError
@@ -27,11 +27,6 @@ LEFT = Plan([])
 
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
-
-
-def asked(variable: str, default: str = "auto") -> str:
-    """The algorithm that an environment variable asks for."""
-    return os.environ.get(variable, default)
 
 
 class Context:
@@ -53,7 +48,9 @@ class Context:
         threads = np.array(MPI.Query_thread())
         comm.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
         self.threads = bool(threads == MPI.THREAD_MULTIPLE)
-        self.checked = os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
+        #: rank 0's, so that all ranks decide alike
+        self.settings: Settings = comm.bcast(read() if self.number == 0 else None)
+        self.checked = self.settings.checked
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
         self.known = Known()

@@ -16,7 +16,7 @@ from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
 from .agreement import Agreement
-from .context import PLANS, Context, Native, asked
+from .context import PLANS, Context, Native
 from .probe import probe
 from .tuning import shared
 
@@ -46,8 +46,8 @@ class InterContext(Context):
         self.pair = Pair(self.here, self.there, self.mine, self.index)
         self.few = max(sizes) <= FEW
         self.library = MPI.get_vendor()[0]
-        both = asked("ISTHMUS_ALLGATHER")
-        self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
+        algorithms = self.settings.between
+        self.asked = algorithms["Allgather"], algorithms["Allgatherv"]
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
@@ -158,9 +158,7 @@ class InterContext(Context):
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_BCAST=circulant."""
-        if algorithm is not None:
-            return algorithm
-        return asked(f"ISTHMUS_{op.upper()}")
+        return self.settings.between[op] if algorithm is None else algorithm
 
     def ask(self, key: Any, question: Callable[[], Any]) -> Any:
         """The answer to a question, which is kept for such calls, unless every call is
