@@ -89,8 +89,13 @@ def agree(
     )
 
 
-def share(context: Context, op: str, error: Exception) -> None:
-    """Tell the other ranks that this one's arguments are wrong."""
+def share(context: Context, op: str, error: BaseException) -> None:
+    """Tell the other ranks that this one's arguments are wrong; all raise that, but
+    for one that is interrupted."""
     text = f"{type(error).__name__}: {error}"
     nothing = {"algorithm": "", "sent": 0, "expected": {}, "root": None}
-    _compare(context, {"operation": op, **nothing, "error": text})
+    try:
+        _compare(context, {"operation": op, **nothing, "error": text})
+    except MismatchError:
+        if isinstance(error, Exception):
+            raise

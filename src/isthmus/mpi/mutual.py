@@ -214,7 +214,7 @@ class Mutual(Between):
                 and (counts == m and places == to and kinds == by)
                 and name is algorithm
             )
-        except (TypeError, ValueError):  # other parts, or arrays where lists are kept
+        except Exception:  # other parts, or arrays where lists are kept
             same = False
         if same:
             do()
