@@ -285,7 +285,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
     """It is known again, by its objects and by its values, and does not stand in the
     way of others. Between two processes it is a message of ours. Sums are only left to
     it where no memory is shared."""
-    monkeypatch.setattr(agreement, "board", lambda comm: None)
+    monkeypatch.setattr(agreement, "board", lambda *_: None)
     always = {f"inter_{op.lower()}": 1 << 60}
     monkeypatch.setitem(choose_between.LIBRARY_BELOW, MPI.get_vendor()[0], always)
     for groups in pairs(comm):
