@@ -153,11 +153,16 @@ class Context:
         self.scratch = 0
         self.known.clear()
 
+    def leave(self) -> None:
+        """Take no more calls; this calls nothing of MPI."""
+        self.freed = True
+        self.known.clear()
+
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
+        self.leave()
         driver.finish(self)
         self.forget()
-        self.freed = True
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()

@@ -63,7 +63,7 @@ class InterContext(Context):
 
     def free(self) -> None:
         """Give everything back."""
-        self.forget()  # first, as known calls use what is given back below
+        self.leave()  # first, as known calls use what is given back below
         for request in list(self.requests.values()):
             while not request.Get_status():  # the user still has to wait for it
                 pass

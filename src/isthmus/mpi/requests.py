@@ -157,9 +157,7 @@ class Persistent(MPI.Prequest):
             self._call.plan.free()
             self._receive.Free()
             super().Free()
-            if not driver.own.Iprobe(
-                0, self._tag
-            ):  # else it is started, not over
+            if not driver.own.Iprobe(0, self._tag):  # else it is started, not over
                 driver.give_back(self._tag)
 
 
