@@ -80,4 +80,4 @@ class Comm:
     def free(self) -> None:
         """Call `Free` if not null and not one of MPI's own communicators."""
         if self not in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
-            self.Free()  # type: ignore[attr-defined]
+            self.Free()
