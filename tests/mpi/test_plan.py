@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+import isthmus
 from groups import SHAPES, expected, pair, same, values
 from isthmus.distributions import counts
-from isthmus.ir import Pieces, Recv
+from isthmus.ir import Pieces, Recv, Round, Send, Span
 from isthmus.mpi.memory import scratch_view
 from isthmus.mpi.plan import Binding, Plan, bind
 from isthmus.recipe import Equal, Sizes, between, inside, listed
@@ -125,3 +126,49 @@ def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     assert received * found.units["recv"] == sum(sizes) - sizes[r]
     print(f"{name}, {kind}: {len(found.rounds)} rounds, {seconds * 1e3:.0f} ms")
     plan.free()
+
+
+def test_messages_to_one_rank_in_a_round_stay_in_their_order(comm):
+    """Short ones too, which may leave at once, while longer ones have requests."""
+    sizes, me = (8, 4000, 8, 1000), comm.rank
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    spans = [(Span("data", at, n),) for at, n in zip(starts, sizes, strict=True)]
+    data = np.repeat(np.arange(1, 5, dtype="u1"), sizes) if me == 0 else None
+    array = np.zeros(sum(sizes), "u1") if data is None else data
+    ends = [Recv(0, x) if me else Send(1, x) for x in spans]
+    at = Binding({"data": scratch_view(array)}, {"data": 1})
+    plan = Plan(bind([Round(tuple(ends))], at, comm, comm, 0, inline=256))
+    for call in plan.calls:
+        call()
+    agree(comm, same(array, np.repeat(np.arange(1, 5, dtype="u1"), sizes)))
+    plan.free()
+
+
+class Listening:
+    """A communicator that notes what is sent."""
+
+    def __init__(self, comm):
+        self.comm, self.sent = comm, []
+
+    def __getattr__(self, name):
+        return getattr(self.comm, name)
+
+    def Allgather(self, send, recv):
+        self.sent.append(send)
+        self.comm.Allgather(send, recv)
+
+
+def test_ranks_send_in_place_all_or_none(comm):
+    """As MPI demands, whatever the type of what one of them sends."""
+    ours = isthmus.Intracomm(comm.Dup())
+    context = ours._context()
+    context.comm = listening = Listening(context.comm)
+    gaps = MPI.DOUBLE.Create_vector(3, 1, 2).Commit()
+    send, recv = np.arange(6.0) + 10 * comm.rank, np.empty(6)
+    spec = [send, 1, gaps] if comm.rank == 0 else [send[::2].copy(), 3, MPI.DOUBLE]
+    ours.Allgather(spec, [recv, 3, MPI.DOUBLE], algorithm="library")
+    agree(comm, recv.tolist() == [0, 2, 4, 10, 12, 14], f"{recv}")
+    agree(comm, len(listening.sent) == 1 and listening.sent[0] is not MPI.IN_PLACE)
+    context.comm = listening.comm
+    gaps.Free()
+    ours.Free()

@@ -124,8 +124,9 @@ class Between(Again):
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
         context = self._context()
-        name, tag = context.asked_for(op, algorithm), context.next_tag()
+        name, tag = context.asked_for(op, algorithm), context.lasting_tag()
         if name == "native":
             self._unread(op, args)
             return getattr(super(), op + "_init")(*args, info)  # type: ignore[no-any-return]
-        return task.persistent(self._task(op, args, name), tag)
+        context.lasting[tag] = made = task.persistent(self._task(op, args, name), tag)
+        return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from mpi4py import MPI
@@ -54,8 +55,11 @@ class Context:
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
         self.known = Known()
-        self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
+        self.tags = 0
+        #: persistent calls by their tags, and the tags that are left
+        self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
+        self._tags_left: Iterator[int] | None = None
         self.nodes = nodes_of(comm)
         self.cut = eager(self.nodes)
         self.inline = inline(self.nodes, self.number)
@@ -63,7 +67,7 @@ class Context:
         try:
             self.tuned = tuned(comm, self.nodes)
         except ValueError:  # on all ranks alike
-            self.free()
+            Context.free(self)  # there is nothing of a subclass yet
             raise
 
     def who(self, number: int) -> str:
@@ -100,9 +104,35 @@ class Context:
             raise
 
     def next_tag(self) -> int:
-        """A tag for an operation that others may overtake; 0 is for blocking ones."""
-        self.tags = self.tags % self.tag_limit + 1
+        """A tag for a nonblocking call, from the lower half; 0 is for blocking ones.
+
+        All ranks count alike. Before tags are used again, this rank ends its calls that
+        have them; messages of one tag between two ranks stay in their order.
+        """
+        if self.tags == self.tag_limit // 2:
+            driver.finish(self)
+            self.tags = 0
+        self.tags += 1
         return self.tags
+
+    def lasting_tag(self) -> int:
+        """A tag for a persistent call, from the upper half, that no other call has as
+        long as its request lives on any rank; collective."""
+        tags = range(self.tag_limit // 2 + 1, self.tag_limit + 1)
+        if self._tags_left is None:
+            self._tags_left = iter(tags)
+        tag = next(self._tags_left, None)
+        if tag is None:
+            alive = [x for x, request in self.lasting.items() if request]
+            used = set().union(*self.comm.allgather(alive))
+            self._tags_left = (x for x in tags if x not in used)
+            tag = next(self._tags_left, None)
+        if tag is None:
+            raise RuntimeError(
+                f"no tag is left for a persistent call: {len(tags)} requests of this "
+                "communicator live; free some"
+            )
+        return tag
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
@@ -149,11 +179,16 @@ class Context:
         self.scratch = 0
         self.known.clear()
 
+    def leave(self) -> None:
+        """Take no more calls; this calls nothing of MPI."""
+        self.freed = True
+        self.known.clear()
+
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
+        self.leave()
         driver.finish(self)
         self.forget()
-        self.freed = True
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()
@@ -185,6 +220,9 @@ class _Refused:
     def check_usable(self) -> None:
         """Refuse every call."""
         raise RuntimeError(self.why)
+
+    def leave(self) -> None:
+        """There is nothing to leave."""
 
     def free(self) -> None:
         """There is nothing to give back."""

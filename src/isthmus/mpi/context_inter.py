@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
@@ -15,12 +16,15 @@ from ..choose_between import library_is_faster
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
+from . import requests
 from .agreement import Agreement
 from .context import PLANS, Context, Native
 from .probe import probe
 from .tuning import shared
 
 _log = logging.getLogger("isthmus")
+#: mpi4py's own class, whatever somebody may put in its place later
+_Inter = MPI.Intercomm
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
 
@@ -51,22 +55,35 @@ class InterContext(Context):
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
-        #: persistent ones of the MPI library's; under Open MPI they outlive no
-        #: communicator
-        self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
+        #: those of the MPI library's; under Open MPI they outlive no communicator
+        self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
         self.all_agree = Agreement(merged, self.one_node, self.refuse)
         self.we_agree = Agreement(self.local)
 
     def free(self) -> None:
         """Give everything back."""
+        self.leave()  # first, as known calls use what is given back below
+        for request in list(self.requests.values()):
+            while not request.Get_status():  # the user still has to wait for it
+                pass
         self.all_agree.free()
         self.we_agree.free()
-        for request in list(self.requests.values()):
-            request.Wait()
         for comm in (*self._intercomms.values(), *self._stars.values()):
             comm.Free()
         super().free()
+
+    def request(self, native: MPI.Request, keep: Any) -> MPI.Request:
+        """A request of the MPI library's on a private communicator, and its buffers."""
+        made = requests.request(native, None, keep)
+        self.requests[id(made)] = made
+        return made
+
+    def kept(self, native: MPI.Prequest, keep: Any) -> MPI.Prequest:
+        """The same for a persistent one."""
+        made = requests.kept(native, keep)
+        self.requests[id(made)] = made
+        return made
 
     def who(self, number: int) -> str:
         """A rank, in words."""
@@ -204,11 +221,16 @@ class InterContext(Context):
 def _comes_second(inter: MPI.Intercomm) -> bool:
     """Whether the own group is B: its rank 0 comes after the other's in the world.
 
-    Groups of different worlds all say no, and MPI orders them.
+    All of a group must say the same. In groups of processes of several worlds not all
+    of them see it: these say no, and MPI orders the groups.
     """
     world = MPI.COMM_WORLD.Get_group()
     groups = inter.Get_group(), inter.Get_remote_group()
     mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
     for group in (world, *groups):
         group.Free()
-    return bool(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+    seen = np.array(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+    theirs, ours = np.empty_like(seen), np.empty_like(seen)
+    _Inter.Allreduce(inter, seen, theirs, MPI.LAND)  # what all of the other group say
+    _Inter.Allreduce(inter, theirs, ours, MPI.LAND)  # and they tell what all of ours do
+    return bool(ours)

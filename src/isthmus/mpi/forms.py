@@ -41,10 +41,10 @@ def blocking(c: Context, key: Any, plan: Plan) -> None:
 
 def once(plan: Plan) -> Iterator[Sequence[MPI.Request]]:
     """The steps of a plan that serves one call only."""
-    try:
-        yield from plan.steps()
-    finally:
-        plan.free()
+    yield from plan.steps()
+    # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
+    # where a step fails, requests may be under way
+    plan.free()
 
 
 def nonblocking(call: Call, plan: Plan) -> MPI.Request:
@@ -52,9 +52,11 @@ def nonblocking(call: Call, plan: Plan) -> MPI.Request:
     return requests.start(once(plan), call.context, call)
 
 
-def persistent(call: Call, plan: Plan) -> MPI.Prequest:
+def persistent(call: Call, plan: Plan, tag: int) -> MPI.Prequest:
     """A request that can be started any number of times."""
-    return requests.persistent(plan, call.context, call)
+    made = requests.persistent(plan, call.context, call)
+    call.context.lasting[tag] = made
+    return made
 
 
 def check_threads(context: Context, name: str, instead: str) -> None:

@@ -129,7 +129,7 @@ def nonblocking(call: Call) -> MPI.Request | None:
     )
     if _in_one_request(call, name):
         native = c.comm.Ialltoallw(*_alltoallw(call))
-        return requests.request(native, None, (call, native))
+        return _context(call).request(native, (call, native))
     if call.v:
         return requests.start(_after_counts(call, tag), c, call)
     return forms.nonblocking(call, plan(call, None, tag))
@@ -140,15 +140,15 @@ def persistent(call: Call) -> MPI.Prequest | None:
     c = call.context
     if call.name == "native":
         return None
-    tag = c.next_tag()
+    tag = c.lasting_tag()
     if not _in_one_request(call, call.name):
         with c.uninterrupted():
             own = complete(question(call).ask(tag)) if call.v else None
         found = settle(call.name, sizes(call, own), _context(call).machine)
         if not _in_one_request(call, found):
-            return forms.persistent(call, plan(call, own, tag))
+            return forms.persistent(call, plan(call, own, tag), tag)
     native = c.comm.Alltoallw_init(*_alltoallw(call))
-    return requests.kept(native, (call, native))
+    return _context(call).kept(native, (call, native))
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:

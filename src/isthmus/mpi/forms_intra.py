@@ -115,26 +115,31 @@ def lengths(context: IntraContext, name: str, own: int) -> np.ndarray:
     return found
 
 
-def _in_background(call: Call) -> Plan | None:
-    """What goes on beside the caller; none where only the library can bring it on, or
-    where it takes less time than a request of ours."""
+def _in_background(call: Call) -> str | None:
+    """The algorithm that goes on beside the caller; none where only the library can
+    bring it on, or where it takes less time than a request of ours."""
     c = _context(call)
     if call.name == "auto" and (not c.threads or sum(call.recv.nbytes) < c.small):
         return None
-    tag, name = call.context.next_tag(), settle(call)
+    name = settle(call)
     if name in NATIVE:
         return None
     forms.check_threads(call.context, name, "native")
-    return plan(call, name, tag)
+    return name
 
 
 def nonblocking(call: Call) -> MPI.Request | None:
     """Start the call and give its request; none for the library's own."""
-    made = _in_background(call)
-    return forms.nonblocking(call, made) if made is not None else None
+    name = _in_background(call)
+    if name is None:
+        return None
+    return forms.nonblocking(call, plan(call, name, call.context.next_tag()))
 
 
 def persistent(call: Call) -> MPI.Prequest | None:
     """Set the call up, to be started any number of times; not the library's own."""
-    made = _in_background(call)
-    return forms.persistent(call, made) if made is not None else None
+    name = _in_background(call)
+    if name is None:
+        return None
+    tag = call.context.lasting_tag()
+    return forms.persistent(call, plan(call, name, tag), tag)

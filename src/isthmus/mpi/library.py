@@ -60,14 +60,14 @@ def _places(recv: View, nbytes: tuple[int, ...]) -> tuple[Any, list[int]]:
 
 
 def _send(call: Call, room: Room, recv: View) -> Any:
-    """What is sent, from where it lies; else from its place among the blocks."""
-    here = memory.message_view(call.send) if call.send is not None else None
-    if here is not None and len(here.addresses) <= 1:
-        base = here.addresses[0] if here.addresses else 0
-        return [memory.buffer(base), here.nbytes, MPI.BYTE]
-    room.own_block(call, recv)
-    room.before += room.meanwhile
-    return MPI.IN_PLACE
+    """What is sent, from where it lies, packed if it has gaps; MPI.IN_PLACE only where
+    the user says so, as all ranks must."""
+    if call.send is None:
+        room.own_block(call, recv)
+        return MPI.IN_PLACE
+    here = room.source(call.send)
+    base = here.addresses[0] if here.addresses else 0
+    return [memory.buffer(base), here.nbytes, MPI.BYTE]
 
 
 def beside(call: Call, recvbuf: Any) -> Any:

@@ -257,7 +257,7 @@ class Mutual(Between):
         """Nonblocking Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Request = context.comm.Ibarrier()
+            request: MPI.Request = context.request(context.comm.Ibarrier(), None)
             return request
         return self._nonblocking("Barrier", (), algorithm)
 
@@ -267,7 +267,7 @@ class Mutual(Between):
         """Persistent Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Prequest = context.comm.Barrier_init()
+            request: MPI.Prequest = context.kept(context.comm.Barrier_init(), None)
             return request
         return self._persistent("Barrier", (), info, algorithm)
 

@@ -20,6 +20,9 @@ class _Duplicate:
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = Private(comm.Dup())
 
+    def leave(self) -> None:
+        pass
+
     def free(self) -> None:
         self.comm.Free()
 

@@ -119,7 +119,7 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
     """Start it and give its request."""
     if task.whole is not None and task.question is None:
         native = task.context.comm.Ialltoallw(*task.whole())
-        return requests.request(native, None, (task, native))
+        return task.context.request(native, (task, native))
     if task.recipe is None:
         return task.context.comm.Irecv(*_NOTHING)
     forms.check_threads(task.context, task.name, "native")
@@ -134,9 +134,7 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
         answer = complete(_asked(task))
     native = single(task, answer)
     if native is not None:
-        result = requests.kept(native, (task, native))
-        task.context.requests[id(result)] = result
-        return result
+        return task.context.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
