@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..choose import allgatherv
+from ..choose import allgatherv, stage_for
 from ..recipe import Equal, Group, inside, listed
 from ..registry import fitting, resolve
 from . import buffers, forms, library
@@ -138,3 +138,12 @@ def persistent(call: Call) -> MPI.Prequest | None:
     """Set the call up, to be started any number of times; not the library's own."""
     made = _in_background(call)
     return forms.persistent(call, made) if made is not None else None
+
+
+def driven(call: Call) -> MPI.Prequest:
+    """The same by a request of ours, where the library has none of its own."""
+    c, name = _context(call), settle(call)
+    forms.check_threads(c, call.name)
+    if name in NATIVE:
+        name = stage_for(c.p, sum(call.recv.nbytes))
+    return forms.persistent(call, plan(call, name, c.next_tag()))

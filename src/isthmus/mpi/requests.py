@@ -7,7 +7,9 @@ persistent one may be started by any of MPI's ways to start.
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any
@@ -17,6 +19,7 @@ from mpi4py import MPI
 from .plan import Plan
 from .progress import EMPTY, Operation, Repeated, Steps, driver
 
+_log = logging.getLogger("isthmus")
 _start, _wait = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
@@ -149,6 +152,16 @@ class Persistent(MPI.Prequest):
         self._call.plan.free()
         self._receive.Free()
         super().Free()
+
+
+def own(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | None:
+    """A persistent request that the MPI library makes; None where it has none of the
+    kind, as before MPI 4."""
+    try:
+        return make(*args)
+    except NotImplementedError:
+        _log.debug("the MPI library has no %s: a request of ours", make.__name__)
+        return None
 
 
 def _run(request: MPI.Prequest) -> None:
