@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
@@ -51,6 +52,9 @@ class InterContext(Context):
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
+        #: roots whose request the MPI library makes, and refuses to make
+        self._made: set[int] = set()
+        self.refused: set[int] = set()
         #: persistent ones of the MPI library's; under Open MPI they outlive no
         #: communicator
         self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
@@ -133,6 +137,20 @@ class InterContext(Context):
             everyone.Free()
             some.Free()
         return self._stars[root]
+
+    def has_made(self, root: int, request: MPI.Prequest | None) -> bool:
+        """Whether the MPI library made its request for a root on all who have a part in
+        it: asked once. One that some have is given back, with its communicator, on
+        which they would be a call ahead of the others."""
+        if root not in self._made:
+            ok = np.array(request is not None)
+            self.star(root).Allreduce(MPI.IN_PLACE, ok, MPI.LAND)
+            (self._made if ok else self.refused).add(root)
+            if not ok:
+                if request is not None:
+                    request.Free()
+                self._intercomms.pop(root).Free()
+        return root in self._made
 
     @cached_property
     def machine(self) -> Machine:

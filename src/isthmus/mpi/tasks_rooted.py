@@ -159,11 +159,15 @@ def _own_reduce(at: Star, made: Task) -> MPI.Prequest | None:
     that is faster."""
     c, by = made.context, made.operator
     assert by is not None
-    if not c.leaves("Reduce", made.nbytes, persistent=True):
+    if at.root in c.refused or not c.leaves("Reduce", made.nbytes, persistent=True):
         return None
     (place,) = map(memory.in_place, made.send or made.recv)
     both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
-    return requests.own(c.intercomm(at.root).Reduce_init, *both, by.op, root)
+    try:
+        found = requests.own(c.intercomm(at.root).Reduce_init, *both, by.op, root)
+    except MPI.Exception:  # MPICH 4.0 wants to know what the root sends
+        found = None
+    return found if c.has_made(at.root, found) else None
 
 
 def blocks(
