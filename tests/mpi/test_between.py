@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from mpi4py import MPI
 
 from between import (
     OPERATIONS,
@@ -17,7 +16,7 @@ from between import (
 )
 from groups import pairs
 from isthmus.mpi.tuning import INLINE
-from support import agree
+from support import agree, without_persistent_collectives
 
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 5: [(1, 4), (3, 2)], 7: [(2, 5)], 8: [(4, 4)]}
@@ -84,32 +83,20 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 
 
-def missing(*_, **__):
-    raise NotImplementedError
-
-
-class Old(MPI.Intracomm):
-    """A communicator of MPI 3."""
-
-    Alltoallw_init = missing
-
-
-class OldPair(MPI.Intercomm):
-    """The same, of two groups."""
-
-    Reduce_init = Allreduce_init = Reduce_scatter_init = missing
-
-
 @pytest.mark.mpi(2, 5)
-@pytest.mark.parametrize("op", [x for x in OPERATIONS if not x.startswith("Allgather")])
-def test_requests_that_we_drive(comm, op):
-    """As among many processes, and where a library has no persistent collectives."""
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_a_library_without_persistent_collectives(comm, monkeypatch, op, few):
+    """Every algorithm then has requests of ours; only "native" has none."""
+    without_persistent_collectives(monkeypatch)
     for groups in pairs(comm, SHAPES):
-        context = groups.ours._context()
-        context.few, context.comm = False, Old(context.comm)
-        context.intercomm = lambda _=None: OldPair()
+        groups.ours._context().few = few
         for root in roots(comm, op):
-            check(kit := Kit(groups), op, call(kit, op, "zeros", root), "auto")
+            case = call(kit := Kit(groups), op, "zeros", root)
+            for name in names(op):
+                check(kit, op, case, name)
+        with pytest.raises(NotImplementedError):
+            getattr(groups.ours, f"{op}_init")(*case.args, algorithm="native")
 
 
 @pytest.mark.parametrize("op", REDUCING)

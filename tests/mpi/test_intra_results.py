@@ -12,7 +12,11 @@ from groups import same, values
 from inside import SIZES, Case, comms
 from isthmus import registry
 from isthmus.distributions import DISTRIBUTIONS, counts
-from support import agree
+from support import (
+    agree,
+    has_persistent_collectives,
+    without_persistent_collectives,
+)
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
@@ -67,6 +71,8 @@ def test_every_distribution(comm, name):
 @pytest.mark.parametrize("form", ["nonblocking", "persistent"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_form(comm, name, form):
+    if (form, name) == ("persistent", "library") and not has_persistent_collectives():
+        pytest.skip("this MPI library has no persistent collectives")
     for group in comms(comm):
         found = []
         for kind in ("spike-middle", "half") if works(name, group.size) else ():
@@ -74,6 +80,24 @@ def test_every_form(comm, name, form):
             for in_place in (False, True):
                 found.append(check(group, case, form, name, in_place))
         agree(comm, not any(found), first(found))
+
+
+@pytest.mark.parametrize("m", [3, 720, 90000])
+def test_a_library_without_persistent_collectives(comm, monkeypatch, m):
+    """Every choice then has requests of ours; only what the library is asked for by
+    name has none."""
+    without_persistent_collectives(monkeypatch)
+    for group in (group.Dup() for group in comms(comm)):
+        found = []
+        for kind in ("regular", "half"):
+            case = Case(group, counts(kind, group.size, m))
+            for in_place in (False, True):
+                found.append(check(group, case, "persistent", "auto", in_place))
+            for name in ("native", "library"):
+                with pytest.raises(NotImplementedError, match="Allgatherv_init"):
+                    check(group, case, "persistent", name, in_place)
+        agree(comm, not any(found), first(found))
+        group.Free()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
-from support import once
+from support import has_persistent_collectives, once
 
 HERE = Path(__file__).parent
 STORE = Path(sys.prefix) / "mpi4py-source"
@@ -90,4 +90,7 @@ def test_inside_a_group(suite, tmp_path, size, algorithm, files, least):
     without = ["--inside", "-e", "inter", "-e", "ngh"]
     tests, called = run(suite, tmp_path, size, variables, *without, *only)
     assert tests >= least
-    assert called >= set().union(*(CALLED[name] for name in files))
+    wanted = set().union(*(CALLED[name] for name in files))
+    if not has_persistent_collectives():  # the suite leaves them out then
+        wanted = {name for name in wanted if not name.endswith("_init")}
+    assert called >= wanted

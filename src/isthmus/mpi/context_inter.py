@@ -55,7 +55,10 @@ class InterContext(Context):
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
-        #: those of the MPI library's; under Open MPI they outlive no communicator
+        #: roots whose persistent Reduce the MPI library makes, and refuses to make
+        self._made: set[int] = set()
+        self.unmade: set[int] = set()
+        #: requests of the MPI library's; under Open MPI they outlive no communicator
         self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
         self.all_agree = Agreement(merged, self.one_node, self.refuse)
@@ -160,6 +163,20 @@ class InterContext(Context):
             everyone.Free()
             some.Free()
         return self._stars[root]
+
+    def has_made(self, root: int, request: MPI.Prequest | None) -> bool:
+        """Whether the MPI library made its request for a root on all who have a part in
+        it: asked once. One that some have is given back, with its communicator, on
+        which they would be a call ahead of the others."""
+        if root not in self._made:
+            ok = np.array(request is not None)
+            self.star(root).Allreduce(MPI.IN_PLACE, ok, MPI.LAND)
+            (self._made if ok else self.unmade).add(root)
+            if not ok:
+                if request is not None:
+                    request.Free()
+                self._intercomms.pop(root).Free()
+        return root in self._made
 
     @cached_property
     def machine(self) -> Machine:

@@ -59,10 +59,11 @@ def persistent(call: Call, plan: Plan, tag: int) -> MPI.Prequest:
     return made
 
 
-def check_threads(context: Context, name: str, instead: str) -> None:
+def check_threads(context: Context, name: str, instead: str = "") -> None:
     """Refuse what only a thread of ours can bring forward, where it may not."""
     if not context.threads:
+        other = f"use algorithm={instead!r}" if instead else "this MPI library has none"
         raise RuntimeError(
             f"the nonblocking and persistent forms of {name!r} need "
-            f"MPI_THREAD_MULTIPLE in every process; use algorithm={instead!r}"
+            f"MPI_THREAD_MULTIPLE in every process; {other}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -147,8 +148,12 @@ def persistent(call: Call) -> MPI.Prequest | None:
         found = settle(call.name, sizes(call, own), _context(call).machine)
         if not _in_one_request(call, found):
             return forms.persistent(call, plan(call, own, tag), tag)
-    native = c.comm.Alltoallw_init(*_alltoallw(call))
-    return _context(call).kept(native, (call, native))
+    native = requests.own(c.comm.Alltoallw_init, *_alltoallw(call))
+    if native is not None:
+        return _context(call).kept(native, (call, native))
+    forms.check_threads(c, call.name)
+    own = alone(_context(call), call.sent) if call.v else None
+    return forms.persistent(call, plan(replace(call, name="direct"), own, tag), tag)
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..choose import allgatherv
+from ..choose import allgatherv, stage_for
 from ..recipe import Equal, Group, inside, listed
 from ..registry import fitting, resolve
 from . import buffers, forms, library
@@ -131,6 +131,9 @@ def _in_background(call: Call) -> str | None:
 def nonblocking(call: Call) -> MPI.Request | None:
     """Start the call and give its request; none for the library's own."""
     name = _in_background(call)
+    if call.name == "auto" and _context(call).p == 1:
+        # a copy; MPICH 4.0 puts it at the start of the buffer, whatever the place
+        name = settle(call)
     if name is None:
         return None
     return forms.nonblocking(call, plan(call, name, call.context.next_tag()))
@@ -142,4 +145,14 @@ def persistent(call: Call) -> MPI.Prequest | None:
     if name is None:
         return None
     tag = call.context.lasting_tag()
+    return forms.persistent(call, plan(call, name, tag), tag)
+
+
+def driven(call: Call) -> MPI.Prequest:
+    """The same by a request of ours, where the library has none of its own."""
+    c, name = _context(call), settle(call)
+    forms.check_threads(c, call.name)
+    if name in NATIVE:
+        name = stage_for(c.p, sum(call.recv.nbytes))
+    tag = c.lasting_tag()
     return forms.persistent(call, plan(call, name, tag), tag)

@@ -115,7 +115,11 @@ class Gathering(Again):
         if ours is not None:
             return ours
         recv = library.beside(call, recvbuf)
-        native: MPI.Prequest = getattr(super(), op)(sendbuf, recv, info)
+        native = requests.own(getattr(super(), op), sendbuf, recv, info)
+        if native is None:
+            if call.name != "auto":
+                raise NotImplementedError(f"this MPI library has no {op}")
+            return self._forms.driven(call)  # type: ignore[no-any-return]
         return native if recv is recvbuf else requests.kept(native, call)
 
     def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:

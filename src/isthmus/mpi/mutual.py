@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from . import forms, objects_between
+from . import forms, objects_between, requests
 from .between import Between
 from .keys import Key
 from .known import is_counted
@@ -267,8 +267,10 @@ class Mutual(Between):
         """Persistent Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Prequest = context.kept(context.comm.Barrier_init(), None)
-            return request
+            request = requests.own(context.comm.Barrier_init)
+            if request is not None:
+                kept: MPI.Prequest = context.kept(request, None)
+                return kept
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:

@@ -7,7 +7,9 @@ persistent one may be started by any of MPI's ways to start.
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from mpi4py import MPI
 from .plan import Plan
 from .progress import EMPTY, Operation, Repeated, Steps, driver
 
+_log = logging.getLogger("isthmus")
 _start, _wait = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
@@ -160,6 +163,16 @@ class Persistent(MPI.Prequest):
             super().Free()
             if not driver.own.Iprobe(0, self._tag):  # else it is started, not over
                 driver.give_back(self._tag)
+
+
+def own(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | None:
+    """A persistent request that the MPI library makes; None where it has none of the
+    kind, as before MPI 4."""
+    try:
+        return make(*args)
+    except NotImplementedError:
+        _log.debug("the MPI library has no %s: a request of ours", make.__name__)
+        return None
 
 
 def _run(request: MPI.Prequest) -> None:

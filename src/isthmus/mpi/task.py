@@ -144,10 +144,7 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
 
 def single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
-    try:
-        native = None if task.own is None else task.own(task, *answer)
-        if native is None and task.whole is not None:
-            native = task.context.comm.Alltoallw_init(*task.whole())
-    except NotImplementedError:  # before MPI 4
-        return None
+    native = None if task.own is None else task.own(task, *answer)
+    if native is None and task.whole is not None:
+        native = requests.own(task.context.comm.Alltoallw_init, *task.whole())
     return native
