@@ -267,7 +267,7 @@ def wrong(x, y, datatype):
 local = world.Split(world.rank % 2)
 inter = isthmus.Intercomm(local.Create_intercomm(0, world, 1 - world.rank % 2, 1))
 inter.Allreduce(np.ones(4), np.empty(4), MPI.Op.Create(wrong))
-print("went on")
+world.Barrier()
 """
 
 
@@ -283,4 +283,4 @@ def test_all_ranks_end_where_an_operator_of_mpi_raises(tmp_path):
     launch.close()
     said = (tmp_path / "launcher").read_text()
     assert status not in (0, None), said
-    assert "ZeroDivisionError" in said and "went on" not in said
+    assert "ZeroDivisionError" in said
