@@ -130,8 +130,6 @@ def test_in_the_order_of_ranks(comm, op):
 def test_other_types(comm, op):
     for groups in pairs(comm, SHAPES):
         for dtype in ("f4", "i2", "c16", "u1"):
-            if op in REDUCING and dtype == "u1":
-                continue
             kit = Kit(groups, dtype=dtype)
             case = call(kit, op, "long", comm.size - 1)
             check(kit, op, case, "auto")
