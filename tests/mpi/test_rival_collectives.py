@@ -54,6 +54,7 @@ def test_ours_are_right_where_libraries_are_not(tmp_path):
     assert "all right" in text, text[-2000:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_whether_the_library_still_fails(tmp_path, record_property, case):
     text = said(tmp_path, PATIENCE, "native", case)
