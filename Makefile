@@ -29,15 +29,18 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
 # needs no MPI runs side by side.
-test: ## lint, the tests without MPI, then those under MPICH and under Open MPI
-	@$(MAKE) --no-print-directory -j1 .venv/mpich/.lint .venv/mpich/.test
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (8 minutes on two cores)
+	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
-	for step in "lint test-pure" test-mpich test-openmpi; do \
+	for step in "test-pure lint docs" test-mpich test-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
+
+test-long: ## the same with every case and the long tests (an hour)
+	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py $(ARGS)
@@ -112,5 +115,17 @@ DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
 	@.venv/debian-$*/bin/python -m pip install -qq --editable '.[cli,plot,test]' $(PINS)
 	@touch $@
 
-.PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean
+# All that `make test` needs, at once.
+NEEDS_mpich := lint test docs
+NEEDS_openmpi := test
+space := $() $()
+comma := ,
+.venv/%/.all: pyproject.toml
+	@echo "setting up .venv/$* (once)"
+	@$(PYTHON) -m venv .venv/$*
+	@.venv/$*/bin/python -m pip install -qq --editable \
+	    '.[$*,cli,plot,$(subst $(space),$(comma),$(NEEDS_$*))]'
+	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
+
+.PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean

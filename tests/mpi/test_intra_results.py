@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,6 +14,7 @@ from groups import same, values
 from inside import SIZES, Case, comms
 from isthmus import registry
 from isthmus.distributions import DISTRIBUTIONS, counts
+from sampling import LONG, some
 from support import (
     agree,
     has_persistent_collectives,
@@ -56,15 +59,15 @@ def first(found):
     return next((x for x in found if x), "")
 
 
-@pytest.mark.mpi(9, 17)
+@pytest.mark.mpi(8, *[17] * LONG)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_distribution(comm, name):
     for group in comms(comm):
         found = []
-        for kind in DISTRIBUTIONS if works(name, group.size) else ():
+        kinds = product(DISTRIBUTIONS if works(name, group.size) else (), (False, True))
+        for kind, in_place in some(kinds, 3, NAMES.index(name) + group.size):
             case = Case(group, counts(kind, group.size, 720), gap=len(kind) % 2)
-            for in_place in (False, True):
-                found.append(check(group, case, "blocking", name, in_place))
+            found.append(check(group, case, "blocking", name, in_place))
         agree(comm, not any(found), first(found))
 
 
@@ -75,10 +78,11 @@ def test_every_form(comm, name, form):
         pytest.skip("this MPI library has no persistent collectives")
     for group in comms(comm):
         found = []
-        for kind in ("spike-middle", "half") if works(name, group.size) else ():
+        kinds = ("spike-middle", "half") if works(name, group.size) else ()
+        cases = product(kinds, (False, True))
+        for kind, in_place in some(cases, 3, NAMES.index(name) + group.size):
             case = Case(group, counts(kind, group.size, 720), gap=2, backwards=True)
-            for in_place in (False, True):
-                found.append(check(group, case, form, name, in_place))
+            found.append(check(group, case, form, name, in_place))
         agree(comm, not any(found), first(found))
 
 
@@ -131,7 +135,7 @@ def test_equal_blocks_lie_elsewhere_on_each_rank(comm, name):
         agree(comm, not any(found), first(found))
 
 
-@pytest.mark.mpi(9, 17)
+@pytest.mark.mpi(8, *[17] * LONG)
 @pytest.mark.parametrize("name", NAMES)
 def test_different_types_of_the_same_data(comm, name):
     """Open MPI 5.0.11 chooses by the local send type, and so hangs."""

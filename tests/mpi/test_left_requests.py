@@ -14,7 +14,7 @@ from isthmus import choose_between
 from isthmus.mpi.requests import Persistent
 from support import agree, has_persistent_collectives
 
-pytestmark = pytest.mark.mpi(3, 5)
+pytestmark = pytest.mark.mpi(5)
 LEFT = [*REDUCING, "Gather"]
 
 

@@ -75,6 +75,11 @@ class Board:
         self.comm, self._memory, self._refuse = comm, memory, refuse
         self._turns: Iterator[Any] = cycle(_turns(comm.Get_size(), comm.Get_rank()))
         self._rooms: dict[int, mmap | None] = {}
+        # To release a lock and acquire it again is a full fence. Either is an atomic
+        # read-modify-write, with release and with acquire order at the least. On x86-64
+        # that is a locked instruction, which nothing passes, streaming stores included.
+        # On ARMv8 nothing passes a release downwards or an acquire upwards, nor an
+        # acquire an earlier release (they are RCsc), so nothing passes the two.
         self._lock = threading.Lock()
         self._lock.acquire()
 
@@ -94,8 +99,8 @@ class Board:
             for step in before:
                 step()
             memory[word] = said[0]
-            lock.release()  # all see what is above before what is below
-            lock.acquire()  # on any processor
+            lock.release()  # all see what is above before what is below: see __init__
+            lock.acquire()
             memory[flag] = up
             if memory[flags] != all_up:
                 self._wait(flags, all_up)
