@@ -29,15 +29,18 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
 # needs no MPI runs side by side.
-test: ## lint, the tests without MPI, then those under MPICH and under Open MPI
-	@$(MAKE) --no-print-directory -j1 .venv/mpich/.lint .venv/mpich/.test
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (8 minutes on two cores)
+	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
-	for step in "lint test-pure" test-mpich test-openmpi; do \
+	for step in "test-pure lint docs" test-mpich test-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
+
+test-long: ## the same with every case and the long tests (an hour)
+	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py $(ARGS)
@@ -47,6 +50,17 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
+
+test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
+	@failed=; \
+	for library in openmpi mpich; do \
+	    echo "== Debian's $$library"; \
+	    .venv/debian-$$library/bin/python -m pytest tests/mpi $(ARGS) || failed=1; \
+	done; \
+	test -z "$$failed"
+
+test-oldest: .venv/debian-mpich-oldest/.test ## all tests, with the oldest mpi4py and numpy (PYTHON=python3.10)
+	@.venv/debian-mpich-oldest/bin/python -m pytest tests $(ARGS)
 
 fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives between groups, ARGS=seconds on each library
 	@$(MPICH)/python tests/fuzz.py $(or $(ARGS),60)
@@ -83,5 +97,35 @@ define extra
 endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
 
-.PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi fuzz lint docs clean
+# Debian's libraries, with an mpi4py that is built for them; the oldest one knows no newer.
+DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
+.venv/debian-%/.test: LIBRARY = $(firstword $(subst -, ,$*))
+.venv/debian-%/.test: PINS = $(if $(findstring oldest,$*),mpi4py==4.0.0 numpy==1.21.6,mpi4py)
+.venv/debian-%/.test: pyproject.toml
+	@command -v mpicc.$(LIBRARY) >/dev/null || { \
+	    [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
+	        echo "there is no mpicc.$(LIBRARY): install $(DEBIAN) (Debian, Ubuntu)"; exit 1; }; \
+	    apt-get update -qq && apt-get install -qq --no-install-recommends $(DEBIAN); }
+	@echo "setting up .venv/debian-$* (once)"
+	@$(PYTHON) -m venv .venv/debian-$*
+	@printf '#!/bin/sh\nexec mpiexec.$(LIBRARY) "$$@"\n' > .venv/debian-$*/bin/mpiexec
+	@chmod +x .venv/debian-$*/bin/mpiexec
+	@MPICC=mpicc.$(LIBRARY) .venv/debian-$*/bin/python -m pip install -qq \
+	    --no-cache-dir --no-binary mpi4py $(PINS)
+	@.venv/debian-$*/bin/python -m pip install -qq --editable '.[cli,plot,test]' $(PINS)
+	@touch $@
+
+# All that `make test` needs, at once.
+NEEDS_mpich := lint test docs
+NEEDS_openmpi := test
+space := $() $()
+comma := ,
+.venv/%/.all: pyproject.toml
+	@echo "setting up .venv/$* (once)"
+	@$(PYTHON) -m venv .venv/$*
+	@.venv/$*/bin/python -m pip install -qq --editable \
+	    '.[$*,cli,plot,$(subst $(space),$(comma),$(NEEDS_$*))]'
+	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
+
+.PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean

@@ -12,7 +12,7 @@ from pathlib import Path
 
 #: one more at a time than there are cores, as some wait for what they started; and many
 #: parts, so that all end at about the same time
-AT_ONCE, PARTS = 3, 16
+AT_ONCE, PARTS = 3, 8
 #: what pytest returns if it found no test
 NONE = 5
 

@@ -13,7 +13,6 @@ from isthmus import registry
 
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 3: [(2, 1)], 5: [(1, 4), (3, 2)], 8: [(5, 3), (2, 6)]}
-SIZES = tuple(SHAPES)
 #: for what hardly depends on it
 FEW = (2, 5)
 

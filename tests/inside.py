@@ -1,4 +1,4 @@
-"""Groups of every size from 1 to 9, made of ranks of one launch; and larger ones."""
+"""Groups of every size from 1 to 8, made of ranks of one launch; and larger ones."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import isthmus
 from groups import values
 
 #: the launches; their ranks also form smaller groups, two side by side
-SIZES = (9,)
+SIZES = (8,)
 
 
 def comms(world: MPI.Intracomm):
-    """In a launch of 9, all sizes from 1 to 9, two groups at a time; else the world.
+    """In a launch of 8, all sizes from 1 to 8, two groups at a time; else the world.
 
     They serve all tests of a launch: to make them, and to measure what a message costs
     on each, takes longer than most tests.
     """
     if world.size not in _made:
-        parts = range(1, 5) if world.size == 9 else ()
+        parts = range(1, 5) if world.size == 8 else ()
         found = [*(world.Split(world.rank < k) for k in parts), world.Dup()]
         _made[world.size] = [isthmus.Intracomm(comm) for comm in found]
     return _made[world.size]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from mpi4py import MPI
+
+from isthmus.mpi import context_inter, context_intra
+from isthmus.mpi.family import Comm
 
 #: for what does not depend on the MPI library, and takes its time
 once = pytest.mark.skipif(
@@ -13,6 +17,45 @@ once = pytest.mark.skipif(
 )
 
 FORMS = ("blocking", "nonblocking", "persistent")
+
+
+def has_persistent_collectives() -> bool:
+    """Whether the MPI library has those of MPI 4."""
+    try:
+        MPI.COMM_SELF.Barrier_init().Free()
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _missing(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError
+
+
+#: every call that makes a persistent collective
+_INITS = dict.fromkeys(
+    (x for x in dir(MPI.Comm) if x.endswith("_init") and "send" not in x.lower()),
+    _missing,
+)
+del _INITS["Recv_init"], _INITS["Precv_init"]
+_OldIntercomm = type("_OldIntercomm", (MPI.Intercomm,), _INITS)
+
+
+class _OldIntracomm(MPI.Intracomm):
+    """A communicator of a library before MPI 4."""
+
+    locals().update(_INITS)
+
+    def Create_intercomm(self, *args: Any) -> MPI.Intercomm:
+        return _OldIntercomm(super().Create_intercomm(*args))
+
+
+def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the MPI library had none."""
+    for name in _INITS:
+        monkeypatch.setattr(Comm, name, _missing, raising=False)
+    for module in (context_inter, context_intra):
+        monkeypatch.setattr(module, "Native", _OldIntracomm)
 
 
 def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:
@@ -34,6 +77,10 @@ def agree(comm: MPI.Intracomm, ok: bool, note: str = "") -> None:
     A plain assert would let the ranks where it holds run on into a collective that
     the others never join; in a Hypothesis test it would also shrink differently.
     """
+    everywhere = np.array(bool(ok))
+    comm.Allreduce(MPI.IN_PLACE, everywhere, MPI.LAND)
+    if everywhere:
+        return
     answers = comm.allgather(None if ok else note or "not ok")
     bad = [f"rank {r}: {text}" for r, text in enumerate(answers) if text is not None]
     assert not bad, "; ".join(bad)

@@ -33,10 +33,11 @@ from .cost.timeline import Timeline
 from .estimate import Machine
 from .registry import resolve
 from .schedules import Model, Schedule
+from .settings import TUNING
 from .tables import Table, load, text
 
 #: the environment variable with the path of the file, or NOTHING
-VARIABLE = "ISTHMUS_TUNING"
+VARIABLE = TUNING
 #: what the variable says where no file is wanted
 NOTHING = ("", "none")
 #: what a communicator itself says, so that no file does

@@ -68,6 +68,14 @@ def without_long_doubles():
             backend.TypeMap = {k: v for k, v in known if k not in ("g", "G")}
 
 
+def without_devices():
+    """Arrays that seem to be on a device are refused: tests/mpi/test_device.py."""
+    import arrayimpl
+
+    backends, fake = arrayimpl.ArrayBackends, arrayimpl.BaseFakeGPUArray
+    backends[:] = [x for x in backends if not issubclass(x, fake)]
+
+
 MPI.Intracomm = Intracomm
 if "--inside" in sys.argv:
     sys.argv.remove("--inside")
@@ -76,6 +84,7 @@ script = sys.argv[1]
 sys.argv = sys.argv[1:]
 sys.path.insert(0, script.rpartition("/")[0])
 without_long_doubles()
+without_devices()
 try:
     runpy.run_path(script, run_name="__main__")
 finally:

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 import isthmus
 from between import OPERATIONS, Kit, call
-from groups import FEW, expected, pairs, same, values
+from groups import expected, pairs, same, values
 from isthmus.mpi import again, known
 from isthmus.mpi.agreement import Agreement
 from isthmus.mpi.context import PLANS
@@ -19,7 +19,7 @@ from isthmus.mpi.keys import by_objects
 from isthmus.mpi.known import FORMS, Known, is_counted, weakly
 from support import agree
 
-pytestmark = pytest.mark.mpi(*FEW)
+pytestmark = pytest.mark.mpi(5)
 
 
 def root_of(groups):
@@ -115,7 +115,7 @@ def test_arguments_in_whatever_they_come(comm, op):
             for turn, kind in enumerate(["equal", "equal", "zeros", "equal"])
         ]
         faults = []
-        for pick in rng.integers(0, len(cases), 40):
+        for pick in rng.integers(0, len(cases), 20):
             case = cases[pick]
             case.clear()
             for _ in range(rng.integers(1, 3)):
@@ -154,14 +154,14 @@ def test_the_same_arrays_in_other_calls(comm, op):
     for groups in pairs(comm):
         rng, n = np.random.default_rng(6), len(groups.there)
         arrays = {x: [np.empty(k) for k in (4, 4, 4 * n)] for x in ("native", "ours")}
-        for turn in range(40):
+        for turn in range(20):
             number = int(rng.integers(comm.size))
             root = number - groups.there.start if number in groups.there else -1
             root = root if root >= 0 else MPI.PROC_NULL
             root = MPI.ROOT if number == comm.rank else root
             by, name = (
                 [MPI.SUM, MPI.MAX][rng.integers(2)],
-                [None, "auto"][turn // 9 % 2],
+                [None, "auto"][turn // 5 % 2],
             )
             for k in range(int(rng.integers(1, 4))):
                 for whose, mine in arrays.items():
@@ -181,7 +181,7 @@ def test_the_same_arrays_with_other_counts(comm):
         send = values(comm.rank, 3)
         for ours, there in ((groups.ours, groups.there), (inside, range(comm.size))):
             recv = np.empty(3 * len(there) + 3)
-            for turn in range(40):
+            for turn in range(20):
                 counts = [3] * comm.size
                 counts[rng.integers(comm.size)] += int(rng.integers(-3, 3))
                 own = counts[comm.rank]
@@ -218,7 +218,7 @@ def test_lists_that_change_in_place(comm, op):
             for turn, kind in enumerate(["long", "equal", "zeros", "equal"])
         ]
         first = [deepcopy(usual(x)) for x in cases[0].args]
-        for pick in rng.integers(0, len(cases), 40):
+        for pick in rng.integers(0, len(cases), 20):
             case, args, out = cases[pick], [], None
             case.clear()
             for kept, x in zip(first, map(usual, case.args), strict=True):
@@ -251,7 +251,7 @@ def test_one_list_of_an_alltoallw_that_changes(comm, side):
         usual_lists, lists = (
             ([2] * n, [32 * i for i in range(n)], [MPI.DOUBLE] * n) for _ in range(2)
         )
-        for turn in range(80):
+        for turn in range(40):
             count, at, kind = TYPED[side][rng.integers(3)]
             lists[0][:], lists[2][:] = [count] * n, [kind] * n
             lists[1][:] = [32 * i + at for i in range(n)]
@@ -387,7 +387,7 @@ def test_in_place_and_not_inside_a_group(comm):
     ours, n, me = isthmus.Intracomm(comm.Dup()), comm.size, comm.rank
     rng, alone = np.random.default_rng(3), np.random.default_rng(me)
     sends, recvs = [np.empty(3) for _ in range(2)], [np.empty(3 * n) for _ in range(3)]
-    for turn in range(60):
+    for turn in range(30):
         op = ["Allgather", "Allgatherv", "Bcast"][rng.integers(3)]
         send, recv = sends[alone.integers(2)], recvs[alone.integers(3)]
         root, in_place = int(rng.integers(n)), bool(alone.integers(2))

@@ -180,6 +180,72 @@ def test_a_wrong_call_of_one_rank_is_told_to_all(comm, checked):
         assert "no algorithm 'nope'" in text
 
 
+class Failing:
+    """An argument that raises something when it is read."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack_device__(self):
+        raise self.error
+
+
+def _wrong_calls(inter):
+    """Calls whose arguments cannot be read, for all kinds of reasons."""
+    q = inter.remote_size
+    good, room = np.zeros(q), np.zeros(q * q)
+    for error in (RuntimeError("x"), OSError("x"), MemoryError("x"), Exception("x")):
+        bad = Failing(error)
+        yield lambda bad=bad: inter.Allgather(bad, room, algorithm="direct")
+        yield lambda bad=bad: inter.Allreduce(bad, good)
+        yield lambda bad=bad: inter.Alltoall(bad, room, algorithm="native")
+        yield lambda bad=bad: inter.Ialltoall([bad, 1, "d"], room)
+        yield lambda bad=bad: inter.Allreduce_init(bad, good)
+    unpicklable = lambda: 0  # noqa: E731
+    yield lambda: inter.Allgather(np.zeros((4, 4))[:, 0], room)
+    yield lambda: inter.Allgatherv(good, [room, [[]] * q])
+    yield lambda: inter.Allgather([], room)
+    yield lambda: inter.allgather(unpicklable)
+    yield lambda: inter.alltoall([unpicklable] * q)
+    yield lambda: inter.alltoall([])
+
+
+def _right_calls(inter):
+    """The same calls as they should be."""
+    q = inter.remote_size
+    good, room = np.zeros(q), np.zeros(q * q)
+    for _ in range(4):
+        yield lambda: inter.Allgather(good, room, algorithm="direct")
+        yield lambda: inter.Allreduce(good, good.copy())
+        yield lambda: inter.Alltoall(good, good.copy(), algorithm="native")
+        yield lambda: inter.Ialltoall(good, good.copy())
+        yield lambda: inter.Allreduce_init(good, good.copy())
+    yield lambda: inter.Allgather(good, room)
+    yield lambda: inter.Allgatherv(good, [room, [q] * q])
+    yield lambda: inter.Allgather(good, room)
+    yield lambda: inter.allgather(1)
+    yield lambda: inter.alltoall([1] * q)
+    yield lambda: inter.alltoall([1] * q)
+
+
+def test_whatever_one_rank_raises_is_told_to_all(comm, checked):
+    for groups in pairs(comm):
+        calls = _wrong_calls if comm.rank == comm.size - 1 else _right_calls
+        for k, call in enumerate(calls(groups.ours)):
+            text = everywhere(comm, isthmus.MismatchError, call)
+            assert f"group B rank {comm.size - groups.p - 1}: " in text, (k, text)
+        agree(comm, groups.ours.allgather(comm.rank) == list(groups.there))
+
+
+def test_an_interrupt_while_arguments_are_read_is_told_to_all(comm, checked):
+    for groups in pairs(comm):
+        send = Failing(KeyboardInterrupt()) if comm.rank == 0 else np.zeros(4)
+        kind = isthmus.MismatchError if comm.rank else KeyboardInterrupt
+        with pytest.raises(kind):
+            groups.ours.Allgather(send, np.zeros(4 * len(groups.there)))
+        agree(comm, True)
+
+
 def test_right_calls_pass_the_check(comm, checked):
     for groups in pairs(comm):
         inter = groups.ours

@@ -285,7 +285,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
     """It is known again, by its objects and by its values, and does not stand in the
     way of others. Between two processes it is a message of ours. Sums are only left to
     it where no memory is shared."""
-    monkeypatch.setattr(agreement, "board", lambda comm: None)
+    monkeypatch.setattr(agreement, "board", lambda *_: None)
     always = {f"inter_{op.lower()}": 1 << 60}
     monkeypatch.setitem(choose_between.LIBRARY_BELOW, MPI.get_vendor()[0], always)
     for groups in pairs(comm):
@@ -373,11 +373,12 @@ def test_a_gathering_in_one_array(comm, form):
 
 
 def test_the_environment_names_an_algorithm(comm, monkeypatch):
+    monkeypatch.setenv("ISTHMUS_ALLREDUCE", "nonsense")
     for groups in pairs(comm):
-        monkeypatch.setenv("ISTHMUS_ALLREDUCE", "nonsense")
         with pytest.raises(ValueError, match="no algorithm 'nonsense'"):
             groups.ours.Allreduce(np.zeros(4), np.zeros(4))
-        monkeypatch.setenv("ISTHMUS_ALLREDUCE", "ordered")
+    monkeypatch.setenv("ISTHMUS_ALLREDUCE", "ordered")
+    for groups in pairs(comm):
         case = call(Kit(groups), "Allreduce", "long")
         groups.ours.Allreduce(*case.args)
         agree(comm, not case.fault, case.fault)

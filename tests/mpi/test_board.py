@@ -13,13 +13,12 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import SHAPES, pairs, same
+from groups import pairs, same
 from isthmus.mpi import board, laid
+from sampling import LONG
 from support import agree
 
 pytestmark = pytest.mark.mpi(5)
-#: with groups of one size, too
-MORE = {**SHAPES, 4: [(2, 2), (1, 3)]}
 
 
 class Sum:
@@ -41,7 +40,8 @@ class Sum:
 
     @staticmethod
     def of(rank, total, dtype):
-        return np.random.default_rng([rank, total]).integers(0, 99, total).astype(dtype)
+        # no sum of 5 overflows in a byte: MPI leaves to the library what it is then
+        return np.random.default_rng([rank, total]).integers(0, 25, total).astype(dtype)
 
 
 class All(Sum):
@@ -220,12 +220,12 @@ def test_long_blocks_of_one_receiver_each_go_in_messages(comm):
         assert len(shares(groups)) == 1
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
-    for groups in pairs(comm, MORE):
-        for turn in range(20):
+    for groups in pairs(comm):
+        for turn in range(15):
             rng = np.random.default_rng(turn)
             total = int(rng.integers(0, 1200))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
@@ -233,7 +233,7 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
             seed = int(rng.integers(-2, 4))
             for kind in (SUMS[turn % 3], [*MOVED, *OTHERS][turn % 5]):
                 kind(groups, total, seed, dtype).call(2, f"turn {turn}")
-        assert shares(groups) == [laid.SHORT, laid.LONG]
+        assert comm.size == 2 or shares(groups) == [laid.SHORT, laid.LONG]
 
 
 def test_pieces_are_all_of_a_vector():
@@ -251,10 +251,10 @@ def test_pieces_are_all_of_a_vector():
         assert sorted(seen) == list(range(sum(counts)))
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 def test_calls_in_any_order(comm):
     """Of several forms, in runs of any length."""
-    for groups in pairs(comm, MORE):
+    for groups in pairs(comm):
         forms = [
             Vector(groups, 24, 1),
             Vector(groups, 24, 1),  # of the same counts, in other arrays
@@ -271,7 +271,7 @@ def test_calls_in_any_order(comm):
             *(kind(groups, n, 2) for kind in MOVED + OTHERS for n in (3, 300)),
         ]
         rng = np.random.default_rng(7)
-        for turn in range(40):
+        for turn in range(25):
             pick = forms[rng.integers(len(forms))]
             pick.call(int(rng.integers(1, 5)), f"turn {turn}")
 
@@ -285,7 +285,7 @@ def test_of_one_group_only_others_change(comm):
             (one if comm.rank < groups.p else two).call(3)
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 @pytest.mark.parametrize("who", ["first", "last", "all but the first"])
 def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
     """Nothing is received then; and the next calls are right again."""
@@ -294,7 +294,7 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
         "last": comm.rank == comm.size - 1,
         "all but the first": comm.rank > 0,
     }[who]
-    for groups in pairs(comm, MORE):
+    for groups in pairs(comm):
         right, more = Vector(groups, 24, 0), Vector(groups, 36, 0)
         for _ in range(2):
             right.call(3)
@@ -305,11 +305,11 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 @pytest.mark.parametrize("kind", [Block, All])
 def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has another, or one group."""
-    for groups in pairs(comm, MORE):
+    for groups in pairs(comm):
         n = 12 * groups.local.size * len(groups.there)
         right, more = kind(groups, n), kind(groups, 2 * n)
         for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
@@ -321,11 +321,11 @@ def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 @pytest.mark.parametrize("kind", MOVED)
 def test_blocks_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has others, or one group."""
-    for groups in pairs(comm, MORE):
+    for groups in pairs(comm):
         right, more = kind(groups, 12, 0), kind(groups, 16, 0)
         for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
             right.call(2)
@@ -508,11 +508,11 @@ def test_who_waits_lets_messages_go_on(comm):
     gaps.Free()
 
 
-@pytest.mark.mpi(4, 5)
+@pytest.mark.mpi(2, 5)
 def test_who_waits_lets_other_calls_go_on(comm):
     """A rank that is still to come may wait for a call that goes on in rounds."""
     late = comm.rank == comm.size - 1
-    for groups in pairs(comm, MORE):
+    for groups in pairs(comm):
         one, two = Vector(groups, 24, 1), Vector(groups, 3000, 2)
         for _ in range(5):
             two.recv[:] = 0
@@ -551,7 +551,7 @@ def test_what_is_laid_down_is_there(comm):
             taken[i] = rows[row][i]
 
     ways = tuple(((lambda r=row: lay(r),), (lambda r=row: take(r),)) for row in (0, 1))
-    for turn in range(1500):
+    for turn in range(1500 if LONG else 500):
         said = rng.integers(0, 99, n) > 0
         if rng.integers(200) == me:
             time.sleep(0.0005)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import ALGORITHMS, SHAPES, SIZES, expected, pair, pairs, same, values
+from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
+from sampling import LONG
 from support import agree
 
 CHILD = Path(__file__).with_name("spawned.py")
 
-pytestmark = pytest.mark.mpi(*SIZES)
+pytestmark = pytest.mark.mpi(*FEW)
 
 
 def works(inter, comm=None):
@@ -78,8 +80,13 @@ def test_views_of_the_worlds_survive_free(comm):
 
 @pytest.mark.mpi(2)
 def test_spawned_processes(comm):
-    ours = isthmus.Intracomm(comm)
-    inter = ours.Spawn(sys.executable, [str(CHILD)], maxprocs=2)
+    ours, child = isthmus.Intracomm(comm), (sys.executable, [str(CHILD)], 2)
+    try:
+        inter = ours.Spawn(*child)
+    except MPI.Exception as error:
+        with pytest.raises(MPI.Exception):
+            comm.Spawn(*child)
+        pytest.skip(f"this MPI library cannot spawn: {error}")
     assert type(inter) is isthmus.Intercomm
     recv = np.empty(2, "i4")
     for name in ("auto", "segmented", "balanced"):
@@ -91,13 +98,14 @@ def test_spawned_processes(comm):
 @pytest.mark.mpi(3)
 def test_accept_and_connect(comm):
     local = isthmus.Intracomm(comm).Split(0 if comm.rank < 2 else 1)
-    if comm.rank < 2:
-        port = MPI.Open_port() if comm.rank == 0 else None
-        port = comm.bcast(port, 0)
-        inter = local.Accept(port)
-    else:
-        port = comm.bcast(None, 0)
-        inter = local.Connect(port)
+    port = None
+    if comm.rank == 0:
+        with suppress(MPI.Exception):
+            port = MPI.Open_port()
+    port = comm.bcast(port, 0)
+    if port is None:
+        pytest.skip("this MPI library opens no port")
+    inter = local.Accept(port) if comm.rank < 2 else local.Connect(port)
     assert works(inter)
     inter.Disconnect()
     if comm.rank == 0:
@@ -116,10 +124,10 @@ def test_many_calls_leak_nothing(comm):
     inter, n = groups.ours, len(groups.there)
     names = ["auto", *ALGORITHMS]
     rng = np.random.default_rng(3)
-    sizes = rng.integers(0, 2000, 3000)
+    sizes = rng.integers(0, 2000, 3000 if LONG else 900)
     before = 0
     for turn, k in enumerate(sizes.tolist()):
-        if turn == 1000:
+        if turn == len(sizes) // 3:
             before = memory_kib()
         name = names[turn % len(names)]
         send, recv = values(comm.rank, k), np.empty(k * n)
@@ -129,16 +137,16 @@ def test_many_calls_leak_nothing(comm):
             inter.Allgather(send, recv, algorithm=name)
     grown = memory_kib() - before
     agree(comm, same(recv, expected(groups, [k] * comm.size)))
-    print(f"grew by {grown} KiB in the last 2000 calls")
+    print(f"grew by {grown} KiB in the last {2 * len(sizes) // 3} calls")
     agree(comm, grown < 512, f"grew by {grown} KiB")
     groups.free()
 
 
-@pytest.mark.mpi(3, timeout=240)
+@pytest.mark.mpi(2, timeout=240)
 def test_communicators_are_given_back(comm):
     """MPICH has 2048 of them, and each turn takes four."""
     for _ in range(550):
-        groups = pair(comm, 2)
+        groups = pair(comm, 1)
         recv = np.empty(len(groups.there))
         groups.ours.Allgather(np.ones(1), recv)
         groups.free()

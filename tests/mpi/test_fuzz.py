@@ -6,11 +6,12 @@ import pytest
 
 from fuzz import sequence
 from groups import pairs
+from sampling import LONG
 from support import agree
 
 
-@pytest.mark.mpi(3, 5, timeout=120)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.mpi(5, timeout=120)
+@pytest.mark.parametrize("seed", range(1, 9 if LONG else 2))
 def test_random_sequences(comm, seed):
     """Nothing hangs, and no call gets the data of another."""
     for groups in pairs(comm):

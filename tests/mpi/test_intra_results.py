@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,7 +14,12 @@ from groups import same, values
 from inside import SIZES, Case, comms
 from isthmus import registry
 from isthmus.distributions import DISTRIBUTIONS, counts
-from support import agree
+from sampling import LONG, some
+from support import (
+    agree,
+    has_persistent_collectives,
+    without_persistent_collectives,
+)
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
@@ -52,28 +59,49 @@ def first(found):
     return next((x for x in found if x), "")
 
 
-@pytest.mark.mpi(9, 17)
+@pytest.mark.mpi(8, *[17] * LONG)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_distribution(comm, name):
     for group in comms(comm):
         found = []
-        for kind in DISTRIBUTIONS if works(name, group.size) else ():
+        kinds = product(DISTRIBUTIONS if works(name, group.size) else (), (False, True))
+        for kind, in_place in some(kinds, 3, NAMES.index(name) + group.size):
             case = Case(group, counts(kind, group.size, 720), gap=len(kind) % 2)
-            for in_place in (False, True):
-                found.append(check(group, case, "blocking", name, in_place))
+            found.append(check(group, case, "blocking", name, in_place))
         agree(comm, not any(found), first(found))
 
 
 @pytest.mark.parametrize("form", ["nonblocking", "persistent"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_form(comm, name, form):
+    if (form, name) == ("persistent", "library") and not has_persistent_collectives():
+        pytest.skip("this MPI library has no persistent collectives")
     for group in comms(comm):
         found = []
-        for kind in ("spike-middle", "half") if works(name, group.size) else ():
+        kinds = ("spike-middle", "half") if works(name, group.size) else ()
+        cases = product(kinds, (False, True))
+        for kind, in_place in some(cases, 3, NAMES.index(name) + group.size):
             case = Case(group, counts(kind, group.size, 720), gap=2, backwards=True)
-            for in_place in (False, True):
-                found.append(check(group, case, form, name, in_place))
+            found.append(check(group, case, form, name, in_place))
         agree(comm, not any(found), first(found))
+
+
+@pytest.mark.parametrize("m", [3, 720, 90000])
+def test_a_library_without_persistent_collectives(comm, monkeypatch, m):
+    """Every choice then has requests of ours; only what the library is asked for by
+    name has none."""
+    without_persistent_collectives(monkeypatch)
+    for group in (group.Dup() for group in comms(comm)):
+        found = []
+        for kind in ("regular", "half"):
+            case = Case(group, counts(kind, group.size, m))
+            for in_place in (False, True):
+                found.append(check(group, case, "persistent", "auto", in_place))
+            for name in ("native", "library"):
+                with pytest.raises(NotImplementedError, match="Allgatherv_init"):
+                    check(group, case, "persistent", name, in_place)
+        agree(comm, not any(found), first(found))
+        group.Free()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,7 +135,7 @@ def test_equal_blocks_lie_elsewhere_on_each_rank(comm, name):
         agree(comm, not any(found), first(found))
 
 
-@pytest.mark.mpi(9, 17)
+@pytest.mark.mpi(8, *[17] * LONG)
 @pytest.mark.parametrize("name", NAMES)
 def test_different_types_of_the_same_data(comm, name):
     """Open MPI 5.0.11 chooses by the local send type, and so hangs."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from mpi4py import MPI
 
 from groups import NAMES, SHAPES, STAGES, expected, pair, pairs, same, values
+from sampling import LONG, some
 from support import agree
 
 pytestmark = pytest.mark.mpi(2, 5, 8)
@@ -43,11 +44,17 @@ def check(groups, send, recv, buffer, wanted, v, name):
     agree(groups.world, ok, note)
 
 
+def turn(name, groups):
+    """Which cases an algorithm gets: others than the next one, and in other groups."""
+    return (NAMES + STAGES).index(name) + groups.p
+
+
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_regular(comm, name):
     for groups in pairs(comm):
         low = comm.rank < groups.p
-        for ka, kb in ((1, 1), (5, 3), (0, 4), (1000, 30), (0, 0)):
+        cases = ((1, 1), (5, 3), (0, 4), (1000, 30), (0, 0))
+        for ka, kb in some(cases, 2 if comm.size < 8 else 4, turn(name, groups)):
             mine, theirs = (ka, kb) if low else (kb, ka)
             counts = [ka] * groups.p + [kb] * (comm.size - groups.p)
             send = values(comm.rank, mine)
@@ -72,7 +79,8 @@ def kinds(n):
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_irregular(comm, name):
     for groups in pairs(comm):
-        for counts in kinds(comm.size).values():
+        cases = kinds(comm.size).values()
+        for counts in some(cases, 2 if comm.size < 8 else 4, turn(name, groups)):
             rc = [counts[i] for i in groups.there]
             send = values(comm.rank, counts[comm.rank], "i4")
             recv = np.empty(sum(rc), "i4")
@@ -81,6 +89,7 @@ def test_irregular(comm, name):
             check(groups, send, [recv, rc], recv, native, True, name)
 
 
+@pytest.mark.mpi(5)
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f4", "i8", "f8", "c16", "?"])
 def test_element_types(comm, dtype):
     for groups in pairs(comm):
@@ -102,6 +111,7 @@ CASES = st.tuples(
 )
 
 
+@pytest.mark.mpi(5, *[8] * LONG)
 @settings(max_examples=60)
 @given(case=CASES)
 def test_any_counts_and_gaps(comm, case):
@@ -138,6 +148,7 @@ def kept(comm):
     return _kept["pair"]
 
 
+@pytest.mark.mpi(5)
 def test_changing_buffers_sizes_and_algorithms(comm):
     """Plans of some calls are kept, of others not, differently on every rank."""
     for groups in pairs(comm):

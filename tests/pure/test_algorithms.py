@@ -11,12 +11,13 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus import registry
 from isthmus.ir import Recv, Send
+from sampling import LONG
 
 INTER = [a.name for a in registry.algorithms("inter_allgatherv")]
 INTRA = [a.name for a in registry.algorithms("allgatherv")]
 STAGES = [a.name for a in registry.algorithms("allgatherv") if not a.node_memory]
 STAGED = [a.name for a in registry.algorithms("inter_allgatherv") if a.staged]
-SMALL = range(1, 6)
+SMALL = range(1, 6 if LONG else 5)
 
 rng = random.Random(7)
 
@@ -59,8 +60,9 @@ def test_regular_between_groups(name):
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 40)), min_size=1, max_size=24)
 
 
-@settings(max_examples=40)
-@given(st.sampled_from(INTER), COUNTS, COUNTS)
+@pytest.mark.parametrize("name", INTER)
+@settings(max_examples=40 if LONG else 6)
+@given(a=COUNTS, b=COUNTS)
 def test_between_groups_of_any_size(name, a, b):
     check(isthmus.schedule("inter_allgatherv", name, a=a, b=b))
 
@@ -107,8 +109,9 @@ def messages(rounds):
     return sum(isinstance(c, Send) for r in rounds for c in r.comm)
 
 
-@settings(max_examples=60)
-@given(st.sampled_from(["segmented", "balanced", "lapped", "direct"]), COUNTS, COUNTS)
+@pytest.mark.parametrize("name", ["segmented", "balanced", "lapped", "direct"])
+@settings(max_examples=15)
+@given(a=COUNTS, b=COUNTS)
 def test_the_good_ones_receive_everything_exactly_once(name, a, b):
     made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
     for r in range(made.n):

@@ -72,7 +72,7 @@ def separated(groups):
 
 
 @pytest.mark.parametrize("name", ["hash", "hash64"])
-@pytest.mark.parametrize("n", [100, 256, 500, 1000])
+@pytest.mark.parametrize("n", [100, 256, 500])
 def test_rounds_of_hash_with_few_groups(name, n):
     """Split, split again to see that nothing parts, compare: about three scans."""
     colors = separated(4)
@@ -119,10 +119,10 @@ def test_the_memory_of_hash_does_not_grow():
     colors = [f"name {i}" for i in range(16)]
     peaks = [
         cost("hash", n, lambda i: colors[i % 16], reorder=False, memory=True).peak
-        for n in (128, 1024)
+        for n in (128, 512)
     ]
     assert peaks[1] <= peaks[0] + WORD <= BOUND
-    for n in (64, 512):
+    for n in (64, 256):
         name = "name {:04}".format
         assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
 

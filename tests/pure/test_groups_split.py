@@ -9,10 +9,13 @@ import pytest
 from chains import links, members, oracle, pickled, run, some_order
 from isthmus.groups.place import Place
 from isthmus.groups.split import ALGORITHMS, choose, find, split
+from sampling import LONG, some
 
 NAMES = ["auto", *ALGORITHMS, "cheng7"]
 #: those that take any value
 ANY = [name for name in NAMES if name != "radix"]
+#: how many processes: all that are few
+SIZES = [*range(1, 14), *some(range(14, 41), 9, 3)]
 
 #: what a process's colour and key may be, of its address i and a source of chance
 COLORS = {
@@ -65,7 +68,7 @@ def drawn(kind, n, rng):
 @pytest.mark.parametrize("name", NAMES)
 def test_integers(name):
     rng = random.Random(name)
-    for n in range(1, 41):
+    for n in SIZES:
         chain = links(list(range(n)), n)
         for color in rng.sample(list(COLORS.values()), 3 if n > 13 else len(COLORS)):
             key = rng.choice(list(KEYS.values()))
@@ -75,7 +78,7 @@ def test_integers(name):
 @pytest.mark.parametrize("name", ANY)
 def test_values_of_all_kinds(name):
     rng = random.Random(name)
-    for n in [*range(1, 14), 17, 33, 40]:
+    for n in [*some(range(1, 14), 2), 17, 33, 40]:
         chain = links(list(range(n)), n)
         for color in OTHERS.values():
             key = rng.choice([*KEYS.values(), *OTHERS.values()])
@@ -86,7 +89,7 @@ def test_values_of_all_kinds(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_some_of_the_processes_in_any_order(name):
     rng = random.Random(name)
-    for n in range(1, 41):
+    for n in SIZES:
         order = some_order(rng, n)
         if name == "allgather_mpi":
             order = rng.sample(range(n), n)
@@ -127,6 +130,7 @@ def test_larger_chains(name):
     rng = random.Random(name)
     for kind in ("few", "some left out", "many"):
         n = 600 if kind == "few" else rng.randrange(41, 500)
+        n = n if LONG else n // 3
         chain = links(rng.sample(range(n), n), n)
         keys = drawn(KEYS["ties" if kind == "few" else "none"], n, rng)
         check(name, chain, drawn(COLORS[kind], n, rng), keys)
@@ -136,7 +140,7 @@ def test_larger_chains(name):
 def test_larger_chains_in_tables(name):
     rng = random.Random(name)
     for kind, most in (("many", 300), ("few", 1000)):
-        n = rng.randrange(most // 2, most + 1)
+        n = rng.randrange(most // 2, most + 1) // (1 if LONG else 3)
         chain = links(rng.sample(range(n), n), n)
         colors = drawn(COLORS[kind], n, rng)
         check(name, chain, colors, drawn(KEYS["ties"], n, rng))

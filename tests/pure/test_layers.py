@@ -22,6 +22,7 @@ ALLOWED = {
     "layout": {"ir"},
     "distributions": set(),
     "tables": set(),
+    "settings": set(),
     "program": {"ir"},
     "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
     "cost": FORM | {"errors", "schedules", "cost", "tables"},
@@ -37,7 +38,7 @@ ALLOWED = {
     "ahead": FORM,
     "estimate": {"algorithms"},
     "fit": {"estimate"},
-    "tuning": {"cost", "estimate", "registry", "schedules", "tables"},
+    "tuning": {"cost", "estimate", "registry", "schedules", "settings", "tables"},
     "choose": FORM | {"registry", "estimate"},
     "choose_between": {"algorithms", "choose", "estimate", "registry"},
     "sizes": {"layout"},
@@ -62,7 +63,8 @@ ALLOWED = {
     "lab": {"lab", "mpiexec"},
     "mpi": FORM
     | {"ahead", "choose", "choose_between", "cost", "distributions", "estimate"}
-    | {"fit", "groups", "mpi", "recipe", "recipe_between", "registry", "tuning"},
+    | {"fit", "groups", "mpi", "recipe", "recipe_between", "registry", "settings"}
+    | {"tuning"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},

@@ -15,6 +15,7 @@ from isthmus.cost.hierarchy import Hierarchy, Level
 from isthmus.ir import Recv, Send
 from isthmus.layout import Uneven
 from isthmus.program import trim
+from sampling import LONG
 
 COUNT = st.one_of(st.just(0), st.integers(0, 60))
 #: the count of each rank and its node: any number of nodes of any sizes, scattered
@@ -53,7 +54,7 @@ def check(schedule, counts, nodes):
         assert len(doors) == len({nodes[r] for r in doors})
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if LONG else 40)
 @given(PLACED, st.sampled_from(["", "(size=1)", "(size=7)", "(rule=sqrt,startup=9)"]))
 def test_a_node_receives_what_it_lacks_through_one_rank(placed, options):
     counts, nodes = [k for k, _ in placed], [x for _, x in placed]

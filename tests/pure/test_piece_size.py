@@ -31,7 +31,7 @@ def test_equal_blocks_stay_whole(rule, p, k, startup, least):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(COUNTS, st.floats(0, 1e5), st.integers(20, 900))
 def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
     name = f"blocked_ring(rule={rule},startup={startup},size={size})"
@@ -40,7 +40,7 @@ def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
     assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(COUNTS, st.floats(0, 1e5))
 def test_the_best_is_close_to_the_best_of_all(counts, startup):
     counts = np.array(counts)

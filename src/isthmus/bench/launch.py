@@ -20,9 +20,11 @@ OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    # The transports inside one machine; naming them saves a second of probing.
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # before Open MPI 5
+    # The transports inside one machine; naming them saves a second of probing. Vader is
+    # shared memory: its only name before Open MPI 5, and known there too.
     "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_btl": "self,sm",
+    "OMPI_MCA_btl": "self,vader",
 }
 POLL = 0.05
 PATIENCE = 5.0

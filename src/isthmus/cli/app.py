@@ -58,6 +58,9 @@ def run(arguments: list[str]) -> int:
         return _complain(str(error), 1)
     except ValueError as error:
         return _complain(str(error), 2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(f"{where}{error.strerror or error}", 2)
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise

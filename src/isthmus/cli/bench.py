@@ -18,6 +18,7 @@ from ..mpiexec import own_rank
 from ..registry import named
 from . import parse
 from .draw import save
+from .files import check_file, check_picture
 from .lab_options import RATE, Hosts, Named, Rate
 from .measured import Launches, Shown
 from .terminal import ended_in_order
@@ -176,6 +177,9 @@ def bench(
     how = sets.How(contenders, seconds, seed, single)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
+    for path in (csv, json):
+        check_file(path)
+    check_picture(plot)
     title = set_ or todo[0].cases[0].op.capitalize()
     with ended_in_order(), place(lab, rate, lab_name) as where:
         shown = Shown(where, title, format_ == "table")

@@ -12,6 +12,7 @@ from ..bench import demo as tour, worker
 from ..mpiexec import own_rank
 from . import parse
 from .draw import save
+from .files import check_folder
 from .terminal import busy, ended_in_order
 
 LIMIT = 120.0
@@ -47,6 +48,7 @@ def demo(
 
         mpiexec -n 8 python -m isthmus.bench.demo
     """
+    check_folder(folder)
     sizes = _groups(groups, ranks)
     console = Console()
     shown = tour.Tour(console, sizes)

@@ -11,6 +11,7 @@ from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from . import simulate as sim
+from .files import check_picture
 
 
 def save(picture: Any, path: Path) -> Path:
@@ -65,6 +66,7 @@ def draw(
     made = sim.made(collective, algorithm, given, larger, nodes, per_node)
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
+    check_picture(path)
     if times:
         line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
         picture = gantt(line, sim.groups(made), name, sim.nodes(made))

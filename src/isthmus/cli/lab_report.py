@@ -11,6 +11,7 @@ from ..bench import sets
 from ..bench.job import contenders
 from ..bench.place import place
 from ..bench.report import write
+from .files import check_folder
 from .lab_options import RATE, Rate
 from .measured import Launches, Shown
 from .terminal import ended_in_order
@@ -30,6 +31,7 @@ def report(
     On two cores it took 11 minutes with MPICH and 18 with Open MPI. What is done is
     written set by set.
     """
+    check_folder(folder)
     how = sets.How(contenders(["auto"], False, copy=False), seconds)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Annotated
 
 import typer
@@ -11,25 +10,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress
 from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
+from ..cost.loggops import LogGOPS
 from ..predict import (
     LIBRARY,
-    MOST,
     OPAQUE,
     Answer,
     answer,
     candidates,
     rows,
-    weight,
 )
 from ..predict_case import BLOCKS, ROOTED, WHOLE, Case
 from ..schedules import Model
 from . import simulate as sim
 from .parse import integers
 
-#: for all simulations together, about
-SECONDS = 12.0
-#: ranks of the rings that show how fast it is; the first is to warm up
-TRIALS = (8, 192)
+#: ends of messages, of all algorithms together, that are simulated in some ten seconds;
+#: LogGOPS has events for each
+MESSAGES, EVENTS = 10_000_000, 600_000
 ONE_SIDED = tuple(name.removeprefix("inter_") for name in WHOLE + BLOCKS)
 KNOWN = ("allgather", "allgatherv", *ONE_SIDED)
 
@@ -62,13 +59,8 @@ def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
 
 
 def _affordable(model: Model) -> int:
-    """How much this machine's model simulates in the time there is."""
-    for n in TRIALS:
-        trial = Case("allgatherv", (n,), (8,))
-        start = perf_counter()
-        trial.schedule("ring").simulate(model)
-        pace = (perf_counter() - start) / weight(trial, "ring", MOST)
-    return min(MOST, int(SECONDS / pace))
+    """How much is simulated where nobody says, the same on every computer."""
+    return EVENTS if isinstance(model, LogGOPS) else MESSAGES
 
 
 def _table(found: Answer) -> Table:
@@ -139,6 +131,14 @@ def predict(
         str, typer.Option(help="of the contributions inside one group, as in spike")
     ] = "regular",
     machine: sim.Machine = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="ends of messages to simulate, of all algorithms together; what is "
+            f"more comes from formulas [default: {MESSAGES}, LogGOPS {EVENTS}]",
+            min=0,
+        ),
+    ] = None,
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
 
@@ -150,7 +150,7 @@ def predict(
     case = _case(collective, groups, bytes_, distribution)
     model = sim.machine(machine)
     console = Console()
-    most = _affordable(model)
+    most = _affordable(model) if most is None else most
     bar = (BarColumn(), MofNCompleteColumn())
     with Progress("simulating", *bar, console=console, transient=True) as progress:
         total = len(candidates(case, model, most))

@@ -20,6 +20,7 @@ from ..export import chrome
 from ..tuning import Tuned, fitted
 from . import parse, simulate as sim
 from .draw import save
+from .files import check_file, check_picture
 from .lab_options import RATE, Hosts, Named, Rate
 from .terminal import ended_in_order
 
@@ -115,6 +116,8 @@ def record(
     """
     sizes = parse.one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
+    path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
+    (check_file if path.suffix == ".json" else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
     kept = Kept()
     with ended_in_order(), place(lab, rate, lab_name) as where:
@@ -127,7 +130,6 @@ def record(
             )
         return
     found = kept.median
-    path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     if path.suffix == ".json":
         chrome.write(path, found, sizes)
     else:

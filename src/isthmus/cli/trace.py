@@ -9,6 +9,7 @@ import typer
 
 from ..export import chrome
 from . import simulate as sim
+from .files import check_file
 
 #: more messages than this no viewer opens
 MOST = 1_000_000
@@ -44,9 +45,10 @@ def trace(
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
     made = sim.made(collective, algorithm, given, sim.LARGER, nodes, per_node)
+    path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
+    check_file(path)
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:
         raise ValueError(f"{n} messages: a trace has at most {MOST}")
-    path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
     chrome.write(path, line, sim.groups(made), sim.nodes(made))
     print(path)

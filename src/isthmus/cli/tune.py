@@ -21,6 +21,7 @@ from ..estimate import Machine
 from ..mpiexec import own_rank
 from ..tuning import FIELDS, NOTHING, VARIABLE, Tuning, place, read, wanted, written
 from .draw import save
+from .files import check_file, check_picture
 from .lab_options import RATE, Named
 from .terminal import Steps, ended_in_order
 
@@ -112,12 +113,12 @@ def _print(console: Console, found: runs.Found) -> list[Row]:
     return rows
 
 
-def _target(tuning: Tuning, output: Path | None) -> Path:
+def _target(output: Path | None, library: str = "", host: str = "") -> Path:
     """The file to write: as asked, as the variable says, or the user's own."""
     named = os.environ.get(VARIABLE, "")
     if output is None and named not in NOTHING:
         output = Path(named).expanduser()
-    return output or place(tuning.origin.library, tuning.origin.host)
+    return output or place(library, host)
 
 
 def _before(path: Path) -> Tuning | None:
@@ -130,7 +131,7 @@ def _before(path: Path) -> Tuning | None:
 
 def _write(console: Console, found: runs.Found, output: Path | None) -> None:
     """Write the file and say what changed."""
-    path = _target(found.tuning, output)
+    path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
     before = _before(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(written(found.tuning), encoding="utf-8")
@@ -210,6 +211,8 @@ def tune(
     if show:
         _present(console)
         return
+    check_file(_target(output))
+    check_picture(plot)
     _warn(console)
     with ended_in_order(), where(None, RATE, lab_name) as at, Steps(console) as steps:
         shown = Shown(steps)

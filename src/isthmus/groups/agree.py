@@ -32,7 +32,7 @@ def agree(
     word: _Word = (text, link.rank, call, facts)
     text, _, _, facts = yield from total(link, word, _meet)
     if error is not None:
-        raise error
+        raise error from Refused(text)  # which tells it from one that is not shared
     if text:
         raise Refused(text)
     return facts

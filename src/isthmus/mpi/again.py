@@ -30,15 +30,20 @@ class Again(Comm):
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
-        if self._found is None or self._found.freed:
-            self._found = context_of(cast("MPI.Comm", self), self._make)
-            self._last = self._found.known.last
-        return self._found
+        found = self._found
+        if found is None or found.freed or found.refused:
+            self._found = found = context_of(cast("MPI.Comm", self), self._make)
+            self._last = found.known.last
+        return found
 
     def _again(self, op: str, algorithm: str | None, *args: Any) -> None:
         """Do a call that is not the last of its kind."""
         known, key = self._context().known, by_objects(op, algorithm, args)
-        do = known.recall(key, args)
+        try:
+            do = known.recall(key, args)
+        except TypeError:  # of what cannot be in a key: it is wrong, or not kept
+            self._anew((op, algorithm), args, None)
+            return
         if do is None:
             self._by_value(key, args)
         else:
@@ -47,8 +52,12 @@ class Again(Comm):
     def _by_value(self, key: Key, args: tuple[Any, ...]) -> None:
         """Do a call by what is kept for such values, if anything, and know it then."""
         op, algorithm, *_ = key
-        context, values = self._context(), by_value(op, algorithm, args)
-        plan = context.plans.get(values)
+        context = self._context()
+        try:
+            values = by_value(op, algorithm, args)
+            plan = context.plans.get(values)
+        except Exception:  # of wrong arguments, which are checked as those of new calls
+            values = plan = None
         if plan is None:
             self._anew(key, args, values)
             return

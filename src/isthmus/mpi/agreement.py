@@ -10,7 +10,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from .board import NOTHING, Board, Ways, board
+from .board import NOTHING, Board, Refuse, Ways, board
 from .context import PLANS
 
 
@@ -31,15 +31,24 @@ class Agreement:
     they are compared in memory that all share, else in messages.
     """
 
-    def __init__(self, comm: MPI.Intracomm, one_node: bool = False) -> None:
-        self.comm, self._one_node = comm, one_node
+    def __init__(
+        self, comm: MPI.Intracomm, one_node: bool = False, *refuse: Refuse
+    ) -> None:
+        self.comm, self._one_node, self._refuse = comm, one_node, refuse
         self._numbers: dict[Any, int] = {}
         self._given = 0
 
     @cached_property
     def board(self) -> Board | None:
         """The memory that all share, if they do; made when all first compare."""
-        return board(self.comm) if self._one_node else None
+        if not self._one_node:
+            return None
+        try:
+            return board(self.comm, *self._refuse)
+        except BaseException as error:
+            for refuse in self._refuse:
+                refuse(self.comm.Get_rank(), error)
+            raise
 
     def number(self, answer: Any) -> int:
         """The number of an answer that all of them were just given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol, TypeVar
@@ -12,11 +13,16 @@ from mpi4py import MPI
 class Freed(Protocol):
     """Something that goes with the communicator."""
 
+    def leave(self) -> None:
+        """Take no more calls; this calls nothing of MPI."""
+
     def free(self) -> None:
         """Give everything back; collective, like freeing the communicator."""
 
 
 Kept = TypeVar("Kept", bound=Freed)
+#: what was kept for communicators that are no more, and is to be given back
+_aside: deque[Freed] = deque()
 
 
 def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
@@ -25,14 +31,34 @@ def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
     if found is None:
         comm.Set_attr(_keyval(), found := {})
     if name not in found:
+        _give_back()
         found[name] = make(comm)
     kept: Kept = found[name]
     return kept
 
 
+def release(comm: MPI.Comm) -> None:
+    """Give back what is kept for a communicator, before it is freed."""
+    found: dict[str, Freed] = comm.Get_attr(_keyval()) or {}  # type: ignore[assignment]
+    while found:
+        found.popitem()[1].free()
+    _give_back()
+
+
+def _give_back() -> None:
+    while _aside:
+        _aside.popleft().free()
+
+
 def _delete(comm: MPI.Comm, keyval: int, found: dict[str, Freed]) -> None:
+    """The communicator is no more.
+
+    MPICH deletes one that was freed when its last request completes, and holds a lock
+    then: whoever calls MPI here ends the program. So the next call gives it back.
+    """
     for kept in found.values():
-        kept.free()
+        kept.leave()
+        _aside.append(kept)
 
 
 @cache

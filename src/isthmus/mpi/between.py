@@ -8,12 +8,11 @@ from typing import Any
 
 from mpi4py import MPI
 
-from . import forms, task, tasks_exchange, tasks_rooted, tasks_sums
+from . import device, forms, task, tasks_exchange, tasks_rooted, tasks_sums
 from .again import Again
 from .agreement import Kept, as_before
 from .asking import ask, asks
-from .buffers import on_device
-from .call import checked
+from .call import checked, checked_value
 from .context import LEFT
 from .keys import Key
 from .known import weakly
@@ -50,12 +49,11 @@ _ON_HOST = {
 }
 
 
-def _is_native(op: str, args: tuple[Any, ...], name: str) -> bool:
-    """Whether a call is left to the MPI library: asked for, or on a device."""
-    if name == "native" or op not in _ON_HOST:
-        return name == "native"
-    owners = (x[0] if isinstance(x, list | tuple) and x else x for x in args[:2])
-    return any(map(on_device, owners))
+def _read(context: Any, name: str, op: str, args: tuple[Any, ...]) -> Task:
+    """The task of a rank, of arguments that are right."""
+    if op in _ON_HOST:
+        device.check_on_host(op, *args[:2])
+    return TASKS[op](context, name, *args)
 
 
 class Between(Again):
@@ -63,12 +61,18 @@ class Between(Again):
 
     def _task(self, op: str, args: tuple[Any, ...], name: str) -> Task:
         context = self._context()
-        return checked(context, op, name, partial(TASKS[op], context, name, *args))
+        return checked(context, op, name, partial(_read, context, name, op, args))
+
+    def _unread(self, op: str, args: tuple[Any, ...]) -> None:
+        """Check a call that the MPI library reads."""
+        check = partial(device.check_all, *args[:2])
+        checked_value(self._context(), op, "native", check)
 
     def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
         (op, algorithm, *_), context = key, self._context()
         name = context.asked_for(op, algorithm)
-        if _is_native(op, args, name):
+        if name == "native":
+            self._unread(op, args)
             self._leave(op, args, values)
             return
         made = self._task(op, args, name)
@@ -84,8 +88,9 @@ class Between(Again):
     ) -> None:
         """Do a call by what others say, and know it then."""
         assert made.among is not None
-        made.among.same(0)  # those who know this call must ask too
-        kept = ask(made, values)
+        with made.context.uninterrupted():
+            made.among.same(0)  # those who know this call must ask too
+            kept = ask(made, values)
         if kept is not None:
             op, weak = key[0], [weakly(x) for x in args]
             again = partial(self._ask_again, op, name, values, weak)
@@ -96,8 +101,9 @@ class Between(Again):
         self, op: str, name: str, values: Any, weak: list[Callable[[], Any]]
     ) -> Kept | None:
         """Do a call that others, it turned out, make in another way than before."""
-        made = self._task(op, tuple(x() for x in weak), name)
-        return ask(made, values)
+        with self._context().uninterrupted():
+            made = self._task(op, tuple(x() for x in weak), name)
+            return ask(made, values)
 
     def _leave(self, op: str, args: tuple[Any, ...], values: Any) -> None:
         """Leave a call to the MPI library, from now on."""
@@ -109,7 +115,8 @@ class Between(Again):
     ) -> MPI.Request:
         context = self._context()
         name, tag = context.asked_for(op, algorithm), context.next_tag()
-        if _is_native(op, args, name):
+        if name == "native":
+            self._unread(op, args)
             return getattr(super(), "I" + op.lower())(*args)  # type: ignore[no-any-return]
         return task.nonblocking(self._task(op, args, name), tag)
 
@@ -117,7 +124,9 @@ class Between(Again):
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
         context = self._context()
-        name, tag = context.asked_for(op, algorithm), context.next_tag()
-        if _is_native(op, args, name):
+        name, tag = context.asked_for(op, algorithm), context.lasting_tag()
+        if name == "native":
+            self._unread(op, args)
             return getattr(super(), op + "_init")(*args, info)  # type: ignore[no-any-return]
-        return task.persistent(self._task(op, args, name), tag)
+        context.lasting[tag] = made = task.persistent(self._task(op, args, name), tag)
+        return made

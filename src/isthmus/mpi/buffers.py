@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-#: DLPack's numbers for plain memory and for host memory pinned for a device
-_HOST = (1, 3, 11)
+from . import device
+
 _IN_PLACE = (
     "MPI.IN_PLACE has no meaning here: it stands alone, in place of what is sent "
     "inside a group"
@@ -84,17 +84,12 @@ def _array_type(owner: Any) -> Any:
     return np.from_dlpack(owner).dtype
 
 
-def on_device(owner: Any) -> bool:
-    """Whether a buffer is in memory that the host cannot read."""
-    if hasattr(owner, "__dlpack_device__"):
-        return owner.__dlpack_device__()[0] not in _HOST
-    return hasattr(owner, "__cuda_array_interface__")
-
-
 def _memory(owner: Any, writable: bool) -> tuple[int, int]:
     """Address and length of a buffer."""
     if owner is None:
         return 0, 0
+    if type(owner) is not np.ndarray:
+        device.check(owner)
     memory = MPI.memory(owner)
     if writable and memory.readonly:
         raise BufferError("message: the receive buffer is read-only")

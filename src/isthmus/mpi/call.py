@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from . import buffers
 from .buffers import Message
@@ -60,33 +60,37 @@ class Checkable(Protocol):
 
 
 Arguments = TypeVar("Arguments", bound=Checkable)
+Value = TypeVar("Value")
 
 
 def checked(
     context: Context, op: str, name: str, parse: Callable[[], Arguments]
 ) -> Arguments:
     """The call, once it is known to be right; in the checked mode, on every rank."""
-    try:
-        call = parse()
-    except (TypeError, ValueError, KeyError, BufferError) as error:
-        if context.checked:
-            share(context, op, error)
-        raise
+    call = _read(context, op, parse)
     if context.checked:
         agree(context, op, name, call.sent, call.expected, call.root)
     return call
 
 
-def check_name(context: Context, name: str, op: str, known: Callable[..., Any]) -> None:
-    """Check an operation that has no argument but its algorithm to agree on."""
-    try:
-        known(name)
-    except ValueError as error:
-        if context.checked:
-            share(context, op, error)
-        raise
+def checked_value(
+    context: Context, op: str, name: str, parse: Callable[[], Value]
+) -> Value:
+    """As `checked`, of a call that has nothing but its algorithm to agree on."""
+    found = _read(context, op, parse)
     if context.checked:
         agree(context, op, name, 0, {})
+    return found
+
+
+def _read(context: Context, op: str, parse: Callable[[], Value]) -> Value:
+    """The arguments; in the checked mode, what is wrong with them on all ranks."""
+    try:
+        return parse()
+    except BaseException as error:
+        if context.checked and not context.refused:
+            share(context, op, error)
+        raise
 
 
 def check_disjoint(send: Message, recv: Message, hint: str = "") -> None:

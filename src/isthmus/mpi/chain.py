@@ -15,7 +15,7 @@ from .check import MismatchError
 from .dialogue import run
 from .intracomm import Intracomm
 from .operators import function_of
-from .private import private_of
+from .private import Private, private_of
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Chain:
     method together, and no other process does.
     """
 
-    def __init__(self, comm: MPI.Intracomm, link: Link | None) -> None:
+    def __init__(self, comm: Private, link: Link | None) -> None:
         """A chain on a private communicator; users take one of the class methods."""
         self._private = comm
         self._link = link

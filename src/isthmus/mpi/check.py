@@ -51,7 +51,8 @@ def _sizes(context: Context, rows: list[dict[str, Any]]) -> list[str]:
 
 def _compare(context: Context, row: dict[str, Any]) -> None:
     """Let everyone see every row; raise the same error everywhere if they differ."""
-    rows = context.comm.allgather(row)
+    with context.uninterrupted():
+        rows = context.comm.allgather(row)
     found = [
         f"{context.who(i)}: {x['error']}" for i, x in enumerate(rows) if x["error"]
     ]
@@ -88,8 +89,13 @@ def agree(
     )
 
 
-def share(context: Context, op: str, error: Exception) -> None:
-    """Tell the other ranks that this one's arguments are wrong."""
+def share(context: Context, op: str, error: BaseException) -> None:
+    """Tell the other ranks that this one's arguments are wrong; all raise that, but
+    for one that is interrupted."""
     text = f"{type(error).__name__}: {error}"
     nothing = {"algorithm": "", "sent": 0, "expected": {}, "root": None}
-    _compare(context, {"operation": op, **nothing, "error": text})
+    try:
+        _compare(context, {"operation": op, **nothing, "error": text})
+    except MismatchError:
+        if isinstance(error, Exception):
+            raise

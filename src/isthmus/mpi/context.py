@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from mpi4py import MPI
 
+from ..settings import Settings, read
 from .attribute import attached
+from .board import interrupted
+from .check import MismatchError
 from .known import Known
 from .plan import Plan
 from .progress import driver
@@ -26,11 +30,6 @@ LEFT = Plan([])
 Native = MPI.Intracomm
 
 
-def asked(variable: str, default: str = "auto") -> str:
-    """The algorithm that an environment variable asks for."""
-    return os.environ.get(variable, default)
-
-
 class Context:
     """Private communicators, plans and tags of one communicator.
 
@@ -41,6 +40,8 @@ class Context:
 
     #: who records its calls (see `recorder`)
     recorder: Any = None
+    #: why no more calls are made, if so
+    refused = ""
 
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
         self.comm, self.local = comm, local
@@ -48,12 +49,17 @@ class Context:
         threads = np.array(MPI.Query_thread())
         comm.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
         self.threads = bool(threads == MPI.THREAD_MULTIPLE)
-        self.checked = os.environ.get("ISTHMUS_CHECK", "0") not in ("", "0")
+        #: rank 0's, so that all ranks decide alike
+        self.settings: Settings = comm.bcast(read() if self.number == 0 else None)
+        self.checked = self.settings.checked
         self.plans: dict[Any, Plan] = {}
         self.scratch = 0
         self.known = Known()
-        self.tags = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
+        self.tags = 0
+        #: persistent calls by their tags, and the tags that are left
+        self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
+        self._tags_left: Iterator[int] | None = None
         self.nodes = nodes_of(comm)
         self.cut = eager(self.nodes)
         self.inline = inline(self.nodes, self.number)
@@ -61,7 +67,7 @@ class Context:
         try:
             self.tuned = tuned(comm, self.nodes)
         except ValueError:  # on all ranks alike
-            self.free()
+            Context.free(self)  # there is nothing of a subclass yet
             raise
 
     def who(self, number: int) -> str:
@@ -73,10 +79,60 @@ class Context:
         """The numbers of those from whom this rank receives, in the order of blocks."""
         return range(self.comm.size)
 
+    def check_usable(self) -> None:
+        """Refuse a call after one that was interrupted."""
+        if self.refused:
+            raise RuntimeError(self.refused)
+
+    def refuse(self, number: int, error: BaseException | None = None) -> str:
+        """Make no more calls, as a rank was interrupted in the middle of one: what it
+        sent, and what others sent it, would be taken for that of a later call."""
+        self.refused = self.refused or interrupted(self.who(number), error)
+        self.known.clear()
+        return self.refused
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """What is done in here is done to its end, or no more calls are made; ranks
+        that differ in their arguments raise that together, and can go on."""
+        try:
+            yield
+        except MismatchError:
+            raise
+        except BaseException as error:
+            self.refuse(self.number, error)
+            raise
+
     def next_tag(self) -> int:
-        """A tag for an operation that others may overtake; 0 is for blocking ones."""
-        self.tags = self.tags % self.tag_limit + 1
+        """A tag for a nonblocking call, from the lower half; 0 is for blocking ones.
+
+        All ranks count alike. Before tags are used again, this rank ends its calls that
+        have them; messages of one tag between two ranks stay in their order.
+        """
+        if self.tags == self.tag_limit // 2:
+            driver.finish(self)
+            self.tags = 0
+        self.tags += 1
         return self.tags
+
+    def lasting_tag(self) -> int:
+        """A tag for a persistent call, from the upper half, that no other call has as
+        long as its request lives on any rank; collective."""
+        tags = range(self.tag_limit // 2 + 1, self.tag_limit + 1)
+        if self._tags_left is None:
+            self._tags_left = iter(tags)
+        tag = next(self._tags_left, None)
+        if tag is None:
+            alive = [x for x, request in self.lasting.items() if request]
+            used = set().union(*self.comm.allgather(alive))
+            self._tags_left = (x for x in tags if x not in used)
+            tag = next(self._tags_left, None)
+        if tag is None:
+            raise RuntimeError(
+                f"no tag is left for a persistent call: {len(tags)} requests of this "
+                "communicator live; free some"
+            )
+        return tag
 
     def run(self, key: Any) -> bool:
         """Run the plan kept for a key, if there is one."""
@@ -96,8 +152,8 @@ class Context:
             try:
                 for call in calls:
                     call()
-            except BaseException:
-                self.known.clear()
+            except BaseException as error:
+                self.refuse(self.number, error)
                 del self.plans[plan.key]  # its requests may be in any state
                 self.scratch -= plan.scratch_bytes
                 raise
@@ -123,11 +179,16 @@ class Context:
         self.scratch = 0
         self.known.clear()
 
+    def leave(self) -> None:
+        """Take no more calls; this calls nothing of MPI."""
+        self.freed = True
+        self.known.clear()
+
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
+        self.leave()
         driver.finish(self)
         self.forget()
-        self.freed = True
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()
@@ -138,4 +199,30 @@ Made = TypeVar("Made", bound=Context)
 
 def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
     """The context of a communicator, made at its first collective call."""
-    return attached(comm, "context", make)
+    try:
+        found = attached(comm, "context", make)
+    except ValueError:  # a tuning file that cannot be read, on all ranks alike
+        raise
+    except BaseException as error:
+        why = interrupted("this rank", error)
+        attached(comm, "context", lambda _: _Refused(why))
+        raise
+    found.check_usable()
+    return found
+
+
+class _Refused:
+    """In place of a context that was not made to its end."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def check_usable(self) -> None:
+        """Refuse every call."""
+        raise RuntimeError(self.why)
+
+    def leave(self) -> None:
+        """There is nothing to leave."""
+
+    def free(self) -> None:
+        """There is nothing to give back."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
@@ -15,12 +16,15 @@ from ..choose_between import library_is_faster
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
+from . import requests
 from .agreement import Agreement
-from .context import PLANS, Context, Native, asked
+from .context import PLANS, Context, Native
 from .probe import probe
 from .tuning import shared
 
 _log = logging.getLogger("isthmus")
+#: mpi4py's own class, whatever somebody may put in its place later
+_Inter = MPI.Intercomm
 #: groups up to this size do not ask what their members send before they choose
 FEW = 8
 
@@ -46,32 +50,55 @@ class InterContext(Context):
         self.pair = Pair(self.here, self.there, self.mine, self.index)
         self.few = max(sizes) <= FEW
         self.library = MPI.get_vendor()[0]
-        both = asked("ISTHMUS_ALLGATHER")
-        self.asked = both, asked("ISTHMUS_ALLGATHERV", both)
+        algorithms = self.settings.between
+        self.asked = algorithms["Allgather"], algorithms["Allgatherv"]
         self.questions: dict[Any, Callable[[], Any]] = {}
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
-        #: persistent ones of the MPI library's; under Open MPI they outlive no
-        #: communicator
-        self.requests: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
+        #: roots whose persistent Reduce the MPI library makes, and refuses to make
+        self._made: set[int] = set()
+        self.unmade: set[int] = set()
+        #: requests of the MPI library's; under Open MPI they outlive no communicator
+        self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
         #: what both groups told each other, and what only the own one did
-        self.all_agree = Agreement(merged, self.one_node)
+        self.all_agree = Agreement(merged, self.one_node, self.refuse)
         self.we_agree = Agreement(self.local)
 
     def free(self) -> None:
         """Give everything back."""
+        self.leave()  # first, as known calls use what is given back below
+        for request in list(self.requests.values()):
+            while not request.Get_status():  # the user still has to wait for it
+                pass
         self.all_agree.free()
         self.we_agree.free()
-        for request in list(self.requests.values()):
-            request.Wait()
         for comm in (*self._intercomms.values(), *self._stars.values()):
             comm.Free()
         super().free()
+
+    def request(self, native: MPI.Request, keep: Any) -> MPI.Request:
+        """A request of the MPI library's on a private communicator, and its buffers."""
+        made = requests.request(native, None, keep)
+        self.requests[id(made)] = made
+        return made
+
+    def kept(self, native: MPI.Prequest, keep: Any) -> MPI.Prequest:
+        """The same for a persistent one."""
+        made = requests.kept(native, keep)
+        self.requests[id(made)] = made
+        return made
 
     def who(self, number: int) -> str:
         """A rank, in words."""
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    def refuse(self, number: int, error: BaseException | None = None) -> str:
+        """Make no more calls; who shares memory with this rank hears of it there."""
+        board = self.all_agree.__dict__.get("board")
+        if board is not None and number == self.number:
+            board.leave()
+        return super().refuse(number, error)
 
     @property
     def senders(self) -> range:
@@ -109,17 +136,20 @@ class InterContext(Context):
         library's own requests, which the user's could bring out of step; made by these
         together, when they first ask for it."""
         if root not in self._intercomms:
-            if root is None:
-                made = self.local.Create_intercomm(0, self.comm, self.there_base)
-            else:
-                # MPICH fails where one process alone makes one with others that have
-                # more communicators; so they are one already
-                both = self.star(root)
-                side = Native(both.Split(both.rank > 0))
-                made = side.Create_intercomm(0, both, 0 if both.rank else 1)
-                side.Free()
-            self._intercomms[root] = made
+            with self.uninterrupted():
+                self._intercomms[root] = self._make_intercomm(root)
         return self._intercomms[root]
+
+    def _make_intercomm(self, root: int | None) -> MPI.Intercomm:
+        if root is None:
+            return self.local.Create_intercomm(0, self.comm, self.there_base)
+        # MPICH fails where one process alone makes one with others that have more
+        # communicators; so they are one already
+        both = self.star(root)
+        side = Native(both.Split(both.rank > 0))
+        made = side.Create_intercomm(0, both, 0 if both.rank else 1)
+        side.Free()
+        return made
 
     def star(self, root: int) -> MPI.Intracomm:
         """A root, by its number, and after it the other group; made by these together,
@@ -134,6 +164,20 @@ class InterContext(Context):
             some.Free()
         return self._stars[root]
 
+    def has_made(self, root: int, request: MPI.Prequest | None) -> bool:
+        """Whether the MPI library made its request for a root on all who have a part in
+        it: asked once. One that some have is given back, with its communicator, on
+        which they would be a call ahead of the others."""
+        if root not in self._made:
+            ok = np.array(request is not None)
+            self.star(root).Allreduce(MPI.IN_PLACE, ok, MPI.LAND)
+            (self._made if ok else self.unmade).add(root)
+            if not ok:
+                if request is not None:
+                    request.Free()
+                self._intercomms.pop(root).Free()
+        return root in self._made
+
     @cached_property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned; if all are on one node,
@@ -142,14 +186,13 @@ class InterContext(Context):
             return self.tuned
         if self.one_node:
             return BUILT_IN
-        return shared(probe(self.comm, self.nodes), self.nodes)
+        with self.uninterrupted():
+            return shared(probe(self.comm, self.nodes), self.nodes)
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_BCAST=circulant."""
-        if algorithm is not None:
-            return algorithm
-        return asked(f"ISTHMUS_{op.upper()}")
+        return self.settings.between[op] if algorithm is None else algorithm
 
     def ask(self, key: Any, question: Callable[[], Any]) -> Any:
         """The answer to a question, which is kept for such calls, unless every call is
@@ -195,11 +238,16 @@ class InterContext(Context):
 def _comes_second(inter: MPI.Intercomm) -> bool:
     """Whether the own group is B: its rank 0 comes after the other's in the world.
 
-    Groups of different worlds all say no, and MPI orders them.
+    All of a group must say the same. In groups of processes of several worlds not all
+    of them see it: these say no, and MPI orders the groups.
     """
     world = MPI.COMM_WORLD.Get_group()
     groups = inter.Get_group(), inter.Get_remote_group()
     mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
     for group in (world, *groups):
         group.Free()
-    return bool(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+    seen = np.array(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+    theirs, ours = np.empty_like(seen), np.empty_like(seen)
+    _Inter.Allreduce(inter, seen, theirs, MPI.LAND)  # what all of the other group say
+    _Inter.Allreduce(inter, theirs, ours, MPI.LAND)  # and they tell what all of ours do
+    return bool(ours)

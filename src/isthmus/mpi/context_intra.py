@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from ..choose import BUILT_IN
 from ..estimate import Machine
-from .context import Context, Native, asked
+from .context import Context, Native
 from .probe import probe
 from .tuning import shared
 
@@ -20,10 +20,10 @@ class IntraContext(Context):
         private = Native(comm.Split(0, comm.Get_rank()))
         super().__init__(private, private)
         self.p = private.Get_size()
-        both = asked("ISTHMUS_INTRA_ALLGATHER")
-        self.asked = both, asked("ISTHMUS_INTRA_ALLGATHERV", both)
+        algorithms = self.settings.inside
+        self.asked = algorithms["Allgather"], algorithms["Allgatherv"]
         self.small = (self.tuned or BUILT_IN).small
-        self.asked_bcast = asked("ISTHMUS_INTRA_BCAST")
+        self.asked_bcast = algorithms["Bcast"]
 
     def name(self, algorithm: str | None, v: bool) -> str:
         """The algorithm asked for by a call or by the environment."""
@@ -32,4 +32,5 @@ class IntraContext(Context):
     @cached_property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
-        return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)
+        with self.uninterrupted():
+            return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)

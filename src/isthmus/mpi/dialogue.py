@@ -6,7 +6,10 @@ from typing import Any, TypeVar
 
 from mpi4py import MPI
 
+from ..groups.agree import Refused
 from ..groups.dialogue import Dialogue, Exchange, Post, Step
+from .board import interrupted
+from .private import Private
 
 T = TypeVar("T")
 
@@ -14,16 +17,28 @@ T = TypeVar("T")
 NAMED, POSTED = 0, 1
 
 
-def run(comm: MPI.Intracomm, dialogue: Dialogue[T]) -> T:
-    """Say and hear what a dialogue asks for, until it returns."""
+def run(comm: Private, dialogue: Dialogue[T]) -> T:
+    """Say and hear what a dialogue asks for, until it returns.
+
+    After an exception in the middle of one, nothing more is said: others could take it
+    for a part of the same dialogue.
+    """
+    if comm.refused:
+        raise RuntimeError(comm.refused)
     heard: Any = None  # what starts a generator
-    while True:
-        try:
-            step = dialogue.send(heard)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        heard = _perform(comm, step)
+    try:
+        while True:
+            try:
+                step = dialogue.send(heard)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            heard = _perform(comm, step)
+    except BaseException as error:
+        shared = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
+        if heard is not None and not shared:
+            comm.refused = interrupted(f"rank {comm.Get_rank()}", error)
+        raise
 
 
 def _perform(comm: MPI.Intracomm, step: Step) -> list[Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from mpi4py import MPI
+
+from .attribute import release
 
 #: our class for each of mpi4py's; the classes enter themselves
 CLASSES: dict[type, type] = {}
@@ -65,7 +67,17 @@ COMMON = (
 class Comm:
     """What our communicators share."""
 
+    def Free(self) -> None:
+        """Free the communicator, and first what is kept for it."""
+        release(cast("MPI.Comm", self))
+        super().Free()  # type: ignore[misc]
+
+    def Disconnect(self) -> None:
+        """Disconnect from the communicator, and first free what is kept for it."""
+        release(cast("MPI.Comm", self))
+        super().Disconnect()  # type: ignore[misc]
+
     def free(self) -> None:
         """Call `Free` if not null and not one of MPI's own communicators."""
         if self not in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
-            self.Free()  # type: ignore[attr-defined]
+            self.Free()

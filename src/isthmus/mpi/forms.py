@@ -30,8 +30,9 @@ def make_plan(call: Call, found: Recipe, tag: int) -> Plan:
 
 def blocking(c: Context, key: Any, plan: Plan) -> None:
     """Run the plan of a call; keep it where a key says what it depends on."""
-    for step in plan.calls:
-        step()
+    with c.uninterrupted():
+        for step in plan.calls:
+            step()
     if key is not None and not c.checked and plan.scratch_bytes <= SCRATCH:
         c.keep(key, plan)
     else:
@@ -40,10 +41,10 @@ def blocking(c: Context, key: Any, plan: Plan) -> None:
 
 def once(plan: Plan) -> Iterator[Sequence[MPI.Request]]:
     """The steps of a plan that serves one call only."""
-    try:
-        yield from plan.steps()
-    finally:
-        plan.free()
+    yield from plan.steps()
+    # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
+    # where a step fails, requests may be under way
+    plan.free()
 
 
 def nonblocking(call: Call, plan: Plan) -> MPI.Request:
@@ -51,15 +52,18 @@ def nonblocking(call: Call, plan: Plan) -> MPI.Request:
     return requests.start(once(plan), call.context, call)
 
 
-def persistent(call: Call, plan: Plan) -> MPI.Prequest:
+def persistent(call: Call, plan: Plan, tag: int) -> MPI.Prequest:
     """A request that can be started any number of times."""
-    return requests.persistent(plan, call.context, call)
+    made = requests.persistent(plan, call.context, call)
+    call.context.lasting[tag] = made
+    return made
 
 
-def check_threads(context: Context, name: str, instead: str) -> None:
+def check_threads(context: Context, name: str, instead: str = "") -> None:
     """Refuse what only a thread of ours can bring forward, where it may not."""
     if not context.threads:
+        other = f"use algorithm={instead!r}" if instead else "this MPI library has none"
         raise RuntimeError(
             f"the nonblocking and persistent forms of {name!r} need "
-            f"MPI_THREAD_MULTIPLE in every process; use algorithm={instead!r}"
+            f"MPI_THREAD_MULTIPLE in every process; {other}"
         )

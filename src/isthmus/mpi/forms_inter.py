@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -85,7 +86,8 @@ def blocking(call: Call, key: Any, own: Group | None = None) -> None:
 def at_once(call: Call) -> None:
     """Do a call that will not come again in this form."""
     asks = _context(call).must_ask(call.name)
-    blocking(call, None, question(call).now() if asks else None)
+    with call.context.uninterrupted():
+        blocking(call, None, question(call).now() if asks else None)
 
 
 def lengths(context: InterContext, name: str, own: int) -> np.ndarray:
@@ -128,7 +130,7 @@ def nonblocking(call: Call) -> MPI.Request | None:
     )
     if _in_one_request(call, name):
         native = c.comm.Ialltoallw(*_alltoallw(call))
-        return requests.request(native, None, (call, native))
+        return _context(call).request(native, (call, native))
     if call.v:
         return requests.start(_after_counts(call, tag), c, call)
     return forms.nonblocking(call, plan(call, None, tag))
@@ -139,14 +141,19 @@ def persistent(call: Call) -> MPI.Prequest | None:
     c = call.context
     if call.name == "native":
         return None
-    tag = c.next_tag()
+    tag = c.lasting_tag()
     if not _in_one_request(call, call.name):
-        own = complete(question(call).ask(tag)) if call.v else None
+        with c.uninterrupted():
+            own = complete(question(call).ask(tag)) if call.v else None
         found = settle(call.name, sizes(call, own), _context(call).machine)
         if not _in_one_request(call, found):
-            return forms.persistent(call, plan(call, own, tag))
-    native = c.comm.Alltoallw_init(*_alltoallw(call))
-    return requests.kept(native, (call, native))
+            return forms.persistent(call, plan(call, own, tag), tag)
+    native = requests.own(c.comm.Alltoallw_init, *_alltoallw(call))
+    if native is not None:
+        return _context(call).kept(native, (call, native))
+    forms.check_threads(c, call.name)
+    own = alone(_context(call), call.sent) if call.v else None
+    return forms.persistent(call, plan(replace(call, name="direct"), own, tag), tag)
 
 
 def _alltoallw(call: Call) -> tuple[list[Any], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..choose import allgatherv
+from ..choose import allgatherv, stage_for
 from ..recipe import Equal, Group, inside, listed
 from ..registry import fitting, resolve
 from . import buffers, forms, library
@@ -115,26 +115,44 @@ def lengths(context: IntraContext, name: str, own: int) -> np.ndarray:
     return found
 
 
-def _in_background(call: Call) -> Plan | None:
-    """What goes on beside the caller; none where only the library can bring it on, or
-    where it takes less time than a request of ours."""
+def _in_background(call: Call) -> str | None:
+    """The algorithm that goes on beside the caller; none where only the library can
+    bring it on, or where it takes less time than a request of ours."""
     c = _context(call)
     if call.name == "auto" and (not c.threads or sum(call.recv.nbytes) < c.small):
         return None
-    tag, name = call.context.next_tag(), settle(call)
+    name = settle(call)
     if name in NATIVE:
         return None
     forms.check_threads(call.context, name, "native")
-    return plan(call, name, tag)
+    return name
 
 
 def nonblocking(call: Call) -> MPI.Request | None:
     """Start the call and give its request; none for the library's own."""
-    made = _in_background(call)
-    return forms.nonblocking(call, made) if made is not None else None
+    name = _in_background(call)
+    if call.name == "auto" and _context(call).p == 1:
+        # a copy; MPICH 4.0 puts it at the start of the buffer, whatever the place
+        name = settle(call)
+    if name is None:
+        return None
+    return forms.nonblocking(call, plan(call, name, call.context.next_tag()))
 
 
 def persistent(call: Call) -> MPI.Prequest | None:
     """Set the call up, to be started any number of times; not the library's own."""
-    made = _in_background(call)
-    return forms.persistent(call, made) if made is not None else None
+    name = _in_background(call)
+    if name is None:
+        return None
+    tag = call.context.lasting_tag()
+    return forms.persistent(call, plan(call, name, tag), tag)
+
+
+def driven(call: Call) -> MPI.Prequest:
+    """The same by a request of ours, where the library has none of its own."""
+    c, name = _context(call), settle(call)
+    forms.check_threads(c, call.name)
+    if name in NATIVE:
+        name = stage_for(c.p, sum(call.recv.nbytes))
+    tag = c.lasting_tag()
+    return forms.persistent(call, plan(call, name, tag), tag)

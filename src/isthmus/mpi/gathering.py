@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 from mpi4py import MPI
 
 from . import library, objects, requests
 from .again import Again
-from .call import check_name
+from .call import checked_value
 from .keys import Key
 
 
@@ -41,7 +40,7 @@ class Gathering(Again):
         send, recv, counts, name, do = self._last.Allgatherv
         try:
             array, given = recvbuf
-        except (TypeError, ValueError):  # not an array and its counts
+        except Exception:  # not an array and its counts
             array = given = None
         if (
             recv() is array
@@ -116,14 +115,23 @@ class Gathering(Again):
         if ours is not None:
             return ours
         recv = library.beside(call, recvbuf)
-        native: MPI.Prequest = getattr(super(), op)(sendbuf, recv, info)
+        native = requests.own(getattr(super(), op), sendbuf, recv, info)
+        if native is None:
+            if call.name != "auto":
+                raise NotImplementedError(f"this MPI library has no {op}")
+            return self._forms.driven(call)  # type: ignore[no-any-return]
         return native if recv is recvbuf else requests.kept(native, call)
 
     def allgather(self, sendobj: Any, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""
         context = self._context()
         name = context.name(algorithm, True)
-        check_name(context, name, "allgather", partial(self._forms.known, context))
+
+        def parse() -> list[Any]:
+            self._forms.known(context, name)
+            return [] if name == "native" else objects.encode(sendobj)
+
+        data = checked_value(context, "allgather", name, parse)
         if name == "native":
             return super().allgather(sendobj)  # type: ignore[misc,no-any-return]
-        return objects.allgather(self._forms, context, sendobj, name)
+        return objects.allgather(self._forms, context, data, name)

@@ -17,6 +17,7 @@ from ..groups.items import Item
 from .chain import Chain
 from .intercomm import Intercomm
 from .intracomm import Intracomm
+from .private import Private
 
 #: the first tag for leaders that connect two components; those of dialogues are less
 CONNECT = 2
@@ -27,7 +28,7 @@ class Group(Chain):
 
     def __init__(
         self,
-        comm: MPI.Intracomm,
+        comm: Private,
         link: Link | None,
         id: int | None = None,
         groups: int | None = None,

@@ -44,11 +44,13 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
             super()._anew(key, args, values)
             return
         # an irregular call first asks what its own group sends
-        own = context.asked_again(values)
-        if own is not None and context.run((values, own)):
-            return
+        with context.uninterrupted():
+            own = context.asked_again(values)
+            if own is not None and context.run((values, own)):
+                return
         send, recv = args
         call = forms_inter.prepare(context, send, recv, algorithm, op)
         if own is None:
-            own = context.ask(values, forms_inter.question(call).now)
+            with context.uninterrupted():
+                own = context.ask(values, forms_inter.question(call).now)
         forms_inter.blocking(call, values and (values, own), own)

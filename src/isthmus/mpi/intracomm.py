@@ -9,11 +9,29 @@ from mpi4py import MPI
 from . import forms, forms_bcast, forms_intra
 from .context import Context
 from .context_intra import IntraContext
+from .device import checking
 from .family import COMMON, making
 from .gathering import Gathering
 from .keys import Key
 
 
+@checking(
+    MPI.Intracomm,
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce",
+    "Allreduce",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+    "Scan",
+    "Exscan",
+)
 @making(
     MPI.Intracomm,
     *COMMON,

@@ -18,13 +18,14 @@ from mpi4py import MPI
 
 from .keys import Key
 
-_ndarray = np.ndarray
+_memory, _ndarray = MPI.memory, np.ndarray
 #: does a call that is known
 Do = Callable[[], Any]
 #: what a method compares its arguments with, then its algorithm, and what does the call
 Entry = tuple[Any, ...]
 #: gives None, in the time of a reference: its array is no more
 _NONE = weakref.ref(np.empty(0))
+_MOVED = object()
 #: so many calls are known by their objects at a time
 MOST = 256
 
@@ -32,12 +33,32 @@ MOST = 256
 def _array(x: Any) -> Entry:
     """What gives an array again, or None, or MPI.IN_PLACE."""
     if type(x) is _ndarray:
-        return (weakref.ref(x),)
+        return (_unmoved(x),)
     if x is None:
         return (_NONE,)
     if x is MPI.IN_PLACE:
         return (lambda: x,)
     raise LookupError
+
+
+def _unmoved(x: np.ndarray) -> Callable[[], Any]:
+    """What gives an array again, as long as it is, and its elements are where they
+    were; else what no argument can be."""
+    found, place = weakref.ref(x), _memory(x)
+    address, nbytes, kind = place.address, place.nbytes, x.dtype
+
+    def array() -> Any:
+        y = found()
+        if y is None or y.dtype is not kind:
+            return _MOVED
+        try:
+            place = _memory(y)
+        except (BufferError, ValueError):  # with gaps now
+            return _MOVED
+        same = place.address == address and place.nbytes == nbytes
+        return y if same else _MOVED
+
+    return array
 
 
 def _value(x: Any) -> Entry:
@@ -112,6 +133,7 @@ class _Call:
 
     do: Do
     held: list[Any]
+    arrays: list[Do]
     entry: Entry = ()
 
 
@@ -130,6 +152,9 @@ class Known:
         call = self.calls.get(key)
         if call is None:
             return None
+        if any(array() is _MOVED for array in call.arrays):
+            self._forget(key, None)
+            return None
         call.entry = call.entry or _entry(key, args, call.do)
         setattr(self.last, key[0], call.entry)
         return call.do
@@ -142,7 +167,8 @@ class Known:
             return
         if len(self.calls) >= MOST:
             self.clear()
-        self.calls[key] = _Call(do, held)
+        arrays = [_unmoved(x) for x in map(_first, args) if type(x) is _ndarray]
+        self.calls[key] = _Call(do, held, arrays)
 
     def _forget(self, key: Key, _: Any) -> None:
         """An array of a call is no more; it is None now, which may be passed too."""
@@ -154,6 +180,11 @@ class Known:
         self.calls.clear()
         for op in FORMS:
             setattr(self.last, op, _never(op))
+
+
+def _first(x: Any) -> Any:
+    """The array of an argument, if it has one."""
+    return x[0] if type(x) is list and x else x
 
 
 def _never(op: str) -> Entry:

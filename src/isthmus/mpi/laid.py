@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate
 
 from . import memory
-from .board import Board, Place, Step, Way, Ways
+from .board import LATER, Board, Place, Step, Way, Ways
 from .buffers import Message
 from .context_inter import InterContext
 from .memory import Piece
@@ -192,9 +192,15 @@ def _found(
 
 def _in_turns(board: Board, all_ways: Sequence[Ways]) -> Ways:
     """One turn after the other: the later ones are part of the first."""
-    ((before, after), (before_too, after_too)), *rest = all_ways
-    later = tuple(partial(board.turn, ways, board.said(1)) for ways in rest)
-    return (before, after + later), (before_too, after_too + later)
+    first, *rest = all_ways
+    if not rest:
+        return first
+    later = [(ways, board.said(LATER + k)) for k, ways in enumerate(rest)]
+
+    def way(before: tuple[Step, ...], after: tuple[Step, ...]) -> Way:
+        return before, (partial(board.turns, after, later),)
+
+    return way(*first[0]), way(*first[1])
 
 
 def pieces(counts: Sequence[int], k: int, of: int) -> list[tuple[int, int, int]]:

@@ -60,14 +60,19 @@ def _places(recv: View, nbytes: tuple[int, ...]) -> tuple[Any, list[int]]:
 
 
 def _send(call: Call, room: Room, recv: View) -> Any:
-    """What is sent, from where it lies; else from its place among the blocks."""
-    here = memory.message_view(call.send) if call.send is not None else None
-    if here is not None and len(here.addresses) <= 1:
-        base = here.addresses[0] if here.addresses else 0
-        return [memory.buffer(base), here.nbytes, MPI.BYTE]
-    room.own_block(call, recv)
-    room.before += room.meanwhile
-    return MPI.IN_PLACE
+    """What is sent, from where it lies, or packed if it is in pieces; MPI.IN_PLACE only
+    where the user says so, as all ranks must."""
+    if call.send is None:
+        room.own_block(call, recv)
+        return MPI.IN_PLACE
+    here = room.source(call.send)
+    if len(here.addresses) > 1:
+        packed = memory.scratch_view(room.fresh(here.nbytes))
+        pieces = here.pieces(0, here.nbytes), packed.pieces(0, here.nbytes)
+        room.before.append(memory.copier(*pieces))
+        here = packed
+    base = here.addresses[0] if here.addresses else 0
+    return [memory.buffer(base), here.nbytes, MPI.BYTE]
 
 
 def beside(call: Call, recvbuf: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from . import forms, objects_between
+from . import forms, objects_between, requests
 from .between import Between
 from .keys import Key
 from .known import is_counted
@@ -214,7 +214,7 @@ class Mutual(Between):
                 and (counts == m and places == to and kinds == by)
                 and name is algorithm
             )
-        except (TypeError, ValueError):  # other parts, or arrays where lists are kept
+        except Exception:  # other parts, or arrays where lists are kept
             same = False
         if same:
             do()
@@ -257,7 +257,7 @@ class Mutual(Between):
         """Nonblocking Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Request = context.comm.Ibarrier()
+            request: MPI.Request = context.request(context.comm.Ibarrier(), None)
             return request
         return self._nonblocking("Barrier", (), algorithm)
 
@@ -267,8 +267,10 @@ class Mutual(Between):
         """Persistent Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Prequest = context.comm.Barrier_init()
-            return request
+            request = requests.own(context.comm.Barrier_init)
+            if request is not None:
+                kept: MPI.Prequest = context.kept(request, None)
+                return kept
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:

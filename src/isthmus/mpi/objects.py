@@ -50,10 +50,12 @@ def message(parts: list[Any]) -> Message:
     return Message(parts, 0, MPI.BYTE, counts, tuple(x.address for x in found))
 
 
-def allgather(forms: Any, context: Context, obj: Any, name: str) -> list[Any]:
-    """Gather objects by the forms of a kind of communicator: lengths, then bytes."""
-    send = message(encode(obj))
-    lengths = forms.lengths(context, name, sum(send.counts))
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    forms.at_once(Call(context, name, send, message(arrived), v=True))
+def allgather(forms: Any, context: Context, data: list[Any], name: str) -> list[Any]:
+    """Gather encoded objects by the forms of a kind of communicator: lengths, then
+    bytes."""
+    send = message(data)
+    with context.uninterrupted():
+        lengths = forms.lengths(context, name, sum(send.counts))
+        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+        forms.at_once(Call(context, name, send, message(arrived), v=True))
     return [decode(data) for data in arrived]

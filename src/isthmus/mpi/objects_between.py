@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..recipe_between import Star
 from . import task, tasks_exchange, tasks_rooted
 from .buffers import Message
+from .call import checked_value
 from .context_inter import InterContext
 from .objects import decode, encode, message
 from .task import Task
@@ -28,64 +30,83 @@ def _now(made: Task) -> None:
 
 def bcast(c: InterContext, obj: Any, root: int) -> Any:
     """The root's object, in the other group."""
-    at = tasks_rooted.star(c, root)
+
+    def parse() -> tuple[Star | None, Message]:
+        at = tasks_rooted.star(c, root)
+        return at, message(encode(obj) if at and at.v == 0 else [])
+
+    at, data = checked_value(c, "bcast", "auto", parse)
     if at is None:
         return None
     if at.v == 0:
-        data = message(encode(obj))
-        _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
-        _now(tasks_rooted.broadcast(c, "auto", at, data))
+        with c.uninterrupted():
+            _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
+            _now(tasks_rooted.broadcast(c, "auto", at, data))
         return None
-    _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
-    arrived = np.empty(length[0], np.uint8)
-    _now(tasks_rooted.bcast(c, "auto", arrived, root))
+    with c.uninterrupted():
+        _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
+        arrived = np.empty(length[0], np.uint8)
+        _now(tasks_rooted.bcast(c, "auto", arrived, root))
     return decode(arrived)
 
 
 def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
     """The objects of the other group, at the root."""
-    at = tasks_rooted.star(c, root)
+
+    def parse() -> tuple[Star | None, Message]:
+        at = tasks_rooted.star(c, root)
+        return at, message(encode(obj) if at and at.v else [])
+
+    at, data = checked_value(c, "gather", "auto", parse)
     if at is None:
         return None
     if at.v:
-        data = message(encode(obj))
         own = _length(data)
-        _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
-        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
+        with c.uninterrupted():
+            _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
+            _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
         return None
-    _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    into, sizes = (message(arrived),), tuple(lengths.tolist())
-    _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
+    with c.uninterrupted():
+        _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
+        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+        into, sizes = (message(arrived),), tuple(lengths.tolist())
+        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
     return [decode(x) for x in arrived]
 
 
 def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
     """One of the root's objects for each of the other group."""
-    at = tasks_rooted.star(c, root)
+
+    def parse() -> tuple[Star | None, tuple[Message, ...]]:
+        at = tasks_rooted.star(c, root)
+        return at, _each(objs, at.q) if at and at.v == 0 else ()
+
+    at, data = checked_value(c, "scatter", "auto", parse)
     if at is None:
         return None
     if at.v == 0:
-        data = _each(objs, at.q)
         sizes = tuple(map(_length, data))
-        _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
-        _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
+        with c.uninterrupted():
+            _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
+            _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
         return None
-    _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
-    arrived = np.empty(length[0], np.uint8)
-    _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
+    with c.uninterrupted():
+        _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
+        arrived = np.empty(length[0], np.uint8)
+        _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
     return decode(arrived)
 
 
 def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
     """One object for each of the other group, and one from each."""
-    data = _each(objs, c.there)
+    data = checked_value(c, "alltoall", "auto", lambda: _each(objs, c.there))
     sizes = tuple(map(_length, data))
     lengths = _lengths(c.there)
-    _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
-    arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-    expected = tuple(lengths.tolist())
-    _now(tasks_exchange.exchange(c, "auto", data, (message(arrived),), sizes, expected))
+    with c.uninterrupted():
+        _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
+        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
+        into, expected = (message(arrived),), tuple(lengths.tolist())
+        _now(tasks_exchange.exchange(c, "auto", data, into, sizes, expected))
     return [decode(x) for x in arrived]
 
 

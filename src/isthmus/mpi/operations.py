@@ -1,7 +1,8 @@
 """The buffers of every operation that can be measured, and what must arrive in them.
 
 Across two groups the root of a rooted operation is rank 0 of group A. Data have no
-pattern: a block for the wrong rank, or from it, never looks right.
+pattern: a block for the wrong rank, or from it, never looks right. Sums are exact in
+any order: of small whole numbers, mostly as doubles.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mpi4py import MPI
 from ..distributions import regular
 
 Sizes = tuple[int, ...]
+#: what vectors that are added up may consist of
+ELEMENTS = tuple(map(np.dtype, ("f8", "f4", "u1")))
 
 
 class Call(NamedTuple):
@@ -59,8 +62,8 @@ def _empty() -> np.ndarray:
 
 
 def _taking(arguments: Callable[[np.ndarray], tuple[Any, ...]], data: Any) -> Call:
-    """A call that receives these bytes."""
-    expected = np.concatenate([_empty(), *data])
+    """A call that receives these data."""
+    expected = np.concatenate(data or [_empty()])
     recv = np.empty_like(expected)
     return Call(arguments(recv), recv, expected)
 
@@ -70,12 +73,40 @@ def _giving(*arguments: Any) -> Call:
     return Call(arguments, _empty(), _empty())
 
 
-def _sum(side: int, n: int, nbytes: int) -> np.ndarray:
-    """The vectors of all ranks of a group, added up modulo 256."""
-    total = np.zeros(nbytes, np.uint8)
-    for rank in range(n):
-        total += block(side, rank, 0, nbytes)
-    return total
+class Vectors(NamedTuple):
+    """Vectors that are added up: their type, their length, and what all are below.
+
+    No sum overflows: MPI leaves to the library what it is then, and Open MPI's of small
+    integers on x86-64 depends on the place.
+    """
+
+    element: np.dtype[Any]
+    length: int
+    below: int
+
+    @classmethod
+    def of(cls, seat: Seat, nbytes: int, parts: int = 1) -> Vectors:
+        """Of so many bytes, in the largest type that gives an element to each part."""
+        fit = (
+            x
+            for x in ELEMENTS
+            if nbytes % x.itemsize == 0 and nbytes >= parts * x.itemsize
+        )
+        element, below = next(fit, ELEMENTS[-1]), 255
+        if element == np.uint8:
+            below = max(below // max(len(seat.mine), len(seat.theirs)), 1)
+        return cls(element, nbytes // element.itemsize, below)
+
+    def one(self, side: int, rank: int) -> np.ndarray:
+        """That of one rank."""
+        return (block(side, rank, 0, self.length) % self.below).astype(self.element)
+
+    def total(self, side: int, n: int) -> np.ndarray:
+        """The sum over all ranks of a group."""
+        found = np.zeros(self.length, self.element)
+        for rank in range(n):
+            found += self.one(side, rank)
+        return found
 
 
 def barrier(seat: Seat) -> Call:
@@ -99,9 +130,10 @@ def bcast(seat: Seat) -> Call:
 def reduce(seat: Seat) -> Call:
     """The sum of the other group's vectors to the root."""
     if seat.side:
-        send = block(1, seat.rank, 0, seat.mine[0])
+        send = Vectors.of(seat, seat.mine[0]).one(1, seat.rank)
         return _giving(send, None, MPI.SUM, 0)
-    total = [_sum(1, len(seat.theirs), seat.theirs[0])] if seat.is_root else []
+    vectors = Vectors.of(seat, seat.theirs[0])
+    total = [vectors.total(1, len(seat.theirs))] if seat.is_root else []
     return _taking(lambda recv: (None, recv, MPI.SUM, seat.root), total)
 
 
@@ -150,30 +182,29 @@ def alltoall(seat: Seat, form: str = "") -> Call:
 
 def allreduce(seat: Seat) -> Call:
     """The sum of the other group's vectors to everyone."""
-    n = seat.mine[0]
-    send = block(seat.side, seat.rank, 0, n)
-    total = _sum(1 - seat.side, len(seat.theirs), n)
+    vectors = Vectors.of(seat, seat.mine[0])
+    send = vectors.one(seat.side, seat.rank)
+    total = vectors.total(1 - seat.side, len(seat.theirs))
     return _taking(lambda recv: (send, recv, MPI.SUM), [total])
 
 
 def reduce_scatter(seat: Seat) -> Call:
     """A share of the sum of the other group's vectors to each."""
-    n = seat.mine[0]
-    counts = regular(len(seat.mine), n)
-    send = block(seat.side, seat.rank, 0, n)
-    total = _sum(1 - seat.side, len(seat.theirs), n)
-    start = sum(counts[: seat.rank])
-    part = total[start : start + counts[seat.rank]]
+    p, q = len(seat.mine), len(seat.theirs)
+    vectors = Vectors.of(seat, seat.mine[0], max(p, q))
+    counts = regular(p, vectors.length)
+    send, start = vectors.one(seat.side, seat.rank), sum(counts[: seat.rank])
+    part = vectors.total(1 - seat.side, q)[start : start + counts[seat.rank]]
     return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
 
 
 def reduce_scatter_block(seat: Seat) -> Call:
     """An equal share of the sum of the other group's vectors to each."""
     p, q = len(seat.mine), len(seat.theirs)
-    n = seat.mine[0] // lcm(p, q) * lcm(p, q)
-    total, each = _sum(1 - seat.side, q, n), n // p
-    send = block(seat.side, seat.rank, 0, n)
-    part = total[seat.rank * each : (seat.rank + 1) * each]
+    vectors = Vectors.of(seat, seat.mine[0], lcm(p, q))
+    vectors = vectors._replace(length=vectors.length // lcm(p, q) * lcm(p, q))
+    send, each = vectors.one(seat.side, seat.rank), vectors.length // p
+    part = vectors.total(1 - seat.side, q)[seat.rank * each : (seat.rank + 1) * each]
     return _taking(lambda recv: (send, recv, MPI.SUM), [part])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -222,16 +223,20 @@ def bind(
     source = at.source
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
         when = iter(posts)
+        # who gets several messages in a round gets them in their order: by requests
+        several = Counter(c.to for c in r.comm if isinstance(c, Send))
         for c in r.comm:
             if isinstance(c, Library):
                 stages[k].call.append(_library(local, c, at))
                 continue
             place = at if isinstance(c, Recv) else source
             start = next(when) if isinstance(c, Recv) else k
-            for part in memory.parts(place.pieces(c.data), cut):
-                if isinstance(c, Send) and len(part) == 1 and part[0][1] <= inline:
-                    stages[k].call.append(_at_once(comm, c, part, tag))
-                    continue
+            pieces = place.pieces(c.data)
+            short = len(pieces) == 1 and pieces[0][1] <= inline
+            if short and isinstance(c, Send) and several[c.to] == 1:
+                stages[k].call.append(_at_once(comm, c, pieces, tag))
+                continue
+            for part in memory.parts(pieces, cut):
                 request = _request(comm, c, part, tag)
                 stages[start].start.append(request)
                 stages[k].wait.append(request)

@@ -9,15 +9,25 @@ from mpi4py import MPI
 from .attribute import attached
 
 
+class Private(MPI.Intracomm):
+    """The duplicate."""
+
+    #: why no more calls are made on it, if so
+    refused = ""
+
+
 class _Duplicate:
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm = MPI.Intracomm(comm.Dup())
+        self.comm = Private(comm.Dup())
+
+    def leave(self) -> None:
+        pass
 
     def free(self) -> None:
         self.comm.Free()
 
 
-def private_of(comm: Any) -> MPI.Intracomm:
+def private_of(comm: Any) -> Private:
     """The duplicate; made together by all processes when it is first asked for."""
     if comm == MPI.COMM_NULL:
         raise ValueError("a communicator is needed, not MPI.COMM_NULL")

@@ -7,17 +7,22 @@ import logging
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import count
 from typing import Any, Protocol
 
 from mpi4py import MPI
 
+from .check import MismatchError
 from .plan import Plan
 
 Steps = Iterator[Sequence[MPI.Request]]
 
 _log = logging.getLogger("isthmus")
+_INTERRUPTED = "a signal handler raised in the middle of this call, which cannot go on"
 EMPTY = [bytearray(1), 0, MPI.BYTE]
 #: how long the thread rests between two looks, at least and at most, in seconds
 REST = 20e-6, 1e-3
@@ -38,9 +43,14 @@ class Watched(Protocol):
 class Operation:
     """A running call: advanced by whoever has time, the caller or the thread."""
 
-    def __init__(self, steps: Steps, end: Callable[[], Any], owner: Any) -> None:
-        """`end` completes the handle."""
-        self.owner = owner
+    #: whether a step is being done; so it stays if a signal handler raises there
+    broken = False
+
+    def __init__(
+        self, steps: Steps, end: Callable[[], Any], owner: Any, keep: Any
+    ) -> None:
+        """`end` completes the handle; `keep` has the buffers."""
+        self.owner, self.keep = owner, keep
         self._steps, self._end = steps, end
         self._lock = threading.Lock()
         #: what the next round waits for; None at the end
@@ -49,12 +59,25 @@ class Operation:
         self.error: BaseException | None = None
 
     def _go(self, on: Callable[[], bool]) -> None:
-        """Go on; at the end, or when something fails, the handle is completed."""
+        """Go on; at the end, or when something fails, the handle is completed.
+
+        What a signal handler raises between two steps stops nothing: others go on. In
+        the middle of one nobody can, and messages may be under way: the handle stays.
+        """
         try:
             over = on()
-        except BaseException as error:
+        except Exception as error:
             _log.exception("a nonblocking operation failed")
-            self.error, over = error, True
+            driver.failed.append(self)
+            self.error, self.broken, over = error, False, True
+            if not isinstance(error, MismatchError):  # which all ranks raise
+                self.owner.refuse(self.owner.number, error)
+        except BaseException as error:
+            if self.broken:
+                driver.failed.append(self)
+                self.error, self.done = RuntimeError(_INTERRUPTED), True
+                self.owner.refuse(self.owner.number, error)
+            raise
         if over:
             self._end()
         self.done = over
@@ -63,13 +86,19 @@ class Operation:
         """Go on to the end."""
         while self._open is not None:
             MPI.Request.Waitall(self._open)
-            self._open = next(self._steps, None)
+            self._step()
         return True
+
+    def _step(self) -> None:
+        """Begin the next round."""
+        self.broken = True
+        self._open = next(self._steps, None)
+        self.broken = False
 
     def _test(self) -> bool:
         """Go on as far as possible without waiting; whether that is the end."""
         while self._open is not None and MPI.Request.Testall(self._open):
-            self._open = next(self._steps, None)
+            self._step()
         return self._open is None
 
     def advance(self) -> bool:
@@ -106,8 +135,10 @@ class Repeated(Operation):
     """A call that is made any number of times: by who waits for it in plain calls one
     after the other, as long as nobody had to go on without waiting."""
 
-    def __init__(self, plan: Plan, end: Callable[[], Any], owner: Any) -> None:
-        super().__init__(iter(()), end, owner)
+    def __init__(
+        self, plan: Plan, end: Callable[[], Any], owner: Any, keep: Any
+    ) -> None:
+        super().__init__(iter(()), end, owner, keep)
         self.plan, self._plain = plan, True
         self._first, self._rest = plan.first, plan.rest
         self.done = True
@@ -118,21 +149,25 @@ class Repeated(Operation):
         self._go(self._begin)
 
     def _begin(self) -> bool:
-        for call in self._first:
-            call()
+        self._do(self._first)
         return not self._rest
+
+    def _do(self, calls: Sequence[Callable[[], Any]]) -> None:
+        self.broken = True
+        for call in calls:
+            call()
+        self.broken = False
 
     def _wait(self) -> bool:
         if not self._plain:
             return super()._wait()
-        for call in self._rest:
-            call()
+        self._do(self._rest)
         return True
 
     def _test(self) -> bool:
         if self._plain:
             self._plain, self._steps = False, self.plan.rounds()
-            self._open = next(self._steps, None)
+            self._step()
         return super()._test()
 
 
@@ -147,7 +182,10 @@ class _Driver:
         self.running: dict[int, Watched] = {}
         self._thread: threading.Thread | None = None
         self._stop = False
+        #: operations that failed, whose messages may still be under way
+        self.failed: list[Operation] = []
         self._tags = count()
+        self._tags_back: deque[int] = deque()
         self._own: MPI.Intracomm | None = None
 
     @property
@@ -158,9 +196,27 @@ class _Driver:
                 self._own = self._own or MPI.COMM_SELF.Dup()
         return self._own
 
+    @cached_property
+    def tag_limit(self) -> int:
+        """The largest tag of a handle."""
+        return int(self.own.Get_attr(MPI.TAG_UB) or 32767)
+
     def tag(self) -> int:
-        """A tag for a handle."""
-        return next(self._tags) % 16384
+        """A tag for a handle: its own until it is given back."""
+        try:
+            return self._tags_back.popleft()
+        except IndexError:
+            found = next(self._tags)
+        if found > self.tag_limit:
+            raise RuntimeError(
+                f"no tag is left for a request: {self.tag_limit + 1} requests of this "
+                "process live; complete or free some"
+            )
+        return found
+
+    def give_back(self, tag: int) -> None:
+        """The handle of a tag is no more."""
+        self._tags_back.append(tag)
 
     def _start(self) -> None:
         if self._thread is None:
@@ -168,6 +224,8 @@ class _Driver:
                 target=self._run, name="isthmus", daemon=True
             )
             self._thread.start()
+            # MPI deletes this first when it ends; where mpi4py ends it, Python is over
+            MPI.COMM_SELF.Set_attr(MPI.Comm.Create_keyval(delete_fn=self._end), True)
             atexit.register(self.stop)
         self._wake.notify()
 
@@ -179,11 +237,27 @@ class _Driver:
 
     def finish(self, owner: Any) -> None:
         """Wait for the end of all operations of one owner."""
+        for x in self._known():
+            if x.owner is owner:
+                with suppress(Exception):  # raised where the user waits for it
+                    x.finish()
+
+    def _known(self) -> list[Operation | Watched]:
         with self._wake:
-            found = [*self._active, *(x() for x in self._idle)]
-        for x in found:
-            if x is not None and x.owner is owner:
+            idle = [x() for x in self._idle]
+            return [*self._active, *(x for x in idle if x is not None)]
+
+    def _end(self, *_: Any) -> None:
+        """MPI is about to end: wait for the end of all operations, and of the thread.
+
+        Others may wait for what this process has yet to send.
+        """
+        for x in self._known():
+            with suppress(Exception):
+                if not isinstance(x, Operation):
+                    x.look()
                 x.finish()
+        self.stop()
 
     def watch(self, request: Watched) -> None:
         """Look whether somebody started the request in MPI's own way."""

@@ -7,9 +7,10 @@ persistent one may be started by any of MPI's ways to start.
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import Any
 
 from mpi4py import MPI
@@ -17,6 +18,7 @@ from mpi4py import MPI
 from .plan import Plan
 from .progress import EMPTY, Operation, Repeated, Steps, driver
 
+_log = logging.getLogger("isthmus")
 _start, _wait = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
@@ -66,12 +68,17 @@ def start(steps: Steps, owner: Any, keep: Any) -> Request:
     """Begin an operation of an owner and give its request."""
     tag = driver.tag()
     handle = driver.own.Issend(EMPTY, 0, tag)
-    end = partial(driver.own.Recv, EMPTY, 0, tag)
-    operation = Operation(steps, end, owner)
+    operation = Operation(steps, partial(_end, tag), owner, keep)
     operation.advance()
     if not operation.done:
         driver.add(operation)
     return request(handle, operation, keep)
+
+
+def _end(tag: int) -> None:
+    """Complete a handle."""
+    driver.own.Recv(EMPTY, 0, tag)
+    driver.give_back(tag)
 
 
 class _Kept(MPI.Prequest):
@@ -95,12 +102,14 @@ class Persistent(MPI.Prequest):
     _tag: int
     #: receives what the handle sends
     _receive: MPI.Prequest
-    _keep: Any
     _lock: threading.Lock
 
     def Start(self) -> None:
         """Start the call."""
+        self.owner.check_usable()
         with self._lock:
+            if self._call.broken:
+                self._call.check()
             _start(self)
             self._begin()
 
@@ -113,11 +122,13 @@ class Persistent(MPI.Prequest):
         """Advance the call; begin it if its handle was started by other means than
         `Start`."""
         with self._lock:
+            if not self:  # it is free
+                return False
             if not self._call.done:
                 moved = self._call.advance()
                 self._forget_if_done()
                 return moved
-            if not driver.own.Iprobe(0, self._tag):
+            if self._call.broken or not driver.own.Iprobe(0, self._tag):
                 return False
             self._begin()
             return True
@@ -146,9 +157,22 @@ class Persistent(MPI.Prequest):
     def Free(self) -> None:
         """Free the request and what was made for it."""
         driver.forget(self)
-        self._call.plan.free()
-        self._receive.Free()
-        super().Free()
+        with self._lock:  # the thread may look at it now
+            self._call.plan.free()
+            self._receive.Free()
+            super().Free()
+            if not driver.own.Iprobe(0, self._tag):  # else it is started, not over
+                driver.give_back(self._tag)
+
+
+def own(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | None:
+    """A persistent request that the MPI library makes; None where it has none of the
+    kind, as before MPI 4."""
+    try:
+        return make(*args)
+    except NotImplementedError:
+        _log.debug("the MPI library has no %s: a request of ours", make.__name__)
+        return None
 
 
 def _run(request: MPI.Prequest) -> None:
@@ -158,14 +182,11 @@ def _run(request: MPI.Prequest) -> None:
 
 def persistent(plan: Plan, owner: Any, keep: Any) -> Persistent:
     """A persistent request whose every start runs a plan once."""
-    tag = 16384 + next(_persistent_tags) % 16384
+    tag = driver.tag()
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._receive = driver.own.Recv_init(EMPTY, 0, tag)
-    result._call = Repeated(plan, partial(_run, result._receive), owner)
+    result._call = Repeated(plan, partial(_run, result._receive), owner, keep)
     result._tag, result.owner = tag, owner
-    result._keep, result._lock = keep, threading.Lock()
+    result._lock = threading.Lock()
     driver.watch(result)
     return result
-
-
-_persistent_tags = count()

@@ -11,9 +11,10 @@ from mpi4py import MPI
 from ..program import extent
 from ..recipe import Recipe
 from . import memory
-from .buffers import Message, on_device
+from .buffers import Message
 from .call import Call
 from .context import Context
+from .device import on_device
 from .memory import View
 from .plan import Binding, Plan, Step, bind
 

@@ -119,7 +119,7 @@ def nonblocking(task: Task, tag: int) -> MPI.Request:
     """Start it and give its request."""
     if task.whole is not None and task.question is None:
         native = task.context.comm.Ialltoallw(*task.whole())
-        return requests.request(native, None, (task, native))
+        return task.context.request(native, (task, native))
     if task.recipe is None:
         return task.context.comm.Irecv(*_NOTHING)
     forms.check_threads(task.context, task.name, "native")
@@ -130,12 +130,11 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
     """Set it up, to be started any number of times."""
     if task.recipe is None:
         return task.context.comm.Recv_init(*_NOTHING)
-    answer = complete(_asked(task))
+    with task.context.uninterrupted():
+        answer = complete(_asked(task))
     native = single(task, answer)
     if native is not None:
-        result = requests.kept(native, (task, native))
-        task.context.requests[id(result)] = result
-        return result
+        return task.context.kept(native, (task, native))
     forms.check_threads(task.context, task.name, "native")
     made = plan(task, answer, tag)
     if made.only_request is not None:
@@ -145,10 +144,7 @@ def persistent(task: Task, tag: int) -> MPI.Prequest:
 
 def single(task: Task, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
-    try:
-        native = None if task.own is None else task.own(task, *answer)
-        if native is None and task.whole is not None:
-            native = task.context.comm.Alltoallw_init(*task.whole())
-    except NotImplementedError:  # before MPI 4
-        return None
+    native = None if task.own is None else task.own(task, *answer)
+    if native is None and task.whole is not None:
+        native = requests.own(task.context.comm.Alltoallw_init, *task.whole())
     return native

@@ -16,10 +16,11 @@ from ..recipe import Recipe, between, listed
 from ..registry import named
 from . import buffers, laid, memory, task
 from .board import Ways
-from .buffers import Message, is_dense, on_device
+from .buffers import Message, is_dense
 from .call import check_disjoint
 from .check import agree
 from .context_inter import InterContext
+from .device import on_device
 from .forms_inter import messages
 from .task import Asking, Laid, Task
 from .whole import swap

@@ -15,7 +15,7 @@ from ..estimate import Machine
 from ..recipe import Recipe
 from ..recipe_between import Star
 from ..registry import named
-from . import buffers, memory, task
+from . import buffers, memory, requests, task
 from .buffers import Message
 from .context_inter import InterContext
 from .reducing import operator
@@ -73,7 +73,7 @@ def _straight(
     return alltoallw(mine, none) if sends else alltoallw(none, mine)
 
 
-def _own_blocks(at: Star, sends: bool, made: Task) -> MPI.Prequest:
+def _own_blocks(at: Star, sends: bool, made: Task) -> MPI.Prequest | None:
     """The persistent one, among those who have a part in it; a short Gather, blocks of
     a size that all know to the root, may be faster in the library's own way."""
     c, (data,), n = made.context, made.send or made.recv, at.q * made.nbytes
@@ -81,13 +81,12 @@ def _own_blocks(at: Star, sends: bool, made: Task) -> MPI.Prequest:
     if up and n and c.leaves("Gather", n, persistent=True):
         address = memory.buffer(data.base + data.displs[0])
         spec = [address, data.counts[0], data.datatype]
-        if at.v:
-            return c.intercomm(at.root).Gather_init(spec, None, root=0)
-        return c.intercomm(at.root).Gather_init(None, spec, root=MPI.ROOT)
+        both, root = ((spec, None), 0) if at.v else ((None, spec), MPI.ROOT)
+        return requests.own(c.intercomm(at.root).Gather_init, *both, root)
     blocks = [*blocks, *[NO_BLOCK] * at.q] if at.v else [NO_BLOCK, *blocks]
     mine, none = (data.base, blocks), nothing(1 + at.q)
     sides = (mine, none) if sends else (none, mine)
-    return c.star(at.root).Alltoallw_init(*alltoallw(*sides))
+    return requests.own(c.star(at.root).Alltoallw_init, *alltoallw(*sides))
 
 
 def _task(
@@ -160,12 +159,15 @@ def _own_reduce(at: Star, made: Task) -> MPI.Prequest | None:
     that is faster."""
     c, by = made.context, made.operator
     assert by is not None
-    if not c.leaves("Reduce", made.nbytes, persistent=True):
+    if at.root in c.unmade or not c.leaves("Reduce", made.nbytes, persistent=True):
         return None
-    inter, (place,) = c.intercomm(at.root), map(memory.in_place, made.send or made.recv)
-    if at.v:
-        return inter.Reduce_init(place, None, by.op, root=0)
-    return inter.Reduce_init(None, place, by.op, root=MPI.ROOT)
+    (place,) = map(memory.in_place, made.send or made.recv)
+    both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
+    try:
+        found = requests.own(c.intercomm(at.root).Reduce_init, *both, by.op, root)
+    except MPI.Exception:  # MPICH 4.0 wants to know what the root sends
+        found = None
+    return found if c.has_made(at.root, found) else None
 
 
 def blocks(

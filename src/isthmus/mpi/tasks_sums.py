@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
 from ..recipe import Recipe
-from . import buffers, laid, memory, task
+from . import buffers, laid, memory, requests, task
 from .board import Ways
 from .buffers import Message
 from .call import check_disjoint
@@ -121,7 +121,7 @@ def _own(op: str, made: Task, counts: Counts | None = None) -> MPI.Prequest | No
     places = map(memory.in_place, (*made.send, *made.recv))
     more = () if counts is None else (list(counts),)
     make = getattr(c.intercomm(), f"{op}_init")
-    return cast("MPI.Prequest", make(*places, *more, by.op))
+    return requests.own(make, *places, *more, by.op)
 
 
 def _combining(

@@ -48,13 +48,15 @@ def _read() -> Tuning | str | None:
     """What this rank finds: a tuning, what is wrong with it, or none."""
     if _given is not None:
         return _given
-    path = wanted(*here())
-    if path is None:
-        return None
     try:
+        path = wanted(*here())
+        if path is None:
+            return None
         found = read(path)
     except ValueError as error:
         return str(error)
+    except Exception as error:  # whatever it is, the others wait for an answer
+        return f"the tuning file cannot be read: {error}"
     if found.origin.library != library():
         _warn(f"{path} was measured with {found.origin.library}, this is {library()}")
     return found

@@ -1,0 +1,75 @@
+"""What environment variables ask for: all of them, read in one place.
+
+Rank 0 reads them when the first collective call on a communicator is made, for all its
+ranks and for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+#: the path of a tuning file, or "none"
+TUNING = "ISTHMUS_TUNING"
+#: whether all ranks compare their arguments before every call
+CHECK = "ISTHMUS_CHECK"
+#: what is done with buffers in device memory: see DEVICES
+DEVICE = "ISTHMUS_DEVICE"
+DEVICES = ("direct", "refuse")
+
+#: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
+#: ISTHMUS_INTRA_BCAST
+BETWEEN = (
+    "Allgather",
+    "Allgatherv",
+    "Allreduce",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Barrier",
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Reduce",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+    "Scatter",
+    "Scatterv",
+)
+INSIDE = ("Allgather", "Allgatherv", "Bcast")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a communicator."""
+
+    checked: bool
+    #: the algorithm of each operation, between groups and inside one
+    between: Mapping[str, str]
+    inside: Mapping[str, str]
+
+
+def read(environ: Mapping[str, str] | None = None) -> Settings:
+    """What the variables say now."""
+    environ = os.environ if environ is None else environ
+
+    def algorithms(prefix: str, operations: tuple[str, ...]) -> dict[str, str]:
+        names = {op: environ.get(prefix + op.upper()) for op in operations}
+        names["Allgatherv"] = names["Allgatherv"] or names["Allgather"]
+        return {op: name or "auto" for op, name in names.items()}
+
+    return Settings(
+        environ.get(CHECK, "0") not in ("", "0"),
+        algorithms("ISTHMUS_", BETWEEN),
+        algorithms("ISTHMUS_INTRA_", INSIDE),
+    )
+
+
+def device(environ: Mapping[str, str] | None = None) -> str | None:
+    """What is asked for buffers in device memory, once for a process, if anything."""
+    environ = os.environ if environ is None else environ
+    found = environ.get(DEVICE) or None
+    if found not in (None, *DEVICES):
+        raise ValueError(f"{DEVICE}={found}: it is one of {', '.join(DEVICES)}")
+    return found

@@ -1,0 +1,242 @@
+"""Buffers in the memory of a device: refused, unless the MPI library takes them.
+
+There is no device here. The buffers only say that they are on one, and raise where they
+are read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import isthmus
+from between import OPERATIONS, REDUCING, Kit, call, names
+from groups import pair
+from isthmus import settings
+from isthmus.mpi import device
+from support import FORMS, agree, done
+
+pytestmark = pytest.mark.mpi(3)
+REFUSED = "is in the memory of a device"
+
+
+class _Unreadable:
+    """An array on a device."""
+
+    def __len__(self):
+        raise AssertionError("the buffer was read")
+
+    __iter__ = __getitem__ = __dlpack__ = __len__
+
+
+class Tensor(_Unreadable):
+    """As torch and cupy have it."""
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    @property
+    def __cuda_array_interface__(self):
+        raise AssertionError("the buffer was read")
+
+
+class Numba(_Unreadable):
+    """With CUDA's interface only."""
+
+    __cuda_array_interface__ = None
+
+
+class Hip(_Unreadable):
+    """With HIP's interface only."""
+
+    __hip_array_interface__ = None
+
+
+class Passed:
+    """Says that it is on a device; its memory is the host's, so MPI can read it."""
+
+    def __init__(self, array):
+        self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch):
+    """What the library says is asked anew in every test."""
+    monkeypatch.delenv(settings.DEVICE, raising=False)
+    device.taken.cache_clear()
+    yield
+    device.taken.cache_clear()
+
+
+@pytest.fixture
+def direct(library, monkeypatch):
+    monkeypatch.setenv(settings.DEVICE, "direct")
+
+
+def on_device(args, make):
+    """The same arguments with other buffers."""
+
+    def swapped(x):
+        if isinstance(x, np.ndarray):
+            return make(x)
+        return [make(x[0]), *x[1:]] if isinstance(x, list) else x
+
+    return tuple(map(swapped, args[:2])) + args[2:]
+
+
+def raises(comm, note, error, match, run):
+    """A call raises on every rank."""
+    try:
+        run()
+        found = "nothing was raised"
+    except error as caught:
+        found = str(caught)
+    except Exception as other:
+        found = repr(other)
+    agree(comm, match in found, f"{note}: {found}")
+
+
+def _kinds():
+    return [lambda x: Tensor(), lambda x: Numba(), lambda x: Hip()]
+
+
+@pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
+def test_between_groups_it_is_refused_before_anything_is_sent(comm, op):
+    groups = pair(comm, 1)
+    for k, name in enumerate(["auto", "native", names(op)[-1]]):
+        case = call(Kit(groups), op, "some")
+        args = on_device(case.args, _kinds()[k])
+        for form in FORMS:
+            note = f"{form} {name}"
+            run = _doing(groups.ours, op, form, args, name)
+            raises(comm, note, ValueError, REFUSED, run)
+    case = call(Kit(groups), op, "some")
+    done(groups.ours, op, "blocking", *case.args)
+    agree(comm, not case.fault, case.fault)
+    groups.free()
+
+
+def _doing(comm, op, form, args, name):
+    def run():
+        if form == "blocking":
+            getattr(comm, op)(*args, algorithm=name)
+        elif form == "nonblocking":
+            getattr(comm, "I" + op.lower())(*args, algorithm=name)
+        else:
+            getattr(comm, op + "_init")(*args, algorithm=name)
+
+    return run
+
+
+#: those of an Intracomm that are not ours too, by whether they have counts
+INSIDE = {
+    **dict.fromkeys(["Bcast", "Gather", "Scatter", "Allgather", "Alltoall"], False),
+    **dict.fromkeys(["Gatherv", "Scatterv", "Allgatherv", "Alltoallv"], True),
+    **dict.fromkeys(["Reduce", "Allreduce", "Scan", "Exscan"], False),
+    **dict.fromkeys(["Reduce_scatter", "Reduce_scatter_block"], False),
+}
+
+
+def test_inside_a_group_it_is_refused_before_anything_is_sent(comm):
+    ours = isthmus.Intracomm(comm.Dup())
+    for k, (op, v) in enumerate(INSIDE.items()):
+        other = _kinds()[k % 3](None)
+        spec = [other, [1, 1, 1]] if v else other
+        args = (spec,) if op == "Bcast" else (spec, np.zeros(3))
+        if k % 2 and len(args) > 1:
+            args = args[::-1]
+        for form in FORMS:
+            run = _inside(ours, op, form, args)
+            raises(comm, f"{form} {op}", ValueError, REFUSED, run)
+    total = np.zeros(1)
+    ours.Allreduce(sendbuf=np.ones(1), recvbuf=total)
+    ours.Ibcast(buf=total).Wait()
+    agree(comm, total[0] == 3)
+    for name in ("native", "auto"):
+        with pytest.raises(ValueError, match=REFUSED):
+            ours.Bcast(Tensor(), algorithm=name)
+    agree(comm, True)
+    ours.Free()
+
+
+def _inside(comm, op, form, args):
+    name = {"blocking": op, "nonblocking": "I" + op.lower(), "persistent": op + "_init"}
+    return lambda: getattr(comm, name[form])(*args)
+
+
+@pytest.mark.parametrize("name", ["auto", "native"])
+def test_in_the_checked_mode_all_ranks_hear_of_one_that_has_it(comm, monkeypatch, name):
+    monkeypatch.setenv(settings.CHECK, "1")
+    groups = pair(comm, 1)
+    for op in OPERATIONS[:-2]:
+        case = call(Kit(groups), op, "some")
+        args = case.args
+        if op == "Barrier":
+            continue
+        if comm.rank == 2:
+            args = on_device(args, lambda x: Tensor())
+        for form in FORMS:
+            run = _doing(groups.ours, op, form, args, name)
+            raises(comm, f"{form} {op}", isthmus.MismatchError, REFUSED, run)
+    groups.free()
+
+
+@pytest.mark.parametrize("op", [*REDUCING, "Gather", "Scatter", "Alltoall"])
+def test_ranks_with_and_without_device_buffers_decide_alike(
+    comm, monkeypatch, direct, op
+):
+    """Also those that give no buffer, as in the root's group they do."""
+    monkeypatch.setenv(settings.CHECK, "1")
+    groups = pair(comm, 2)
+    case = call(Kit(groups), op, "some")
+    args = on_device(case.args, Passed) if comm.rank != 1 else case.args
+    for form in FORMS:
+        run = _doing(groups.ours, op, form, args, "auto")
+        raises(comm, form, isthmus.MismatchError, "algorithm='native'", run)
+    if op != "Reduce_scatter_block":  # mpi4py compares with the wrong group's size
+        getattr(groups.ours, op)(*args, algorithm="native")
+        agree(comm, not case.fault, case.fault)
+    groups.free()
+
+
+def test_it_is_passed_on_where_the_environment_says_so(comm, direct):
+    groups = pair(comm, 1)
+    for op in ("Allgather", "Allgatherv", "Alltoallv", "Bcast"):
+        case = call(Kit(groups), op, "some")
+        done(groups.ours, op, "blocking", *on_device(case.args, Passed))
+        agree(comm, not case.fault, f"{op}: {case.fault}")
+    groups.free()
+
+
+def test_memory_that_the_host_can_read_is_taken(comm):
+    groups = pair(comm, 1)
+    case = call(Kit(groups), "Allreduce", "some")
+    for kind in (1, 3, 11, 13):
+        args = on_device(case.args, lambda x, kind=kind: _host(x, kind))
+        case.clear()
+        groups.ours.Allreduce(*args)
+        agree(comm, not case.fault, f"{kind}: {case.fault}")
+    groups.free()
+
+
+def _host(array, kind):
+    found = array.view(type("Array", (np.ndarray,), {}))
+    type(found).__dlpack_device__ = lambda self: (kind, 0)
+    return found
+
+
+def test_the_library_is_asked_once(comm, monkeypatch):
+    asked = []
+
+    class Library:
+        @staticmethod
+        def MPIX_Query_cuda_support():
+            asked.append(1)
+            return 1
+
+    monkeypatch.setattr(device.ctypes, "CDLL", lambda path: Library)
+    assert device.taken() and device.taken()
+    assert asked == [1]
+    monkeypatch.setenv(settings.DEVICE, "refuse")
+    device.taken.cache_clear()
+    assert not device.taken()

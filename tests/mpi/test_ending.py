@@ -1,0 +1,40 @@
+"""Programs of their own: how they end, and processes of several worlds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+
+HERE = Path(__file__).parent
+
+
+def ends_well(folder, program, size, *arguments, limit=120):
+    """Whether all processes of a program come to its end, and what they said."""
+    if obstacle():
+        pytest.skip(obstacle())
+    script = [str(HERE / program), *arguments]
+    folder.mkdir()
+    argv = command(find_mpiexec(), size, *script)
+    launch = Launch(argv, {**os.environ, **ENVIRONMENT}, folder, folder)
+    status = launch.wait(limit)
+    launch.close()
+    return status == 0, (folder / "launcher").read_text()
+
+
+@pytest.mark.parametrize("what", ["idle", "started", "under_way", "complete"])
+def test_finalize_whatever_requests_do(tmp_path, what):
+    """Status 0, the data of what was started, and no message."""
+    well, said = ends_well(tmp_path / what, "ending.py", 3, what)
+    assert well and said.split() == ["ended"] * 3, said
+
+
+def test_a_group_of_processes_of_two_worlds(tmp_path):
+    well, said = ends_well(tmp_path / "native", "worlds.py", 2, "native", limit=30)
+    if not well:
+        pytest.skip("the MPI library itself cannot spawn a process and merge groups")
+    well, said = ends_well(tmp_path / "ours", "worlds.py", 2, "ours")
+    assert well and said.split() == ["ended"] * 3, said

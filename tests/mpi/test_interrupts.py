@@ -1,0 +1,286 @@
+"""An exception in the middle of a call: no rank takes old data for new ones then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import isthmus
+from groups import pair, same, values
+from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+from support import agree
+
+REFUSED = r"interrupted.* in the middle of a collective call; free the communicator"
+
+
+class Signalled(Exception):
+    """What the handler of a signal raises, as a time limit or Ctrl-C does."""
+
+
+def _handler(*_):
+    raise Signalled
+
+
+@contextmanager
+def signalled(comm, victim=0):
+    """The victim's handler raises while it is in the call that is made in here; all
+    others come to it only then."""
+    pids = comm.allgather(os.getpid())
+    before = signal.signal(signal.SIGUSR2, _handler)
+    comm.Barrier()
+    try:
+        if comm.rank == comm.size - 1:
+            time.sleep(0.2)
+            os.kill(pids[victim], signal.SIGUSR2)
+            time.sleep(0.2)
+        yield
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def raised(call, *args, **kwargs):
+    """What a call raises, if anything."""
+    try:
+        call(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+def refuses(inter):
+    """Whether every kind of call is refused on this rank."""
+    send, recv = np.ones(1), np.empty(inter.remote_size)
+    calls = [
+        lambda: inter.Allreduce(np.ones(1), np.empty(1)),
+        lambda: inter.Allgather(send, recv, algorithm="direct"),
+        lambda: inter.Iallgather(send, recv),
+        lambda: inter.Bcast_init(send, 0),
+        lambda: inter.allgather(1),
+        lambda: inter.alltoall([1] * inter.remote_size),
+        lambda: isthmus.Intercomm(inter).Barrier(),
+    ]
+    errors = [raised(call) for call in calls]
+    return all(type(x) is RuntimeError and "free the" in str(x) for x in errors)
+
+
+def works(comm):
+    """A new communicator of the same processes is as good as ever."""
+    groups = pair(comm, 1)
+    recv = np.zeros(3)
+    groups.ours.Allreduce(values(comm.rank, 3), recv)
+    wanted = sum(values(i, 3) for i in groups.there)
+    agree(comm, same(recv, wanted), "on a new communicator")
+    groups.free()
+
+
+def calls_of(inter, n):
+    """Calls of n elements that are done in memory that all share."""
+    q, p = inter.remote_size, inter.size
+    n = n // (p * q) * p * q
+    send, recv = np.ones(n * q), np.empty(n * q)
+    return [
+        lambda: inter.Allreduce(send[:n], recv[:n]),
+        lambda: inter.Reduce_scatter(send[:n], recv[: n // p], [n // p] * p),
+        lambda: inter.Reduce_scatter_block(send[:n], recv[: n // p]),
+        lambda: inter.Allgather(send[:n], recv),
+        lambda: inter.Allgatherv(send[:n], [recv, [n] * q]),
+        lambda: inter.Alltoall(send[: 8 * q], recv[: 8 * q]),
+    ]
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("n", [6, 1 << 18])
+def test_all_ranks_refuse_after_an_interrupt_in_shared_memory(comm, n):
+    for k in range(6):
+        groups = pair(comm, 1)
+        call = calls_of(groups.ours, n)[k]
+        groups.ours.Allreduce(np.ones(1), np.empty(1))
+        for _ in range(k % 2 * 3):  # every other one is known by then
+            call()
+        with signalled(comm):
+            error = raised(call)
+        note = f"call {k}: {error!r}"
+        kind = Signalled if comm.rank == 0 else RuntimeError
+        agree(comm, isinstance(error, kind), note)
+        agree(comm, comm.rank == 0 or "group A rank 0" in str(error), note)
+        agree(comm, refuses(groups.ours), note)
+        groups.free()
+    works(comm)
+
+
+@pytest.mark.mpi(2)
+def test_ranks_never_take_old_data_for_new_ones_after_an_interrupt(comm):
+    """One goes on with short calls, the other is still in a long one."""
+    groups = pair(comm, 1)
+    inter, small = groups.ours, np.zeros(1)
+    long, out = np.ones(1 << 19), np.zeros(1 << 19)
+    for _ in range(3):
+        inter.Allreduce(np.ones(1), small)
+        inter.Allreduce(long, out)
+    long[:] = 7
+    with signalled(comm):
+        if comm.rank == 0:
+            with pytest.raises(Signalled):
+                inter.Allreduce(long, out)
+            for _ in range(4):
+                with pytest.raises(RuntimeError, match=REFUSED):
+                    inter.Allreduce(np.ones(1), small)
+        else:
+            error = raised(inter.Allreduce, long, out)
+            assert error is not None or (out == 7).all()
+    groups.free()
+
+
+def _persistent(inter, *args):
+    request = inter.Allgather_init(*args, algorithm="segmented")
+    try:
+        request.Start()
+        request.Wait()
+    finally:
+        request.Free()
+
+
+#: calls by messages, of one message each way between two ranks
+BY_MESSAGES = {
+    "blocking": lambda inter, *args: inter.Allgather(*args, algorithm="segmented"),
+    "exchange": lambda inter, *args: inter.Alltoall(*args, algorithm="paced"),
+    "nonblocking": lambda inter, *args: inter.Iallgather(
+        *args, algorithm="segmented"
+    ).Wait(),
+    "persistent": _persistent,
+}
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("form", BY_MESSAGES)
+@pytest.mark.parametrize("known", [False, True])
+def test_a_rank_refuses_after_an_interrupt_in_a_call_by_messages(comm, form, known):
+    groups = pair(comm, 1)
+    inter, recv = groups.ours, np.zeros(4)
+    inter.Barrier()
+    for _ in range(3 * known):
+        BY_MESSAGES[form](inter, values(comm.rank, 4), recv)
+    send = values(comm.rank, 4)
+    with signalled(comm):
+        error = raised(BY_MESSAGES[form], inter, send, recv)
+    if comm.rank == 0:
+        agree(comm, isinstance(error, Signalled) and refuses(inter), repr(error))
+    else:
+        agree(comm, error is None and same(recv, values(0, 4)), repr(error))
+    groups.free()
+    works(comm)
+
+
+@pytest.mark.mpi(2)
+def test_a_persistent_request_is_not_started_after_an_interrupt(comm):
+    groups = pair(comm, 1)
+    inter, recv = groups.ours, np.zeros(4)
+    args = values(comm.rank, 4), recv
+    request = inter.Allgather_init(*args, algorithm="segmented")
+    with signalled(comm):
+        error = raised(inter.Allgather, *args, algorithm="segmented")
+    agree(comm, (error is None) == (comm.rank == 1), repr(error))
+    if comm.rank == 0:
+        with pytest.raises(RuntimeError, match=REFUSED):
+            request.Start()
+    request.Free()
+    groups.free()
+
+
+@pytest.mark.mpi(2)
+def test_who_waits_in_shared_memory_hears_of_an_interrupt_in_a_call_by_messages(comm):
+    groups = pair(comm, 1)
+    inter, send, recv = groups.ours, np.ones(4), np.empty(4)
+    for _ in range(3):
+        inter.Allreduce(send, recv)
+    with signalled(comm):
+        error = raised(inter.Allgather, send, recv, algorithm="segmented")
+    agree(comm, (error is None) == (comm.rank == 1), repr(error))
+    with pytest.raises(RuntimeError, match=REFUSED):
+        inter.Allreduce(send, recv)
+    agree(comm, True)
+    groups.free()
+
+
+@pytest.mark.mpi(2)
+def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
+    from isthmus.mpi import context
+
+    def interrupted(comm):
+        raise KeyboardInterrupt
+
+    groups = pair(comm, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(context, "nodes_of", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            groups.ours.Barrier()
+    agree(comm, refuses(groups.ours))
+    groups.free()
+
+
+@pytest.mark.mpi(2)
+def test_wrong_arguments_leave_a_communicator_as_good_as_before(comm):
+    groups = pair(comm, 1)
+    inter, recv = groups.ours, np.empty(4)
+    for name in ("auto", "segmented"):
+        with pytest.raises(ValueError, match="cannot infer count"):
+            inter.Allgather([np.zeros(3), MPI.DOUBLE_COMPLEX], recv)
+        with pytest.raises(TypeError):
+            inter.Allreduce(1, recv)
+        inter.Allgather(values(comm.rank, 4), recv, algorithm=name)
+        agree(comm, same(recv, values(1 - comm.rank, 4)))
+    groups.free()
+
+
+@pytest.mark.mpi(2)
+def test_a_chain_refuses_after_its_operator_raised(comm):
+    def wrong(x, y):
+        raise ZeroDivisionError
+
+    mine = comm.Dup()
+    chain = isthmus.Chain.from_comm(mine)
+    if comm.rank:
+        with pytest.raises(ZeroDivisionError):
+            chain.scan(1, wrong)
+        for other in (chain, isthmus.Chain.from_comm(mine)):
+            with pytest.raises(RuntimeError, match=REFUSED):
+                other.barrier()
+    else:
+        chain.scan(1, wrong)
+    agree(comm, True)
+    mine.Free()
+
+
+OPERATOR = """
+import numpy as np
+from mpi4py import MPI
+import isthmus
+world = MPI.COMM_WORLD
+def wrong(x, y, datatype):
+    raise ZeroDivisionError
+local = world.Split(world.rank % 2)
+inter = isthmus.Intercomm(local.Create_intercomm(0, world, 1 - world.rank % 2, 1))
+inter.Allreduce(np.ones(4), np.empty(4), MPI.Op.Create(wrong))
+world.Barrier()
+"""
+
+
+def test_all_ranks_end_where_an_operator_of_mpi_raises(tmp_path):
+    """mpi4py ends them: MPI cannot go on from there."""
+    if obstacle():
+        pytest.skip(obstacle())
+    script = tmp_path / "raises.py"
+    script.write_text(OPERATOR)
+    line = command(find_mpiexec(), 4, str(script))
+    launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
+    status = launch.wait(60)
+    launch.close()
+    said = (tmp_path / "launcher").read_text()
+    assert status not in (0, None), said
+    assert "ZeroDivisionError" in said

@@ -1,0 +1,52 @@
+"""Environment variables: their names and meaning are in one place, and documented."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import isthmus
+from isthmus import settings
+
+SOURCE = Path(isthmus.__file__).parent
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
+#: of isthmus's own processes, nothing that a user sets
+OWN = {"ISTHMUS_LAB_JOB"}
+
+
+def _names():
+    between = {f"ISTHMUS_{op.upper()}" for op in settings.BETWEEN}
+    inside = {f"ISTHMUS_INTRA_{op.upper()}" for op in settings.INSIDE}
+    return between | inside | {settings.TUNING, settings.CHECK, settings.DEVICE}
+
+
+def test_the_guide_lists_every_variable():
+    assert set(re.findall(r"ISTHMUS_[A-Z_]+", GUIDE.read_text())) == _names()
+
+
+def test_no_other_file_names_a_variable_to_read():
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        names = re.findall(r"""["'](ISTHMUS_[A-Z_]+[A-Z])["']""", path.read_text())
+        if path.name != "settings.py" and set(names) - OWN:
+            found[path.name] = names
+    assert not found
+
+
+def test_what_is_not_set_is_auto_and_allgatherv_follows_allgather():
+    assert set(settings.read({}).between.values()) == {"auto"}
+    found = settings.read({"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_INTRA_BCAST": "x"})
+    assert found.between["Allgather"] == found.between["Allgatherv"] == "direct"
+    assert found.between["Bcast"] == "auto"
+    assert found.inside["Bcast"] == "x"
+    both = {"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_ALLGATHERV": "balanced"}
+    assert settings.read(both).between["Allgatherv"] == "balanced"
+
+
+def test_only_known_words_say_what_is_done_with_device_memory():
+    assert settings.device({}) is None
+    assert settings.device({"ISTHMUS_DEVICE": "direct"}) == "direct"
+    with pytest.raises(ValueError, match="ISTHMUS_DEVICE=maybe"):
+        settings.device({"ISTHMUS_DEVICE": "maybe"})
