@@ -20,6 +20,9 @@ demo: .venv/mpich/.base ## a short tour on this machine
 check: .venv/mpich/.base ## verify every algorithm, without MPI
 	@$(MPICH)/isthmus check $(ARGS)
 
+test-long: .venv/mpich/.base ## verify node-aware algorithms on every placement (an hour)
+	@$(MPICH)/isthmus check --placements 6 $(ARGS)
+
 bench: .venv/mpich/.base ## measure on this machine
 	@$(MPICH)/python -m isthmus.bench $(ARGS)
 
@@ -84,4 +87,4 @@ endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
 
 .PRECIOUS: .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-pure test-mpich test-openmpi fuzz lint docs clean
+.PHONY: help demo check test-long bench lab-report test test-pure test-mpich test-openmpi fuzz lint docs clean

@@ -17,7 +17,9 @@ SIZES = tuple(SHAPES)
 #: for what hardly depends on it
 FEW = (2, 5)
 
-ALGORITHMS = [a.name for a in registry.algorithms("inter_allgatherv")]
+ALGORITHMS = [
+    a.name for a in registry.algorithms("inter_allgatherv") if not a.node_memory
+]
 NAMES = ["auto", *ALGORITHMS]
 STAGES = ["segmented+ring", "balanced+bruck", "segmented+library", "balanced+library"]
 
