@@ -39,8 +39,9 @@ test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (8 mi
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
 
-test-long: ## the same with every case and the long tests (an hour)
+test-long: ## the same with every case and the long tests, and node-aware algorithms on every placement (two hours)
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
+	@$(MPICH)/isthmus check --placements 6
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py $(ARGS)

@@ -69,10 +69,18 @@ def _meets_one(x: Pieces, s: Span) -> bool:
     return _meet_many(one, x)
 
 
+def _in_node(data: Data) -> bool:
+    """Whether any of it is in memory that the ranks of a node share."""
+    if isinstance(data, Pieces):
+        return data.buf == "node"
+    return any(s.buf == "node" for s in data)
+
+
 def posting(rounds: Sequence[Round], window: int = WINDOW) -> list[list[int]]:
     """For each round, for each of its receives, the round in which to post it.
 
     Receives from one source keep their order, since its messages match in that order.
+    One into "node" is not posted before a meeting.
     """
     touched = [_Touched(r) for r in rounds]
     earliest: dict[int, int] = {}
@@ -81,7 +89,10 @@ def posting(rounds: Sequence[Round], window: int = WINDOW) -> list[list[int]]:
         chosen = []
         for c in (c for c in r.comm if isinstance(c, Recv)):
             at, limit = k, max(k - window, earliest.get(c.frm, 0))
+            shared = _in_node(c.data)
             while at > limit and not touched[at - 1].meets(c.data):
+                if shared and rounds[at - 1].meet:
+                    break  # until then others of the node may touch it
                 at -= 1
             earliest[c.frm] = at
             chosen.append(at)

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus import registry, sweep
+from isthmus.ahead import posting
 from isthmus.contracts import Contract
 from isthmus.errors import Deadlock, Race, ScheduleError, Unwritten
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
@@ -200,6 +201,13 @@ def test_a_meeting_tells_of_all_that_the_others_have_heard():
     verify(programs, replace(hears, hears=lambda r: range(3 if r < 2 else 0)), "aab")
 
 
+def test_a_receive_into_node_is_not_posted_before_a_meeting():
+    """Till then the other ranks of the node may touch what it writes."""
+    for span, early in ((NODE, 2), (RECV, 0)):
+        rounds = [local(), Round(meet=True), local(), Round((Recv(2, (span,)),))]
+        assert posting(rounds) == [[], [], [], [early]]
+
+
 # The algorithms that share memory
 
 
@@ -296,10 +304,9 @@ def test_placements_have_shared_uneven_and_scattered_ones():
 
 
 def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
-    found = [x for x in sweep.cases(2, 0, 2) if x.collective == "inter_allgatherv"]
-    ours = [x for x in found if x.algorithm.startswith("node_aware")]
+    found = sweep.on_nodes("inter_allgatherv", 2, 0, 2)
     three = {
-        (x.algorithm, x.sizes["nodes"]) for x in ours if len(x.sizes["nodes"]) == 3
+        (x.algorithm, x.sizes["nodes"]) for x in found if len(x.sizes["nodes"]) == 3
     }
     names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
     assert three == {(name, nodes) for name in names for nodes in every(3)}
@@ -319,7 +326,8 @@ def test_a_sweep_finds_a_race(monkeypatch):
             meet=True, then=tuple(Copy(near[i][0], blocks[i][0]) for i in range(p))
         )
 
-    found = [x for x in sweep.cases(3, 0, 2) if x.algorithm == "hasty"]
+    every = sweep.on_nodes("allgatherv", 3, 0, 2)
+    found = [x for x in every if x.algorithm == "hasty"]
     (failure,) = sweep.examine(found).failures.values()
     assert "nodes=(0, 0)" in failure
     assert "Unwritten" in failure or "Race" in failure
@@ -331,6 +339,7 @@ def test_the_example_of_the_documentation(monkeypatch):
     monkeypatch.setattr(registry, "_algorithms", dict(registry._algorithms))
     names = runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert len(inspect.getsource(names["leaders"]).splitlines()) < 30
-    found = [x for x in sweep.cases(6, 0, 4) if x.algorithm == "leaders"]
+    every = sweep.on_nodes("allgatherv", 6, 0, 4)
+    found = [x for x in every if x.algorithm == "leaders"]
     assert sweep.examine(found).failures == {}
     assert sweep.placements_in(found) == 1 + 2 + 5 + 15 + 52 + 1
