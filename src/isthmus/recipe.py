@@ -206,6 +206,8 @@ def bcast(
 ) -> Recipe:
     """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
     unit = grain(nbytes)
-    entry = runnable(resolve("bcast", name)[0]).default(startup=max(startup / unit, 1.0))
+    entry = runnable(resolve("bcast", name)[0]).default(
+        startup=max(startup / unit, 1.0)
+    )
     rounds = trim(entry.program(p, number, nbytes // unit, root))
     return Recipe(entry, tuple(rounds), {"recv": unit}, in_place=True)

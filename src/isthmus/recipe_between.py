@@ -103,9 +103,7 @@ def allreduce(name: str, pair: Pair, count: int, unit: int) -> Recipe:
 
 def _paced(collective: str, name: str, startup: float, unit: int = 1) -> Algorithm:
     """The algorithm, told a start-up in bytes for elements of `unit` bytes."""
-    return runnable(named(collective, name)).default(
-        startup=min(startup, SHORT) / unit
-    )
+    return runnable(named(collective, name)).default(startup=min(startup, SHORT) / unit)
 
 
 @lru_cache(maxsize=64)

@@ -87,7 +87,7 @@ NODE_AWARE = {
 @pytest.mark.parametrize("algorithm", ["node_aware", "node_aware(size=8,lanes=2)"])
 @pytest.mark.parametrize("collective", NODE_AWARE)
 def test_steps_on_nodes_end_with_what_the_collective_promises(collective, algorithm):
-    if collective == "inter_barrier":
+    if collective.endswith("barrier"):
         algorithm = "node_aware"
     sizes = NODE_AWARE[collective]
     n = schedule(collective, algorithm, **sizes).n
