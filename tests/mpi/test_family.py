@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +11,6 @@ from mpi4py import MPI
 import isthmus
 from groups import ALGORITHMS, SHAPES, SIZES, expected, pair, pairs, same, values
 from support import agree
-
-CHILD = Path(__file__).with_name("spawned.py")
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
@@ -74,18 +70,6 @@ def test_views_of_the_worlds_survive_free(comm):
         view = isthmus.Intracomm(world)
         view.free()
         assert view == world and view.size == world.size
-
-
-@pytest.mark.mpi(2)
-def test_spawned_processes(comm):
-    ours = isthmus.Intracomm(comm)
-    inter = ours.Spawn(sys.executable, [str(CHILD)], maxprocs=2)
-    assert type(inter) is isthmus.Intercomm
-    recv = np.empty(2, "i4")
-    for name in ("auto", "segmented", "balanced"):
-        inter.Allgather(np.array([inter.rank], "i4"), recv, algorithm=name)
-        assert recv.tolist() == [0, 1]
-    inter.Disconnect()
 
 
 @pytest.mark.mpi(3)
