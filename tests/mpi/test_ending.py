@@ -32,9 +32,12 @@ def test_finalize_whatever_requests_do(tmp_path, what):
     assert well and said.split() == ["ended"] * 3, said
 
 
-def test_a_group_of_processes_of_two_worlds(tmp_path):
-    well, said = ends_well(tmp_path / "native", "worlds.py", 2, "native", limit=30)
+@pytest.mark.parametrize(("program", "processes"), [("spawned", 4), ("worlds", 3)])
+def test_spawned_processes(tmp_path, program, processes):
+    """In a group of their own, and in one with a process that was there before."""
+    file = f"{program}.py"
+    well, said = ends_well(tmp_path / "native", file, 2, "native", limit=30)
     if not well:
-        pytest.skip("the MPI library itself cannot spawn a process and merge groups")
-    well, said = ends_well(tmp_path / "ours", "worlds.py", 2, "ours")
-    assert well and said.split() == ["ended"] * 3, said
+        pytest.skip("the MPI library itself cannot spawn or merge such processes")
+    well, said = ends_well(tmp_path / "ours", file, 2, "ours")
+    assert well and said.split() == ["ended"] * processes, said

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import resource
-import sys
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ import isthmus
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
 from sampling import LONG
 from support import agree
-
-CHILD = Path(__file__).with_name("spawned.py")
 
 pytestmark = pytest.mark.mpi(*FEW)
 
@@ -76,23 +72,6 @@ def test_views_of_the_worlds_survive_free(comm):
         view = isthmus.Intracomm(world)
         view.free()
         assert view == world and view.size == world.size
-
-
-@pytest.mark.mpi(2)
-def test_spawned_processes(comm):
-    ours, child = isthmus.Intracomm(comm), (sys.executable, [str(CHILD)], 2)
-    try:
-        inter = ours.Spawn(*child)
-    except MPI.Exception as error:
-        with pytest.raises(MPI.Exception):
-            comm.Spawn(*child)
-        pytest.skip(f"this MPI library cannot spawn: {error}")
-    assert type(inter) is isthmus.Intercomm
-    recv = np.empty(2, "i4")
-    for name in ("auto", "segmented", "balanced"):
-        inter.Allgather(np.array([inter.rank], "i4"), recv, algorithm=name)
-        assert recv.tolist() == [0, 1]
-    inter.Disconnect()
 
 
 @pytest.mark.mpi(3)
