@@ -277,9 +277,9 @@ def test_all_ranks_end_where_an_operator_of_mpi_raises(tmp_path):
         pytest.skip(obstacle())
     script = tmp_path / "raises.py"
     script.write_text(OPERATOR)
-    line = command(find_mpiexec(), 4, str(script))
+    line = command(find_mpiexec(), 3, str(script))
     launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
-    status = launch.wait(60)
+    status = launch.wait(180)
     launch.close()
     said = (tmp_path / "launcher").read_text()
     assert status not in (0, None), said
