@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .mpirun import ENVIRONMENT, GIVE_WAY, MANY, Launch, command, library_of
+from .mpirun import ENVIRONMENT, Launch, command, library_of
 from .ranks import IDLE, JOB, SETTLE, Job
 from .reports import Fault, Line, name_ranks, names, remains, revive, unwritten
 
@@ -59,8 +59,7 @@ class Batch:
         tests = tuple((item.nodeid, self.limit(item)) for item in items)
         library = library_of(self.mpiexec)
         job = Job(str(folder), library, GRACE * self.factor, tests)
-        env = self.environ | (GIVE_WAY if size >= MANY else {})
-        env[JOB] = str(job.save())
+        env = self.environ | {JOB: str(job.save())}
         files = dict.fromkeys(str(item.path) for item in items)
         argv = command(self.mpiexec, size, "-m", "pytest", *self.options(), *files)
         return Launch(argv, env, self.config.invocation_params.dir, folder)

@@ -36,8 +36,9 @@ ENVIRONMENT = {
     "OMPI_MCA_btl": "self,vader,tcp",
 }
 
-# For many ranks: MPICH's give way while they wait, which takes longer among few.
-MANY, GIVE_WAY = 7, {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+# Where ranks share cores, MPICH's must give way while they wait.
+CORES = os.cpu_count() or 1
+GIVE_WAY = ("-genv", "MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
 
 POLL = 0.02  # seconds between two looks at the results
 PATIENCE = 5.0  # seconds given to a launch that was asked to end
@@ -73,7 +74,9 @@ def obstacle() -> str | None:
 
 def command(mpiexec: str, size: int, *arguments: str) -> list[str]:
     """Run this Python with mpi4py's runner, which ends all ranks when one fails."""
-    return [mpiexec, "-n", str(size), sys.executable, "-m", "mpi4py", *arguments]
+    more = GIVE_WAY if size > CORES and library_of(mpiexec) == "mpich" else ()
+    python = [sys.executable, "-m", "mpi4py"]
+    return [mpiexec, *more, "-n", str(size), *python, *arguments]
 
 
 class Launch:

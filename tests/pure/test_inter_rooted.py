@@ -17,6 +17,7 @@ from isthmus.ir import Recv, Send
 from isthmus.layout import Even, Leaves, Told, Uneven
 from isthmus.program import backwards, extent, trim
 from isthmus.verify import verify
+from sampling import LONG
 
 WHOLE = ("inter_bcast", "inter_reduce")
 BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
@@ -55,7 +56,7 @@ def check(made):
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=IDS)
 def test_right_for_every_small_group(of, entry):
     for name in names(entry):
-        for q in range(1, 9):
+        for q in range(1, 9 if LONG else 7):
             for n in (0, 13) if q == 3 else (13,):
                 check(isthmus.schedule(of, name, **sizes(of, q, n)))
 
@@ -70,10 +71,10 @@ def test_right_for_larger_groups(of, entry):
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 40)), min_size=1, max_size=24)
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.sampled_from(IRREGULAR), st.data())
-def test_right_for_any_counts(found, data):
-    of, entry = found
+@pytest.mark.parametrize(("of", "entry"), IRREGULAR)
+@settings(max_examples=50 if LONG else 8)
+@given(data=st.data())
+def test_right_for_any_counts(of, entry, data):
     name = data.draw(st.sampled_from(names(entry)))
     check(isthmus.schedule(of, name, counts=data.draw(COUNTS)))
 

@@ -187,7 +187,9 @@ def small(tmp_path_factory):
     points.append(replace(points[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "save", lambda x, to, name: x.savefig(to / f"{name}.png"))
+        patch.setattr(
+            report, "save", lambda x, to, name: x.savefig(to / f"{name}.png", dpi=20)
+        )
         report.write(folder, points, weighed, *sizes)
     return folder, points
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms import piece_size as module
 from isthmus.algorithms.piece_size import FIXED, RULES, piece_size, ring_time
+from sampling import LONG
 
 START = float(1 << 14)
 STARTUPS = st.one_of(st.just(0.0), st.floats(1e-6, 1e12))
@@ -31,7 +32,7 @@ def test_equal_blocks_stay_whole(rule, p, k, startup, least):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=10)
+@settings(max_examples=25 if LONG else 10)
 @given(COUNTS, st.floats(0, 1e5), st.integers(20, 900))
 def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
     name = f"blocked_ring(rule={rule},startup={startup},size={size})"
@@ -40,7 +41,7 @@ def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
     assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=60 if LONG else 25)
 @given(COUNTS, st.floats(0, 1e5))
 def test_the_best_is_close_to_the_best_of_all(counts, startup):
     counts = np.array(counts)

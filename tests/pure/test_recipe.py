@@ -17,6 +17,7 @@ from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
 from isthmus.recipe_between import Pair, alltoall
 from isthmus.registry import algorithms
 from isthmus.verify import verify
+from sampling import LONG
 
 NAMES = [
     "auto",
@@ -33,8 +34,9 @@ MODEST = [a.name for a in algorithms("inter_allgatherv") if not a.own_counts]
 BYTES = st.lists(st.sampled_from([0, 1, 4, 8, 24, 800, 4096]), min_size=1, max_size=9)
 
 
-@settings(max_examples=80)
-@given(st.sampled_from(NAMES), BYTES, BYTES)
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=40 if LONG else 8)
+@given(a=BYTES, b=BYTES)
 def test_the_ranks_fit_together(name, a, b):
     sizes = Sizes(listed(a), listed(b))
     made = [between(name, sizes, r) for r in range(len(a) + len(b))]
@@ -62,8 +64,9 @@ def test_nothing_to_send_has_a_grain_too():
     assert grain(0) == 64 and grain(12) == 4
 
 
-@settings(max_examples=60)
-@given(st.sampled_from(MODEST), BYTES, BYTES)
+@pytest.mark.parametrize("name", MODEST)
+@settings(max_examples=40 if LONG else 8)
+@given(a=BYTES, b=BYTES)
 def test_what_a_rank_is_told_of_its_group_is_enough(name, a, b):
     whole = Sizes(listed(a), listed(b))
     for r in range(len(a) + len(b)):
@@ -122,8 +125,9 @@ def meet(x, y):
     return x.buf == y.buf and x.start < y.start + y.size and y.start < x.start + x.size
 
 
-@settings(max_examples=80)
-@given(st.sampled_from(NAMES), BYTES, BYTES, st.integers(0, 5))
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=40 if LONG else 8)
+@given(a=BYTES, b=BYTES, window=st.integers(0, 5))
 def test_a_receive_is_posted_early_only_where_nobody_minds(name, a, b, window):
     sizes = Sizes(listed(a), listed(b))
     for r in range(len(a) + len(b)):

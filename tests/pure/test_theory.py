@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.ir import Recv, Round
+from sampling import LONG
 
 TRANSFER = AlphaBeta(alpha=0.0, beta=1.0)
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 400)), min_size=1, max_size=16)
@@ -39,7 +40,7 @@ def test_theorem_1(q, team, ka, kb, stage):
     assert m <= time <= m + kb
 
 
-@settings(max_examples=120)
+@settings(max_examples=120 if LONG else 60)
 @given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
 def test_where_q_does_not_divide_p(p, q, ka, kb, stage):
     """Teams of ceil and floor size make both terms of Theorem 1 grow.
@@ -65,16 +66,17 @@ def test_that_bound_is_nearly_reached():
     assert heavy_b <= s * 7 * kb + s * kb
 
 
-@settings(max_examples=120)
-@given(COUNTS, COUNTS, st.sampled_from(sorted(BALANCED)))
-def test_theorem_3(a, b, name):
+@pytest.mark.parametrize("name", sorted(BALANCED))
+@settings(max_examples=100 if LONG else 20)
+@given(a=COUNTS, b=COUNTS)
+def test_theorem_3(name, a, b):
     """Never below M, at most M + the largest block, for any counts."""
     time = transfer("inter_allgatherv", name, a=a, b=b)
     m = max(sum(a), sum(b))
     assert m <= time <= m + max(*a, *b) + BALANCED[name] * (len(a) + len(b))
 
 
-@settings(max_examples=120)
+@settings(max_examples=120 if LONG else 60)
 @given(COUNTS, COUNTS)
 def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
     made = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)
