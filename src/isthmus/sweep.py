@@ -33,6 +33,8 @@ SHARED: tuple[dict[str, float], ...] = (
     {"size": 3, "startup": 0.1},
     {"lanes": 2, "n": 3},
 )
+#: ranks in all, at most, that are tried with all of these on every placement
+FEW = 6
 #: so many random placements of groups that are too large for all of them
 LARGER = 8
 
@@ -112,23 +114,31 @@ def on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Cas
     rng = np.random.default_rng(seed)
     entries = [entry for entry in algorithms(collective) if entry.node_memory]
     every = list(SIZES[collective](max(most, placed), rng)) if entries else []
-    ranks = [groups(collective, found[0]) for found in every]
-    larger = [i for i, n in enumerate(ranks) if max(n) > placed]
-    some = set(rng.permutation(larger)[:LARGER].tolist())
-    for i, (found, n) in enumerate(zip(every, ranks, strict=True)):
-        few = sum(n) <= placed + 1
-        where: Iterable[Nodes] = ()
-        if max(n) <= placed or few:
-            where = placements(n, placed + 1, rng)
-        elif i in some:
-            where = [anywhere(n, rng)]
+    for found, where in _where(collective, every, placed, rng):
+        ranks = groups(collective, found[0])
+        n = sum(ranks)
         for t, nodes in enumerate(where):
-            for entry in (x for x in entries if _works(x, n)):
-                names = with_options(entry, sum(n))
-                names = names if few else [names[rng.integers(len(names))]]
+            for entry in (x for x in entries if _works(x, ranks)):
+                names = with_options(entry, n)
+                if n > min(placed + 1, FEW):
+                    names = [names[rng.integers(len(names))]]
                 for k, name in enumerate(names):
                     sizes = {**found[(t + k) % len(found)], "nodes": nodes}
                     yield Case(collective, name, sizes)
+
+
+def _where(
+    collective: str, every: list[list[Sizes]], placed: int, rng: np.random.Generator
+) -> Iterator[tuple[list[Sizes], Iterable[Nodes]]]:
+    """Sizes, and the placements to try them on; of larger groups, some at random."""
+    ranks = [groups(collective, found[0]) for found in every]
+    small = [max(n) <= placed or sum(n) <= placed + 1 for n in ranks]
+    larger = rng.permutation(np.flatnonzero(np.logical_not(small)))[:LARGER].tolist()
+    for i, (found, n) in enumerate(zip(every, ranks, strict=True)):
+        if small[i]:
+            yield found, placements(n, placed + 1, rng)
+        elif i in larger:
+            yield found, [anywhere(n, rng)]
 
 
 def placements_in(found: Iterable[Case]) -> int:
