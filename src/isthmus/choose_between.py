@@ -13,7 +13,7 @@ from .algorithms.patterns import log2
 from .algorithms.turns import LONG
 from .choose import Choice
 from .estimate import Machine
-from .registry import find, named
+from .registry import check_runs, find, named
 
 _ALWAYS = maxsize
 #: bytes, of a vector or of a block, below which a library's own blocking call is faster
@@ -64,6 +64,7 @@ def library_is_faster(
 def check(collective: str, name: str, commutative: bool = True) -> None:
     """Refuse what is unknown, or combines in any order where that matters."""
     entry = named(collective, name)
+    check_runs(entry)
     if entry.commutative and not commutative:
         raise ValueError(
             f"{name!r} combines in any order, and the operator is not commutative"

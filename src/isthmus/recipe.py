@@ -151,16 +151,6 @@ def settle(name: str, sizes: Sizes, machine: Machine = BUILT_IN) -> str:
     return choose.inter_allgatherv(a.n, b.n, *totals, largest, v, machine)
 
 
-def runnable(entry: Algorithm) -> Algorithm:
-    """The algorithm, if it can be run on MPI."""
-    if entry.node_memory:
-        raise ValueError(
-            f"{entry.name!r} shares the memory of nodes: it can be verified, drawn and "
-            "simulated, but not yet run on MPI"
-        )
-    return entry
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """One rank's rounds, and the bytes of an element of each buffer."""
@@ -178,7 +168,6 @@ def between(
 ) -> Recipe:
     """What rank `number` of two groups does."""
     entry, stage = resolve(sizes.collective, settle(name, sizes, machine))
-    runnable(entry)
     units = grain(sizes.a.bits), grain(sizes.b.bits)
     p = sizes.a.n
     sides = Side(0, _in_grains(sizes.a)), Side(p, _in_grains(sizes.b))
@@ -194,7 +183,7 @@ def inside(
 ) -> Recipe:
     """What rank `number` of one group does; `startup` is in bytes."""
     unit = grain(group.bits)
-    entry = runnable(resolve("allgatherv", name)[0]).in_units(unit)
+    entry = resolve("allgatherv", name)[0].in_units(unit)
     entry = entry.default(startup=max(startup / unit, 1.0), nodes=nodes)
     rounds = trim(entry.program(group.n, number, _in_grains(group)))
     return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)
@@ -206,8 +195,6 @@ def bcast(
 ) -> Recipe:
     """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
     unit = grain(nbytes)
-    entry = runnable(resolve("bcast", name)[0]).default(
-        startup=max(startup / unit, 1.0)
-    )
+    entry = resolve("bcast", name)[0].default(startup=max(startup / unit, 1.0))
     rounds = trim(entry.program(p, number, nbytes // unit, root))
     return Recipe(entry, tuple(rounds), {"recv": unit}, in_place=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from .algorithms.turns import SHORT
 from .layout import Blocks, Even, Found, Leaves, Side, Told, Uneven
 from .program import renumber, trim
-from .recipe import Recipe, grain, runnable
+from .recipe import Recipe, grain
 from .registry import Algorithm, named
 
 
@@ -38,7 +38,7 @@ def _rooted(
     units: dict[str, int],
     **options: float,
 ) -> Recipe:
-    entry = runnable(named(collective, name)).default(**options)
+    entry = named(collective, name).default(**options)
     program = entry.program(star.q + 1, star.v, data)
     rounds = trim(renumber(program, star.number))
     return Recipe(entry, tuple(rounds), units, in_place=collective == "inter_bcast")
@@ -96,14 +96,14 @@ class Pair:
 @lru_cache(maxsize=64)
 def allreduce(name: str, pair: Pair, count: int, unit: int) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined everywhere."""
-    entry = runnable(named("inter_allreduce", name))
+    entry = named("inter_allreduce", name)
     rounds = trim(entry.program(pair.index, *pair.plain(), count))
     return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
 
 
 def _paced(collective: str, name: str, startup: float, unit: int = 1) -> Algorithm:
     """The algorithm, told a start-up in bytes for elements of `unit` bytes."""
-    return runnable(named(collective, name)).default(startup=min(startup, SHORT) / unit)
+    return named(collective, name).default(startup=min(startup, SHORT) / unit)
 
 
 @lru_cache(maxsize=64)
@@ -147,6 +147,6 @@ def _blocks(counts: tuple[int, ...], buf: str) -> Blocks:
 @lru_cache(maxsize=64)
 def barrier(name: str, pair: Pair) -> Recipe:
     """Nobody goes on before all have come."""
-    entry = runnable(named("inter_barrier", name))
+    entry = named("inter_barrier", name)
     rounds = trim(entry.program(pair.index, *pair.plain()))
     return Recipe(entry, tuple(rounds), {"send": 1, "recv": 1, "tmp": 1})

@@ -158,6 +158,15 @@ def fitting(collective: str, name: str, n: int) -> Algorithm:
     return entry
 
 
+def check_runs(entry: Algorithm) -> None:
+    """Refuse an algorithm that cannot be run on MPI."""
+    if entry.node_memory:
+        raise ValueError(
+            f"{entry.name!r} shares the memory of nodes: it can be verified, drawn and "
+            "simulated, but not yet run on MPI"
+        )
+
+
 def stage(name: str) -> Stage:
     """The intragroup allgather of that name."""
     if named("allgatherv", name).node_memory:

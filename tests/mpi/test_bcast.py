@@ -77,6 +77,7 @@ def test_wrong_calls(group):
         (ValueError, "there are ranks 0 to", (np.zeros(3), group.size)),
         (ValueError, "there are ranks 0 to", (np.zeros(3), -1)),
         (ValueError, "no algorithm 'x'", (np.zeros(3), 0, "x")),
+        (ValueError, "not yet run", (np.zeros(3), 0, "node_aware")),
         (ValueError, "needs bytes", ([np.zeros(3), 4, MPI.DOUBLE], 0)),
         (TypeError, "expecting buffer", (None, 0)),
     ):

@@ -172,6 +172,7 @@ def wrong_calls(n):
         ),
         (ValueError, "no algorithm 'best'", lambda i: i.Bcast(x, 0, algorithm="best")),
         (ValueError, "no algorithm 'best'", lambda i: i.Ibarrier(algorithm="best")),
+        (ValueError, "not yet run", lambda i: i.Barrier(algorithm="node_aware")),
         (
             ValueError,
             "expecting .* datatypes",

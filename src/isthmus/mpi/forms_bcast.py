@@ -10,7 +10,7 @@ from typing import Any
 from mpi4py import MPI
 
 from .. import choose, recipe
-from ..registry import fitting, resolve
+from ..registry import check_runs, fitting, resolve
 from . import buffers, memory
 from .buffers import Message
 from .call import checked
@@ -49,7 +49,7 @@ def prepare(
 
     def parse() -> Broadcast:
         if name not in ("auto", "native", "library"):
-            fitting("bcast", name, context.p)
+            check_runs(fitting("bcast", name, context.p))
         if not 0 <= root < context.p:
             raise ValueError(f"root {root}: there are ranks 0 to {context.p - 1}")
         data = buffers.block(buf, writable=context.number != root)

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..recipe import Group, Sizes, between, settle
-from ..registry import resolve
+from ..registry import check_runs, resolve
 from . import buffers, forms, requests
 from .buffers import Message
 from .call import Call, check_disjoint, checked
@@ -24,7 +24,7 @@ from .whole import alltoallw, of_both
 def known(context: InterContext, name: str, v: bool = True) -> None:
     """Refuse an unknown algorithm."""
     if name not in ("auto", "native"):
-        resolve("inter_allgatherv" if v else "inter_allgather", name)
+        check_runs(resolve("inter_allgatherv" if v else "inter_allgather", name)[0])
 
 
 def prepare(

@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from ..choose import allgatherv, stage_for
 from ..recipe import Equal, Group, inside, listed
-from ..registry import fitting, resolve
+from ..registry import check_runs, fitting, resolve
 from . import buffers, forms, library
 from .call import Call, check_disjoint, checked
 from .context_intra import IntraContext
@@ -25,7 +25,7 @@ _HINT = "; for data that are in their place already, send MPI.IN_PLACE"
 def known(context: IntraContext, name: str) -> None:
     """Refuse an algorithm that is unknown, or not made for so many ranks."""
     if name not in ("auto", "native"):
-        fitting("allgatherv", name, context.p)
+        check_runs(fitting("allgatherv", name, context.p))
 
 
 def prepare(
