@@ -11,7 +11,6 @@ from mpi4py import MPI
 
 import isthmus
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
-from sampling import LONG
 from support import agree
 
 pytestmark = pytest.mark.mpi(*FEW)
@@ -103,8 +102,8 @@ def test_many_calls_leak_nothing(comm):
     inter, n = groups.ours, len(groups.there)
     names = ["auto", *ALGORITHMS]
     rng = np.random.default_rng(3)
-    sizes = rng.integers(0, 2000, 3000 if LONG else 1200)
-    before, full = 0, 600  # after so many, nothing that is kept grows any more
+    sizes = rng.integers(0, 2000, 3000)
+    before, full = 0, 1000  # after so many, nothing that is kept grows any more
     for turn, k in enumerate(sizes.tolist()):
         if turn == full:
             before = memory_kib()
