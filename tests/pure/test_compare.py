@@ -301,16 +301,16 @@ def test_a_launch_that_fails_says_how(mpiexec):
 
 
 def test_a_launch_that_tells_something_may_go_on(mpiexec):
-    mpiexec("for i in 1 2 3 4; do echo $i >> $results; sleep 0.2; done")
-    assert list(launch.launch("m", 2, "", 0.5)) == ["1", "2", "3", "4"]
+    mpiexec("for i in 1 2 3 4; do echo $i >> $results; sleep 0.7; done")
+    assert list(launch.launch("m", 2, "", 2.5)) == ["1", "2", "3", "4"]
 
 
 def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
     mpiexec(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     began = time.monotonic()
-    with pytest.raises(LaunchError, match=r"nothing heard .* for 0\.3 s"):
-        list(launch.launch("m", 2, "", 0.3))
-    assert time.monotonic() - began < 5
+    with pytest.raises(LaunchError, match="nothing heard .* for 1 s"):
+        list(launch.launch("m", 2, "", 1))
+    assert time.monotonic() - began < 30
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
