@@ -308,7 +308,7 @@ def test_a_launch_that_tells_something_may_go_on(mpiexec):
 def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
     mpiexec(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     began = time.monotonic()
-    with pytest.raises(LaunchError, match="nothing heard .* for 1 s"):
+    with pytest.raises(LaunchError, match=r"nothing heard .* for 1 s"):
         list(launch.launch("m", 2, "", 1))
     assert time.monotonic() - began < 30
     with pytest.raises(ProcessLookupError):
