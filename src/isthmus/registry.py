@@ -26,7 +26,8 @@ class Algorithm:
     paper: str
     #: time of the regular problem in the alpha-beta model: (p, k, alpha, beta) inside a
     #: group, and of a root and the p - 1 leaves of another; between two groups (p, q,
-    #: sizes …, alpha, beta), and for an allgather the cost of its stage
+    #: sizes …, alpha, beta), and for an allgather the cost of its stage; of those that
+    #: share memory, (sizes …, cluster), see `node_costs`
     cost: Callable[..., float]
     #: the group sizes it works for
     needs: Callable[[int], bool] = lambda n: True

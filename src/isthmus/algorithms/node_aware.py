@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import pairwise
 
 from ..ir import Copy, Program, Round, Span
-from ..layout import Blocks, Rows, Side, Uneven
+from ..layout import Blocks, Rows, Side, Uneven, cut
 from ..program import renumber, then
 from ..registry import Stage, algorithm
-from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce
+from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce, node_costs
 from .bcast import parts
 from .inter_barrier import circle
 from .nodes import (
@@ -22,16 +23,15 @@ from .nodes import (
     Team,
     Window,
     flowing,
+    long_messages,
     merged,
     pipeline,
+    shape,
     team,
 )
-from .patterns import STARTUP
+from .patterns import STARTUP, log2
 
 PAPER = "Träff, Hunold 2020"
-#: start-ups in the time of which a message passes that is long: then neighbours beat
-#: few rounds
-LONG = 4
 Nodes = Sequence[Hashable]
 #: where a rank's block begins in the vector of all blocks, and its size
 Block = Callable[[int], tuple[int, int]]
@@ -39,13 +39,7 @@ Block = Callable[[int], tuple[int, int]]
 Make = Callable[[int, int, float], Sequence[Flow | Exchange]]
 
 
-def _no_cost(*sizes: float) -> float:
-    raise NotImplementedError
-
-
-node_aware = partial(
-    algorithm, name="node_aware", paper=PAPER, cost=_no_cost, node_memory=True
-)
+node_aware = partial(algorithm, name="node_aware", paper=PAPER, node_memory=True)
 
 
 def placed(nodes: Nodes, n: int) -> Nodes:
@@ -62,12 +56,9 @@ def planned(
     and in so many lanes; where nobody says, in as many as still send long messages."""
     once = make(1, 1, startup)
     need = max(sum(flow.room(node) for flow in once) for node in set(nodes))
-    chunks = max(-(-need // size), 1)
-    if not lanes:
-        most = max(max(x.sources.most, x.sinks.most) for x in once)
-        vertices = max(max(x.sources.n, x.sinks.n) for x in once)
-        fit = need / chunks / (vertices * startup)
-        lanes = min(max(int(fit), 1), most)
+    most = max(max(x.sources.most, x.sinks.most) for x in once)
+    vertices = max(max(x.sources.n, x.sinks.n) for x in once)
+    chunks, lanes = shape(need, most, vertices, size, startup, lanes)
     return flowing(r, nodes[r], make(chunks, lanes, startup))
 
 
@@ -104,10 +95,8 @@ def _gathered(
 
     def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = _parts(sources, block, chunks, lanes)
-        takes, long = (
-            _whole(total),
-            max(parts.totals) >= chunks * lanes * LONG * startup,
-        )
+        takes = _whole(total)
+        long = long_messages(max(parts.totals), chunks, lanes, startup)
         return Flow(sources, sinks, parts, "sources", gives, takes, long=long)
 
     return make
@@ -121,7 +110,7 @@ def _scattered(
     def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = _parts(sinks, block, chunks, lanes)
         windows = _whole(total, "send"), _own(block, "recv")
-        long = total >= chunks * lanes * sources.n * LONG * startup
+        long = long_messages(total / sources.n, chunks, lanes, startup)
         return Flow(sources, sinks, parts, "sinks", *windows, summed, long)
 
     return make
@@ -133,7 +122,7 @@ def _reduced(sources: Team, sinks: Team, m: int) -> Callable[[int, int, float], 
     def make(chunks: int, lanes: int, startup: float) -> Flow:
         parts = Parts((((0, m),),), chunks, lanes)
         windows = _whole(m, "send"), _whole(m)
-        long = m >= chunks * lanes * sources.n * LONG * startup
+        long = long_messages(m / sources.n, chunks, lanes, startup)
         return Flow(sources, sinks, parts, "nobody", *windows, True, long)
 
     return make
@@ -164,7 +153,12 @@ class _Pair:
         return (0, 1), (1, 0)
 
 
-@node_aware("inter_allgather", "inter_allgatherv", own_counts=True)
+@node_aware(
+    "inter_allgather",
+    "inter_allgatherv",
+    own_counts=True,
+    cost=node_costs.inter_allgather,
+)
 def inter_allgatherv(
     r: int,
     here: Side,
@@ -186,7 +180,7 @@ def inter_allgatherv(
     return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
-@node_aware("inter_allreduce", commutative=True)
+@node_aware("inter_allreduce", commutative=True, cost=node_costs.inter_allreduce)
 def inter_allreduce(
     r: int,
     here: Side,
@@ -208,6 +202,7 @@ def inter_allreduce(
     "inter_reduce_scatter_block",
     commutative=True,
     other_counts=True,
+    cost=node_costs.inter_reduce_scatter,
 )
 def inter_reduce_scatter(
     r: int,
@@ -229,7 +224,9 @@ def inter_reduce_scatter(
     return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
-@node_aware("inter_alltoall", "inter_alltoallv", own_counts=True)
+@node_aware(
+    "inter_alltoall", "inter_alltoallv", own_counts=True, cost=node_costs.inter_alltoall
+)
 def inter_alltoallv(
     r: int,
     here: Side,
@@ -262,7 +259,7 @@ def inter_alltoallv(
     return planned(pair.r, pair.nodes, _all(*flows), lanes, size, startup)
 
 
-@node_aware("inter_barrier")
+@node_aware("inter_barrier", cost=node_costs.inter_barrier)
 def inter_barrier(r: int, here: Side, there: Side, nodes: Nodes = ()) -> Program:
     """The ranks of a node meet, one rank of each node tells the others, they meet."""
     return barrier(here.n + there.n, here.base + r, nodes)
@@ -294,7 +291,7 @@ def _streamed(
     def program(v: int, size: int) -> Program:
         return flat(vertices, v, size, n=n)
 
-    return Stream(root, leaves, m, lanes, program)
+    return Stream(root, leaves, m, lanes, program, n - 1 + log2(vertices))
 
 
 def _down(
@@ -332,7 +329,7 @@ def _up(
     return _streamed(first, leaves, m, lanes, startup, n, flat_reduce.circulant).up(r)
 
 
-@node_aware("inter_bcast")
+@node_aware("inter_bcast", cost=node_costs.inter_bcast)
 def inter_bcast(
     p: int,
     v: int,
@@ -347,7 +344,7 @@ def inter_bcast(
     return _down(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, startup, n)
 
 
-@node_aware("inter_reduce", commutative=True)
+@node_aware("inter_reduce", commutative=True, cost=node_costs.inter_reduce)
 def inter_reduce(
     p: int,
     v: int,
@@ -362,7 +359,9 @@ def inter_reduce(
     return _up(v, *_star(p, nodes), m, placed(nodes, p), lanes, size, startup, n)
 
 
-@node_aware("inter_gather", "inter_gatherv", own_counts=True)
+@node_aware(
+    "inter_gather", "inter_gatherv", own_counts=True, cost=node_costs.inter_gather
+)
 def inter_gatherv(
     p: int,
     v: int,
@@ -380,7 +379,9 @@ def inter_gatherv(
     return planned(v, nodes, _all(flow), lanes, size, startup)
 
 
-@node_aware("inter_scatter", "inter_scatterv", own_counts=True)
+@node_aware(
+    "inter_scatter", "inter_scatterv", own_counts=True, cost=node_costs.inter_scatter
+)
 def inter_scatterv(
     p: int,
     v: int,
@@ -400,7 +401,7 @@ def inter_scatterv(
 # -- inside one group
 
 
-@node_aware("allgatherv")
+@node_aware("allgatherv", cost=node_costs.allgatherv)
 def allgatherv(
     p: int,
     r: int,
@@ -421,7 +422,7 @@ def allgatherv(
     return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
-@node_aware("bcast")
+@node_aware("bcast", cost=node_costs.bcast)
 def bcast(
     p: int,
     r: int,
@@ -441,7 +442,7 @@ def bcast(
     return _down(r, team([root], nodes), others, total, nodes, lanes, size, startup, n)
 
 
-@node_aware("reduce", commutative=True)
+@node_aware("reduce", commutative=True, cost=node_costs.reduce)
 def reduce(
     p: int,
     r: int,
@@ -458,7 +459,7 @@ def reduce(
     return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
-@node_aware("reduce_scatter", commutative=True)
+@node_aware("reduce_scatter", commutative=True, cost=node_costs.reduce_scatter)
 def reduce_scatter(
     p: int,
     r: int,
@@ -475,7 +476,7 @@ def reduce_scatter(
     return planned(r, nodes, _all(flow), lanes, size, startup)
 
 
-@node_aware("allreduce", commutative=True)
+@node_aware("allreduce", commutative=True, cost=node_costs.allreduce)
 def allreduce(
     p: int,
     r: int,
@@ -498,7 +499,7 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
     yield Round(then=(own,))
 
 
-@node_aware("gatherv", own_counts=True)
+@node_aware("gatherv", own_counts=True, cost=node_costs.gatherv)
 def gatherv(
     p: int,
     r: int,
@@ -519,7 +520,7 @@ def gatherv(
     return then(own, planned(r, nodes, _all(flow), lanes, size, startup))
 
 
-@node_aware("scatterv", own_counts=True)
+@node_aware("scatterv", own_counts=True, cost=node_costs.scatterv)
 def scatterv(
     p: int,
     r: int,
@@ -540,7 +541,7 @@ def scatterv(
     return then(own, planned(r, nodes, _all(flow), lanes, size, startup))
 
 
-@node_aware("alltoall", "alltoallv", own_counts=True)
+@node_aware("alltoall", "alltoallv", own_counts=True, cost=node_costs.alltoall)
 def alltoallv(
     p: int,
     r: int,
@@ -561,7 +562,7 @@ def alltoallv(
     return planned(r, nodes, _all(_exchanged(*ends)), lanes, size, startup)
 
 
-@node_aware("barrier")
+@node_aware("barrier", cost=node_costs.barrier)
 def barrier(p: int, r: int, nodes: Nodes = ()) -> Program:
     """The ranks of a node meet, one rank of each node tells the others, they meet."""
     nodes = placed(nodes, p)
@@ -610,31 +611,45 @@ class _Ends:
         return self.window(r).start + int(blocks.offset(i)), int(blocks.size(i))
 
 
+def _blocks(
+    source: _Ends, sink: _Ends, x: int, y: int
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The blocks from vertex x to vertex y, where they are sent from and received to:
+    by diagonals, so that any few of them are of many sources and for many sinks."""
+    senders, receivers = source.who.ranks[x], sink.who.ranks[y]
+    for d in range(len(receivers)):
+        for i, a in enumerate(senders):
+            b = receivers[(i + d) % len(receivers)]
+            yield source.run(a, b), sink.run(b, a)
+
+
+def _slices(run: tuple[int, int], n: int) -> list[tuple[int, int]]:
+    """A run in n parts."""
+    start, size = run
+    cuts = [int(cut(size, n, i)) for i in range(n + 1)]
+    return [(start + low, high - low) for low, high in pairwise(cuts)]
+
+
 def _exchanged(source: _Ends, sink: _Ends) -> Callable[[int, int, float], Exchange]:
-    """From every source to every sink a block; in "node" by source, then by sink."""
+    """From every source to every sink a block. If there are more chunks than ranks on a
+    node, blocks are cut, so that all ranks of a node have a part in every chunk."""
 
     def make(chunks: int, lanes: int, startup: float) -> Exchange:
+        n = -(-chunks // source.who.most)
+
+        def runs(x: int, y: int, end: int) -> tuple[tuple[int, int], ...]:
+            cut_ = (_slices(both[end], n) for both in _blocks(source, sink, x, y))
+            return tuple(run for part in zip(*cut_, strict=True) for run in part)
+
         @cache
         def sent(x: int) -> Parts:
-            return Parts(
-                tuple(
-                    merged(source.run(a, b) for a in source.who.ranks[x] for b in ranks)
-                    for ranks in sink.who.ranks
-                ),
-                chunks,
-                lanes,
-            )
+            every = tuple(runs(x, y, 0) for y in range(sink.who.n))
+            return Parts(every, chunks, lanes)
 
         @cache
         def received(y: int) -> Parts:
-            return Parts(
-                tuple(
-                    merged(sink.run(b, a) for a in ranks for b in sink.who.ranks[y])
-                    for ranks in source.who.ranks
-                ),
-                chunks,
-                lanes,
-            )
+            every = tuple(runs(x, y, 1) for x in range(source.who.n))
+            return Parts(every, chunks, lanes)
 
         windows = source.window, sink.window
         return Exchange(source.who, sink.who, sent, received, *windows)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
+from math import ceil
 
 from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
 from ..layout import Blocks, Shares, Uneven, cut
@@ -43,6 +44,25 @@ from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
 SIZE = 1 << 20
+#: start-ups in the time of which a message passes that is long: then neighbours beat
+#: few rounds
+LONG = 4
+
+
+def shape(
+    need: float, ranks: int, vertices: int, size: float, startup: float, lanes: int = 0
+) -> tuple[int, int]:
+    """In how many chunks and lanes data go that would take `need` elements of a node's
+    memory at once: chunks of up to `size`, and where nobody says as many lanes as
+    there are ranks on a node, if they still send long messages to all vertices."""
+    chunks = max(ceil(need / size), 1)
+    fit = int(need / chunks / (vertices * startup))
+    return chunks, lanes or min(max(fit, 1), ranks)
+
+
+def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
+    """Whether the messages of a vertex are long, of which a part goes to each other."""
+    return part >= chunks * lanes * LONG * startup
 
 
 @dataclass(frozen=True)
@@ -439,7 +459,7 @@ class Flow:
 
     def _sum(self, n: int, x: int, blocks: Blocks) -> Program:
         """The reduce_scatter among the sources."""
-        flat = reduce_scatter.pairwise if self.long else reduce_scatter.bruck
+        flat = reduce_scatter.rotated if self.long else reduce_scatter.bruck
         return flat(n, x, blocks)
 
     def _gather(self, n: int, x: int, blocks: Blocks) -> Program:
@@ -600,7 +620,7 @@ class Stream:
     rounds at a time.
 
     Vertex 0 is the root alone, vertex x + 1 vertex x of the leaves. `flat(v, m)` is the
-    program of a vertex for m elements.
+    program of a vertex for m elements, of so many rounds for all vertices.
     """
 
     root: int
@@ -608,7 +628,8 @@ class Stream:
     m: int
     lanes: int
     flat: Callable[[int, int], Program]
-    rounds: int = BETWEEN
+    rounds: int
+    between: int = BETWEEN
 
     def where(self, r: int) -> tuple[int, int, int]:
         """The vertex of a rank, its index there, and how many there are."""
@@ -627,11 +648,13 @@ class Stream:
         def number(x: int) -> int:
             return self.leaves.driver(int(x) - 1, k) if x else self.root
 
-        return plain(renumber(self.flat(v, self.begin(k + 1) - self.begin(k)), number))
+        program = self.flat(v, self.begin(k + 1) - self.begin(k))
+        # on some vertices an empty round may end it
+        return plain(pad(renumber(program, number), self.rounds))[: self.rounds]
 
     def steps(self, rounds: list[Round]) -> list[list[Round]]:
         """Rounds by the meetings between them."""
-        n = self.rounds
+        n = self.between
         return [rounds[t : t + n] for t in range(0, len(rounds), n)] or [[]]
 
     def down(self, r: int) -> Program:

@@ -88,6 +88,24 @@ def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
     yield both_parts(r, p, size)
 
 
+@algorithm("reduce_scatter", paper="folklore", cost=pairwise_cost, commutative=True)
+def rotated(p: int, r: Index, blocks: Blocks) -> Program:
+    """Everyone sends each its block, and combines what came while the next comes.
+
+    p - 1 rounds of a block, combined in any order; every element travels once. Room for
+    two blocks.
+    """
+    size = blocks.size(r)
+    total, sent = Span("recv", 0, size), blocks.within("send")
+    step: Copy | Reduce = Copy(sent[r][0], total)
+    for t in range(1, p):
+        room = Span("tmp", t % 2 * size, size)
+        target = (r + t) % p
+        yield Round((Recv((r - t) % p, (room,)), Send(target, sent[target])), (step,))
+        step = Reduce(room, total)
+    yield Round(then=(step,))
+
+
 def _windows(p: int) -> Iterator[tuple[int, int]]:
     """The rounds of Bruck's allgather: how many blocks one has, how many come."""
     have = 1

@@ -1,0 +1,447 @@
+"""What node-aware collectives take: closed forms, exact where sizes divide.
+
+A node has `ranks` processes, or fewer if a group is smaller; two groups share no node,
+unless all of both fit on one. Every byte crosses a port once, one chunk after the
+other, while the processes copy the chunks before and behind it: the longer of the two
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+from math import ceil
+
+from .bcast import parts
+from .nodes import BETWEEN, SIZE, long_messages, shape
+from .patterns import log2
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes of `ranks` processes behind one port each.
+
+    Between nodes a message takes alpha, and beta a byte. In a node, a byte that a
+    process copies takes `alone`, one that it reduces `gamma`, and one of all processes
+    together `together`; a meeting takes `meeting`. Chunks take up to `size` bytes.
+    """
+
+    ranks: int
+    alpha: float
+    beta: float
+    alone: float = 0.0
+    together: float = 0.0
+    gamma: float = 0.0
+    meeting: float = 0.0
+    size: float = SIZE
+
+    @property
+    def startup(self) -> float:
+        """The bytes that pass in the time of a start-up."""
+        return self.alpha / self.beta
+
+    def work(self, copied: float, reduced: float, active: int) -> float:
+        """What so many processes of a node take who each copy and reduce so much."""
+        alone = self.alone * copied + self.gamma * reduced
+        return max(alone, self.together * active * (copied + reduced))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes of a group: on how many nodes, and how many on each."""
+
+    nodes: int
+    ranks: int
+
+    @property
+    def size(self) -> int:
+        """All of them."""
+        return self.nodes * self.ranks
+
+
+def group(p: int, c: Cluster) -> Group:
+    """p processes that fill nodes."""
+    nodes = ceil(p / c.ranks)
+    return Group(nodes, ceil(p / nodes))
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A round across: the messages that each lane sends, and the bytes that all lanes
+    of a node send together. So many bytes of all lanes are copied and reduced, after
+    the messages or, if nothing waits for them, beside them."""
+
+    messages: int
+    size: float
+    copied: float = 0.0
+    reduced: float = 0.0
+    beside: bool = False
+
+
+#: the bytes that a process has to copy of a chunk, of so many
+Chunk = Callable[[int], float]
+
+
+def even(size: float) -> Chunk:
+    """As many of each chunk."""
+    return lambda chunks: size / chunks
+
+
+def in_turns(k: float, n: int) -> Chunk:
+    """A block of each of n processes of a node, one after the other."""
+    return lambda chunks: k * min(n / chunks, 1)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What the busiest node does: bytes that each of its n processes copies in and out,
+    and the rounds across for each number of chunks and lanes.
+
+    If they are summed, each of so many processes brings a vector. The memory of a node
+    takes `need` bytes if all goes at once. Up to `most` lanes go to so many vertices.
+    """
+
+    n: int
+    need: float
+    bring: Chunk
+    take: Chunk
+    across: Callable[[int, int], Iterable[Hop]] | None = None
+    vectors: int = 1
+    vertices: int = 1
+    most: int = 1
+
+    def time(self, c: Cluster) -> float:
+        """The time of all steps: in each of them every stage does one chunk."""
+        chunks, lanes = shape(self.need, self.most, self.vertices, c.size, c.startup)
+        hops = [] if self.across is None else list(self.across(chunks, lanes))
+        bring, take = (Hop(0, 0.0, x(chunks)) for x in (self.bring, self.take))
+        combined = bring.copied * (self.vectors - 1)
+        stages = [bring, take]
+        if self.vectors > 1 and chunks > 1:
+            stages.insert(1, Hop(0, 0.0, 0.0, combined / self.vectors))
+        elif hops and combined:  # who drives a lane combines it
+            hops.insert(0, Hop(0, 0.0, 0.0, combined * chunks))
+        elif combined:  # who takes the sum combines it
+            stages[-1] = Hop(0, 0.0, take.copied, take.copied * (self.vectors - 1))
+        if hops:
+            stages.insert(-1, Hop(len(hops), 0.0))
+        few = min(chunks, len(stages))  # more of them repeat the step that has all
+        total = (chunks + len(stages) - 2) * c.meeting
+        for t in range(few + len(stages) - 1):
+            now = [x for s, x in enumerate(stages) if 0 <= t - s < few]
+            copied, reduced = sum(x.copied for x in now), sum(x.reduced for x in now)
+            rounds = hops if any(x.messages for x in now) else [Hop(0, 0.0)]
+            step = self._step(c, chunks, lanes, copied, reduced, rounds)
+            total += step * (1 + chunks - few if t == len(stages) - 1 else 1)
+        return total
+
+    def _step(
+        self,
+        c: Cluster,
+        chunks: int,
+        lanes: int,
+        copied: float,
+        reduced: float,
+        hops: Sequence[Hop],
+    ) -> float:
+        """One step: the rounds across, beside which the processes copy and reduce."""
+        total, late, each = 0.0, 0.0, chunks * lanes
+        copied, reduced = copied / len(hops), reduced / len(hops)
+        for hop in hops:
+            own = hop.copied / each, hop.reduced / each
+            early = c.work(copied, reduced, self.n)
+            if hop.beside:
+                early = c.work(copied + own[0], reduced + own[1], self.n)
+            port = lanes * hop.messages * c.alpha + hop.size / chunks * c.beta
+            # while a lane combines what came before, the port serves the others
+            total += max(port, late + max(port / lanes, early))
+            late = 0.0 if hop.beside else c.work(*own, min(lanes, self.n))
+        return total + late
+
+
+def collected(n: int, total: float, long: bool) -> Iterator[Hop]:
+    """An allgather of all bytes among n nodes."""
+    have = 1
+    while have < n:
+        size = 1 if long else min(have, n - have)
+        yield Hop(1, size * total / n)
+        have += size
+
+
+def summed(n: int, total: float, long: bool) -> Iterator[Hop]:
+    """A reduce_scatter of all bytes among n nodes."""
+    if long:
+        yield Hop(1, total / n, copied=total / n, beside=True)
+        for _ in range(2, n):
+            yield Hop(1, total / n, reduced=total / n, beside=True)
+        yield Hop(0, 0.0, reduced=total / n, beside=True)
+        return
+    sizes = [hop.size for hop in collected(n, total, long=False)]
+    kept = total - (sizes[-1] if sizes else 0)
+    yield Hop(0, 0.0, copied=kept)
+    for size in reversed(sizes):
+        yield Hop(1, size, reduced=size)
+    yield Hop(0, 0.0, copied=total / n)
+
+
+def swapped(a: Group, b: Group, total: float) -> Hop:
+    """All bytes of one group's nodes to the other's, in equal shares."""
+    few, many = sorted((a.nodes, b.nodes))
+    return Hop(ceil(many / few), total / few)
+
+
+def _both(*ways: Iterator[Hop]) -> Iterator[Hop]:
+    """Rounds of both directions at once: the longer ones count."""
+    for hops in zip_longest(*ways, fillvalue=Hop(0, 0.0)):
+        yield Hop(*(max(getattr(h, f.name) for h in hops) for f in fields(Hop)))
+
+
+# -- between two groups
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two groups, perhaps together on one node."""
+
+    a: Group
+    b: Group
+    together: bool
+
+    def stages(
+        self,
+        need: float,
+        copied: tuple[Chunk, Chunk],
+        across: Callable[[int, int], Iterable[Hop]],
+        summed: bool = False,
+    ) -> Stages:
+        """The stages of both, of which each process copies so much in and out."""
+        ranks, nodes = max(self.a.ranks, self.b.ranks), max(self.a.nodes, self.b.nodes)
+        n = self.a.size + self.b.size if self.together else ranks
+        hops = None if self.together else across
+        return Stages(n, need, *copied, hops, ranks if summed else 1, nodes, ranks)
+
+
+def _pair(p: int, q: int, c: Cluster) -> _Pair:
+    if p + q <= c.ranks:
+        return _Pair(Group(1, p), Group(1, q), True)
+    return _Pair(group(p, c), group(q, c), False)
+
+
+def inter_allgather(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
+    """All ranks copy their block in, and the other group's blocks out."""
+    pair = _pair(p, q, c)
+    a, b = pair.a, pair.b
+
+    def across(chunks: int, lanes: int) -> Iterator[Hop]:
+        def way(x: Group, y: Group, k: float) -> Iterator[Hop]:
+            long = long_messages(x.ranks * k, chunks, lanes, c.startup)
+            yield swapped(x, y, x.size * k)
+            yield from collected(y.nodes, x.size * k, long)
+
+        return _both(way(a, b, ka), way(b, a, kb))
+
+    bring = in_turns(max(ka, kb), min(a.ranks, b.ranks))
+    need = max(a.ranks * ka + q * kb, b.ranks * kb + p * ka)
+    return pair.stages(need, (bring, even(max(p * ka, q * kb))), across).time(c)
+
+
+def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
+    """All ranks copy their vector in; the nodes add theirs up and swap shares."""
+    pair = _pair(p, q, c)
+    a, b, n = pair.a, pair.b, max(pair.a.ranks, pair.b.ranks)
+
+    def across(chunks: int, lanes: int) -> Iterator[Hop]:
+        def way(x: Group, y: Group) -> Iterator[Hop]:
+            long = long_messages(m / x.nodes, chunks, lanes, c.startup)
+            yield from summed(x.nodes, m, long)
+            yield swapped(x, y, m)
+            if everything:
+                yield from collected(y.nodes, m, long)
+
+        return _both(way(a, b), way(b, a))
+
+    take = even(m) if everything else in_turns(m / min(p, q), n)
+    need = n * m + (m if everything else m / min(a.nodes, b.nodes))
+    if pair.together:
+        need = (p + q) * m
+    return pair.stages(need, (even(m), take), across, summed=True).time(c)
+
+
+def inter_allreduce(p: int, q: int, m: float, c: Cluster) -> float:
+    """Sums of shares, swapped and collected."""
+    return _inter_sum(p, q, m, c, everything=True)
+
+
+def inter_reduce_scatter(p: int, q: int, n: float, c: Cluster) -> float:
+    """Sums of shares, swapped."""
+    return _inter_sum(p, q, n, c, everything=False)
+
+
+def inter_alltoall(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
+    """Nodes exchange the blocks of all their ranks in one round."""
+    pair = _pair(p, q, c)
+    a, b, mine = pair.a, pair.b, max(q * ka, p * kb)
+    hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * mine)
+    need = max(a.ranks * q, b.ranks * p) * (ka + kb)
+    return pair.stages(need, (even(mine), even(mine)), lambda *x: [hop]).time(c)
+
+
+def inter_barrier(p: int, q: int, c: Cluster) -> float:
+    """A meeting, a circle of all nodes, a meeting."""
+    pair = _pair(p, q, c)
+    return _circle(1 if pair.together else pair.a.nodes + pair.b.nodes, c)
+
+
+def _circle(nodes: int, c: Cluster) -> float:
+    return (2 if nodes > 1 else 1) * c.meeting + log2(nodes) * c.alpha
+
+
+# -- between a root and p - 1 leaves
+
+
+def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
+    """A circulant pipeline of nodes that never pauses, a few rounds to a meeting: what
+    came in a step is put into "node" in the next and taken in that after it; what goes
+    is brought, combined and fetched in the steps before."""
+    leaves = group(p - 1, c)
+    vertices, n = leaves.nodes + 1, leaves.ranks
+    lanes = min(max(int(m / c.startup / vertices), 1), n)
+    pieces = parts(vertices, ceil(m / lanes), c.startup)
+    rounds, piece = pieces - 1 + log2(vertices), m / pieces
+    steps, size = ceil(rounds / BETWEEN), min(BETWEEN / rounds, 1) * m
+    if sums:
+        work = [(size, 0.0), (0.0, size * (n - 1) / n), (size / lanes, 0.0)]
+        late = c.work(0, piece / lanes, lanes)
+    else:
+        work = (
+            [(size / lanes, 0.0), (size * (1 - 1 / n), 0.0)] if n > 1 else [(0, 0)] * 2
+        )
+        late = 0.0
+    copied, reduced = (sum(x) / BETWEEN for x in zip(*work, strict=True))
+    beside = c.work(copied, reduced, n) if steps > 1 else 0.0
+    port = lanes * c.alpha + piece * c.beta
+    total = rounds * max(port, late + max(port / lanes, beside))
+    # before the first rounds, or after the last ones, there is nothing beside them; a
+    # single step does one stage more
+    total += sum(c.work(*x, n) for x in work)
+    return total + (steps + len(work) - 1 - (steps == 1)) * c.meeting
+
+
+def inter_bcast(p: int, m: float, c: Cluster) -> float:
+    """A pipeline of nodes; on one node, in and out."""
+    if p <= c.ranks:
+        return Stages(p, m, even(m), even(m), most=p - 1).time(c)
+    return _streamed(p, m, c, sums=False)
+
+
+def inter_reduce(p: int, m: float, c: Cluster) -> float:
+    """A pipeline of nodes; on one node, in, combined, and out."""
+    if p <= c.ranks:
+        n = p - 1
+        return Stages(n, n * m, even(m), even(m), vectors=n, most=n).time(c)
+    return _streamed(p, m, c, sums=True)
+
+
+def _rooted(p: int, k: float, c: Cluster, in_: bool) -> float:
+    """Blocks of p - 1 leaves, to the root or from it: its memory is the busiest."""
+    total, leaves = (p - 1) * k, group(p - 1, c)
+    hop = Hop(leaves.nodes, total)
+    across = None if p <= c.ranks else lambda *x: [hop]
+    n, blocks = p, in_turns(k, p - 1)
+    if across:
+        n, blocks = 1, even(0.0)
+    bring, take = (blocks, even(total)) if in_ else (even(total), blocks)
+    shape = leaves.nodes, leaves.ranks
+    return Stages(n, total, bring, take, across, 1, *shape).time(c)
+
+
+def inter_gather(p: int, k: float, c: Cluster) -> float:
+    """All nodes send what their ranks have to the root, in one round."""
+    return _rooted(p, k, c, in_=True)
+
+
+def inter_scatter(p: int, k: float, c: Cluster) -> float:
+    """The root sends every node what its ranks get, in one round."""
+    return _rooted(p, k, c, in_=False)
+
+
+# -- inside one group
+
+
+def allgatherv(p: int, k: float, c: Cluster) -> float:
+    """Nodes collect the blocks of their ranks; all ranks copy them out."""
+    every, total = group(p, c), p * k
+    n, nodes = every.ranks, every.nodes
+
+    def across(chunks: int, lanes: int) -> Iterator[Hop]:
+        long = long_messages(n * k, chunks, lanes, c.startup)
+        return collected(nodes, total, long)
+
+    hops, copied = across if nodes > 1 else None, (in_turns(k, n), even(total))
+    return Stages(n, total, *copied, hops, vertices=nodes, most=n).time(c)
+
+
+def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
+    every = group(p, c)
+    n, nodes = every.ranks, every.nodes
+
+    def across(chunks: int, lanes: int) -> Iterator[Hop]:
+        long = long_messages(m / nodes, chunks, lanes, c.startup)
+        yield from summed(nodes, m, long)
+        if everything:
+            yield from collected(nodes, m, long)
+
+    copied = even(m), even(m) if everything else in_turns(m / p, n)
+    out = 0.0 if nodes == 1 else m if everything else m / nodes
+    hops = across if nodes > 1 else None
+    return Stages(n, n * m + out, *copied, hops, n, nodes, n).time(c)
+
+
+def allreduce(p: int, m: float, c: Cluster) -> float:
+    """Sums of shares, collected."""
+    return _sum(p, m, c, everything=True)
+
+
+def reduce_scatter(p: int, n: float, c: Cluster) -> float:
+    """Sums of shares."""
+    return _sum(p, n, c, everything=False)
+
+
+def alltoall(p: int, k: float, c: Cluster) -> float:
+    """Nodes exchange the blocks of all their ranks in one round."""
+    every, mine = group(p, c), p * k
+    n, nodes = every.ranks, every.nodes
+    hop = Hop(nodes - 1, n * mine * (nodes - 1) / nodes)
+    need = n * mine * (1 if nodes == 1 else 2)
+    across = (lambda *x: [hop]) if nodes > 1 else None
+    copied = even(mine), even(mine)
+    return Stages(n, need, *copied, across, vertices=nodes, most=n).time(c)
+
+
+def barrier(p: int, c: Cluster) -> float:
+    """A meeting, a circle of all nodes, a meeting."""
+    return _circle(group(p, c).nodes, c)
+
+
+# -- inside one group, with a root that is on one of the nodes: as from another group
+
+
+def bcast(p: int, m: float, c: Cluster) -> float:
+    """As between a root and a group."""
+    return inter_bcast(p, m, c) if p > 1 else 0.0
+
+
+def reduce(p: int, m: float, c: Cluster) -> float:
+    """Sums of shares, which the root collects."""
+    return _sum(p, m, c, everything=True)
+
+
+def gatherv(p: int, k: float, c: Cluster) -> float:
+    """As between a root and a group."""
+    return inter_gather(p, k, c) if p > 1 else 0.0
+
+
+def scatterv(p: int, k: float, c: Cluster) -> float:
+    """As between a root and a group."""
+    return inter_scatter(p, k, c) if p > 1 else 0.0
