@@ -12,12 +12,14 @@ import numpy as np
 from . import choose
 from .estimate import Machine
 from .ir import Pieces
-from .predict_case import BLOCKS, WHOLE, Case
+from .predict_case import Case
 from .predict_times import Row, formula, limit, line, simulated, startups
 from .registry import algorithms
 from .schedules import Model, Schedule
 from .tuning import Tuned
 
+#: collectives for which `choose` can be asked without a communicator
+CHOSEN = ("allgatherv", "bcast", "inter_allgather", "inter_allgatherv")
 #: what MPI libraries do between two groups
 LIBRARY = "root_gathering_sequential"
 #: what may be simulated for one answer: ends of messages, over all algorithms
@@ -44,15 +46,15 @@ class Answer:
 
 
 def _names(case: Case) -> Iterator[str]:
-    """All algorithms, with every stage of which the time can be known; without those
-    that share memory, for which a case would have to say who is on which node."""
+    """All algorithms, with every stage of which the time can be known; those that share
+    memory only if the case says who is on which node."""
     stages = [
         entry.name
         for entry in algorithms("allgatherv")
         if entry.name != OPAQUE and not entry.node_memory
     ]
     for entry in algorithms(case.collective):
-        if entry.node_memory:
+        if entry.node_memory and not case.per_node:
             continue
         if entry.staged:
             yield from (f"{entry.name}+{stage}" for stage in stages)
@@ -93,7 +95,7 @@ def candidates(case: Case, model: Model, most: int = MOST) -> dict[str, int]:
 def default(case: Case, model: Model) -> str | None:
     """What isthmus takes when nobody says; inside a group, if the library's own call is
     not faster."""
-    if case.collective in ("reduce", *WHOLE, *BLOCKS):
+    if case.collective not in CHOSEN or case.per_node > 1:
         return None
     tuned = model.machine if isinstance(model, Tuned) else None
     if len(case.groups) == 1:
@@ -131,9 +133,10 @@ def why(case: Case, model: Model, rows: Sequence[Row], least: float) -> str:
     setup, also = (startups(case, model, r) for r in (best, other))
     moved, wasted = best.time - setup, other.time - also
     decides = "start-ups" if also - setup > wasted - moved else "transfer"
+    far = f", {moved / least:.2f} times the limit" if least else ""
     return (
         f"{best.name} wins by its {decides}: {setup / best.time:.1%} of its time is "
-        f"start-ups, the rest transfer, {moved / least:.2f} times the limit; "
+        f"start-ups, the rest transfer{far}; "
         f"{other.name} takes {_times(also, setup)} the start-ups and "
         f"{_times(wasted, moved)} the transfer." + _others(rows)
     )

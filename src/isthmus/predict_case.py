@@ -1,32 +1,41 @@
-"""What a prediction is asked for: a collective, the groups, the bytes."""
+"""What a prediction is asked for: a collective, the groups, the bytes, the nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from . import distributions
 from .collectives import schedule
+from .layout import Shares
 from .schedules import Schedule
 
 #: collectives of one group in which one process has or gets everything
-ROOTED = ("bcast", "reduce")
+ROOTED = ("bcast", "reduce", "gatherv", "scatterv")
 #: collectives of a root and another group, of all it has or gets, or of a block each
 WHOLE = ("inter_bcast", "inter_reduce")
 BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
+#: sums of vectors
+SUMS = ("allreduce", "reduce_scatter", "inter_allreduce", "inter_reduce_scatter")
+#: blocks from everyone to everyone
+EXCHANGES = ("alltoall", "inter_alltoall")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A collective of one or two groups, and the bytes each process of one gives; those
-    of the root, if only it has or gets them. The first of two groups is then the root
-    alone, and the bytes are all of them, or those of each process of the other."""
+    """A collective of one or two groups, and the bytes each process of one gives: a
+    block, the vector of a sum, in an alltoall what goes to each other process. Those of
+    the root, if only it has or gets them; between groups the first of the two is then
+    the root alone, and the bytes are all of them, or those of each of the others."""
 
     collective: str
     groups: tuple[int, ...]
     each: tuple[int, ...]
     #: of allgatherv inside one group; `each` is then the average
     distribution: str = "regular"
+    #: processes of a node, in order; each has its own if nobody says
+    per_node: int = 0
 
     @property
     def counts(self) -> list[int]:
@@ -37,19 +46,42 @@ class Case:
     @property
     def totals(self) -> tuple[int, ...]:
         """The bytes that each group gives."""
-        if self.collective in ROOTED + WHOLE + BLOCKS:
+        if self.collective in ROOTED + WHOLE + BLOCKS + SUMS:
             return self.each
         return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
 
     @property
+    def nodes(self) -> tuple[int, ...]:
+        """The node of each process; none, if nobody says."""
+        if not self.per_node:
+            return ()
+        return tuple(r // self.per_node for r in range(sum(self.groups)))
+
+    @property
     def most(self) -> int:
-        """The bytes that some process must receive."""
-        if self.collective in ROOTED:
-            return self.each[0] if self.groups[0] > 1 else 0
-        if self.collective in WHOLE + BLOCKS:
-            return self.each[0] * (self.groups[1] if self.collective in BLOCKS else 1)
-        if len(self.groups) == 1:
-            return sum(self.counts) - min(self.counts)
+        """The bytes that must enter or leave some node, or process, and cannot do so
+        at once: its port passes them one after the other, each way."""
+        n = self.per_node or 1
+        every, of = sum(self.groups), self.collective
+        if every <= n or of.endswith("barrier"):
+            return 0
+        nodes = [ceil(p / n) for p in self.groups]
+        if of == "allgatherv":
+            parts = [sum(self.counts[i : i + n]) for i in range(0, every, n)]
+            return sum(parts) - min(parts)
+        if of in ("gatherv", "scatterv"):
+            return (every - n) * self.each[0]
+        if of in ("allreduce", "inter_allreduce"):  # all but one pass on every byte
+            return 2 * (sum(nodes) - 1) * self.each[0] // sum(nodes)
+        if of == "reduce_scatter":
+            return (sum(nodes) - 1) * self.each[0] // sum(nodes)
+        if of == "alltoall":
+            return n * (every - n) * self.each[0]
+        if of == "inter_alltoall":
+            (p, q), (a, b) = self.groups, self.each
+            return max(min(n, p) * q * a, min(n, q) * p * b, p * a, q * b)
+        if of in BLOCKS:
+            return self.each[0] * self.groups[1]
         return max(self.totals)
 
     def doubled(self) -> Case:
@@ -58,21 +90,52 @@ class Case:
 
     def schedule(self, name: str) -> Schedule:
         """What all ranks do; an element is a byte."""
-        return schedule(self.collective, name, **self._sizes())
+        placed = {"nodes": self.nodes} if self.per_node else {}
+        return schedule(self.collective, name, **self._sizes(), **placed)
+
+    @property
+    def claimed(self) -> tuple[int, ...]:
+        """The sizes that closed forms take."""
+        if self.collective.endswith("barrier"):
+            return self.groups
+        if len(self.groups) == 1 or self.collective in WHOLE + BLOCKS:
+            return sum(self.groups), self.each[0]
+        if self.collective in SUMS:
+            return (*self.groups, self.each[0])
+        return (*self.groups, *self.each)
 
     def _sizes(self) -> dict[str, Any]:
-        if self.collective == "inter_allgather":
-            values = (*self.groups, *self.each)
-            return dict(zip(("p", "q", "ka", "kb"), values, strict=True))
-        if self.collective in ROOTED:
-            return {"p": self.groups[0], "m": self.each[0], "root": 0}
-        if self.collective in WHOLE:
-            return {"q": self.groups[1], "m": self.each[0]}
-        if self.collective in BLOCKS and not self.collective.endswith("v"):
-            return {"q": self.groups[1], "k": self.each[0]}
-        if self.collective in BLOCKS:
-            return {"counts": list(self.each) * self.groups[1]}
-        if self.collective == "allgatherv":
+        """The sizes of the schedule."""
+        of, groups, each = self.collective, self.groups, self.each
+        ranks = dict(zip(("p", "q"), groups, strict=False))
+        lists = [[k] * n for n, k in zip(groups, each, strict=False)]
+        if of in ("inter_allgather", "inter_alltoall"):
+            return {**ranks, "ka": each[0], "kb": each[1]}
+        if of.endswith("barrier"):
+            return ranks
+        if of in ("allreduce", "inter_allreduce"):
+            return {**ranks, "m": each[0]}
+        if of == "alltoall":
+            return {**ranks, "k": each[0]}
+        if of == "reduce_scatter":
+            return {"counts": _shares(each[0], groups[0])}
+        if of == "inter_reduce_scatter":
+            return {name: _shares(each[0], n) for name, n in zip("ab", groups)}
+        if of in ("bcast", "reduce"):
+            return {"p": groups[0], "m": each[0], "root": 0}
+        if of in ("gatherv", "scatterv"):
+            return {"counts": lists[0], "root": 0}
+        if of in WHOLE:
+            return {"q": groups[1], "m": each[0]}
+        if of in BLOCKS and not of.endswith("v"):
+            return {"q": groups[1], "k": each[0]}
+        if of in BLOCKS:
+            return {"counts": list(each) * groups[1]}
+        if of == "allgatherv":
             return {"counts": self.counts}
-        lists = ([k] * n for n, k in zip(self.groups, self.each, strict=True))
         return dict(zip(("a", "b"), lists, strict=True))
+
+
+def _shares(m: int, n: int) -> list[int]:
+    """A vector in n parts."""
+    return [int(Shares(n, m).size(i)) for i in range(n)]

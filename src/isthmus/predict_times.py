@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import choose
+from .algorithms.node_costs import Cluster
 from .contracts import Contract
+from .cost.hierarchy import Hierarchy
 from .ir import Index, Program, Recv, Round, Send, Span
-from .predict_case import BLOCKS, WHOLE, Case
+from .predict_case import Case
 from .registry import find, resolve
 from .schedules import Model, Schedule
 
@@ -43,15 +45,18 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
 
 
 def _pairs(case: Case) -> set[tuple[int, int]]:
-    """Ranks that are near each other and ranks that are far, of different groups."""
+    """Ranks that are near each other and ranks that are far, of different groups; of
+    different nodes, if these have several."""
     n, p = sum(case.groups), case.groups[0]
     if n == 1:
         return set()
+    if case.per_node > 1:
+        return {(n - 1, 0)}
     return {(n - 1, 0), (1, 0) if len(case.groups) == 1 else (p, p - 1)}
 
 
 def limit(case: Case, model: Model) -> float:
-    """The least time in which one process can receive what it must receive.
+    """The least time in which what must enter or leave a process, or a node, can do so.
 
     All of it as one message, on the faster of a near and a far connection. In the
     alpha-beta model this is alpha + M beta.
@@ -84,10 +89,20 @@ def formula(case: Case, model: Model, name: str) -> Row:
     """The time that the algorithm claims in the alpha-beta model nearest to this."""
     entry, _ = resolve(case.collective, name)
     machine = line(case, model)
-    if len(case.groups) == 1 or case.collective in WHOLE + BLOCKS:
-        return Row(name, entry.cost(sum(case.groups), *case.each, *machine))
-    sizes = (*case.groups, *case.each, *machine)
-    return Row(name, entry.cost(*sizes, _stage_cost(name)))
+    if entry.node_memory:
+        return Row(name, entry.cost(*case.claimed, _cluster(case, model, *machine)))
+    if case.collective.startswith("inter_allgather"):
+        return Row(name, entry.cost(*case.claimed, *machine, _stage_cost(name)))
+    return Row(name, entry.cost(*case.claimed, *machine))
+
+
+def _cluster(case: Case, model: Model, alpha: float, beta: float) -> Cluster:
+    """The nodes of a machine, as closed forms have them."""
+    if not isinstance(model, Hierarchy):
+        return Cluster(max(case.per_node, 1), alpha, beta)
+    memory = model.memory
+    costs = memory.alone, memory.together, model.gamma, memory.meeting
+    return Cluster(max(case.per_node, 1), alpha, beta, *costs)
 
 
 def _tuned(case: Case, model: Model, name: str) -> str:

@@ -99,7 +99,8 @@ def test_scattered_over_nodes_it_wins_by_the_ranks_of_a_node(each):
     for counts in ([1 << 20] * len(nodes), [1 << 25] + [0] * (len(nodes) - 1)):
         blocked, by_nodes = times(counts, nodes, each)
         # every node's port carries all data once for each of its ranks, or once less
-        assert 0.9 * each < blocked / by_nodes < 1.3 * each
+        # start-ups of the ranks of a node overlap
+        assert 0.75 * each < blocked / by_nodes < 1.3 * each
 
 
 @pytest.mark.parametrize("each", [1, 2, 4])

@@ -10,7 +10,9 @@ from itertools import count
 import pytest
 
 from isthmus.cli import main
+from isthmus.cli.predict import INSIDE
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.distributions import SIX
 from isthmus.predict import LIBRARY, candidates, default, predict
 from isthmus.predict_case import Case
@@ -18,6 +20,11 @@ from isthmus.predict_times import limit
 from isthmus.registry import algorithms
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
+#: a gigabit network between nodes of four, whose memory is much faster
+NODES = Hierarchy(
+    (Level(4, 5e-7, 1 / 8e9), Level(None, 3e-5, 1 / 1.2e8)),
+    memory=Memory(1 / 10e9, 1 / 100e9, 1e-6),
+)
 
 
 def case(p: int, q: int, k: int, collective: str = "inter_allgather") -> Case:
@@ -153,6 +160,25 @@ def test_the_choice_inside_a_group_is_close_to_the_best(kind):
             assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
 
 
+@pytest.mark.parametrize("groups", ["6", "6,4"])
+@pytest.mark.parametrize("name", INSIDE)
+def test_predict_every_collective_on_nodes(cli, name, groups):
+    status, out, _ = cli(f"predict {name} --groups {groups} --bytes 600 --per-node 2")
+    assert status == 0 and "2 a node" in out and "\nnode_aware " in out
+    one_node = cli(f"predict {name} --groups {groups} --bytes 600 --per-node 16")
+    assert one_node[0] == 0 and "\nnode_aware " in one_node[1]
+    claimed = cli(f"predict {name} --groups {groups} --per-node 2 --most 0")
+    assert claimed[0] == 0 and "node_aware" in claimed[1]
+
+
+def test_nothing_beats_the_port_of_a_node():
+    for name in ("inter_allgather", "inter_allreduce", "inter_alltoall"):
+        found = predict(Case(name, (8, 8), (1 << 16, 1 << 16), per_node=4), NODES)
+        assert found.rows[0].time >= found.limit * (1 - 1e-12) > 0
+        ours = next(row for row in found.rows if row.name == "node_aware")
+        assert ours.time < 1.5 * found.limit, name
+
+
 def test_predict_a_distribution(cli):
     status, out, _ = cli(
         "predict allgatherv --groups 32 --bytes 1MiB --distribution half"
@@ -175,11 +201,12 @@ def test_trace_and_gantt_are_written(cli, tmp_path):
 
 BAD = [
     ("predict gossip", "no collective 'gossip'"),
-    ("predict gather --groups 4", "between two groups"),
-    ("predict allgather --groups 4", "between two groups"),
+    ("predict inter_gather --groups 4", "between two groups"),
+    ("predict inter_allgather --groups 4", "between two groups"),
     ("predict allgather --groups 4,0", "--groups 4,0"),
     ("predict allgather --groups 4,x", "--groups 4,x"),
     ("predict allgather --groups 1,2,3", "--groups 1,2,3"),
+    ("predict allreduce --groups 4,4 --bytes 1,2", "of one size"),
     ("predict allgather --groups 4,4 --bytes much", "'much' is not a size"),
     ("predict allgather --groups 4,4 --bytes 1,2,3", "one for each group"),
     ("predict allgather --groups 4,4 --machine nowhere.toml", "nowhere.toml"),

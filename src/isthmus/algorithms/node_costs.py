@@ -100,6 +100,7 @@ class Stages:
 
     If they are summed, each of so many processes brings a vector. The memory of a node
     takes `need` bytes if all goes at once. Up to `most` lanes go to so many vertices.
+    If it is the node of a root, this process drives all lanes.
     """
 
     n: int
@@ -110,6 +111,7 @@ class Stages:
     vectors: int = 1
     vertices: int = 1
     most: int = 1
+    root: bool = False
 
     def time(self, c: Cluster) -> float:
         """The time of all steps: in each of them every stage does one chunk."""
@@ -145,17 +147,29 @@ class Stages:
         reduced: float,
         hops: Sequence[Hop],
     ) -> float:
-        """One step: the rounds across, beside which the processes copy and reduce."""
-        total, late, each = 0.0, 0.0, chunks * lanes
+        """One step: the rounds across, beside which the processes copy and reduce.
+
+        Lane after lane sends; the last one begins when the port has served the others.
+        From then on a round takes what the port does, or what a lane takes by itself.
+        """
+        lanes = 1 if self.root else lanes
+        total, late, busy, each = 0.0, 0.0, False, chunks * lanes
         copied, reduced = copied / len(hops), reduced / len(hops)
         for hop in hops:
             own = hop.copied / each, hop.reduced / each
             early = c.work(copied, reduced, self.n)
             if hop.beside:
                 early = c.work(copied + own[0], reduced + own[1], self.n)
-            port = lanes * hop.messages * c.alpha + hop.size / chunks * c.beta
-            # while a lane combines what came before, the port serves the others
-            total += max(port, late + max(port / lanes, early))
+            count = max(hop.messages, 1)
+            byte = hop.size / (each * count) * c.beta
+            lane = c.alpha * bool(hop.messages) + byte
+            cycle = max(lanes * byte, lane)
+            if hop.messages and not busy:
+                comm = (lanes - 1) * byte + lane + (count - 1) * cycle
+                total, busy = total + late + max(comm, early), True
+            else:
+                comm = lane + (count - 1) * cycle
+                total += max(lanes * count * byte, late + max(comm, early))
             late = 0.0 if hop.beside else c.work(*own, min(lanes, self.n))
         return total + late
 
@@ -320,8 +334,9 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
         late = 0.0
     copied, reduced = (sum(x) / BETWEEN for x in zip(*work, strict=True))
     beside = c.work(copied, reduced, n) if steps > 1 else 0.0
-    port = lanes * c.alpha + piece * c.beta
-    total = rounds * max(port, late + max(port / lanes, beside))
+    # the root sends or receives what all lanes need
+    root, lane = lanes * c.alpha + piece * c.beta, c.alpha + piece / lanes * c.beta
+    total = rounds * max(root, late + max(lane, beside))
     # before the first rounds, or after the last ones, there is nothing beside them; a
     # single step does one stage more
     total += sum(c.work(*x, n) for x in work)
@@ -346,14 +361,17 @@ def inter_reduce(p: int, m: float, c: Cluster) -> float:
 def _rooted(p: int, k: float, c: Cluster, in_: bool) -> float:
     """Blocks of p - 1 leaves, to the root or from it: its memory is the busiest."""
     total, leaves = (p - 1) * k, group(p - 1, c)
-    hop = Hop(leaves.nodes, total)
-    across = None if p <= c.ranks else lambda *x: [hop]
-    n, blocks = p, in_turns(k, p - 1)
-    if across:
-        n, blocks = 1, even(0.0)
+
+    def across(chunks: int, lanes: int) -> Iterator[Hop]:
+        yield Hop(lanes * leaves.nodes, total)
+
+    one_node = p <= c.ranks
+    blocks = in_turns(k, p - 1) if one_node else even(0.0)
     bring, take = (blocks, even(total)) if in_ else (even(total), blocks)
     shape = leaves.nodes, leaves.ranks
-    return Stages(n, total, bring, take, across, 1, *shape).time(c)
+    if one_node:
+        return Stages(p, total, bring, take, None, 1, *shape).time(c)
+    return Stages(1, total, bring, take, across, 1, *shape, root=True).time(c)
 
 
 def inter_gather(p: int, k: float, c: Cluster) -> float:

@@ -19,7 +19,7 @@ from ..predict import (
     candidates,
     rows,
 )
-from ..predict_case import BLOCKS, ROOTED, WHOLE, Case
+from ..predict_case import WHOLE, Case
 from ..schedules import Model
 from . import simulate as sim
 from .parse import integers
@@ -27,11 +27,24 @@ from .parse import integers
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
 #: LogGOPS has events for each
 MESSAGES, EVENTS = 10_000_000, 600_000
-ONE_SIDED = tuple(name.removeprefix("inter_") for name in WHOLE + BLOCKS)
-KNOWN = ("allgather", "allgatherv", *ONE_SIDED)
+#: collectives with a root
+ONE_SIDED = ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
+#: what they are called inside one group, where blocks of any size are one collective
+INSIDE = {
+    **{name: name for name in (*ONE_SIDED, "allreduce", "alltoall", "barrier")},
+    **{name: f"{name.rstrip('v')}v" for name in ("allgather", "allgatherv")},
+    **dict.fromkeys(("reduce_scatter", "reduce_scatter_block"), "reduce_scatter"),
+    "gather": "gatherv",
+    "scatter": "scatterv",
+}
+BETWEEN = {name: f"inter_{name}" for name in INSIDE} | {
+    "reduce_scatter_block": "inter_reduce_scatter"
+}
 
 
-def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
+def _case(
+    collective: str, groups: str, bytes_: str, distribution: str, per_node: int
+) -> Case:
     """The collective of one or two groups."""
     sizes = integers(groups, "--groups")
     if len(sizes) > 2 or min(sizes) < 1:
@@ -43,19 +56,19 @@ def _case(collective: str, groups: str, bytes_: str, distribution: str) -> Case:
     if len(each) != len(sizes):
         raise ValueError(f"--bytes {bytes_}: must be one size, or one for each group")
     name = collective.removeprefix("inter_")
-    if name not in KNOWN:
-        raise ValueError(f"no collective {collective!r}; known: {', '.join(KNOWN)}")
-    if len(sizes) == 2 and name in ONE_SIDED:
-        return Case(f"inter_{name}", (1, sizes[1]), (each[-1],))
-    if collective in ROOTED:
-        return Case(collective, tuple(sizes), tuple(each))
-    if len(sizes) == 1 and collective != "allgatherv":
+    if name not in INSIDE:
+        known = ", ".join(INSIDE)
+        raise ValueError(f"no collective {collective!r}; known: {known}")
+    if len(sizes) == 1 and collective.startswith("inter_"):
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
-    full = name if len(sizes) == 1 else f"inter_{name}"
-    case = Case(full, tuple(sizes), tuple(each), distribution)
+    full = (INSIDE if len(sizes) == 1 else BETWEEN)[name]
     if distribution != "regular" and full != "allgatherv":
         raise ValueError("--distribution is for allgatherv inside one group")
-    return case
+    if len(sizes) == 2 and name in ONE_SIDED:
+        sizes, each = [1, sizes[1]], each[-1:]
+    if full.startswith("inter_") and "reduce" in full and len(set(each)) > 1:
+        raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")
+    return Case(full, tuple(sizes), tuple(each), distribution, per_node)
 
 
 def _affordable(model: Model) -> int:
@@ -90,17 +103,20 @@ def _heading(case: Case, machine: str | None) -> str:
     each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
     if case.distribution != "regular":
         each += f" on average, {case.distribution}"
-    elif case.collective not in ROOTED + WHOLE:
+    elif case.collective not in ("bcast", "reduce", *WHOLE):
         each += " each"
     where = machine or "2 µs and 12 GB/s"
+    if case.per_node:
+        where += f", {case.per_node} a node"
     return f"{case.collective}, {ranks} processes, {each}, on {where}"
 
 
 def _notes(found: Answer) -> list[str]:
     """What the columns mean."""
+    who = "one node" if found.case.per_node > 1 else "one process"
     notes = [
-        f"The limit is {show_time(found.limit)}: one process receives the "
-        f"{show_bytes(found.case.most)} it must receive as one message."
+        f"The limit is {show_time(found.limit)}: {who} passes the "
+        f"{show_bytes(found.case.most)} that must enter or leave it as one message."
     ]
     if found.library is not None:
         notes.append(f"Gain is over {LIBRARY}, what MPI libraries do between groups.")
@@ -131,6 +147,7 @@ def predict(
         str, typer.Option(help="of the contributions inside one group, as in spike")
     ] = "regular",
     machine: sim.Machine = None,
+    per_node: sim.PerNode = None,
     most: Annotated[
         int | None,
         typer.Option(
@@ -142,13 +159,17 @@ def predict(
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
 
-    With one group, as in --groups 64, the allgatherv inside it. Two sizes, as in
-    --bytes 4MiB,1MiB, are what each process of one group and of the other contributes.
-    A bcast, reduce, gather or scatter is between one process of the first group and all
-    of the second.
+    With one group, as in --groups 64, inside it. Two sizes, as in --bytes 4MiB,1MiB,
+    are what each process of one group and of the other contributes: a block, the vector
+    of a sum, in an alltoall the block for each other process. A bcast, reduce, gather
+    or scatter between groups is between one process of the first group and all of the
+    second. With --per-node, processes share the port and the memory of their node, and
+    algorithms that use that memory are among the others.
     """
-    case = _case(collective, groups, bytes_, distribution)
+    case = _case(collective, groups, bytes_, distribution, per_node or 0)
     model = sim.machine(machine)
+    if case.per_node:
+        model = sim.on_nodes(model, case.nodes)
     console = Console()
     most = _affordable(model) if most is None else most
     bar = (BarColumn(), MofNCompleteColumn())

@@ -167,13 +167,14 @@ def nodes(made: Schedule) -> tuple[Hashable, ...]:
     return made.nodes if made.node_memory or len(set(made.nodes)) > 1 else ()
 
 
-def _on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
-    """A machine with its ranks on these nodes, if it has any."""
+def on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
+    """A machine with its ranks on these nodes: without any of its own, as fast between
+    them, and inside as most are."""
     number = {node: k for k, node in enumerate(dict.fromkeys(where))}
     placement = tuple(number[node] for node in where)
-    if model is MACHINE:
-        levels = Level(len(where), *INSIDE), Level(None, MACHINE.alpha, MACHINE.beta)
-        return Hierarchy(levels, placement=placement, memory=MEMORY)
+    if isinstance(model, AlphaBeta):
+        levels = Level(len(where), *INSIDE), Level(None, model.alpha, model.beta)
+        return Hierarchy(levels, model.gamma, placement=placement, memory=MEMORY)
     if isinstance(model, Hierarchy):
         return replace(model, placement=placement)
     return model
@@ -182,4 +183,4 @@ def _on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
 def timeline(made: Schedule, name: str | None) -> Timeline:
     """When each rank does what, with every message."""
     model, where = machine(name), nodes(made)
-    return made.simulate(_on_nodes(model, where) if where else model, record=True)
+    return made.simulate(on_nodes(model, where) if where else model, record=True)

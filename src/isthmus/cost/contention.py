@@ -27,8 +27,9 @@ SILENT, ASKED = -1.0, -2.0
 class Traffic:
     """Messages in the order of their senders' ports: by rank, then by round.
 
-    `arrival` lists them in the order of the receivers' ports; `ports` are the numbers
-    of the shared ones. `pauses` are, for a rank, rounds and the seconds after them.
+    Each `lasts` so long, and `holds` its shared ports so long. `arrival` lists them in
+    the order of the receivers' ports; `ports` are the numbers of the shared ones.
+    `pauses` are, for a rank, rounds and the seconds after them.
     """
 
     source: np.ndarray
@@ -36,6 +37,7 @@ class Traffic:
     arrival: np.ndarray
     round: np.ndarray
     lasts: np.ndarray
+    holds: np.ndarray
     ports: Sequence[Sequence[int]]
     pauses: Mapping[int, deque[tuple[int, float]]] = field(default_factory=dict)
 
@@ -56,6 +58,7 @@ class Queue:
         self.target: list[int] = traffic.target.tolist()
         self.round: list[int] = [*traffic.round.tolist(), NEVER]
         self.lasts: list[float] = traffic.lasts.tolist()
+        self.holds: list[float] = traffic.holds.tolist()
         self.ports, self.pauses = traffic.ports, traffic.pauses
         self.free: list[float] = free.tolist()
         self.start = [SILENT] * count
@@ -115,7 +118,8 @@ class Queue:
         """Start a message; the messages that are next at its ends."""
         s, t = self.source[i], self.target[i]
         self.start[i] = now
-        self.sends[s] = self.recvs[t] = end = now + self.lasts[i]
+        self.sends[s] = self.recvs[t] = now + self.lasts[i]
+        end = now + self.holds[i]
         for port in self.ports[i]:
             self.free[port] = end
             if self.waiting[port]:

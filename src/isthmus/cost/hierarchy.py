@@ -2,10 +2,12 @@
 
 A message belongs to the lowest level at which both its ends are in one unit: inside a
 node, between nodes of a rack, and so on. It takes alpha + m beta of that level, and for
-all that time the send port of its sender, the receive port of its receiver, and the
-one port, in its direction, of every unit that it leaves or enters whose processes
-share one. A message asks for shared ports when it is next at both its ends; who asked
-first goes first, ties by rank (see `contention`).
+all that time the send port of its sender and the receive port of its receiver; for
+m beta of it the one port, in its direction, of every unit that it leaves or enters
+whose processes share one: start-ups of several processes overlap. A message asks for
+shared ports when it is next at both its ends; who asked first goes first, ties by rank
+(see `contention`). Messages inside a node are copies in its memory, and take longer
+where all of a round together are more than it can do.
 
 What is exact: with `exact` all that, in the order of time. Without it, rounds are
 taken one after the other, so that a shared port serves messages of an earlier round
@@ -159,6 +161,22 @@ class _Network:
         times: np.ndarray = self.alphas[level] + self.betas[level] * m.size
         return times
 
+    def holds(self, m: Messages, level: np.ndarray) -> np.ndarray:
+        """How long each message holds the shared ports on its way."""
+        times: np.ndarray = self.betas[level] * m.size
+        return times
+
+    def crowded(self, m: Messages, level: np.ndarray) -> np.ndarray:
+        """How long each message of a round takes, beside the others of its node."""
+        times, together = self.lasts(m, level), self.model.memory.together
+        inside = level == 0
+        if not together or not inside.any():
+            return times
+        node = self.units[0][m.source]
+        count = np.bincount(node[inside], minlength=int(node.max()) + 1)
+        shared = self.alphas[0] + together * self.model.unit * count[node] * m.size
+        return np.where(inside, np.maximum(times, shared), times)
+
     def work(self, amount: np.ndarray) -> np.ndarray:
         """How long each rank takes to copy and to reduce so much, beside the others of
         its node."""
@@ -215,6 +233,7 @@ def _single(who: np.ndarray, n: int) -> bool:
 def _queued(
     m: Messages,
     lasts: np.ndarray,
+    holds: np.ndarray,
     ports: Sequence[Sequence[int]],
     now: np.ndarray,
     free: np.ndarray,
@@ -222,7 +241,7 @@ def _queued(
     """When the messages of a round start, by the event queue; frees ports later."""
     zeros = np.zeros(len(m), np.int64)
     queue = Queue(
-        Traffic(m.source, m.target, m.arrival, zeros, lasts, ports), now, free
+        Traffic(m.source, m.target, m.arrival, zeros, lasts, holds, ports), now, free
     )
     queue.run()
     free[:] = queue.free
@@ -230,27 +249,32 @@ def _queued(
 
 
 def _starts(
-    net: _Network, m: Messages, level: np.ndarray, now: np.ndarray, free: np.ndarray
+    net: _Network,
+    m: Messages,
+    level: np.ndarray,
+    lasts: np.ndarray,
+    now: np.ndarray,
+    free: np.ndarray,
 ) -> np.ndarray:
     """When each message of a round starts."""
-    lasts = net.lasts(m, level)
-    ports = net.shared(m, level)
+    ports, holds = net.shared(m, level), net.holds(m, level)
     outside = ports.max(axis=1, initial=-1) >= 0
     if not outside.any():
         return own_ports(m, lasts, now)[0]
     if not (_single(m.source, net.n) and _single(m.target, net.n)):
-        return _queued(m, lasts, _tuples(ports), now, free)
+        return _queued(m, lasts, holds, _tuples(ports), now, free)
     start: np.ndarray = np.maximum(now[m.source], now[m.target])
     taken = ports[ports >= 0]
     if _single(taken, net.ports):
         for column in ports.T:
             start = np.maximum(start, np.where(column >= 0, free[column], 0.0))
         for column in ports.T:
-            free[column[column >= 0]] = (start + lasts)[column >= 0]
+            free[column[column >= 0]] = (start + holds)[column >= 0]
         return start
     # Every message asks at the start of the round: those inside need no queue.
     few, rows = _pick(m, outside), _tuples(ports[outside])
-    start[outside] = _queued(few, lasts[outside], rows, now, free)
+    times = lasts[outside], holds[outside]
+    start[outside] = _queued(few, *times, rows, now, free)
     return start
 
 
@@ -260,8 +284,8 @@ def _round_by_round(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.n
     for k, step in enumerate(rounds):
         m = step.messages
         level = net.level(m)
-        lasts = net.lasts(m, level)
-        start = _starts(net, m, level, now, free)
+        lasts = net.crowded(m, level)
+        start = _starts(net, m, level, lasts, now, free)
         early, late = net.work(step.early), net.work(step.late)
         begun = now
         now = now + early
@@ -288,6 +312,7 @@ def _at_once(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.ndarray:
         m.arrival,
         round_,
         lasts,
+        net.holds(m, level),
         _tuples(net.shared(m, level)),
         pauses,
     )
