@@ -120,7 +120,9 @@ class Case:
         if of == "reduce_scatter":
             return {"counts": _shares(each[0], groups[0])}
         if of == "inter_reduce_scatter":
-            return {name: _shares(each[0], n) for name, n in zip("ab", groups)}
+            return {
+                name: _shares(each[0], n) for name, n in zip("ab", groups, strict=True)
+            }
         if of in ("bcast", "reduce"):
             return {"p": groups[0], "m": each[0], "root": 0}
         if of in ("gatherv", "scatterv"):

@@ -57,8 +57,8 @@ def planned(
     once = make(1, 1, startup)
     need = max(sum(flow.room(node) for flow in once) for node in set(nodes))
     most = max(max(x.sources.most, x.sinks.most) for x in once)
-    vertices = max(max(x.sources.n, x.sinks.n) for x in once)
-    chunks, lanes = shape(need, most, vertices, size, startup, lanes)
+    part = max(flow.part for flow in once)
+    chunks, lanes = shape(need, part, most, size, startup, lanes)
     return flowing(r, nodes[r], make(chunks, lanes, startup))
 
 

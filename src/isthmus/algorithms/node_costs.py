@@ -99,7 +99,8 @@ class Stages:
     and the rounds across for each number of chunks and lanes.
 
     If they are summed, each of so many processes brings a vector. The memory of a node
-    takes `need` bytes if all goes at once. Up to `most` lanes go to so many vertices.
+    takes `need` bytes if all goes at once. In up to `most` lanes, a part of it goes to
+    each other vertex.
     If it is the node of a root, this process drives all lanes.
     """
 
@@ -109,13 +110,13 @@ class Stages:
     take: Chunk
     across: Callable[[int, int], Iterable[Hop]] | None = None
     vectors: int = 1
-    vertices: int = 1
+    part: float = 0.0
     most: int = 1
     root: bool = False
 
     def time(self, c: Cluster) -> float:
         """The time of all steps: in each of them every stage does one chunk."""
-        chunks, lanes = shape(self.need, self.most, self.vertices, c.size, c.startup)
+        chunks, lanes = shape(self.need, self.part, self.most, c.size, c.startup)
         hops = [] if self.across is None else list(self.across(chunks, lanes))
         bring, take = (Hop(0, 0.0, x(chunks)) for x in (self.bring, self.take))
         combined = bring.copied * (self.vectors - 1)
@@ -227,13 +228,14 @@ class _Pair:
         need: float,
         copied: tuple[Chunk, Chunk],
         across: Callable[[int, int], Iterable[Hop]],
+        part: float,
         summed: bool = False,
     ) -> Stages:
         """The stages of both, of which each process copies so much in and out."""
-        ranks, nodes = max(self.a.ranks, self.b.ranks), max(self.a.nodes, self.b.nodes)
+        ranks = max(self.a.ranks, self.b.ranks)
         n = self.a.size + self.b.size if self.together else ranks
         hops = None if self.together else across
-        return Stages(n, need, *copied, hops, ranks if summed else 1, nodes, ranks)
+        return Stages(n, need, *copied, hops, ranks if summed else 1, part, ranks)
 
 
 def _pair(p: int, q: int, c: Cluster) -> _Pair:
@@ -257,7 +259,8 @@ def inter_allgather(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
 
     bring = in_turns(max(ka, kb), min(a.ranks, b.ranks))
     need = max(a.ranks * ka + q * kb, b.ranks * kb + p * ka)
-    return pair.stages(need, (bring, even(max(p * ka, q * kb))), across).time(c)
+    copied, part = (bring, even(max(p * ka, q * kb))), max(a.ranks * ka, b.ranks * kb)
+    return pair.stages(need, copied, across, part).time(c)
 
 
 def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
@@ -279,7 +282,8 @@ def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
     need = n * m + (m if everything else m / min(a.nodes, b.nodes))
     if pair.together:
         need = (p + q) * m
-    return pair.stages(need, (even(m), take), across, summed=True).time(c)
+    part = m / max(a.nodes, b.nodes)
+    return pair.stages(need, (even(m), take), across, part, summed=True).time(c)
 
 
 def inter_allreduce(p: int, q: int, m: float, c: Cluster) -> float:
@@ -298,7 +302,8 @@ def inter_alltoall(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
     a, b, mine = pair.a, pair.b, max(q * ka, p * kb)
     hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * mine)
     need = max(a.ranks * q, b.ranks * p) * (ka + kb)
-    return pair.stages(need, (even(mine), even(mine)), lambda *x: [hop]).time(c)
+    copied, part = (even(mine), even(mine)), a.ranks * b.ranks * max(ka, kb)
+    return pair.stages(need, copied, lambda *x: [hop], part).time(c)
 
 
 def inter_barrier(p: int, q: int, c: Cluster) -> float:
@@ -368,7 +373,7 @@ def _rooted(p: int, k: float, c: Cluster, in_: bool) -> float:
     one_node = p <= c.ranks
     blocks = in_turns(k, p - 1) if one_node else even(0.0)
     bring, take = (blocks, even(total)) if in_ else (even(total), blocks)
-    shape = leaves.nodes, leaves.ranks
+    shape = leaves.ranks * k, leaves.ranks
     if one_node:
         return Stages(p, total, bring, take, None, 1, *shape).time(c)
     return Stages(1, total, bring, take, across, 1, *shape, root=True).time(c)
@@ -397,7 +402,7 @@ def allgatherv(p: int, k: float, c: Cluster) -> float:
         return collected(nodes, total, long)
 
     hops, copied = across if nodes > 1 else None, (in_turns(k, n), even(total))
-    return Stages(n, total, *copied, hops, vertices=nodes, most=n).time(c)
+    return Stages(n, total, *copied, hops, part=n * k, most=n).time(c)
 
 
 def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
@@ -413,7 +418,7 @@ def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
     copied = even(m), even(m) if everything else in_turns(m / p, n)
     out = 0.0 if nodes == 1 else m if everything else m / nodes
     hops = across if nodes > 1 else None
-    return Stages(n, n * m + out, *copied, hops, n, nodes, n).time(c)
+    return Stages(n, n * m + out, *copied, hops, n, m / nodes, n).time(c)
 
 
 def allreduce(p: int, m: float, c: Cluster) -> float:
@@ -434,7 +439,7 @@ def alltoall(p: int, k: float, c: Cluster) -> float:
     need = n * mine * (1 if nodes == 1 else 2)
     across = (lambda *x: [hop]) if nodes > 1 else None
     copied = even(mine), even(mine)
-    return Stages(n, need, *copied, across, vertices=nodes, most=n).time(c)
+    return Stages(n, need, *copied, across, part=n * n * k, most=n).time(c)
 
 
 def barrier(p: int, c: Cluster) -> float:

@@ -43,21 +43,21 @@ from . import allgatherv, reduce_scatter
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
-SIZE = 1 << 20
+SIZE = 1 << 22
 #: start-ups in the time of which a message passes that is long: then neighbours beat
 #: few rounds
 LONG = 4
 
 
 def shape(
-    need: float, ranks: int, vertices: int, size: float, startup: float, lanes: int = 0
+    need: float, part: float, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
     """In how many chunks and lanes data go that would take `need` elements of a node's
-    memory at once: chunks of up to `size`, and where nobody says as many lanes as
-    there are ranks on a node, if they still send long messages to all vertices."""
+    memory at once, and of which a part goes from a vertex to another: chunks of up to
+    `size`, and where nobody says as many lanes as there are ranks on a node, if each
+    still sends what passes in the time of a start-up."""
     chunks = max(ceil(need / size), 1)
-    fit = int(need / chunks / (vertices * startup))
-    return chunks, lanes or min(max(fit, 1), ranks)
+    return chunks, lanes or min(max(int(part / (chunks * startup)), 1), ranks)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
@@ -257,6 +257,13 @@ class Flow:
     def everything(self) -> bool:
         """Whether every sink wants all of it."""
         return self.by != "sinks"
+
+    @property
+    def part(self) -> float:
+        """The elements that a vertex sends to another, at the most."""
+        if self.by == "sources":
+            return max(self.parts.totals)
+        return sum(self.parts.totals) / max(self.sources.n, self.sinks.n)
 
     # -- where data lie in "node"
 
@@ -499,6 +506,11 @@ class Exchange:
     def chunks(self) -> int:
         """In how many chunks the data go."""
         return self.sent(0).chunks
+
+    @property
+    def part(self) -> float:
+        """The elements that a vertex sends to another, at the most."""
+        return max(max(self.sent(x).totals) for x in range(self.sources.n))
 
     def _room_in(self, node: Hashable) -> int:
         if node not in self.sources.nodes:
