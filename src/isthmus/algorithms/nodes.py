@@ -19,6 +19,7 @@ sources to sinks, an allgatherv among the sinks.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -139,16 +140,24 @@ class Parts:
 
     def chunk(self, c: int) -> Chunk:
         """What chunk c has of each part."""
-        bounds = [
-            (cut(n, self.chunks, c), cut(n, self.chunks, c + 1)) for n in self.totals
-        ]
-        return Chunk(tuple(hi - lo for lo, hi in bounds), self.lanes)
+        if c not in self._made:
+            bounds = (self._bounds(c, z) for z in range(len(self.totals)))
+            self._made[c] = Chunk(tuple(hi - lo for lo, hi in bounds), self.lanes)
+        return self._made[c]
+
+    @cached_property
+    def _made(self) -> dict[int, Chunk]:
+        return {}
+
+    def _bounds(self, c: int, z: int) -> tuple[int, int]:
+        """From where to where chunk c reaches in part z."""
+        n = self.totals[z]
+        return int(cut(n, self.chunks, c)), int(cut(n, self.chunks, c + 1))
 
     def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
         """What chunk c has of part z: where in the vector a run begins, its size, and
         where it begins in the chunk of that part."""
-        n = self.totals[z]
-        low, high, at = cut(n, self.chunks, c), cut(n, self.chunks, c + 1), 0
+        (low, high), at = self._bounds(c, z), 0
         for start, size in self.runs[z]:
             first, last = max(at, low), min(at + size, high)
             if last > first:
@@ -168,26 +177,43 @@ class Chunk:
         """The elements of all parts."""
         return sum(self.counts)
 
+    @cached_property
+    def _cuts(self) -> tuple[tuple[int, ...], ...]:
+        """Where each lane begins in each part, and where the last ends."""
+        every = range(self.lanes + 1)
+        return tuple(
+            tuple(int(cut(n, self.lanes, k)) for k in every) for n in self.counts
+        )
+
+    @cached_property
+    def _lanes(self) -> tuple[Uneven, ...]:
+        every = range(self.lanes)
+        return tuple(Uneven([x[k + 1] - x[k] for x in self._cuts]) for k in every)
+
     def lane(self, k: int) -> Uneven:
         """What lane k has of each part."""
-        lanes = self.lanes
-        return Uneven([cut(n, lanes, k + 1) - cut(n, lanes, k) for n in self.counts])
+        return self._lanes[k]
 
     @cached_property
     def bases(self) -> tuple[int, ...]:
         """Where each lane begins."""
-        sizes = (self.lane(k).total for k in range(self.lanes))
-        return tuple(accumulate(sizes, initial=0))
+        return tuple(accumulate((lane.total for lane in self._lanes), initial=0))
+
+    @cached_property
+    def _places(self) -> tuple[list[int], ...]:
+        """Where each part begins in each lane."""
+        every = zip(self.bases, self._lanes, strict=False)
+        return tuple((base + lane.offsets).tolist() for base, lane in every)
 
     def spread(self, z: int, at: int, size: int) -> Iterator[tuple[int, int]]:
         """Where elements of part z lie, from its element `at` on: (start, size)."""
-        n = self.counts[z]
-        for k in range(self.lanes):
-            low = max(cut(n, self.lanes, k), at)
-            high = min(cut(n, self.lanes, k + 1), at + size)
-            if high > low:
-                before = int(self.lane(k).offset(z))
-                yield self.bases[k] + before + low - cut(n, self.lanes, k), high - low
+        cuts = self._cuts[z]
+        k = bisect_right(cuts, at, hi=self.lanes) - 1
+        while size > 0:
+            n = min(cuts[k + 1] - at, size)
+            if n > 0:
+                yield self._places[k][z] + at - cuts[k], n
+            at, size, k = at + n, size - n, k + 1
 
 
 def pairs(

@@ -112,12 +112,16 @@ def _work(
     for ranks, r in groups:
         if not r.then:
             continue
-        alone = len(ranks) == 1
-        for when, some in enumerate(meanwhile(r) if alone else ((), r.then)):
-            for s in some:
-                sizes = np.where(_full(s.when, len(ranks)), s.dst.size, 0)
-                kind = int(isinstance(s, Reduce))
-                found[when, kind, ranks.start : ranks.stop] += sizes
+        if len(ranks) == 1:
+            for when, some in enumerate(meanwhile(r)):
+                for s in some:
+                    kind = int(isinstance(s, Reduce))
+                    found[when, kind, ranks.start] += s.dst.size if s.when else 0
+            continue
+        for s in r.then:
+            sizes = np.where(_full(s.when, len(ranks)), s.dst.size, 0)
+            kind = int(isinstance(s, Reduce))
+            found[1, kind, ranks.start : ranks.stop] += sizes
     return found[0], found[1]
 
 
