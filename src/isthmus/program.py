@@ -166,6 +166,34 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
         yield Round(r.comm, tuple(steps), r.meet)
 
 
+def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
+    """The same elements in two places, as pairs of spans that lie together in both."""
+    left, right = list(reversed(src)), list(reversed(dst))
+    while left and right:
+        x, y = left.pop(), right.pop()
+        n = min(x.size, y.size)
+        yield Span(x.buf, x.start, n), Span(y.buf, y.start, n)
+        if x.size > n:
+            left.append(Span(x.buf, x.start + n, x.size - n))
+        if y.size > n:
+            right.append(Span(y.buf, y.start + n, y.size - n))
+
+
+def scatter(program: Program, where: Mapping[str, Callable[[Span], Spans]]) -> Program:
+    """The plain rounds of a rank with some buffers in several places each."""
+
+    def moved(span: Span) -> Spans:
+        return where[span.buf](span) if span.buf in where else (span,)
+
+    for r in place(iter(plain(program)), moved):
+        steps = (
+            type(s)(*both)
+            for s in r.then
+            for both in _matched(moved(s.src), moved(s.dst))
+        )
+        yield Round(r.comm, tuple(steps), r.meet)
+
+
 def _column(x: Any, n: int) -> list[Any]:
     """The values of an index in n lanes, as plain ints or bools."""
     if isinstance(x, np.ndarray):

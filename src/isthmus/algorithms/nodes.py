@@ -19,14 +19,22 @@ sources to sinks, an allgatherv among the sinks.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
 from math import ceil
 
-from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span
+import numpy as np
+
+from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span, Spans
 from ..layout import Blocks, Shares, Uneven, cut
 from ..program import (
     apart,
@@ -37,6 +45,7 @@ from ..program import (
     plain,
     reads,
     renumber,
+    scatter,
     then,
     writes,
 )
@@ -167,7 +176,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk of a vector in "node", lane after lane; in a lane, part after part."""
+    """A chunk of a vector in "node", part after part; each part is cut into lanes."""
 
     counts: tuple[int, ...]
     lanes: int
@@ -175,7 +184,12 @@ class Chunk:
     @property
     def total(self) -> int:
         """The elements of all parts."""
-        return sum(self.counts)
+        return self.begins[-1]
+
+    @cached_property
+    def begins(self) -> tuple[int, ...]:
+        """Where each part begins, and where the last ends."""
+        return tuple(accumulate(self.counts, initial=0))
 
     @cached_property
     def _cuts(self) -> tuple[tuple[int, ...], ...]:
@@ -194,44 +208,38 @@ class Chunk:
         """What lane k has of each part."""
         return self._lanes[k]
 
-    @cached_property
-    def bases(self) -> tuple[int, ...]:
-        """Where each lane begins."""
-        return tuple(accumulate((lane.total for lane in self._lanes), initial=0))
+    def piece(self, z: int, k: int, at: int = 0) -> Span:
+        """Lane k of part z, if this part begins at an element of "node"."""
+        low, high = self._cuts[z][k : k + 2]
+        return Span("node", at + low, high - low)
 
-    @cached_property
-    def _places(self) -> tuple[list[int], ...]:
-        """Where each part begins in each lane."""
-        every = zip(self.bases, self._lanes, strict=False)
-        return tuple((base + lane.offsets).tolist() for base, lane in every)
-
-    def spread(self, z: int, at: int, size: int) -> Iterator[tuple[int, int]]:
-        """Where elements of part z lie, from its element `at` on: (start, size)."""
-        cuts = self._cuts[z]
-        k = bisect_right(cuts, at, hi=self.lanes) - 1
-        while size > 0:
-            n = min(cuts[k + 1] - at, size)
+    def spans(self, k: int, at: int, of: Span) -> Spans:
+        """Some elements of lane k, if the chunk begins at an element of "node"."""
+        if self.lanes == 1:
+            return (Span("node", at + of.start, of.size),)
+        found, offsets = [], self._lanes[k].offsets
+        start, end = of.start, of.start + of.size
+        z = int(np.searchsorted(offsets, start, side="right")) - 1
+        while start < end:
+            n = min(int(offsets[z + 1]), end) - start
             if n > 0:
-                yield self._places[k][z] + at - cuts[k], n
-            at, size, k = at + n, size - n, k + 1
+                low = self._cuts[z][k] + start - int(offsets[z])
+                found.append(Span("node", at + self.begins[z] + low, n))
+            start, z = start + max(n, 0), z + 1
+        return tuple(found)
 
 
 def pairs(
-    parts: Parts, c: int, some: Iterable[int], mine: Window, at: int, packed: bool
+    parts: Parts, c: int, mine: Window, where: Mapping[int, int]
 ) -> Iterator[tuple[Span, Span]]:
     """Elements of chunk c that a rank has of some parts, and where in "node" they are,
-    from `at` on: lane after lane, or, if packed, one part in its own order."""
-    chunk = parts.chunk(c)
-    for z in some:
+    if these parts begin there."""
+    for z, at in where.items():
         for start, size, within in parts.pieces(c, z):
             low, left = mine.overlap(start, size)
-            if not left:
-                continue
-            within += low - start
-            places = [(within, left)] if packed else chunk.spread(z, within, left)
-            for where, n in places:
-                yield mine.span(low, n), Span("node", at + where, n)
-                low += n
+            if left:
+                place = at + within + low - start
+                yield mine.span(low, left), Span("node", place, left)
 
 
 def merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -243,6 +251,15 @@ def merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         if size:
             found.append((start, size))
     return tuple(found)
+
+
+#: where elements of a lane lie
+Place = Callable[[Span], Spans]
+
+
+def _shifted(place: Place, low: int) -> Place:
+    """The same, from an element of the lane on."""
+    return lambda s: place(Span(s.buf, low + s.start, s.size))
 
 
 @dataclass(frozen=True)
@@ -327,17 +344,24 @@ class Flow:
 
     # -- the stages
 
+    def _parts(self, chunk: Chunk, at: int, only: int | None = None) -> dict[int, int]:
+        """Where each part begins in "node", or one that is there alone."""
+        if only is not None:
+            return {only: at}
+        return {z: at + chunk.begins[z] for z in range(len(chunk.counts))}
+
     def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
         """Copy what a source has of chunk c into "node"."""
         if r not in self.sources.places:
             return
         x, i = self.sources.places[r]
-        chunk, mine, at = self.parts.chunk(c), self.gives(r), base
+        chunk, at = self.parts.chunk(c), base
         if self.summed:
             at += self._slot(chunk, i)
-        parts = [x] if self.by == "sources" else range(len(chunk.counts))
-        packed = self.by == "sources" and not self.at_home
-        for own, near in pairs(self.parts, c, parts, mine, at, packed):
+        where = self._parts(chunk, at)
+        if self.by == "sources":
+            where = {x: where[x]} if self.at_home else self._parts(chunk, at, x)
+        for own, near in pairs(self.parts, c, self.gives(r), where):
             yield Copy(own, near)
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
@@ -346,20 +370,25 @@ class Flow:
             return
         y, _ = self.sinks.places[r]
         chunk, mine = self.parts.chunk(c), self.takes(r)
-        parts = range(len(chunk.counts)) if self.everything else [y]
-        if not (self.one_node and self.summed):
-            in_place = self.at_home and not self.summed and not self.everything
-            at = base if in_place else base + self._out(self.sinks.nodes[y])
-            packed = not self.everything and not in_place
-            for own, near in pairs(self.parts, c, parts, mine, at, packed):
-                yield Copy(near, own)
+        if self.one_node and self.summed:
+            yield from self._take_sum(mine, c, base)
             return
+        if self.everything:
+            where = self._parts(chunk, base + self._out(self.sinks.nodes[y]))
+        elif self.at_home and not self.summed:  # from where it was brought to
+            where = {y: self._parts(chunk, base)[y]}
+        else:
+            where = self._parts(chunk, base + self._out(self.sinks.nodes[y]), y)
+        for own, near in pairs(self.parts, c, mine, where):
+            yield Copy(near, own)
+
+    def _take_sum(self, mine: Window, c: int, base: int) -> Iterator[Local]:
+        """The sum of all vectors of the only node, unless it was made before."""
+        chunk = self.parts.chunk(c)
         last, *others = range(len(self.sources.ranks[0]) - 1, -1, -1)
-        if self.parts.chunks > 1:
-            others = []  # they are combined already
-        for i in (last, *others):
-            at = base + self._slot(chunk, i)
-            for own, near in pairs(self.parts, c, parts, mine, at, packed=False):
+        for i in (last, *others) if self.parts.chunks == 1 else (last,):
+            where = self._parts(chunk, base + self._slot(chunk, i))
+            for own, near in pairs(self.parts, c, mine, where):
                 yield Copy(near, own) if i == last else Reduce(near, own)
 
     def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
@@ -409,74 +438,77 @@ class Flow:
             return []
         return [program(x, k, self.parts.chunk(c), base)]
 
-    def _lane_in(self, x: int, k: int, chunk: Chunk, base: int) -> Span:
-        """What vertex x holds in lane k, where it was brought to."""
+    def _held(self, x: int, k: int, chunk: Chunk, base: int) -> Place:
+        """Where elements of lane k are that vertex x holds."""
         if self.summed:
-            last = self._slot(chunk, len(self.sources.ranks[x]) - 1)
-            return Span("node", base + last + chunk.bases[k], chunk.lane(k).total)
-        if self.by == "sources":
-            start, size = cut(chunk.counts[x], chunk.lanes, k), chunk.lane(k).size(x)
-            return Span("node", base + start, int(size))
-        return Span("node", base + chunk.bases[k], chunk.lane(k).total)
+            base += self._slot(chunk, len(self.sources.ranks[x]) - 1)
+        elif self.by == "sources":
+            piece, low = chunk.piece(x, k, base), int(chunk.lane(k).offset(x))
+            return lambda s: (Span("node", piece.start + s.start - low, s.size),)
+        return lambda s: chunk.spans(k, base, s)
 
-    def _lane_out(self, y: int, k: int, chunk: Chunk, base: int) -> int:
-        """Where begins what vertex y wants in lane k."""
+    def _wanted(self, y: int, k: int, chunk: Chunk, base: int) -> Place:
+        """Where elements of lane k go that vertex y wants."""
         at = base + self._out(self.sinks.nodes[y])
         if self.everything:
-            return at + chunk.bases[k]
-        return at + int(cut(chunk.counts[y], chunk.lanes, k))
+            return lambda s: chunk.spans(k, at, s)
+        piece, low = chunk.piece(y, k, at), int(chunk.lane(k).offset(y))
+        return lambda s: (Span("node", piece.start + s.start - low, s.size),)
 
     def _combined(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """The sum of the lane, unless it was made before, by all ranks of the node."""
         if self.summed and self.parts.chunks == 1:
-            span = Span("node", chunk.bases[k], chunk.lane(k).total)
-            yield Round(then=tuple(self._sums(x, chunk, span, base)))
+            every = chunk.spans(k, 0, Span("node", 0, chunk.lane(k).total))
+            steps = (s for span in every for s in self._sums(x, chunk, span, base))
+            yield Round(then=tuple(steps))
 
     def _home(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex x, if sources and sinks are on the same nodes."""
         lane, n = chunk.lane(k), self.sources.n
-        at = self._lane_out(x, k, chunk, base)
         blocks: Blocks = lane if self.by != "nobody" else Shares(n, lane.total)
         number = partial(self._driver, self.sources, k)
+        wanted = self._wanted(x, k, chunk, base)
         if self.summed:
-            own = self._lane_in(x, k, chunk, base)
-            begin = int(blocks.offset(x)) if self.everything else 0
-            where = {"send": ("node", own.start), "recv": ("node", at + begin)}
             yield from self._combined(x, k, chunk, base)
-            yield from lay(renumber(self._sum(n, x, blocks), number), where)
+            program = renumber(self._sum(n, x, blocks), number)
+            own = {"send": self._held(x, k, chunk, base)}
+            own["recv"] = _shifted(wanted, int(blocks.offset(x)))
+            yield from scatter(program, own)
         if self.everything:
-            where = {"recv": ("node", at)}
-            yield from lay(renumber(self._gather(n, x, blocks), number), where)
+            program = renumber(self._gather(n, x, blocks), number)
+            yield from scatter(program, {"recv": wanted})
 
     def _source(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex x of the sources, if the sinks are on other nodes."""
-        own, held, wanted = self._lane_in(x, k, chunk, base), *self._blocks(k, chunk)
-        if self.summed:
-            shares, n = held, self.sources.n
-            where = {"send": ("node", own.start), "recv": ("tmp", 0)}
-            where["tmp"] = ("tmp", int(shares.size(0)))
-            number = partial(self._driver, self.sources, k)
-            yield from self._combined(x, k, chunk, base)
-            yield from lay(renumber(self._sum(n, x, shares), number), where)
-            own = Span("tmp", 0, int(shares.size(x)))
+        own, (held, wanted) = self._held(x, k, chunk, base), self._blocks(k, chunk)
+        low, size = int(held.offset(x)), int(held.size(x))
         to = partial(self._driver, self.sinks, k)
-        yield Round(tuple(sends(x, held, wanted, to, own)))
+        if not self.summed:
+            across = Round(tuple(sends(x, held, wanted, to, Span("lane", low, size))))
+            yield from scatter(iter([across]), {"lane": own})
+            return
+        yield from self._combined(x, k, chunk, base)
+        number = partial(self._driver, self.sources, k)
+        program = renumber(self._sum(self.sources.n, x, held), number)
+        where = {"recv": ("tmp", 0), "tmp": ("tmp", int(held.size(0)))}
+        yield from scatter(lay(program, where), {"send": own})
+        yield Round(tuple(sends(x, held, wanted, to, Span("tmp", 0, size))))
 
     def _sink(self, y: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex y of the sinks, if the sources are on other nodes."""
         held, wanted = self._blocks(k, chunk)
-        at = self._lane_out(y, k, chunk, base)
-        begin = int(wanted.offset(y)) if self.everything else 0
-        own = Span("node", at + begin, int(wanted.size(y)))
+        own = Span("lane", int(wanted.offset(y)), int(wanted.size(y)))
+        where = self._wanted(y, k, chunk, base)
         if self.summed:
             before = sum(1 for _ in self._sum(self.sources.n, 0, held))
             yield from pad(iter(()), before + (self.parts.chunks == 1))
         frm = partial(self._driver, self.sources, k)
-        yield Round(tuple(receives(y, held, wanted, frm, own)))
+        across = Round(tuple(receives(y, held, wanted, frm, own)))
+        yield from scatter(iter([across]), {"lane": where})
         if self.everything:
             number = partial(self._driver, self.sinks, k)
             program = renumber(self._gather(self.sinks.n, y, wanted), number)
-            yield from lay(program, {"recv": ("node", at)})
+            yield from scatter(program, {"recv": where})
 
     def _blocks(self, k: int, chunk: Chunk) -> tuple[Blocks, Blocks]:
         """How lane k lies on the sources, and how the sinks want it."""
@@ -554,9 +586,9 @@ class Exchange:
         """Copy the blocks of a source into "node"."""
         if r in self.sources.places:
             x, _ = self.sources.places[r]
-            every = range(self.sinks.n)
-            mine = self.gives(r)
-            for own, near in pairs(self.sent(x), c, every, mine, base, False):
+            begins = self.sent(x).chunk(c).begins
+            where = {z: base + begins[z] for z in range(self.sinks.n)}
+            for own, near in pairs(self.sent(x), c, self.gives(r), where):
                 yield Copy(own, near)
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
@@ -565,19 +597,13 @@ class Exchange:
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
-        mine, at = self.takes(r), base + self._room_in(self.sinks.nodes[y])
-        parts, here = self.received(y), self.sent(y) if self.at_home else None
-        for z in range(self.sources.n):
-            for start, size, within in parts.pieces(c, z):
-                low, left = mine.overlap(start, size)
-                if not left:
-                    continue
-                chunk, part, begin = parts.chunk(c), z, at
-                if here is not None and z == y:
-                    chunk, part, begin = here.chunk(c), y, base
-                for where, n in chunk.spread(part, within + low - start, left):
-                    yield Copy(Span("node", begin + where, n), mine.span(low, n))
-                    low += n
+        parts, at = self.received(y), base + self._room_in(self.sinks.nodes[y])
+        begins = parts.chunk(c).begins
+        where = {z: at + begins[z] for z in range(self.sources.n)}
+        if self.at_home:
+            where[y] = base + self.sent(y).chunk(c).begins[y]
+        for own, near in pairs(parts, c, self.takes(r), where):
+            yield Copy(near, own)
 
     def across(self, r: int, c: int, base: int) -> Program:
         """One round: in every lane, what goes to and comes from each other node."""
@@ -585,27 +611,22 @@ class Exchange:
         most = max(self.sources.n, self.sinks.n)
         if r in self.sinks.places:
             y, i = self.sinks.places[r]
-            parts, at = self.received(y), base + self._room_in(self.sinks.nodes[y])
-            for k in range(i, parts.lanes, len(self.sinks.ranks[y])):
-                lane = parts.chunk(c).lane(k).within("node")
-                begin = at + parts.chunk(c).bases[k]
+            chunk, at = (
+                self.received(y).chunk(c),
+                base + self._room_in(self.sinks.nodes[y]),
+            )
+            for k in range(i, chunk.lanes, len(self.sinks.ranks[y])):
                 for x in ((y - t) % most for t in range(most)):
                     if x < self.sources.n and not (self.at_home and x == y):
-                        data = Span(
-                            "node", begin + int(lane.offset(x)), int(lane.size(x))
-                        )
+                        data = chunk.piece(x, k, at + chunk.begins[x])
                         comm.append(Recv(self.sources.driver(x, k), (data,)))
         if r in self.sources.places:
             x, i = self.sources.places[r]
-            parts = self.sent(x)
-            for k in range(i, parts.lanes, len(self.sources.ranks[x])):
-                lane = parts.chunk(c).lane(k)
-                begin = base + parts.chunk(c).bases[k]
+            chunk = self.sent(x).chunk(c)
+            for k in range(i, chunk.lanes, len(self.sources.ranks[x])):
                 for y in ((x + t) % most for t in range(most)):
                     if y < self.sinks.n and not (self.at_home and x == y):
-                        data = Span(
-                            "node", begin + int(lane.offset(y)), int(lane.size(y))
-                        )
+                        data = chunk.piece(y, k, base + chunk.begins[y])
                         comm.append(Send(self.sinks.driver(y, k), (data,)))
         yield Round(tuple(comm))
 
