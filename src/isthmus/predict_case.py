@@ -52,10 +52,14 @@ class Case:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The node of each process; none, if nobody says."""
-        if not self.per_node:
+        """The node of each process; none, if nobody says. A root of another group is
+        on a node of that group, unless all fit on one."""
+        n, every = self.per_node, sum(self.groups)
+        if not n:
             return ()
-        return tuple(r // self.per_node for r in range(sum(self.groups)))
+        if self.collective in WHOLE + BLOCKS and every > n:
+            return 0, *(1 + r // n for r in range(every - 1))
+        return tuple(r // n for r in range(every))
 
     @property
     def most(self) -> int:

@@ -12,7 +12,6 @@ from ..layout import Blocks, Rows, Side, Uneven, cut
 from ..program import renumber, then
 from ..registry import Stage, algorithm
 from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce, node_costs
-from .bcast import parts
 from .inter_barrier import circle
 from .nodes import (
     SIZE,
@@ -27,6 +26,7 @@ from .nodes import (
     merged,
     pipeline,
     shape,
+    stream_shape,
     team,
 )
 from .patterns import STARTUP, log2
@@ -285,8 +285,8 @@ def _streamed(
 ) -> Stream:
     """A stream in n parts, by an algorithm between a root and others."""
     vertices = leaves.n + 1
-    lanes = lanes or min(max(int(m / startup / vertices), 1), leaves.most)
-    n = n or parts(vertices, -(-m // lanes), startup)
+    lanes, best = stream_shape(m, vertices, leaves.most, startup, lanes)
+    n = n or best
 
     def program(v: int, size: int) -> Program:
         return flat(vertices, v, size, n=n)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 from math import ceil
 
-from .bcast import parts
-from .nodes import BETWEEN, SIZE, long_messages, shape
+from .nodes import BETWEEN, SIZE, long_messages, shape, stream_shape
 from .patterns import log2
 
 
@@ -325,8 +324,7 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     is brought, combined and fetched in the steps before."""
     leaves = group(p - 1, c)
     vertices, n = leaves.nodes + 1, leaves.ranks
-    lanes = min(max(int(m / c.startup / vertices), 1), n)
-    pieces = parts(vertices, ceil(m / lanes), c.startup)
+    lanes, pieces = stream_shape(m, vertices, n, c.startup)
     rounds, piece = pieces - 1 + log2(vertices), m / pieces
     steps, size = ceil(rounds / BETWEEN), min(BETWEEN / rounds, 1) * m
     if sums:

@@ -50,6 +50,7 @@ from ..program import (
     writes,
 )
 from . import allgatherv, reduce_scatter
+from .bcast import parts
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
@@ -68,6 +69,16 @@ def shape(
     still sends what passes in the time of a start-up."""
     chunks = max(ceil(need / size), 1)
     return chunks, lanes or min(max(int(part / (chunks * startup)), 1), ranks)
+
+
+def stream_shape(
+    m: float, vertices: int, ranks: int, startup: float, lanes: int = 0
+) -> tuple[int, int]:
+    """In how many lanes and parts a pipeline of vertices carries m elements. A root
+    starts the messages of all lanes: there are several only if that hardly counts."""
+    piece = m / parts(vertices, ceil(m), startup)
+    lanes = lanes or min(max(int(piece / (LONG**2 * startup)), 1), ranks)
+    return lanes, parts(vertices, ceil(m / lanes), startup)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
