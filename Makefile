@@ -27,12 +27,13 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(MPICH)/isthmus lab report -o docs/results $(ARGS)
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
-# Each step runs whatever became of the one before; make fails if any of them did. What
-# needs no MPI runs side by side.
+# Each step runs whatever became of the one before; make fails if any of them did. Side by
+# side runs what needs no MPI, and tests that start programs and mostly wait for them;
+# tests that run on several ranks have the machine for themselves.
 test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (some ten minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
-	for step in "test-pure lint docs" test-mpich test-openmpi; do \
+	for step in "test-pure lint docs programs-mpich programs-openmpi" ranks-mpich ranks-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \
@@ -51,6 +52,14 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
+
+# The same in two parts each, and that none is chosen is all right: what pytest returns then
+# is 5.
+programs-%: .venv/%/.test
+	@.venv/$*/bin/python -m pytest tests/mpi -m "not mpi" $(ARGS) || [ $$? = 5 ]
+
+ranks-%: .venv/%/.test
+	@.venv/$*/bin/python -m pytest tests/mpi -m mpi $(ARGS) || [ $$? = 5 ]
 
 test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
 	@failed=; \

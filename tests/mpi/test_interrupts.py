@@ -14,8 +14,11 @@ from mpi4py import MPI
 import isthmus
 from groups import pair, same, values
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
+from sampling import LONG
 from support import agree
 
+#: seconds in which a rank has come into a call, or out of it
+MOMENT = 0.2 if LONG else 0.1
 REFUSED = r"interrupted.* in the middle of a collective call; free the communicator"
 
 
@@ -36,9 +39,9 @@ def signalled(comm, victim=0):
     comm.Barrier()
     try:
         if comm.rank == comm.size - 1:
-            time.sleep(0.2)
+            time.sleep(MOMENT)
             os.kill(pids[victim], signal.SIGUSR2)
-            time.sleep(0.2)
+            time.sleep(MOMENT)
         yield
     finally:
         signal.signal(signal.SIGUSR2, before)

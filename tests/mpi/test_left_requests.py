@@ -12,9 +12,10 @@ from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
 from isthmus import choose_between
 from isthmus.mpi.requests import Persistent
+from sampling import LONG
 from support import agree, has_persistent_collectives
 
-pytestmark = pytest.mark.mpi(5)
+pytestmark = pytest.mark.mpi(*[3] * LONG, 5)
 LEFT = [*REDUCING, "Gather"]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
-from support import has_persistent_collectives
+from support import has_persistent_collectives, once
 
 HERE = Path(__file__).parent
 STORE = Path(sys.prefix) / "mpi4py-source"
@@ -70,7 +70,7 @@ def test_between_groups(suite, tmp_path, size, algorithm):
 #: all of them on one rank; on several, which takes longer, some files each
 INSIDE = [
     (1, "auto", ["cco"], 300),
-    (2, "auto", ["cco_buf", "cco_obj"], 90),
+    pytest.param(2, "auto", ["cco_buf", "cco_obj"], 90, marks=once),
     pytest.param(3, "auto", ["cco_buf", "cco_obj"], 90, marks=pytest.mark.long),
     pytest.param(2, "circulant", ["cco_pr_vec"], 60, marks=pytest.mark.long),
 ]
