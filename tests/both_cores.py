@@ -1,6 +1,8 @@
 """Runs the tests that need no MPI on two cores, some files at a time.
 
-python tests/both_cores.py [arguments of pytest]
+python tests/both_cores.py 3 [arguments of pytest]
+
+runs three parts at a time, each in a process.
 """
 
 from __future__ import annotations
@@ -22,9 +24,8 @@ FIRST = (
     "reproduce",
     "algorithms",
 )
-#: one more at a time than there are cores, as some wait for what they started; the
-#: other files come in so many parts
-AT_ONCE, PARTS = 3, 5
+#: the other files come in so many parts
+PARTS = 5
 #: what pytest returns if it found no test
 NONE = 5
 
@@ -37,7 +38,7 @@ def parts() -> list[list[str]]:
     return [*([file] for file in first), *(others[i::PARTS] for i in range(PARTS))]
 
 
-def main(arguments: list[str]) -> int:
+def main(at_once: int, arguments: list[str]) -> int:
     """Run all parts; show them one after the other; the worst status."""
     pytest = [sys.executable, "-m", "pytest", *arguments]
 
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
         return subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     found = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         for done in pool.map(run, parts()):
             sys.stdout.buffer.write(done.stdout)
             sys.stdout.flush()
@@ -55,4 +56,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -67,7 +67,7 @@ def usual(x):
 @pytest.mark.parametrize("op", some(OPERATIONS, 2))
 def test_the_last_call_is_known_at_once(comm, monkeypatch, op):
     """By its method alone: as our own call, and as one that is left to the library."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op) // 2):
         for name in ["auto", "native"]:
             case = call(Kit(groups), op, "equal", comm.size - 1)
             args, method = [usual(x) for x in case.args], getattr(groups.ours, op)
@@ -110,7 +110,7 @@ def dressed(rng, x):
 @pytest.mark.parametrize("op", some(OPERATIONS, 2, 1))
 def test_arguments_in_whatever_they_come(comm, op):
     """Arrays that take turns, in lists that take each other's place in memory."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op) // 2):
         rng = np.random.default_rng(7)
         alone = np.random.default_rng(comm.rank)
         cases = [
@@ -214,7 +214,7 @@ def refill(kept, x):
 @pytest.mark.parametrize("op", [x for x in OPERATIONS if x[-1] in "vw"])
 def test_lists_that_change_in_place(comm, op):
     """The very same arrays and lists, with other numbers in the lists."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op)):
         rng, faults = np.random.default_rng(2), []
         cases = [
             call(Kit(groups, turn=turn), op, kind, comm.size - 1)

@@ -204,7 +204,7 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("total", some([0, 8192, 1, 60, 8193, (1 << 17) + 1], 4))
 def test_any_size_and_then_another(comm, total):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=total):
         for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
             Vector(groups, total, seed).call(3)
         All(groups, total).call(3)

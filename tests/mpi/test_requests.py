@@ -38,7 +38,7 @@ def test_with_native_requests_in_every_completion_call(comm, name):
         lambda rs: [until(lambda r=r: r.test()[0]) for r in rs],
         lambda rs: MPI.Request.waitall(rs),
     )
-    for shape, groups in enumerate(pairs(comm)):
+    for shape, groups in enumerate(pairs(comm, turn=KINDS.index(name))):
         for finish in some(ways, 2, shape + KINDS.index(name)):
             request, recv, wanted = started(groups, name)
             token = np.zeros(1)
@@ -66,7 +66,7 @@ def so_many(requests, call):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_several_under_way_completed_backwards(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         under_way = [started(groups, name, k) for k in (300, 1, 7000, 0)]
         for request, recv, wanted in reversed(under_way):
             request.Wait()
@@ -89,7 +89,7 @@ def test_different_algorithms_under_way_with_blocking_calls_between(comm):
 @pytest.mark.parametrize("name", KINDS)
 def test_it_goes_on_while_others_wait_in_a_native_call(comm, name):
     """Half the ranks complete the call before a barrier, the others after it."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         request, recv, wanted = started(groups, name, 40_000)
         if comm.rank % 2:
             request.Wait()
@@ -100,7 +100,7 @@ def test_it_goes_on_while_others_wait_in_a_native_call(comm, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_persistent_in_every_way_to_start_and_complete(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         k, n = 600, len(groups.there)
         send, recv = np.empty(k), np.empty(k * n)
         request = groups.ours.Allgather_init(send, recv, algorithm=name)

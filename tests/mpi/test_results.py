@@ -53,7 +53,7 @@ def turn(name, groups):
 
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_regular(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=(NAMES + STAGES).index(name)):
         low = comm.rank < groups.p
         cases = ((1, 1), (5, 3), (0, 4), (1000, 30), (0, 0))
         for ka, kb in some(cases, 3 if comm.size < 8 else 5, turn(name, groups)):
@@ -80,7 +80,7 @@ def kinds(n):
 
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_irregular(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=(NAMES + STAGES).index(name)):
         cases = kinds(comm.size).values()
         for counts in some(cases, 3 if comm.size < 8 else 5, turn(name, groups)):
             rc = [counts[i] for i in groups.there]
