@@ -10,6 +10,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus import registry
+from sampling import some
 
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 3: [(2, 1)], 5: [(1, 4), (3, 2)], 8: [(5, 3), (2, 6)]}
@@ -55,9 +56,10 @@ def pair(world: MPI.Intracomm, p: int) -> Pair:
     return Pair(world, p, local, native)
 
 
-def pairs(world: MPI.Intracomm, shapes=SHAPES):
-    """Every shape of this launch, one after the other."""
-    for p, _ in shapes[world.size]:
+def pairs(world: MPI.Intracomm, shapes=SHAPES, turn: int | None = None):
+    """Every shape of this launch, one after the other; or one of two, by turns."""
+    every = 1 if turn is None else 2
+    for p, _ in some(shapes[world.size], every, turn or 0):
         groups = pair(world, p)
         yield groups
         groups.free()

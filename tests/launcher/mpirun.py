@@ -34,6 +34,8 @@ ENVIRONMENT = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "self,vader,tcp",
+    # It gives way where ranks share cores; also let it where something else runs there.
+    "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 
 # Where ranks share cores, MPICH's must give way while they wait.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import signal
@@ -120,6 +121,8 @@ class Ranks:
         if missing:
             raise pytest.UsageError(f"not collected on this rank: {missing}")
         items[:] = [found[test] for test, _ in self.job.tests]
+        # Many tests collect garbage, which need not be looked for in what stays anyway.
+        gc.freeze()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(

@@ -13,6 +13,7 @@ import sys
 from mpi4py import MPI
 
 import isthmus
+from sampling import some
 
 #: how often the tests called what we override
 calls: collections.Counter[str] = collections.Counter()
@@ -76,6 +77,16 @@ def without_devices():
     backends[:] = [x for x in backends if not issubclass(x, fake)]
 
 
+def with_some_types():
+    """Others for each kind of array; or all of them."""
+    import arrayimpl
+
+    backends = arrayimpl.ArrayBackends
+    found = [some(x.TypeMap.items(), 3, turn) for turn, x in enumerate(backends)]
+    for backend, types in zip(backends, found, strict=True):
+        backend.TypeMap = dict(types)
+
+
 MPI.Intracomm = Intracomm
 if "--inside" in sys.argv:
     sys.argv.remove("--inside")
@@ -85,6 +96,7 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, script.rpartition("/")[0])
 without_long_doubles()
 without_devices()
+with_some_types()
 try:
     runpy.run_path(script, run_name="__main__")
 finally:

@@ -17,9 +17,12 @@ from isthmus.mpi.agreement import Agreement
 from isthmus.mpi.context import PLANS
 from isthmus.mpi.keys import by_objects
 from isthmus.mpi.known import FORMS, Known, is_counted, weakly
+from sampling import LONG, some
 from support import agree
 
-pytestmark = pytest.mark.mpi(5)
+pytestmark = pytest.mark.mpi(*[2] * LONG, 5)
+#: how often calls take turns
+TURNS = 40 if LONG else 10
 
 
 def root_of(groups):
@@ -61,10 +64,10 @@ def usual(x):
     return x
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("op", some(OPERATIONS, 2))
 def test_the_last_call_is_known_at_once(comm, monkeypatch, op):
     """By its method alone: as our own call, and as one that is left to the library."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op) // 2):
         for name in ["auto", "native"]:
             case = call(Kit(groups), op, "equal", comm.size - 1)
             args, method = [usual(x) for x in case.args], getattr(groups.ours, op)
@@ -104,10 +107,10 @@ def dressed(rng, x):
     return [x, [x, kind], (x, kind), x.view(x.dtype)][rng.integers(4)]
 
 
-@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("op", some(OPERATIONS, 2, 1))
 def test_arguments_in_whatever_they_come(comm, op):
     """Arrays that take turns, in lists that take each other's place in memory."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op) // 2):
         rng = np.random.default_rng(7)
         alone = np.random.default_rng(comm.rank)
         cases = [
@@ -115,7 +118,7 @@ def test_arguments_in_whatever_they_come(comm, op):
             for turn, kind in enumerate(["equal", "equal", "zeros", "equal"])
         ]
         faults = []
-        for pick in rng.integers(0, len(cases), 20):
+        for pick in rng.integers(0, len(cases), TURNS):
             case = cases[pick]
             case.clear()
             for _ in range(rng.integers(1, 3)):
@@ -154,14 +157,14 @@ def test_the_same_arrays_in_other_calls(comm, op):
     for groups in pairs(comm):
         rng, n = np.random.default_rng(6), len(groups.there)
         arrays = {x: [np.empty(k) for k in (4, 4, 4 * n)] for x in ("native", "ours")}
-        for turn in range(20):
+        for turn in range(TURNS):
             number = int(rng.integers(comm.size))
             root = number - groups.there.start if number in groups.there else -1
             root = root if root >= 0 else MPI.PROC_NULL
             root = MPI.ROOT if number == comm.rank else root
             by, name = (
                 [MPI.SUM, MPI.MAX][rng.integers(2)],
-                [None, "auto"][turn // 5 % 2],
+                [None, "auto"][turn // (9 if LONG else 5) % 2],
             )
             for k in range(int(rng.integers(1, 4))):
                 for whose, mine in arrays.items():
@@ -181,7 +184,7 @@ def test_the_same_arrays_with_other_counts(comm):
         send = values(comm.rank, 3)
         for ours, there in ((groups.ours, groups.there), (inside, range(comm.size))):
             recv = np.empty(3 * len(there) + 3)
-            for turn in range(20):
+            for turn in range(TURNS):
                 counts = [3] * comm.size
                 counts[rng.integers(comm.size)] += int(rng.integers(-3, 3))
                 own = counts[comm.rank]
@@ -211,14 +214,14 @@ def refill(kept, x):
 @pytest.mark.parametrize("op", [x for x in OPERATIONS if x[-1] in "vw"])
 def test_lists_that_change_in_place(comm, op):
     """The very same arrays and lists, with other numbers in the lists."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op)):
         rng, faults = np.random.default_rng(2), []
         cases = [
             call(Kit(groups, turn=turn), op, kind, comm.size - 1)
             for turn, kind in enumerate(["long", "equal", "zeros", "equal"])
         ]
         first = [deepcopy(usual(x)) for x in cases[0].args]
-        for pick in rng.integers(0, len(cases), 20):
+        for pick in rng.integers(0, len(cases), TURNS):
             case, args, out = cases[pick], [], None
             case.clear()
             for kept, x in zip(first, map(usual, case.args), strict=True):
@@ -251,7 +254,7 @@ def test_one_list_of_an_alltoallw_that_changes(comm, side):
         usual_lists, lists = (
             ([2] * n, [32 * i for i in range(n)], [MPI.DOUBLE] * n) for _ in range(2)
         )
-        for turn in range(40):
+        for turn in range(2 * TURNS):
             count, at, kind = TYPED[side][rng.integers(3)]
             lists[0][:], lists[2][:] = [count] * n, [kind] * n
             lists[1][:] = [32 * i + at for i in range(n)]
@@ -387,7 +390,7 @@ def test_in_place_and_not_inside_a_group(comm):
     ours, n, me = isthmus.Intracomm(comm.Dup()), comm.size, comm.rank
     rng, alone = np.random.default_rng(3), np.random.default_rng(me)
     sends, recvs = [np.empty(3) for _ in range(2)], [np.empty(3 * n) for _ in range(3)]
-    for turn in range(30):
+    for turn in range(60 if LONG else 20):
         op = ["Allgather", "Allgatherv", "Bcast"][rng.integers(3)]
         send, recv = sends[alone.integers(2)], recvs[alone.integers(3)]
         root, in_place = int(rng.integers(n)), bool(alone.integers(2))

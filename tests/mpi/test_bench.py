@@ -12,10 +12,10 @@ from isthmus.bench.compare import compare
 from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
 from isthmus.bench.operations import ACROSS, INSIDE
 from isthmus.mpi.measure import Stand
-from sampling import some
+from sampling import LONG, some
 from support import agree
 
-pytestmark = pytest.mark.mpi(5)
+pytestmark = pytest.mark.mpi(*[2] * LONG, 5)
 
 
 def stands(comm):

@@ -15,13 +15,14 @@ import pytest
 
 from isthmus.lab import missing
 from isthmus.lab.spaces import everything
+from sampling import LONG
 from support import once
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 CODE = "import sys; from isthmus.cli import main; main()"
-LONG = ["--groups", "1,1", "--bytes", "8", "--seconds", "100", "--launches", "1"]
+LASTING = ["--groups", "1,1", "--bytes", "8", "--seconds", "100", "--launches", "1"]
 SOON = 20.0
 LACK = missing()
 needs_lab = pytest.mark.skipif(LACK is not None, reason=str(LACK))
@@ -60,7 +61,7 @@ def nobody(mark: str) -> bool:
 def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
     mark, labs = f"bench-{uuid4()}", set(everything())
     with subprocess.Popen(
-        [sys.executable, "-c", CODE, "bench", *LONG, *where],
+        [sys.executable, "-c", CODE, "bench", *LASTING, *where],
         env=os.environ | {"ISTHMUS_TEST_MARK": mark},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -82,9 +83,9 @@ def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
 @needs_lab
 def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
     path = tmp_path / "x.json"
-    words = (
-        "--lab 4 --rate 100mbit --groups 2,2 --bytes 1MiB --seconds 0.1 --launches 1"
-    )
+    kib = 1024 if LONG else 256
+    words = "--lab 4 --rate 100mbit --groups 2,2 --seconds 0.1 --launches 1"
+    words += f" --bytes {kib}KiB"
     subprocess.run(
         [sys.executable, "-c", CODE, "bench", *words.split(), "--json", str(path)],
         check=True,
@@ -97,5 +98,5 @@ def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
     assert native["launches"] == 1 and native["repetitions"] >= 3
     if not found["environment"]["warning"]:
         # No link is faster than its rate, but for what it lets through at once.
-        assert auto["limit"] > ((2 << 20) - (64 << 10)) * 8 / 100e6
+        assert auto["limit"] > (2 * kib - 64) * 1024 * 8 / 100e6
         assert auto["multiple"] > 0.97 and native["multiple"] > 0.97

@@ -18,7 +18,7 @@ from between import (
 )
 from groups import pairs
 from isthmus.mpi.tuning import INLINE
-from sampling import some
+from sampling import LONG, some
 from support import agree, without_persistent_collectives
 
 #: the group sizes tested at each number of ranks
@@ -62,14 +62,16 @@ def roots(comm, op):
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_every_algorithm(comm, op):
     """Each in some cases, so that there is one for every case."""
-    for shape, groups in enumerate(pairs(comm, SHAPES)):
-        kinds = MOST if comm.size <= 5 else ("zeros", "long")
+    number = OPERATIONS.index(op)
+    turn = number if comm.size > 5 else None
+    for shape, groups in enumerate(pairs(comm, SHAPES, turn)):
+        kinds = MOST if comm.size <= 5 else some(("zeros", "long"), 2, number // 2)
         cases = []
         for kind, root in product(kinds, roots(comm, op)):
             cases.append(call(kit := Kit(groups), op, kind, root))
             getattr(groups.native, op)(*cases[-1].args)
             agree(comm, not cases[-1].fault, f"native {op} {kind}: {cases[-1].fault}")
-        every = max(2, min(len(cases) // 2, len(names(op))))
+        every = max(2, min(len(cases) // (2 if comm.size <= 5 else 1), len(names(op))))
         for turn, name in enumerate(names(op), shape):
             for case in some(cases, every, turn):
                 check(kit, op, case, name)
@@ -79,7 +81,7 @@ def test_every_algorithm(comm, op):
 @pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier"}))
 def test_short_messages_that_are_sent_on_the_spot(comm, op):
     """As under Open MPI where processes share cores."""
-    for groups in pairs(comm, SHAPES):
+    for groups in pairs(comm, SHAPES, turn=OPERATIONS.index(op)):
         context = groups.ours._context()
         context.inline = INLINE
         cases = [call(kit := Kit(groups), op, "equal", x) for x in roots(comm, op)]
@@ -96,16 +98,17 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
 def test_a_library_without_persistent_collectives(comm, monkeypatch, op, few):
     """Every algorithm then has requests of ours; only "native" has none."""
     without_persistent_collectives(monkeypatch)
-    for groups in pairs(comm, SHAPES):
+    for shape, groups in enumerate(pairs(comm, SHAPES)):
         groups.ours._context().few = few
-        for root in roots(comm, op):
-            case = call(kit := Kit(groups), op, "zeros", root)
-            for name in names(op):
-                check(kit, op, case, name)
+        cases = [call(kit := Kit(groups), op, "zeros", x) for x in roots(comm, op)]
+        every = max(2, len(cases))
+        for name, case in some(product(names(op), cases), every, few + shape):
+            check(kit, op, case, name)
         with pytest.raises(NotImplementedError):
-            getattr(groups.ours, f"{op}_init")(*case.args, algorithm="native")
+            getattr(groups.ours, f"{op}_init")(*cases[-1].args, algorithm="native")
 
 
+@pytest.mark.mpi(2, 5, *[8] * LONG)
 @pytest.mark.parametrize("op", REDUCING)
 def test_in_the_order_of_ranks(comm, op):
     by = in_order()
@@ -119,11 +122,11 @@ def test_in_the_order_of_ranks(comm, op):
     by.Free()
 
 
-@pytest.mark.mpi(5)
+@pytest.mark.mpi(*[2] * LONG, 5)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_other_types(comm, op):
-    for groups in pairs(comm, SHAPES):
-        for dtype in ("f4", "i2", "c16", "u1"):
+    for groups in pairs(comm, SHAPES, turn=OPERATIONS.index(op) // 2):
+        for dtype in some(("f4", "i2", "c16", "u1"), 2, OPERATIONS.index(op)):
             kit = Kit(groups, dtype=dtype)
             case = call(kit, op, "long", comm.size - 1)
             check(kit, op, case, "auto")
@@ -134,6 +137,6 @@ def test_other_types(comm, op):
 def test_messages_that_are_cut(comm, monkeypatch, op):
     """As between hosts under Open MPI, into pieces that end anywhere."""
     monkeypatch.setattr("isthmus.mpi.context.eager", lambda nodes: 1000)
-    for groups in pairs(comm, SHAPES):
+    for groups in pairs(comm, SHAPES, turn=OPERATIONS.index(op)):
         kit = Kit(groups)
         check(kit, op, call(kit, op, "long", comm.size - 1), "auto")

@@ -117,7 +117,7 @@ def with_gaps(case, op, groups, at_root, kind, by):
 def test_types_with_gaps(comm, op):
     """Gaps in what is sent and in what is received, and what lies in them stays."""
     by, kind = sum_of_spread(), MPI.INT64_T.Create_resized(0, 16).Commit()
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op)):
         for root in (0, comm.size - 1):
             case = call(Kit(groups), op, "long", root)
             args, out = with_gaps(case, op, groups, comm.rank == root, kind, by)
@@ -267,7 +267,7 @@ def test_an_order_that_must_be_kept(comm, op):
 
 @pytest.mark.parametrize("op", [*ROOTED, *MUTUAL])
 def test_the_native_call_by_its_name(comm, op):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=OPERATIONS.index(op)):
         case = call(Kit(groups), op, "long", comm.size - 1)
         getattr(groups.ours, op)(*case.args, algorithm="native")
         agree(comm, not case.fault, case.fault)
@@ -352,7 +352,7 @@ def within(case, room, at):
 @pytest.mark.parametrize("op", ["Alltoallv", "Alltoallw"])
 def test_what_is_sent_and_received_in_one_array(comm, op, form):
     """At one address, but not in one place."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=FORMS.index(form)):
         for kind in ("zeros", "long", "empty"):
             case = call(Kit(groups), op, kind)
             (sent, *_), n = case.args[0], len(case.wanted)

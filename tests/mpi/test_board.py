@@ -13,12 +13,15 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import pairs, same
+from groups import SHAPES, pairs, same
 from isthmus.mpi import board, laid
-from sampling import LONG
+from sampling import LONG, some
 from support import agree
 
 pytestmark = pytest.mark.mpi(5)
+#: for what also depends on how many there are; with groups of one size
+SIZES = (2, 4, 5) if LONG else (5,)
+MORE = {**SHAPES, 4: [(2, 2), (1, 3)]}
 
 
 class Sum:
@@ -199,9 +202,9 @@ def small(monkeypatch):
     monkeypatch.setattr(laid, "LONG", 1 << 9)
 
 
-@pytest.mark.parametrize("total", [0, 1, 60, 8192, 8193, (1 << 17) + 1])
+@pytest.mark.parametrize("total", some([0, 8192, 1, 60, 8193, (1 << 17) + 1], 4))
 def test_any_size_and_then_another(comm, total):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=total):
         for seed in (1, 2, 0, -1) if total < 9000 else (1, -2):
             Vector(groups, total, seed).call(3)
         All(groups, total).call(3)
@@ -220,12 +223,12 @@ def test_long_blocks_of_one_receiver_each_go_in_messages(comm):
         assert len(shares(groups)) == 1
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 def test_vectors_that_take_several_turns(comm, small, monkeypatch):
     """With parts of any size, elements of 1 to 16 bytes, some of them with turns that
     leave nothing for a rank."""
-    for groups in pairs(comm):
-        for turn in range(15):
+    for groups in pairs(comm, MORE):
+        for turn in range(20 if LONG else 15):
             rng = np.random.default_rng(turn)
             total = int(rng.integers(0, 1200))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])
@@ -238,7 +241,7 @@ def test_vectors_that_take_several_turns(comm, small, monkeypatch):
 
 def test_pieces_are_all_of_a_vector():
     rng = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(300 if LONG else 50):
         counts = rng.integers(0, rng.choice([2, 9, 99]), rng.integers(1, 9)).tolist()
         room = int(rng.integers(len(counts) + 1, 120))
         turns = laid._turns(sum(counts), room, len(counts))
@@ -251,10 +254,10 @@ def test_pieces_are_all_of_a_vector():
         assert sorted(seen) == list(range(sum(counts)))
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 def test_calls_in_any_order(comm):
     """Of several forms, in runs of any length."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, MORE):
         forms = [
             Vector(groups, 24, 1),
             Vector(groups, 24, 1),  # of the same counts, in other arrays
@@ -271,7 +274,7 @@ def test_calls_in_any_order(comm):
             *(kind(groups, n, 2) for kind in MOVED + OTHERS for n in (3, 300)),
         ]
         rng = np.random.default_rng(7)
-        for turn in range(25):
+        for turn in range(40 if LONG else 10):
             pick = forms[rng.integers(len(forms))]
             pick.call(int(rng.integers(1, 5)), f"turn {turn}")
 
@@ -285,7 +288,7 @@ def test_of_one_group_only_others_change(comm):
             (one if comm.rank < groups.p else two).call(3)
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 @pytest.mark.parametrize("who", ["first", "last", "all but the first"])
 def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
     """Nothing is received then; and the next calls are right again."""
@@ -294,7 +297,7 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
         "last": comm.rank == comm.size - 1,
         "all but the first": comm.rank > 0,
     }[who]
-    for groups in pairs(comm):
+    for groups in pairs(comm, MORE):
         right, more = Vector(groups, 24, 0), Vector(groups, 36, 0)
         for _ in range(2):
             right.call(3)
@@ -305,11 +308,11 @@ def test_counts_that_do_not_fit_are_an_error_everywhere(comm, who):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 @pytest.mark.parametrize("kind", [Block, All])
 def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has another, or one group."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, MORE):
         n = 12 * groups.local.size * len(groups.there)
         right, more = kind(groups, n), kind(groups, 2 * n)
         for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
@@ -321,11 +324,11 @@ def test_vectors_that_do_not_fit_are_an_error_everywhere(comm, kind):
             agree(comm, (call.recv == -1).all(), "was written to")
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 @pytest.mark.parametrize("kind", MOVED)
 def test_blocks_that_do_not_fit_are_an_error_everywhere(comm, kind):
     """Whether one rank has others, or one group."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, MORE):
         right, more = kind(groups, 12, 0), kind(groups, 16, 0)
         for odd in (comm.rank == comm.size - 1, comm.rank < groups.p):
             right.call(2)
@@ -354,7 +357,7 @@ def test_elements_with_gaps_go_in_rounds(comm):
     gaps.Free()
 
 
-@pytest.mark.parametrize("kind", [*SUMS, *MOVED])
+@pytest.mark.parametrize("kind", some([*SUMS, *MOVED], 2))
 def test_a_rank_that_knows_nothing_any_more(comm, kind):
     """Its plans may have made room for others; it asks, so everyone does."""
     for groups in pairs(comm):
@@ -377,7 +380,7 @@ def test_no_array_is_kept_alive(comm):
         agree(comm, not any(x() is not None for x in alive))
 
 
-@pytest.mark.parametrize("kind", [*SUMS, *MOVED])
+@pytest.mark.parametrize("kind", some([*SUMS, *MOVED], 2, 1))
 def test_arrays_that_take_turns_on_one_rank(comm, kind):
     """They are other calls there, but the same to all others: nobody asks."""
     for groups in pairs(comm):
@@ -508,11 +511,11 @@ def test_who_waits_lets_messages_go_on(comm):
     gaps.Free()
 
 
-@pytest.mark.mpi(2, 5)
+@pytest.mark.mpi(*SIZES)
 def test_who_waits_lets_other_calls_go_on(comm):
     """A rank that is still to come may wait for a call that goes on in rounds."""
     late = comm.rank == comm.size - 1
-    for groups in pairs(comm):
+    for groups in pairs(comm, MORE):
         one, two = Vector(groups, 24, 1), Vector(groups, 3000, 2)
         for _ in range(5):
             two.recv[:] = 0
@@ -551,7 +554,7 @@ def test_what_is_laid_down_is_there(comm):
             taken[i] = rows[row][i]
 
     ways = tuple(((lambda r=row: lay(r),), (lambda r=row: take(r),)) for row in (0, 1))
-    for turn in range(1500 if LONG else 500):
+    for turn in range(1500 if LONG else 250):
         said = rng.integers(0, 99, n) > 0
         if rng.integers(200) == me:
             time.sleep(0.0005)

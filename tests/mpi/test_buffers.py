@@ -199,15 +199,17 @@ def test_long_messages_are_cut_into_larger_units(comm, monkeypatch):
 
 @pytest.mark.mpi(2, timeout=180)
 def test_more_than_two_gib(comm):
+    """One form under each library, or both."""
     for groups in pairs(comm):
         n = (1 << 31) + 24
         send = np.zeros(n, "u1")
         send[[0, n // 2, n - 1]] = 3 + comm.rank
         recv = np.empty(n, "u1")
-        for call in (
+        calls = [
             lambda: groups.ours.Allgather(send, recv),
             lambda: groups.ours.Iallgather(send, recv).Wait(),
-        ):
+        ]
+        for call in some(calls, 2, MPI.get_vendor()[0] == "Open MPI"):
             recv[[0, 5, n // 2, n - 1]] = 99
             call()
             other = 3 + 1 - comm.rank

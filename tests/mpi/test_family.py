@@ -11,9 +11,10 @@ from mpi4py import MPI
 
 import isthmus
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
+from sampling import LONG
 from support import agree
 
-pytestmark = pytest.mark.mpi(*FEW)
+pytestmark = pytest.mark.mpi(*(SHAPES if LONG else FEW))
 
 
 def works(inter, comm=None):

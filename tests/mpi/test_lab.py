@@ -20,6 +20,7 @@ from isthmus.lab import Lab, LabError, OutOfTime, down, find, missing, sweep
 from isthmus.lab.lab import state
 from isthmus.lab.spaces import everything, inside
 from isthmus.lab.tools import rootless
+from sampling import LONG
 from support import once
 
 LACK = missing()
@@ -117,7 +118,7 @@ def exchange(net):
             if word == "begun":
                 found[int(numbers[0])] = int(numbers[1])
         late.cancel()
-        time.sleep(0.5)
+        time.sleep(0.2)
         return job, found
 
     return start
@@ -189,7 +190,7 @@ def test_a_host_that_is_cut_off_never_gives_wrong_data(net, exchange):
     try:
         with job, pytest.raises(OutOfTime) as end:
             assert not net.links()[3].joined
-            job.wait(3)
+            job.wait(3 if LONG else 1)
     finally:
         net.join(3)
     assert "wrong" not in end.value.output and "finished" not in end.value.output
@@ -197,10 +198,10 @@ def test_a_host_that_is_cut_off_never_gives_wrong_data(net, exchange):
 
 
 def test_a_host_that_is_joined_again_goes_on(net, exchange):
-    job, _ = exchange(seconds=3)
+    job, _ = exchange(seconds=3 if LONG else 1)
     with job:
         net.cut(0)
-        time.sleep(1)
+        time.sleep(1 if LONG else 0.3)
         net.join(0)
         output, _ = job.wait(LIMIT)
     assert job.process.returncode == 0, output

@@ -12,9 +12,10 @@ from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
 from isthmus import choose_between
 from isthmus.mpi.requests import Persistent
+from sampling import LONG
 from support import agree, has_persistent_collectives
 
-pytestmark = pytest.mark.mpi(5)
+pytestmark = pytest.mark.mpi(*[3] * LONG, 5)
 LEFT = [*REDUCING, "Gather"]
 
 
@@ -82,7 +83,7 @@ def test_what_it_refuses_on_one_rank_is_ours_on_all(comm, monkeypatch):
 def test_the_library_does_them(comm, op):
     """Also for each root in turn, with all of their requests at hand; around the sizes
     where libraries change their ways."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=LEFT.index(op)):
         cases = []
         for root in range(comm.size if op in ROOTED else 1):
             for kind in ("equal", "some", "long"):
@@ -159,7 +160,7 @@ def test_they_are_in_step_with_everything_else(comm):
 def test_the_users_own_requests_do_not_disturb_them(comm, op):
     """A Reduce_init of the library's, on the user's communicator, after which some
     ranks count their calls differently."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=LEFT.index(op)):
         if refuses(groups, "Reduce"):
             pytest.skip("this MPI library refuses a Reduce_init between groups")
         case = call(Kit(groups), "Reduce", "equal", 0)
@@ -173,7 +174,7 @@ def test_the_users_own_requests_do_not_disturb_them(comm, op):
 
 @pytest.mark.parametrize("op", LEFT)
 def test_buffers_live_as_long_as_their_request(comm, op):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=LEFT.index(op)):
         case = call(Kit(groups), op, "long", comm.size - 1)
         args = [x.copy() if isinstance(x, np.ndarray) else x for x in case.args]
         out = next((i for i, x in enumerate(case.args) if x is case.out), None)

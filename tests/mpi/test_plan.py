@@ -16,9 +16,23 @@ from isthmus.ir import Pieces, Recv, Round, Send, Span
 from isthmus.mpi.memory import scratch_view
 from isthmus.mpi.plan import Binding, Plan, bind
 from isthmus.recipe import Equal, Sizes, between, inside, listed
+from sampling import LONG
 from support import agree, once
 
 pytestmark = pytest.mark.mpi(2)
+#: algorithms and distributions for ten thousand ranks
+LARGE = [
+    ("circulant", "spike"),
+    ("blocked_ring", "linear"),
+    ("node_ring", "spike"),
+    ("bruck", "linear"),
+]
+MORE = [
+    ("circulant", "linear"),
+    ("blocked_ring", "spike"),
+    ("node_ring", "linear"),
+    ("bruck", "spike"),
+]
 
 
 class Nowhere:
@@ -102,8 +116,7 @@ def test_a_plan_keeps_no_buffer_alive(comm, name):
 
 
 @once
-@pytest.mark.parametrize("name", ["circulant", "blocked_ring", "node_ring", "bruck"])
-@pytest.mark.parametrize("kind", ["spike", "linear"])
+@pytest.mark.parametrize(("name", "kind"), [*LARGE, *MORE * LONG])
 def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     """Unequal counts: what one rank builds grows with its messages, in arrays."""
     p, r = 10_000, 17

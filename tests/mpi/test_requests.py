@@ -7,6 +7,7 @@ import pytest
 from mpi4py import MPI
 
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
+from sampling import some
 from support import agree
 
 pytestmark = pytest.mark.mpi(*FEW)
@@ -24,20 +25,21 @@ def started(groups, name, k=500):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_with_native_requests_in_every_completion_call(comm, name):
-    for groups in pairs(comm):
-        for finish in (
-            lambda rs: MPI.Request.Waitall(rs),
-            lambda rs: [MPI.Request.Waitany(rs) for _ in rs],
-            lambda rs: until(lambda: MPI.Request.Testall(rs)),
-            lambda rs: until(lambda: MPI.Request.Testany(rs) == (MPI.UNDEFINED, True)),
-            lambda rs: some(rs, MPI.Request.Waitsome),
-            lambda rs: some(rs, MPI.Request.Testsome),
-            lambda rs: [r.Wait() for r in rs],
-            lambda rs: [until(r.Test) for r in rs],
-            lambda rs: [r.wait() for r in rs],
-            lambda rs: [until(lambda r=r: r.test()[0]) for r in rs],
-            lambda rs: MPI.Request.waitall(rs),
-        ):
+    ways = (
+        lambda rs: MPI.Request.Waitall(rs),
+        lambda rs: [MPI.Request.Waitany(rs) for _ in rs],
+        lambda rs: until(lambda: MPI.Request.Testall(rs)),
+        lambda rs: until(lambda: MPI.Request.Testany(rs) == (MPI.UNDEFINED, True)),
+        lambda rs: so_many(rs, MPI.Request.Waitsome),
+        lambda rs: so_many(rs, MPI.Request.Testsome),
+        lambda rs: [r.Wait() for r in rs],
+        lambda rs: [until(r.Test) for r in rs],
+        lambda rs: [r.wait() for r in rs],
+        lambda rs: [until(lambda r=r: r.test()[0]) for r in rs],
+        lambda rs: MPI.Request.waitall(rs),
+    )
+    for shape, groups in enumerate(pairs(comm, turn=KINDS.index(name))):
+        for finish in some(ways, 2, shape + KINDS.index(name)):
             request, recv, wanted = started(groups, name)
             token = np.zeros(1)
             other = [
@@ -55,7 +57,7 @@ def until(done):
         pass
 
 
-def some(requests, call):
+def so_many(requests, call):
     left = len(requests)
     while left:
         indices = call(requests)
@@ -64,7 +66,7 @@ def some(requests, call):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_several_under_way_completed_backwards(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         under_way = [started(groups, name, k) for k in (300, 1, 7000, 0)]
         for request, recv, wanted in reversed(under_way):
             request.Wait()
@@ -87,7 +89,7 @@ def test_different_algorithms_under_way_with_blocking_calls_between(comm):
 @pytest.mark.parametrize("name", KINDS)
 def test_it_goes_on_while_others_wait_in_a_native_call(comm, name):
     """Half the ranks complete the call before a barrier, the others after it."""
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         request, recv, wanted = started(groups, name, 40_000)
         if comm.rank % 2:
             request.Wait()
@@ -98,7 +100,7 @@ def test_it_goes_on_while_others_wait_in_a_native_call(comm, name):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_persistent_in_every_way_to_start_and_complete(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=KINDS.index(name)):
         k, n = 600, len(groups.there)
         send, recv = np.empty(k), np.empty(k * n)
         request = groups.ours.Allgather_init(send, recv, algorithm=name)

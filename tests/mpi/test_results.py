@@ -12,6 +12,8 @@ from sampling import LONG, some
 from support import agree
 
 pytestmark = pytest.mark.mpi(2, 5, 8)
+#: for what takes longer, and hardly depends on it
+FEWER = (2, 5, 8) if LONG else (5,)
 
 
 def forms(inter, send, recv, v, name):
@@ -51,10 +53,10 @@ def turn(name, groups):
 
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_regular(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=(NAMES + STAGES).index(name)):
         low = comm.rank < groups.p
         cases = ((1, 1), (5, 3), (0, 4), (1000, 30), (0, 0))
-        for ka, kb in some(cases, 2 if comm.size < 8 else 4, turn(name, groups)):
+        for ka, kb in some(cases, 3 if comm.size < 8 else 5, turn(name, groups)):
             mine, theirs = (ka, kb) if low else (kb, ka)
             counts = [ka] * groups.p + [kb] * (comm.size - groups.p)
             send = values(comm.rank, mine)
@@ -78,9 +80,9 @@ def kinds(n):
 
 @pytest.mark.parametrize("name", NAMES + STAGES)
 def test_irregular(comm, name):
-    for groups in pairs(comm):
+    for groups in pairs(comm, turn=(NAMES + STAGES).index(name)):
         cases = kinds(comm.size).values()
-        for counts in some(cases, 2 if comm.size < 8 else 4, turn(name, groups)):
+        for counts in some(cases, 3 if comm.size < 8 else 5, turn(name, groups)):
             rc = [counts[i] for i in groups.there]
             send = values(comm.rank, counts[comm.rank], "i4")
             recv = np.empty(sum(rc), "i4")
@@ -89,13 +91,13 @@ def test_irregular(comm, name):
             check(groups, send, [recv, rc], recv, native, True, name)
 
 
-@pytest.mark.mpi(5)
+@pytest.mark.mpi(*FEWER)
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f4", "i8", "f8", "c16", "?"])
 def test_element_types(comm, dtype):
-    for groups in pairs(comm):
+    for shape, groups in enumerate(pairs(comm)):
         counts = [3 + i for i in range(comm.size)]
         rc = [counts[i] for i in groups.there]
-        for name in ("auto", "balanced", "merged"):
+        for name in some(("auto", "balanced", "merged"), 2, shape):
             send = values(comm.rank, counts[comm.rank], dtype)
             recv = np.empty(sum(rc), dtype)
             wanted = expected(groups, counts, dtype)
@@ -112,7 +114,7 @@ CASES = st.tuples(
 
 
 @pytest.mark.mpi(5, *[8] * LONG)
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG else 25)
 @given(case=CASES)
 def test_any_counts_and_gaps(comm, case):
     """Random counts, gaps between the blocks, the order of blocks turned round."""
@@ -148,14 +150,14 @@ def kept(comm):
     return _kept["pair"]
 
 
-@pytest.mark.mpi(5)
+@pytest.mark.mpi(*FEWER)
 def test_changing_buffers_sizes_and_algorithms(comm):
     """Plans of some calls are kept, of others not, differently on every rank."""
     for groups in pairs(comm):
         rng = np.random.default_rng(5)
         mine = np.random.default_rng(comm.rank)
         pool = [np.empty(4000) for _ in range(3)]
-        for turn in range(150):
+        for turn in range(150 if LONG else 60):
             k = int(rng.integers(0, 40))
             name = NAMES[int(rng.integers(len(NAMES)))]
             send = values(comm.rank + turn, k)

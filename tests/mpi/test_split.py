@@ -12,6 +12,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus.groups.split import ALGORITHMS
+from sampling import LONG, some
 from support import agree
 
 NAMES = ["auto", *ALGORITHMS, "cheng2"]
@@ -39,15 +40,15 @@ def same_as_library(comm, group, color, key):
     return same and [group.left, group.right] == beside
 
 
-@pytest.mark.mpi(8)
+@pytest.mark.mpi(8, *[9] * LONG)
 @pytest.mark.parametrize("turn", range(7))
 def test_groups_are_those_of_the_library(comm, turn):
-    """Among 1 to 8 processes: those of a part, and those of the rest."""
+    """Among 1 to 8 processes, or 9: those of a part, and those of the rest."""
     part = comm.Split(comm.rank < turn % 5)
     color, key = CASES[turn % len(CASES)]
     c, k = (f(part.rank, part.size) for f in (color, key))
     colors = {color(r, part.size) for r in range(part.size)} - {None}
-    for name in NAMES:
+    for name in some(NAMES, 2, turn):
         group = isthmus.split(part, c, k, algorithm=name)
         same = same_as_library(part, group, c, k) and group.groups == len(colors)
         agree(part, same, f"{name} of {part.size}")
@@ -84,7 +85,7 @@ def test_without_split_and_without_reorder(comm):
     agree(comm, (neither.rank, neither.size) == (r, n))
 
 
-@pytest.mark.mpi(8)
+@pytest.mark.mpi(*[5] * LONG, 8)
 @pytest.mark.parametrize("name", ["bitonic", "hash", "radix", "auto"])
 def test_splits_of_a_turned_group(comm, name):
     """lwgrp_comm_split gave wrong ranks here, or hung."""
@@ -229,7 +230,7 @@ def test_wildcard_receives_of_the_user_see_nothing_of_ours(comm):
     agree(comm, box[0] == 8)
 
 
-@pytest.mark.mpi(5)
+@pytest.mark.mpi(5, *[8] * LONG)
 def test_calls_that_follow_each_other_do_not_mix(comm):
     """Ranks come late, each at another time; posted values are for anybody."""
     rng, n, wrong = random.Random(comm.rank), comm.size, []
@@ -246,7 +247,7 @@ def test_calls_that_follow_each_other_do_not_mix(comm):
     agree(comm, not wrong, str(wrong))
 
 
-@pytest.mark.mpi(1, 5)
+@pytest.mark.mpi(1, *[3] * LONG, 5)
 def test_items(comm):
     names = [[], ["b", "a", "b"], ["a"], [], ["c", None]][comm.rank]
     places = isthmus.rank_items(comm, names)
@@ -265,7 +266,7 @@ def test_items(comm):
     agree(comm, ok)
 
 
-@pytest.mark.mpi(1, 8)
+@pytest.mark.mpi(1, *[5] * LONG, 8)
 def test_a_hierarchy_and_its_leaders(comm):
     def where(r):
         return [f"rack {r // 4}", f"node {r // 2}", r % 2]
@@ -303,7 +304,7 @@ def test_a_hierarchy_that_leaves_some_out(comm):
     agree(comm, sizes == ([0, 0] if comm.rank == 1 else [2, 2]))
 
 
-@pytest.mark.mpi(1, 2, 3, 8)
+@pytest.mark.mpi(1, 2, 3, *[5] * LONG, 8)
 def test_coupled_components(comm):
     names = ["ocean", "atmosphere", "ice"]
     mine = names[comm.rank % 3]

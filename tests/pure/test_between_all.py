@@ -89,6 +89,9 @@ def sizes_of(collective, p, q, draw):
 @settings(max_examples=50 if LONG else 5)
 @given(data=st.data(), p=st.integers(1, 17), q=st.integers(1, 17))
 def test_right_for_groups_and_counts_of_any_size(collective, entry, data, p, q):
+    """Of those that share memory, an exchange among many takes minutes."""
+    if entry.node_memory and not LONG:
+        p, q = -(-p // 3), -(-q // 3)
     sizes = sizes_of(collective, p, q, data.draw)
     check(isthmus.schedule(collective, entry.name, **sizes))
 

@@ -17,6 +17,10 @@ from isthmus.cli import main
 from isthmus.cli.app import app
 from isthmus.errors import Deadlock
 from isthmus.registry import algorithms, collectives
+from sampling import LONG
+
+#: what `isthmus check` is asked for, if not for more
+FEW = "--max 2 --placements 1"
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def cli(capsys, monkeypatch):
 
 
 def test_check_verifies_every_algorithm():
-    few = ["check", "--max", "2", "--placements", "2"]
+    few = ["check", *("--max 3 --placements 2" if LONG else FEW).split()]
     answer = CliRunner().invoke(app, few, env={"COLUMNS": "100"})
     assert answer.exit_code == 0, answer.output
     assert "all right" in answer.output and "wrong" not in answer.output
@@ -52,9 +56,13 @@ def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
 
     monkeypatch.setattr(sweep, "verify", verify)
     monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
-    status, out, _ = cli("check", "--max", "2", "--placements", "1")
+    if not LONG:
+        few = "inter_allgather", "allgatherv"
+        monkeypatch.setattr(sweep, "collectives", lambda: few)
+    few, groups = ("--max 3 --placements 1", "p=1, q=3") if LONG else (FEW, "p=2, q=2")
+    status, out, _ = cli("check", *few.split())
     assert status == 1
-    assert "inter_allgather segmented: p=2, q=2, ka=4, kb=4: Deadlock: rank 2" in out
+    assert f"inter_allgather segmented: {groups}, ka=4, kb=4: Deadlock: rank 2" in out
     assert "allgatherv" in out and "wrong" in out
 
 

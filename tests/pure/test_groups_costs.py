@@ -17,6 +17,7 @@ from isthmus.groups.hashing import bin_of
 from isthmus.groups.place import Entry, Place, number
 from isthmus.groups.radix import DIGIT
 from isthmus.groups.split import find, place, split
+from sampling import LONG
 
 #: bytes that hash and radix may hold, however many processes there are
 BOUND = 4000
@@ -72,7 +73,7 @@ def separated(groups):
 
 
 @pytest.mark.parametrize("name", ["hash", "hash64"])
-@pytest.mark.parametrize("n", [100, 256, 500])
+@pytest.mark.parametrize("n", [100, 256, *[500, 1000] * LONG])
 def test_rounds_of_hash_with_few_groups(name, n):
     """Split, split again to see that nothing parts, compare: about three scans."""
     colors = separated(4)
@@ -119,10 +120,10 @@ def test_the_memory_of_hash_does_not_grow():
     colors = [f"name {i}" for i in range(16)]
     peaks = [
         cost("hash", n, lambda i: colors[i % 16], reorder=False, memory=True).peak
-        for n in (128, 512)
+        for n in (128, 1024 if LONG else 512)
     ]
     assert peaks[1] <= peaks[0] + WORD <= BOUND
-    for n in (64, 256):
+    for n in (64, 512 if LONG else 256):
         name = "name {:04}".format
         assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
 

@@ -103,6 +103,7 @@ def test_long_colours_and_more_processes(name):
     check(name, some_entries(name, 300, 5, 80, FLAGS[1]))
     check(name, some_entries(name, 129, 129, 80, FLAGS[0]))
     if LONG:
+        check(name, some_entries(name, 257, 257, 80, FLAGS[1]))
         check(name, some_entries(name, 1000, 700, 80, FLAGS[0]))
 
 

@@ -63,7 +63,8 @@ def test_right_for_every_small_group(of, entry):
 
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=IDS)
 def test_right_for_larger_groups(of, entry):
-    for q in (15, 16, 21):
+    """Of those that share memory, somewhat smaller ones."""
+    for q in (9, 12) if entry.node_memory and not LONG else (15, 16, 21):
         name = names(entry)[-1]
         check(isthmus.schedule(of, name, **sizes(of, q, int(rng.integers(60)))))
 
@@ -184,7 +185,7 @@ def test_the_number_of_parts_is_the_best(of, q, name):
         made = isthmus.schedule(of, f"{name}({option})", q=q, m=m)
         return made.simulate(model).time
 
-    best = min(taken(f"n={n}") for n in range(1, 40, 2))
+    best = min(taken(f"n={n}") for n in range(1, 40, 2 if LONG else 3))
     assert taken(f"startup={startup}") == pytest.approx(best, rel=5e-3)
 
 
