@@ -57,11 +57,11 @@ def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
     monkeypatch.setattr(sweep, "verify", verify)
     monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
     if not LONG:
-        few = "inter_allgather", "allgatherv"
-        monkeypatch.setattr(sweep, "collectives", lambda: few)
+        two = ["inter_allgather", "allgatherv"]
+        monkeypatch.setattr(sweep, "collectives", lambda: two)
     few, groups = ("--max 3 --placements 1", "p=1, q=3") if LONG else (FEW, "p=2, q=2")
-    status, out, _ = cli("check", *few.split())
-    assert status == 1
+    status, out, err = cli("check", *few.split())
+    assert status == 1, err
     assert f"inter_allgather segmented: {groups}, ka=4, kb=4: Deadlock: rank 2" in out
     assert "allgatherv" in out and "wrong" in out
 

@@ -53,9 +53,10 @@ ALLOWED = {
     "sweep_sizes": set(),
     "sweep": {"collectives", "errors", "registry", "sweep_nodes", "sweep_sizes"}
     | {"verify"},
-    "predict_case": {"collectives", "distributions", "schedules"},
+    "predict_case": {"collectives", "distributions", "layout", "schedules"},
     "predict_times": FORM
-    | {"choose", "contracts", "predict_case", "registry", "schedules"},
+    | {"algorithms", "choose", "contracts", "cost"}
+    | {"predict_case", "registry", "schedules"},
     "predict": FORM
     | {"choose", "estimate", "predict_case", "predict_times", "registry"}
     | {"schedules", "tuning"},
