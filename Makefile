@@ -30,15 +30,17 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(MPICH)/isthmus lab report -o docs/results $(ARGS)
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
-# Side by side, as none of them keeps two cores busy; each is shown when it is over, and
-# runs whatever becomes of the others. Only one launch at a time is of tests on several
-# ranks; the other tests that need MPI start programs and mostly wait for them.
-test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (some seven minutes on two cores)
+# Each step runs whatever became of the one before; make fails if any of them did. What
+# needs no MPI runs side by side.
+test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (some ten minutes on two cores)
 	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
-	@echo "== tests side by side, each shown when it is over"
-	@$(MAKE) --no-print-directory -k -j3 --output-sync=target AT_ONCE=1 \
-	    ranks programs test-pure lint docs || { echo "== failed"; exit 1; }
-	@echo "== all passed"
+	@failed=; \
+	for step in "test-pure lint docs" test-mpich test-openmpi; do \
+	    echo "== $$step"; \
+	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
+	echo "== all passed"
 
 test-long: ## the same with every case and the long tests, and node-aware algorithms on every placement (some hours)
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
@@ -52,22 +54,6 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
-
-# The same in other parts, under both. It is all right if no test is chosen: 5.
-define part
-failed=; \
-for library in openmpi mpich; do \
-    echo "== $(1), $$library"; \
-    .venv/$$library/bin/python -m pytest tests/mpi $(2) $(ARGS) || [ $$? = 5 ] || failed=1; \
-done; \
-test -z "$$failed"
-endef
-
-ranks: .venv/mpich/.test .venv/openmpi/.test
-	@$(call part,tests on several ranks,-m mpi)
-
-programs: .venv/mpich/.test .venv/openmpi/.test
-	@$(call part,tests that start programs,-m "not mpi")
 
 test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
 	@failed=; \
@@ -146,4 +132,4 @@ comma := ,
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi ranks programs test-debian test-oldest fuzz lint docs clean
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean
