@@ -253,6 +253,49 @@ def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(made):
     verify(calls, made.contract, made.nodes)
 
 
+def times(x, factor):
+    """Sizes so many times as long."""
+    return [times(y, factor) for y in x] if isinstance(x, list) else factor * x
+
+
+@st.composite
+def long(draw):
+    """An algorithm that shares memory, on long data and any nodes, and the size of its
+    chunks."""
+    of, _ = draw(st.sampled_from([x for x in SHARED if "size" in x[1].options]))
+    sizes, factor = draw(st.sampled_from(EVERY[of])), draw(st.integers(1, 200))
+    sizes = {
+        k: x if k in ("p", "q", "root") else times(x, factor) for k, x in sizes.items()
+    }
+    n = sum(groups(of, sizes))
+    nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
+    size, startup = draw(st.integers(16 * n, 64 * n)), draw(st.sampled_from([1, 100]))
+    name = f"node_aware(size={size},startup={startup},lanes={draw(st.integers(0, 3))})"
+    return isthmus.schedule(of, name, nodes=nodes, **sizes), size
+
+
+@settings(max_examples=100)
+@given(long())
+def test_memory_of_nodes_is_bounded(given):
+    """A rank needs five times the size of a chunk at the most."""
+    made, size = given
+    for r in range(made.n):
+        assert extent(made.rank(r), "node") <= 5 * size
+
+
+@pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
+@pytest.mark.parametrize("ranks", [1, 3, 32])
+def test_memory_of_streams_is_bounded(of, ranks):
+    """What the ranks of a node bring for a few rounds, of a long vector."""
+    nodes = [0, *(1 + r // ranks for r in range(5 * ranks))]
+    for size in (16 * len(nodes), 1 << 13, 1 << 17):
+        made = isthmus.schedule(
+            of, f"node_aware(size={size})", q=5 * ranks, m=1 << 15, nodes=nodes
+        )
+        ends = [extent(made.rank(r), "node") for r in (0, 1, ranks, 3 * ranks)]
+        assert max(ends) <= 4 * size + len(nodes)
+
+
 @pytest.mark.parametrize(("of", "entry"), SHARED, ids=[of for of, _ in SHARED])
 def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
     """On one node, in several chunks: every meeting is needed."""

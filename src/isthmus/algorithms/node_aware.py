@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 
 from ..ir import Copy, Program, Round, Span
 from ..layout import Blocks, Rows, Side, Uneven, cut
 from ..program import renumber, then
 from ..registry import Stage, algorithm
-from . import inter_bcast as flat_bcast, inter_reduce as flat_reduce, node_costs
+from . import node_costs
 from .inter_barrier import circle
 from .nodes import (
     SIZE,
     Exchange,
     Flow,
     Parts,
-    Stream,
     Team,
     Window,
     flowing,
@@ -26,10 +25,10 @@ from .nodes import (
     merged,
     pipeline,
     shape,
-    stream_shape,
     team,
 )
-from .patterns import STARTUP, log2
+from .patterns import STARTUP
+from .streams import Stream, stream_shape
 
 PAPER = "Träff, Hunold 2020"
 Nodes = Sequence[Hashable]
@@ -42,7 +41,7 @@ Make = Callable[[int, int, float], Sequence[Flow | Exchange]]
 node_aware = partial(algorithm, name="node_aware", paper=PAPER, node_memory=True)
 
 
-def placed(nodes: Nodes, n: int) -> Nodes:
+def placed(nodes: Nodes, n: int) -> tuple[Hashable, ...]:
     """The nodes of n ranks; where none are given, all are on one."""
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {n}")
@@ -270,28 +269,29 @@ def inter_barrier(r: int, here: Side, there: Side, nodes: Nodes = ()) -> Program
 
 def _star(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
     """The root, and the others."""
-    nodes = placed(nodes, p)
+    return _stars(p, placed(nodes, p), root)
+
+
+@lru_cache(maxsize=8)
+def _stars(p: int, nodes: tuple[Hashable, ...], root: int) -> tuple[Team, Team]:
+    # the same for all ranks
     return team([root], nodes), team((r for r in range(p) if r != root), nodes)
 
 
 def _streamed(
-    root: int,
+    root: Team,
     leaves: Team,
     m: int,
     lanes: int,
+    size: int,
     startup: float,
     n: int,
-    flat: Callable[..., Program],
+    sums: bool,
 ) -> Stream:
-    """A stream in n parts, by an algorithm between a root and others."""
-    vertices = leaves.n + 1
-    lanes, best = stream_shape(m, vertices, leaves.most, startup, lanes)
-    n = n or best
-
-    def program(v: int, size: int) -> Program:
-        return flat(vertices, v, size, n=n)
-
-    return Stream(root, leaves, m, lanes, program, n - 1 + log2(vertices))
+    """A stream in n parts, or as many as are fastest."""
+    ((first,),), ranks = root.ranks, leaves.most
+    how = stream_shape(m, leaves.n + 1, ranks, startup, size, sums, lanes, n)
+    return Stream(first, leaves, m, how)
 
 
 def _down(
@@ -308,8 +308,7 @@ def _down(
     if root.nodes == leaves.nodes:
         flow = _gathered(root, leaves, lambda r: (0, m), _whole(m), m)
         return planned(r, nodes, _all(flow), lanes, size, startup)
-    ((first,),) = root.ranks
-    return _streamed(first, leaves, m, lanes, startup, n, flat_bcast.circulant).down(r)
+    return _streamed(root, leaves, m, lanes, size, startup, n, sums=False).down(r)
 
 
 def _up(
@@ -325,8 +324,7 @@ def _up(
 ) -> Program:
     if root.nodes == leaves.nodes:
         return planned(r, nodes, _all(_reduced(leaves, root, m)), lanes, size, startup)
-    ((first,),) = root.ranks
-    return _streamed(first, leaves, m, lanes, startup, n, flat_reduce.circulant).up(r)
+    return _streamed(root, leaves, m, lanes, size, startup, n, sums=True).up(r)
 
 
 @node_aware("inter_bcast", cost=node_costs.inter_bcast)
@@ -436,10 +434,10 @@ def bcast(
 ) -> Program:
     """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
     nodes = placed(nodes, p)
-    others = team((i for i in range(p) if i != root), nodes)
     if p == 1:
         return iter(())
-    return _down(r, team([root], nodes), others, total, nodes, lanes, size, startup, n)
+    star = _star(p, nodes, root)
+    return _down(r, *star, total, nodes, lanes, size, startup, n)
 
 
 @node_aware("reduce", commutative=True, cost=node_costs.reduce)

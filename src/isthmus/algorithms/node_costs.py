@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 from math import ceil
 
-from .nodes import BETWEEN, SIZE, long_messages, shape, stream_shape
+from .nodes import SIZE, long_messages, shape
 from .patterns import log2
+from .streams import stream_shape
 
 
 @dataclass(frozen=True)
@@ -324,22 +325,27 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     is brought, combined and fetched in the steps before."""
     leaves = group(p - 1, c)
     vertices, n = leaves.nodes + 1, leaves.ranks
-    lanes, pieces = stream_shape(m, vertices, n, c.startup)
-    rounds, piece = pieces - 1 + log2(vertices), m / pieces
-    steps, size = ceil(rounds / BETWEEN), min(BETWEEN / rounds, 1) * m
-    if sums:
-        work = [(size, 0.0), (0.0, size * (n - 1) / n), (size / lanes, 0.0)]
-        late = c.work(0, piece / lanes, lanes)
+    how = stream_shape(m, vertices, n, c.startup, c.size, sums)
+    rounds, piece = how.parts - 1 + log2(vertices), m / how.parts
+    between, lanes = how.between, min(how.lanes, how.parts)
+    steps, size = ceil(rounds / between), min(between * piece, m)
+    # of the few parts of a step, one lane may have more than another
+    driven = size * (1 + (lanes - 1) / between**0.5) / lanes
+    if n == 1:
+        work = [(0.0, 0.0)] * (2 + sums)
+    elif sums:
+        work = [(size, 0.0), (0.0, size * (n - 1) / n), (driven, 0.0)]
     else:
-        work = (
-            [(size / lanes, 0.0), (size * (1 - 1 / n), 0.0)] if n > 1 else [(0, 0)] * 2
-        )
-        late = 0.0
-    copied, reduced = (sum(x) / BETWEEN for x in zip(*work, strict=True))
+        work = [(driven, 0.0), (driven if n <= lanes else size, 0.0)]
+    copied, reduced = (sum(x) / between for x in zip(*work, strict=True))
+    if n > lanes and not sums:  # some only take, the others put more and take less
+        copied = size / between
     beside = c.work(copied, reduced, n) if steps > 1 else 0.0
-    # the root sends or receives what all lanes need
-    root, lane = lanes * c.alpha + piece * c.beta, c.alpha + piece / lanes * c.beta
-    total = rounds * max(root, late + max(lane, beside))
+    late = c.work(0, piece, lanes) if sums else 0.0
+    each = c.alpha + piece * c.beta
+    total = how.parts * max(each, beside) + (rounds - how.parts) * each
+    # what arrived is combined in the next round, or before it if it goes on at once
+    total += (rounds + 1) * late / 2
     # before the first rounds, or after the last ones, there is nothing beside them; a
     # single step does one stage more
     total += sum(c.work(*x, n) for x in work)

@@ -39,18 +39,12 @@ from ..layout import Blocks, Shares, Uneven, cut
 from ..program import (
     apart,
     beside,
-    extent,
     lay,
     pad,
-    plain,
-    reads,
     renumber,
     scatter,
-    then,
-    writes,
 )
 from . import allgatherv, reduce_scatter
-from .bcast import parts
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
@@ -69,16 +63,6 @@ def shape(
     still sends what passes in the time of a start-up."""
     chunks = max(ceil(need / size), 1)
     return chunks, lanes or min(max(int(part / (chunks * startup)), 1), ranks)
-
-
-def stream_shape(
-    m: float, vertices: int, ranks: int, startup: float, lanes: int = 0
-) -> tuple[int, int]:
-    """In how many lanes and parts a pipeline of vertices carries m elements. A root
-    starts the messages of all lanes: there are several only if that hardly counts."""
-    piece = m / parts(vertices, ceil(m), startup)
-    lanes = lanes or min(max(int(piece / (LONG**2 * startup)), 1), ranks)
-    return lanes, parts(vertices, ceil(m / lanes), startup)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
@@ -653,10 +637,15 @@ def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
         while done < s.dst.size:
             k = min(at * n // total, n - 1)
             size = min(s.dst.size - done, -(-total * (k + 1) // n) - at)
-            src, dst = (Span(x.buf, x.start + done, size) for x in (s.src, s.dst))
-            found[k].append(type(s)(src, dst))
+            found[k].append(s if size == s.dst.size else _slice(s, done, size))
             done, at = done + size, at + size
     return [tuple(part) for part in found]
+
+
+def _slice(s: Local, start: int, size: int) -> Local:
+    """A local step for some of its elements."""
+    src, dst = (Span(x.buf, x.start + start, size) for x in (s.src, s.dst))
+    return type(s)(src, dst)
 
 
 def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:
@@ -678,199 +667,33 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
         yield Round(end.comm, end.then, meet=t < last)
 
 
-#: rounds of a stream between two meetings, where nobody says
-BETWEEN = 4
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A vector from a root to the nodes of its leaves, or from them to it, in which a
-    flat pipeline never pauses: it runs in the own memory of the ranks that drive the
-    lanes, and "node" is only the way to and from the other ranks of their nodes, a few
-    rounds at a time.
-
-    Vertex 0 is the root alone, vertex x + 1 vertex x of the leaves. `flat(v, m)` is the
-    program of a vertex for m elements, of so many rounds for all vertices.
-    """
-
-    root: int
-    leaves: Team
-    m: int
-    lanes: int
-    flat: Callable[[int, int], Program]
-    rounds: int
-    between: int = BETWEEN
-
-    def where(self, r: int) -> tuple[int, int, int]:
-        """The vertex of a rank, its index there, and how many there are."""
-        if r == self.root:
-            return 0, 0, 1
-        x, i = self.leaves.places[r]
-        return x + 1, i, len(self.leaves.ranks[x])
-
-    def begin(self, k: int) -> int:
-        """Where lane k begins in the vector."""
-        return int(cut(self.m, self.lanes, k))
-
-    def lane(self, v: int, k: int) -> list[Round]:
-        """What drives lane k of a vertex, in elements of the lane."""
-
-        def number(x: int) -> int:
-            return self.leaves.driver(int(x) - 1, k) if x else self.root
-
-        program = self.flat(v, self.begin(k + 1) - self.begin(k))
-        # on some vertices an empty round may end it
-        return plain(pad(renumber(program, number), self.rounds))[: self.rounds]
-
-    def steps(self, rounds: list[Round]) -> list[list[Round]]:
-        """Rounds by the meetings between them."""
-        n = self.between
-        return [rounds[t : t + n] for t in range(0, len(rounds), n)] or [[]]
-
-    def down(self, r: int) -> Program:
-        """From the root's "recv" to the "recv" of all leaves."""
-        v, i, n = self.where(r)
-        lanes = [self.steps(self.lane(v, k)) for k in range(self.lanes)]
-        mine, count = range(i, self.lanes, n), len(lanes[0])
-        came = [
-            [(k, s) for k, lane in enumerate(lanes) for x in lane[t] for s in writes(x)]
-            for t in range(count)
-        ]
-        room = max(sum(s.size for _, s in spans) for spans in came)
-
-        def copies(t: int) -> Iterator[tuple[int, Span, Span]]:
-            """What came in step t, by lane, and where it goes through "node"."""
-            at = t % 2 * room
-            for k, s in came[t] if n > 1 else ():
-                own = Span("recv", self.begin(k) + s.start, s.size)
-                yield k, own, Span("node", at, s.size)
-                at += s.size
-
-        def receive(t: int) -> Program:
-            at = ({"recv": ("recv", self.begin(k))} for k in mine)
-            return beside(
-                *(lay(iter(lanes[k][t]), x) for k, x in zip(mine, at, strict=True))
-            )
-
-        def put(t: int) -> Program:
-            given = (Copy(own, near) for k, own, near in copies(t) if k in mine)
-            yield Round(then=tuple(given))
-
-        def take(t: int) -> Program:
-            got = (Copy(near, own) for k, own, near in copies(t) if k not in mine)
-            yield Round(then=tuple(got))
-
-        if count > 1:
-            return pipeline([receive, put, take], count)
-        return pipeline([lambda t: then(receive(t), put(t)), take], count)
-
-    def up(self, r: int) -> Program:
-        """From the "send" of all leaves, combined, to the root's "recv"."""
-        v, i, n = self.where(r)
-        lanes = [self.steps(self.lane(v, k)) for k in range(self.lanes)]
-        mine, count = range(i, self.lanes, n), len(lanes[0])
-        nothing: list[list[Span]] = [[]] * count
-        read = [_first_reads(lane) if v else nothing for lane in lanes]
-        room = max(sum(s.size for x in read for s in x[t]) for t in range(count))
-        # in "tmp", lane by lane: what the node has combined, and what the flat one uses
-        sums, at = {}, 0
-        for k in mine:
-            sums[k] = at
-            at += self.begin(k + 1) - self.begin(k)
-        rooms = {}
-        for k in mine:
-            rooms[k] = at
-            at += max(extent(rounds, "tmp") for rounds in lanes[k])
-
-        def needs(t: int) -> Iterator[tuple[int, Span, int]]:
-            """What is needed in step t, by lane, and where it goes through "node"."""
-            at = t % 3 * n * room
-            for k, spans in enumerate(read):
-                for s in spans[t]:
-                    yield k, s, at
-                    at += s.size
-
-        def bring(t: int) -> Program:
-            steps = []
-            for k, s, at in needs(t):
-                own = Span("send", self.begin(k) + s.start, s.size)
-                steps.append(Copy(own, Span("node", at + i * room, s.size)))
-            yield Round(then=tuple(steps))
-
-        def combine(t: int) -> Program:
-            steps: list[Local] = []
-            for _, s, at in needs(t):
-                share = Shares(n, s.size)[i][0]
-                near = [
-                    Span("node", at + j * room + share.start, share.size)
-                    for j in range(n)
-                ]
-                steps += (Reduce(x, near[-1]) for x in near[-2::-1])
-            yield Round(then=tuple(steps))
-
-        def fetch(t: int) -> Program:
-            steps = []
-            for k, s, at in needs(t):
-                if k in mine:
-                    total = Span("tmp", sums[k] + s.start, s.size)
-                    steps.append(Copy(Span("node", at + (n - 1) * room, s.size), total))
-            yield Round(then=tuple(steps))
-
-        def send(t: int) -> Program:
-            return beside(
-                *(
-                    lay(
-                        iter(lanes[k][t]),
-                        {
-                            "send": ("tmp", sums[k]),
-                            "tmp": ("tmp", rooms[k]),
-                            "recv": ("recv", self.begin(k)),
-                        },
-                    )
-                    for k in mine
-                )
-            )
-
-        if count > 1:
-            return pipeline([bring, combine, fetch, send], count)
-        return pipeline([bring, combine, lambda t: then(fetch(t), send(t))], count)
-
-
-def _first_reads(steps: list[list[Round]]) -> list[list[Span]]:
-    """The spans of "send" that are read in each step, and in none before it."""
-    seen: set[Span] = set()
-    found = []
-    for rounds in steps:
-        every = [
-            s
-            for x in rounds
-            for s in (*reads(x), *(step.src for step in x.then))
-            if s.buf == "send" and s.size
-        ]
-        found.append([s for s in dict.fromkeys(every) if s not in seen])
-        seen |= set(every)
-    return found
-
-
 def flowing(r: int, node: Hashable, flows: Sequence[Flow | Exchange]) -> Program:
     """What rank r on a node does in flows of one kind, in as many chunks and lanes."""
-    summed, across = flows[0].summed, not flows[0].one_node
     chunks = flows[0].chunks
-    names = ["bring", "combine", "across", "take"]
-    if not (summed and chunks > 1):
-        names.remove("combine")
-    if not across:
-        names.remove("across")
     rooms = list(accumulate((flow.room(node) for flow in flows), initial=0))
 
-    def stage(name: str, c: int) -> Program:
-        base = c % len(names) * rooms[-1]
-        every = [
-            getattr(flow, name)(r, c, base + room)
-            for flow, room in zip(flows, rooms, strict=False)
-        ]
-        if name == "across":
-            return apart(*every)
-        return iter([Round(then=tuple(s for steps in every for s in steps))])
+    def at(c: int) -> Iterator[tuple[Flow | Exchange, int]]:
+        """The flows, and where the room of each for chunk c begins in "node"."""
+        for flow, room in zip(flows, rooms, strict=False):
+            yield flow, c % len(stages) * rooms[-1] + room
 
-    return pipeline([partial(stage, name) for name in names], chunks)
+    def bring(c: int) -> Program:
+        yield Round(then=tuple(s for x, base in at(c) for s in x.bring(r, c, base)))
+
+    def combine(c: int) -> Program:
+        sums = ((x, base) for x, base in at(c) if isinstance(x, Flow))
+        yield Round(then=tuple(s for x, base in sums for s in x.combine(r, c, base)))
+
+    def across(c: int) -> Program:
+        return apart(*(x.across(r, c, base) for x, base in at(c)))
+
+    def take(c: int) -> Program:
+        yield Round(then=tuple(s for x, base in at(c) for s in x.take(r, c, base)))
+
+    stages = [bring]
+    if flows[0].summed and chunks > 1:
+        stages.append(combine)
+    if not flows[0].one_node:
+        stages.append(across)
+    stages.append(take)
+    return pipeline(stages, chunks)
