@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 
+import numpy as np
+
 from ..ir import Copy, Program, Round, Span
 from ..layout import Blocks, Rows, Side, Uneven, cut
 from ..program import renumber, then
@@ -23,6 +25,7 @@ from .nodes import (
     flowing,
     long_messages,
     merged,
+    parts,
     pipeline,
     shape,
     team,
@@ -63,7 +66,8 @@ def planned(
 
 def _block(blocks: Blocks, base: int = 0) -> Block:
     """The blocks of ranks that are numbered from `base` on."""
-    return lambda r: (int(blocks.offset(r - base)), int(blocks.size(r - base)))
+    ends = np.asarray(blocks.offset(np.arange(blocks.n + 1))).tolist()
+    return lambda r: (ends[r - base], ends[r - base + 1] - ends[r - base])
 
 
 def _whole(m: int, buf: str = "recv") -> Callable[[int], Window]:
@@ -84,7 +88,7 @@ def _own(block: Block, buf: str) -> Callable[[int], Window]:
 def _parts(who: Team, block: Block, chunks: int, lanes: int) -> Parts:
     """A vector as the blocks of the ranks of each vertex."""
     runs = tuple(merged(block(r) for r in ranks) for ranks in who.ranks)
-    return Parts(runs, chunks, lanes)
+    return parts(runs, chunks, lanes)
 
 
 def _gathered(
@@ -93,10 +97,10 @@ def _gathered(
     """The blocks of the sources, to all sinks."""
 
     def make(chunks: int, lanes: int, startup: float) -> Flow:
-        parts = _parts(sources, block, chunks, lanes)
+        every = _parts(sources, block, chunks, lanes)
         takes = _whole(total)
-        long = long_messages(max(parts.totals), chunks, lanes, startup)
-        return Flow(sources, sinks, parts, "sources", gives, takes, long=long)
+        long = long_messages(max(every.totals), chunks, lanes, startup)
+        return Flow(sources, sinks, every, "sources", gives, takes, long=long)
 
     return make
 
@@ -107,10 +111,10 @@ def _scattered(
     """To each sink its block, of what the source has or of the sum of the sources."""
 
     def make(chunks: int, lanes: int, startup: float) -> Flow:
-        parts = _parts(sinks, block, chunks, lanes)
+        every = _parts(sinks, block, chunks, lanes)
         windows = _whole(total, "send"), _own(block, "recv")
         long = long_messages(total / sources.n, chunks, lanes, startup)
-        return Flow(sources, sinks, parts, "sinks", *windows, summed, long)
+        return Flow(sources, sinks, every, "sinks", *windows, summed, long)
 
     return make
 
@@ -119,10 +123,10 @@ def _reduced(sources: Team, sinks: Team, m: int) -> Callable[[int, int, float], 
     """The sum of the sources, to all sinks."""
 
     def make(chunks: int, lanes: int, startup: float) -> Flow:
-        parts = Parts((((0, m),),), chunks, lanes)
+        whole = parts((((0, m),),), chunks, lanes)
         windows = _whole(m, "send"), _whole(m)
         long = long_messages(m / sources.n, chunks, lanes, startup)
-        return Flow(sources, sinks, parts, "nobody", *windows, True, long)
+        return Flow(sources, sinks, whole, "nobody", *windows, True, long)
 
     return make
 

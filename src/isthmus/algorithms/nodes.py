@@ -28,7 +28,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from math import ceil
 
@@ -167,6 +167,14 @@ class Parts:
             if last > first:
                 yield start + first - at, last - first, first - low
             at += size
+
+
+@lru_cache(maxsize=16)
+def parts(
+    runs: tuple[tuple[tuple[int, int], ...], ...], chunks: int, lanes: int
+) -> Parts:
+    """The parts of a vector, the same for all ranks of a process."""
+    return Parts(runs, chunks, lanes)
 
 
 @dataclass(frozen=True)
