@@ -1,0 +1,28 @@
+"""Node-aware collectives at the limit of a node's port, on a slow network."""
+
+from __future__ import annotations
+
+import pytest
+
+from isthmus.cli import simulate as sim
+from isthmus.predict_case import Case
+from isthmus.predict_times import limit, simulated
+
+MIB = 1 << 20
+#: of 8 nodes with 8 ranks, 8 MiB a node: how far from the limit, at the most
+CASES = {
+    "inter_allgather": ((32, 32), (MIB, MIB), 1.05),
+    "inter_allreduce": ((32, 32), (8 * MIB, 8 * MIB), 1.15),
+    "inter_reduce_scatter": ((32, 32), (8 * MIB, 8 * MIB), 1.15),
+    "inter_bcast": ((1, 64), (8 * MIB,), 1.10),
+    "inter_reduce": ((1, 64), (8 * MIB,), 1.10),
+}
+
+
+@pytest.mark.parametrize("of", CASES)
+def test_close_to_the_limit_of_the_port(of):
+    groups, each, most = CASES[of]
+    case = Case(of, groups, each, per_node=8)
+    model = sim.on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
+    found = simulated(case, model, "node_aware").time / limit(case, model)
+    assert 1 <= found < most
