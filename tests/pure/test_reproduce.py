@@ -12,6 +12,7 @@ from isthmus.algorithms.piece_size import square_root
 from isthmus.collectives import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (
+    kang2019,
     kang2019_figures as figures,
     traff2008 as traff,
     traff2008_figures,
@@ -21,6 +22,7 @@ from isthmus.reproduce.kang2019 import (
     CLUSTERS,
     SETTINGS,
     SIZES,
+    Cluster,
     Job,
     Point,
     blocks,
@@ -28,6 +30,7 @@ from isthmus.reproduce.kang2019 import (
     groups,
     machine,
     multiple,
+    point,
     transfer_gain,
 )
 from isthmus.reproduce.output import in_parallel, save
@@ -74,12 +77,25 @@ def test_figures_of_made_up_points():
         for s in SETTINGS
         for c in CLUSTERS
         for size in SIZES
-        for name in contenders(s)
+        for name in contenders(s, c)
     ]
     assert len(figures.times(points, SETTINGS[:4]).axes) == 12
     assert len(figures.improvements(points).axes) == 3
     drawn = [name for name, _ in figures.exchanges()]
     assert drawn == ["figure1", "figure2", "figure3"]
+
+
+@pytest.mark.parametrize("number", [1, 8])
+def test_node_aware_is_close_to_the_limit_of_port_and_memory(number, monkeypatch):
+    """On a smaller cluster; the more chunks, the closer."""
+    small, setting = Cluster(16, 8), SETTINGS[number - 1]
+    names = contenders(setting, small)
+    points = [point(Job(setting, small, SIZES[-1], name)) for name in names]
+    monkeypatch.setattr(kang2019, "CLUSTERS", (small,))
+    monkeypatch.setattr(kang2019, "SETTINGS", (setting,))
+    monkeypatch.setattr(kang2019, "sizes", lambda c: SIZES[-1:])
+    (found,) = kang2019.limits(points)
+    assert found.least <= found.node_aware < 1.2 * found.least
 
 
 def time_of(system, distribution, m, way):

@@ -6,7 +6,7 @@ damaged, the sizes below are those from which the expected gains follow exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy
 from ..cost.machines import load
 from ..registry import algorithms
-from ..schedules import Model, Schedule
+from ..schedules import Schedule
 
 #: message sizes per node, in bytes: the axis of figures 4 to 6
 SIZES = tuple(1 << k for k in range(16, 24))
@@ -73,6 +73,11 @@ class Cluster:
         return self.nodes * self.each
 
     @property
+    def placement(self) -> list[int]:
+        """The node of each process."""
+        return [r // self.each for r in range(self.n)]
+
+    @property
     def name(self) -> str:
         """As the paper's titles say it."""
         return f"{self.nodes} × {self.each}"
@@ -110,10 +115,11 @@ def blocks(
 def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
     """An algorithm on a setting, with so many bytes per node on the axis."""
     a, b = blocks(setting, cluster, per_node)
+    where = {"nodes": cluster.placement} if name.startswith(NODE_AWARE) else {}
     if setting.irregular:
-        return schedule("inter_allgatherv", name, a=a, b=b)
+        return schedule("inter_allgatherv", name, a=a, b=b, **where)
     p, q = len(a), len(b)
-    return schedule("inter_allgather", name, p=p, q=q, ka=a[0], kb=b[0])
+    return schedule("inter_allgather", name, p=p, q=q, ka=a[0], kb=b[0], **where)
 
 
 @dataclass(frozen=True)
@@ -129,16 +135,19 @@ class Point:
 
 
 LIBRARY = "root_gathering_sequential"
+NODE_AWARE = "node_aware"
 
 
-def contenders(setting: Setting) -> tuple[str, ...]:
-    """What a figure shows: the library's way, the paper's, and its forerunner.
+def contenders(setting: Setting, cluster: Cluster) -> tuple[str, ...]:
+    """What a figure shows: the library's way, the paper's, and its forerunner; where
+    processes share nodes, also what makes use of that.
 
     Groups collect by a ring, as MPICH does with as many bytes as these.
     """
+    ours = (NODE_AWARE,) if cluster.each > 1 else ()
     if setting.irregular:
-        return LIBRARY, "balanced+ring"
-    return LIBRARY, "two_step+ring", "segmented+ring"
+        return LIBRARY, "balanced+ring", *ours
+    return LIBRARY, "two_step+ring", "segmented+ring", *ours
 
 
 def sizes(cluster: Cluster) -> tuple[int, ...]:
@@ -160,17 +169,78 @@ def figure_jobs() -> Iterator[Job]:
     """Everything that figures 4 to 6 show, the slowest first."""
     for cluster in sorted(CLUSTERS, key=lambda c: -c.n):
         for setting in SETTINGS:
-            for name in contenders(setting):
+            for name in contenders(setting, cluster):
                 for per_node in sizes(cluster):
                     yield Job(setting, cluster, per_node, name)
 
 
-def machine(cluster: Cluster) -> Model:
+def machine(cluster: Cluster) -> Hierarchy:
     """The paper's machine: nodes of the Cori-like file, with so many processes."""
     model = load("cori-like", unit=UNIT)
     assert isinstance(model, Hierarchy)
     node, rest = model.levels
     return replace(model, levels=(replace(node, size=cluster.each), rest))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What no algorithm can beat in which ranks copy out of the memory of their node,
+    and how long the node-aware one takes."""
+
+    setting: int
+    cluster: str
+    per_node: int
+    #: seconds for the bytes that must enter or leave a node's port
+    port: float
+    #: seconds for the bytes that the processes of a node copy
+    memory: float
+    #: the time of the node-aware algorithm, and of the best flat one
+    node_aware: float
+    flat: float
+
+    @property
+    def least(self) -> float:
+        """The longer of the two."""
+        return max(self.port, self.memory)
+
+
+def limits(points: Sequence[Point]) -> Iterator[Limit]:
+    """The limits of every setting, where processes share nodes."""
+    shared = [c for c in CLUSTERS if c.each > 1]
+    for setting in SETTINGS:
+        for cluster in shared:
+            for per_node in sizes(cluster):
+                times = {
+                    p.algorithm: p.seconds
+                    for p in points
+                    if (p.setting, p.cluster, p.per_node)
+                    == (setting.number, cluster.name, per_node)
+                }
+                best = min(t for name, t in times.items() if name != NODE_AWARE)
+                least = _limit(setting, cluster, per_node)
+                where = setting.number, cluster.name, per_node
+                yield Limit(*where, *least, times[NODE_AWARE], best)
+
+
+def _limit(setting: Setting, cluster: Cluster, per_node: int) -> tuple[float, float]:
+    """Seconds of the port and of the memory of the busiest node: the other group's data
+    enter it, all ranks bring their blocks, and all read those of the other group."""
+    model, every = machine(cluster), blocks(setting, cluster, per_node)
+    far, memory = model.levels[-1], model.memory
+    counts, side = np.concatenate(every), np.repeat((0, 1), [len(x) for x in every])
+    total, node = np.array([sum(x) for x in every]), np.array(cluster.placement)
+    copied = counts + total[1 - side]
+    together = np.bincount(node, copied)
+    # of what a node reads, it need not receive what its own ranks have
+    enters = np.zeros(cluster.nodes)
+    for way in (0, 1):
+        reads, has = (
+            np.bincount(node, w) for w in (side != way, counts * (side == way))
+        )
+        enters += np.where(reads, total[way] - has, 0)
+    port = far.alpha + UNIT * far.beta * enters.max()
+    slow = memory.alone * copied.max(), memory.together * together.max()
+    return float(port), float(UNIT * max(slow))
 
 
 def point(job: Job) -> Point:

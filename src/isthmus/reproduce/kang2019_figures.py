@@ -18,6 +18,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "two_step+ring": ("EuroMPI", "#E69F00", "^"),
     "segmented+ring": ("Algorithm 1", "#0072B2", "o"),
     "balanced+ring": ("Algorithm 2", "#0072B2", "o"),
+    "node_aware": ("Node-aware", "#009E73", "D"),
 }
 #: a colour and a marker for each setting
 MARKS: tuple[tuple[str, str], ...] = (
@@ -99,7 +100,8 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
         ax.set_xlabel("bytes per node")
     for ax, setting in zip(axes[0], settings, strict=True):
         ax.set_title(f"{setting.text}\n{ax.get_title()}", fontsize=10)
-    handles, labels = axes[0][0].get_legend_handles_labels()
+    # the last row has all algorithms
+    handles, labels = axes[-1][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
 

@@ -11,9 +11,11 @@ from .kang2019 import (
     SETTINGS,
     SIZES,
     Gain,
+    Limit,
     Multiple,
     Point,
     figure_jobs,
+    limits,
     multiple,
     point,
     table_jobs,
@@ -68,6 +70,18 @@ def _multiple_rows(found: Sequence[Multiple]) -> Iterator[str]:
         yield f"| {name} | {cells} |"
 
 
+def _limit_rows(found: Sequence[Limit]) -> Iterator[str]:
+    yield "| setting | per node | limit | by | node-aware | of it | flat | of it |"
+    yield "|---:|---:|---:|---|---:|---:|---:|---:|"
+    for x in found:
+        by = "port" if x.port > x.memory else "memory"
+        times = (
+            f"{1e3 * t:.2f} ms | {t / x.least:.2f}" for t in (x.node_aware, x.flat)
+        )
+        cells = " | ".join((f"{x.per_node >> 10} KiB", f"{1e3 * x.least:.2f} ms", by))
+        yield f"| {x.setting} | {cells} | {' | '.join(times)} |"
+
+
 TEXT = """# Kang, Träff et al. 2019, simulated
 
 Made by `isthmus reproduce kang2019` from the algorithms' own definitions: the schedules
@@ -105,6 +119,17 @@ numbers are in [points.csv](points.csv).
 with t_s = 0 at the largest size, "on the machine" with start-ups and shared node ports.
 
 {gains}
+
+## Node-aware, 64 × 32
+
+The paper's algorithms do not know nodes. `node_aware` collects what the processes of a
+node have in memory that they share, and every byte enters a node once (see
+[Nodes](../nodes.md)). Its limit is the longer of two times: the port's, for what must
+enter the busiest node, and the memory's, in which all processes of a node copy their
+blocks in and the other group's out. "Flat" is the best of the others in figures 4 and
+5.
+
+{limits}
 
 ## Every algorithm at 2048 processes
 
@@ -164,7 +189,10 @@ def reproduce(folder: Path, progress: Progress) -> Path:
     save(figures.improvements(points), folder, "figure6")
     gains = [transfer_gain(s, c) for s in SETTINGS for c in CLUSTERS]
     write_csv(folder / "gains.csv", gains)
+    found = list(limits(points))
+    write_csv(folder / "limits.csv", found)
     tables = {
+        "limits": "\n".join(_limit_rows(found)),
         "gains": "\n".join(_gain_rows(points, gains)),
         "multiples": "\n".join(_multiple_rows(multiples)),
     }
