@@ -13,19 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 #: files that take longest come first, each alone, so that all cores end together
-FIRST = (
-    "launcher",
-    "cli",
-    "inter_rooted",
-    "predict",
-    "between_all",
-    "moody2011",
-    "groups_split",
-    "reproduce",
-    "algorithms",
-)
+FIRST = ("launcher", "predict", "between_all", "cli", "inter_rooted", "algorithms")
 #: the other files come in so many parts
-PARTS = 5
+PARTS = 4
 #: what pytest returns if it found no test
 NONE = 5
 

@@ -70,7 +70,8 @@ def test_integers(name):
     rng = random.Random(name)
     for n in SIZES:
         chain = links(list(range(n)), n)
-        for color in rng.sample(list(COLORS.values()), 3 if n > 13 else len(COLORS)):
+        few = n > (13 if LONG else 7)
+        for color in rng.sample(list(COLORS.values()), 3 if few else len(COLORS)):
             key = rng.choice(list(KEYS.values()))
             check(name, chain, drawn(color, n, rng), drawn(key, n, rng))
 

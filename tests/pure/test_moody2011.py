@@ -186,10 +186,14 @@ def small(tmp_path_factory):
     points = [point(job) for job in (*figure_jobs(sizes), *varied_jobs(sizes))]
     points.append(replace(points[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]
+
+    def save_quickly(figure, to, name):
+        if not LONG:
+            figure.set_layout_engine("none")
+        figure.savefig(to / f"{name}.png", dpi=20)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            report, "save", lambda x, to, name: x.savefig(to / f"{name}.png", dpi=20)
-        )
+        patch.setattr(report, "save", save_quickly)
         report.write(folder, points, weighed, *sizes)
     return folder, points
 

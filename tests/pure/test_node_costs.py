@@ -8,12 +8,23 @@ import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.registry import find
+from sampling import some
 
 #: seconds a message and a byte: many start-ups in a byte's time, and few
 NETWORKS = [(2e-6, 1 / 12e9), (1e-7, 1 / 12e9), (3e-5, 1 / 1.2e8)]
 FREE, COPIES = Memory(), Memory(1 / 10e9, 1 / 100e9, 1e-6)
 BETWEEN = ("allgather", "allreduce", "reduce_scatter", "alltoall", "barrier")
 ROOTED = ("bcast", "reduce", "gather", "scatter")
+INSIDE = ("allgatherv", "allreduce", "reduce_scatter", "alltoall", "barrier")
+
+
+def by_turns(names, networks):
+    """Each collective on a network, and the next one on the next."""
+    return [
+        (name, network)
+        for i, name in enumerate(names)
+        for network in some(networks, len(networks), i)
+    ]
 
 
 def sizes(collective, p, k):
@@ -84,8 +95,9 @@ def both(collective, nodes, n, k, network, node, gamma=0.0, chunks=1, one=False)
     return made.simulate(machine).time, form(*claimed, cluster)
 
 
-@pytest.mark.parametrize("network", NETWORKS[::2])
-@pytest.mark.parametrize("name", [*BETWEEN, *ROOTED])
+@pytest.mark.parametrize(
+    ("name", "network"), by_turns([*BETWEEN, *ROOTED], NETWORKS[::2])
+)
 def test_exact_between_groups_where_memory_is_not_the_limit(name, network):
     for nodes, n, k, chunks in [(4, 2, 4096, 4), (2, 4, 64, 1)]:
         given = f"inter_{name}", nodes, n, k, network, FREE
@@ -93,10 +105,7 @@ def test_exact_between_groups_where_memory_is_not_the_limit(name, network):
         assert claimed == pytest.approx(simulated, rel=1e-3), (nodes, n, k)
 
 
-@pytest.mark.parametrize("network", NETWORKS[::2])
-@pytest.mark.parametrize(
-    "name", ["allgatherv", "allreduce", "reduce_scatter", "alltoall", "barrier"]
-)
+@pytest.mark.parametrize(("name", "network"), by_turns(INSIDE, NETWORKS[::2]))
 def test_exact_inside_a_group_where_memory_is_not_the_limit(name, network):
     for nodes, n, k, chunks in [(4, 2, 4096, 4), (2, 4, 64, 1)]:
         simulated, claimed = both(name, nodes, n, k, network, FREE, chunks=chunks)
@@ -111,8 +120,7 @@ def test_exact_on_one_node(name):
     assert claimed == pytest.approx(simulated, rel=0.01 if name == "reduce" else 1e-9)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("name", [*BETWEEN, *ROOTED])
+@pytest.mark.parametrize(("name", "network"), by_turns([*BETWEEN, *ROOTED], NETWORKS))
 def test_close_between_groups_where_copies_take_time(name, network):
     for nodes, n, k, chunks in [(4, 2, 1 << 14, 4), (2, 4, 64, 1)]:
         given = f"inter_{name}", nodes, n, k, network, COPIES

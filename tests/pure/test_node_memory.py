@@ -22,6 +22,7 @@ from isthmus.program import extent, lay
 from isthmus.sweep_nodes import every, in_a_row, loads, placements, scattered
 from isthmus.sweep_sizes import SIZES, groups
 from isthmus.verify import verify
+from sampling import LONG
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "leaders.py"
 N = 4
@@ -234,13 +235,13 @@ def placed(draw):
     return isthmus.schedule(of, name, nodes=nodes, **sizes)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if LONG else 40)
 @given(placed())
 def test_right_on_any_nodes(made):
     made.verify()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG else 20)
 @given(placed())
 def test_calls_in_a_row_do_not_race_if_the_halves_of_node_take_turns(made):
     """The third uses what the first has used: all of a node have met in between."""

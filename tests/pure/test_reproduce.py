@@ -35,6 +35,7 @@ from isthmus.reproduce.kang2019 import (
 )
 from isthmus.reproduce.output import in_parallel, save
 from isthmus.reproduce.traff2008 import BEST, BOUND, CIRCULANT, FIXED, LINUX, RING, SX8
+from sampling import LONG
 
 BIG = CLUSTERS[1]
 
@@ -206,11 +207,13 @@ def small(monkeypatch):
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
         monkeypatch.setattr(module, "LOOKED_AT", 6 << 12)
-    monkeypatch.setattr(
-        traff2008_report,
-        "save",
-        lambda figure, folder, name: figure.savefig(folder / f"{name}.png", dpi=50),
-    )
+
+    def save_quickly(figure, folder, name):
+        if not LONG:
+            figure.set_layout_engine("none")
+        figure.savefig(folder / f"{name}.png", dpi=50)
+
+    monkeypatch.setattr(traff2008_report, "save", save_quickly)
 
 
 def test_the_report_on_the_slides_is_written(small, tmp_path):

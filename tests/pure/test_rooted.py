@@ -46,7 +46,7 @@ def volume(rounds, kind):
 @pytest.mark.parametrize(("collective", "entry"), ENTRIES, ids=IDS)
 def test_right_for_every_small_size_and_root(collective, entry):
     for p in range(1, 9):
-        for root, m in some(product(range(p), (0, 1, 13)), 2, p):
+        for root, m in some(product(range(p), (0, 1, 13)), 4, p):
             made = isthmus.schedule(collective, entry.name, p=p, m=m, root=root)
             made.verify()
             assert made.all_ranks() == [made.rank(r) for r in range(p)]
@@ -54,7 +54,7 @@ def test_right_for_every_small_size_and_root(collective, entry):
 
 @pytest.mark.parametrize(("collective", "entry"), ENTRIES, ids=IDS)
 def test_right_for_larger_sizes(collective, entry):
-    for p in [*range(9, 17), *some(range(17, 41), 4), 65]:
+    for p in [*range(9, 17), *some(range(17, 41), 8), 65]:
         root, n = int(rng.integers(p)), int(rng.integers(1, 7))
         name = f"{entry.name}(n={n})" if "n" in entry.options else entry.name
         isthmus.schedule(collective, name, p=p, m=12, root=root).verify()

@@ -67,7 +67,7 @@ def test_that_bound_is_nearly_reached():
 
 
 @pytest.mark.parametrize("name", sorted(BALANCED))
-@settings(max_examples=100 if LONG else 20)
+@settings(max_examples=100 if LONG else 10)
 @given(a=COUNTS, b=COUNTS)
 def test_theorem_3(name, a, b):
     """Never below M, at most M + the largest block, for any counts."""
