@@ -44,8 +44,7 @@ _PRIME = 65521
 def names(op: str, commutative: bool = True) -> list[str]:
     """The algorithms for an operation."""
     found = registry.algorithms(_COLLECTIVES.get(op, f"inter_{op.lower()}"))
-    flat = (a for a in found if not a.node_memory)
-    return ["auto", *(a.name for a in flat if commutative or not a.commutative)]
+    return ["auto", *(a.name for a in found if commutative or not a.commutative)]
 
 
 def chain(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -17,9 +17,7 @@ SHAPES = {2: [(1, 1)], 3: [(2, 1)], 5: [(1, 4), (3, 2)], 8: [(5, 3), (2, 6)]}
 #: for what hardly depends on it
 FEW = (2, 5)
 
-ALGORITHMS = [
-    a.name for a in registry.algorithms("inter_allgatherv") if not a.node_memory
-]
+ALGORITHMS = [a.name for a in registry.algorithms("inter_allgatherv")]
 NAMES = ["auto", *ALGORITHMS]
 STAGES = ["segmented+ring", "balanced+bruck", "segmented+library", "balanced+library"]
 

@@ -7,64 +7,17 @@ cost that each of them claims.
 from __future__ import annotations
 
 from math import sqrt
-from sys import maxsize
 
 from .algorithms.patterns import log2
 from .algorithms.turns import LONG
 from .choose import Choice
 from .estimate import Machine
-from .registry import check_runs, find, named
-
-_ALWAYS = maxsize
-#: bytes, of a vector or of a block, below which a library's own blocking call is faster
-#: among processes of one node, by far more than it costs to hand the call on (measured,
-#: see docs/results.md)
-LIBRARY_BELOW = {
-    "MPICH": {
-        "inter_barrier": _ALWAYS,
-        "inter_gather": 1 << 13,
-        "inter_reduce": 1 << 12,
-    },
-    "Open MPI": {
-        "inter_barrier": _ALWAYS,
-        "inter_bcast": _ALWAYS,
-        "inter_reduce": 1 << 21,
-        "inter_gather": 1 << 16,
-        "inter_scatter": 1 << 9,
-        "inter_allreduce": 1 << 24,
-        "inter_alltoall": 1 << 14,
-        "inter_reduce_scatter_block": 1 << 24,
-    },
-}
-#: the same of its persistent calls, of a Gather of all blocks
-PERSISTENT_BELOW = {
-    "MPICH": {
-        "inter_gather": 1 << 11,
-        "inter_reduce": 1 << 17,
-        "inter_allreduce": 1 << 12,
-        "inter_reduce_scatter": 1 << 12,
-    },
-    "Open MPI": {
-        "inter_reduce": 1 << 23,
-        "inter_allreduce": 1 << 24,
-        "inter_reduce_scatter": 1 << 24,
-    },
-}
-
-
-def library_is_faster(
-    library: str, collective: str, nbytes: int, persistent: bool = False
-) -> bool:
-    """Whether a library's own call of so many bytes is faster, among processes of one
-    node."""
-    below = PERSISTENT_BELOW if persistent else LIBRARY_BELOW
-    return nbytes < below.get(library, {}).get(collective, 0)
+from .registry import find, named
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:
     """Refuse what is unknown, or combines in any order where that matters."""
     entry = named(collective, name)
-    check_runs(entry)
     if entry.commutative and not commutative:
         raise ValueError(
             f"{name!r} combines in any order, and the operator is not commutative"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -129,8 +130,7 @@ def grain(bits: int) -> int:
     return min(bits & -bits or GRAIN, GRAIN)
 
 
-def _in_grains(group: Group) -> Found:
-    unit = grain(group.bits)
+def _in_units(group: Group, unit: int) -> Found:
     if isinstance(group, Equal):
         return Even(group.n, group.each // unit)
     if isinstance(group, Listed):
@@ -162,39 +162,83 @@ class Recipe:
     in_place: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The node of every rank, and the bytes of a node's memory that a chunk takes."""
+
+    nodes: tuple[int, ...] = ()
+    size: int = 0
+
+    def given(self, entry: Algorithm, unit: int, startup: float) -> Algorithm:
+        """The algorithm, told all that; `startup` is in bytes."""
+        if not entry.node_memory:
+            return entry
+        size, startup = max(self.size // unit, 1), max(startup / unit, 1.0)
+        return entry.default(nodes=self.nodes, size=size, startup=startup)
+
+    def only(self, ranks: Iterable[int]) -> Placement:
+        """The same of some ranks, in their order."""
+        return Placement(tuple(self.nodes[r] for r in ranks), self.size)
+
+
+#: of algorithms that do not ask where ranks are
+UNPLACED = Placement()
+
+
 @lru_cache(maxsize=32)
 def between(
-    name: str, sizes: Sizes, number: int, machine: Machine = BUILT_IN
+    name: str,
+    sizes: Sizes,
+    number: int,
+    machine: Machine = BUILT_IN,
+    placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of two groups does."""
     entry, stage = resolve(sizes.collective, settle(name, sizes, machine))
-    units = grain(sizes.a.bits), grain(sizes.b.bits)
+    a, b = grain(sizes.a.bits), grain(sizes.b.bits)
+    if entry.joint or entry.node_memory:
+        a = b = min(a, b)
     p = sizes.a.n
-    sides = Side(0, _in_grains(sizes.a)), Side(p, _in_grains(sizes.b))
-    here, there = units if number < p else units[::-1]
+    sides = Side(0, _in_units(sizes.a, a)), Side(p, _in_units(sizes.b, b))
+    here, there = (a, b) if number < p else (b, a)
     stage = stage or choose.stage_by_size(there, machine.ring)
+    entry = placement.given(entry, a, machine.startup)
     rounds = trim(inter_program(entry, sides, number, stage))
-    return Recipe(entry, tuple(rounds), {"send": here, "recv": there, "tmp": here})
+    units = {"send": here, "recv": there, "tmp": here, "node": here}
+    return Recipe(entry, tuple(rounds), units)
 
 
 @lru_cache(maxsize=32)
 def inside(
-    name: str, group: Group, number: int, startup: float, nodes: tuple[int, ...] = ()
+    name: str,
+    group: Group,
+    number: int,
+    startup: float,
+    placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of one group does; `startup` is in bytes."""
     unit = grain(group.bits)
-    entry = resolve("allgatherv", name)[0].in_units(unit)
-    entry = entry.default(startup=max(startup / unit, 1.0), nodes=nodes)
-    rounds = trim(entry.program(group.n, number, _in_grains(group)))
-    return Recipe(entry, tuple(rounds), {"recv": unit, "tmp": unit}, in_place=True)
+    entry = resolve("allgatherv", name)[0]
+    entry = placement.given(entry, unit, startup).in_units(unit)
+    entry = entry.default(startup=max(startup / unit, 1.0), nodes=placement.nodes)
+    rounds = trim(entry.program(group.n, number, _in_units(group, unit)))
+    units = dict.fromkeys(("recv", "tmp", "node"), unit)
+    return Recipe(entry, tuple(rounds), units, in_place=True)
 
 
 @lru_cache(maxsize=32)
 def bcast(
-    name: str, nbytes: int, p: int, number: int, root: int, startup: float
+    name: str,
+    nbytes: int,
+    p: int,
+    number: int,
+    root: int,
+    startup: float,
+    placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
     unit = grain(nbytes)
-    entry = resolve("bcast", name)[0].default(startup=max(startup / unit, 1.0))
+    entry = placement.given(resolve("bcast", name)[0], unit, startup)
+    entry = entry.default(startup=max(startup / unit, 1.0))
     rounds = trim(entry.program(p, number, nbytes // unit, root))
-    return Recipe(entry, tuple(rounds), {"recv": unit}, in_place=True)
+    return Recipe(entry, tuple(rounds), {"recv": unit, "node": unit}, in_place=True)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from .algorithms.turns import SHORT
-from .layout import Blocks, Even, Found, Leaves, Side, Told, Uneven
+from .layout import Blocks, Even, Found, Leaves, Rows, Side, Told, Uneven
 from .program import renumber, trim
-from .recipe import Recipe, grain
+from .recipe import UNPLACED, Placement, Recipe, grain
 from .registry import Algorithm, named
+
+BUFFERS = ("send", "recv", "tmp", "node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,12 @@ class Star:
     v: int
     root: int
     base: int
+    placement: Placement = UNPLACED
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of all vertices."""
+        return [self.number(v) for v in range(self.q + 1)]
 
     def number(self, v: int) -> int:
         """The number of a vertex."""
@@ -38,9 +48,15 @@ def _rooted(
     units: dict[str, int],
     **options: float,
 ) -> Recipe:
-    entry = named(collective, name).default(**options)
+    entry = named(collective, name)
+    if entry.node_memory:
+        unit = units["recv"]
+        startup = options.pop("startup", 1.0) * unit
+        entry = star.placement.only(star.numbers).given(entry, unit, startup)
+    entry = entry.default(**options)
     program = entry.program(star.q + 1, star.v, data)
     rounds = trim(renumber(program, star.number))
+    units["node"] = units["recv"]
     return Recipe(entry, tuple(rounds), units, in_place=collective == "inter_bcast")
 
 
@@ -69,7 +85,7 @@ def blocks(collective: str, name: str, star: Star, counts: tuple[int, ...]) -> R
     if len(counts) < star.q:
         (own,) = counts
         group = Told(star.q, star.v - 1, 0, own, own)
-    units = {"send": 1, "recv": 1, "tmp": 1}
+    units = dict.fromkeys(BUFFERS, 1)
     return _rooted(collective, name, star, Leaves(group), units)
 
 
@@ -81,6 +97,7 @@ class Pair:
     there: int
     mine: int
     index: int
+    placement: Placement = UNPLACED
 
     def sides(self, here: Found, there: Found) -> tuple[Side, Side]:
         """The two groups with the blocks of each, the own one first."""
@@ -94,16 +111,21 @@ class Pair:
 
 
 @lru_cache(maxsize=64)
-def allreduce(name: str, pair: Pair, count: int, unit: int) -> Recipe:
+def allreduce(
+    name: str, pair: Pair, count: int, unit: int, startup: float = 1.0
+) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined everywhere."""
-    entry = named("inter_allreduce", name)
+    entry = pair.placement.given(named("inter_allreduce", name), unit, startup)
     rounds = trim(entry.program(pair.index, *pair.plain(), count))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
+    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
 
 
-def _paced(collective: str, name: str, startup: float, unit: int = 1) -> Algorithm:
+def _paced(
+    collective: str, name: str, pair: Pair, startup: float, unit: int = 1
+) -> Algorithm:
     """The algorithm, told a start-up in bytes for elements of `unit` bytes."""
-    return named(collective, name).default(startup=min(startup, SHORT) / unit)
+    entry = pair.placement.given(named(collective, name), unit, startup)
+    return entry.default(startup=min(startup, SHORT) / unit)
 
 
 @lru_cache(maxsize=64)
@@ -117,9 +139,9 @@ def reduce_scatter(
 ) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined and cut by counts;
     `startup` is in bytes."""
-    entry = _paced("inter_reduce_scatter", name, startup, unit)
+    entry = _paced("inter_reduce_scatter", name, pair, startup, unit)
     rounds = trim(entry.program(pair.index, *pair.sides(Uneven(here), Uneven(there))))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), unit))
+    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
 
 
 @lru_cache(maxsize=64)
@@ -132,10 +154,22 @@ def alltoall(
     startup: float,
 ) -> Recipe:
     """Blocks of so many bytes to and from each rank of the other group."""
-    entry = _paced(collective, name, startup)
+    entry = _paced(collective, name, pair, startup)
     blocks = _blocks(send, "send"), _blocks(recv, "recv")
     rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(("send", "recv", "tmp"), 1))
+    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
+
+
+@lru_cache(maxsize=64)
+def alltoall_known(name: str, pair: Pair, rows: bytes, startup: float) -> Recipe:
+    """The same, where the blocks of all ranks of the own group are known: a row of each
+    rank, of what it sends to and then receives from everyone."""
+    entry = _paced("inter_alltoallv", name, pair, startup)
+    table = np.frombuffer(rows, np.int64).reshape(pair.here, 2, pair.there)
+    offsets = np.pad(np.cumsum(table, 2), ((0, 0), (0, 0), (1, 0)))
+    blocks = Rows(offsets[:, 0], pair.index, "send"), Rows(offsets[:, 1], pair.index)
+    rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
+    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
 
 
 def _blocks(counts: tuple[int, ...], buf: str) -> Blocks:
@@ -147,6 +181,6 @@ def _blocks(counts: tuple[int, ...], buf: str) -> Blocks:
 @lru_cache(maxsize=64)
 def barrier(name: str, pair: Pair) -> Recipe:
     """Nobody goes on before all have come."""
-    entry = named("inter_barrier", name)
+    entry = named("inter_barrier", name).given(nodes=pair.placement.nodes)
     rounds = trim(entry.program(pair.index, *pair.plain()))
-    return Recipe(entry, tuple(rounds), {"send": 1, "recv": 1, "tmp": 1})
+    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))

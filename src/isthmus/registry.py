@@ -41,6 +41,8 @@ class Algorithm:
     #: everyone sends everyone of the other group a whole block, all at once: its
     #: nonblocking forms are one request of the MPI library
     whole_blocks: bool = False
+    #: data of both groups travel together, so both are cut into the same units
+    joint: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False
     #: its ranks share the memory of their nodes: it is told their placement as `nodes`,
@@ -157,15 +159,6 @@ def fitting(collective: str, name: str, n: int) -> Algorithm:
     if not entry.needs(n):
         raise ValueError(f"{name!r} does not work for a group of {n}")
     return entry
-
-
-def check_runs(entry: Algorithm) -> None:
-    """Refuse an algorithm that cannot be run on MPI."""
-    if entry.node_memory:
-        raise ValueError(
-            f"{entry.name!r} shares the memory of nodes: it can be verified, drawn and "
-            "simulated, but not yet run on MPI"
-        )
 
 
 def stage(name: str) -> Stage:

@@ -18,6 +18,11 @@ CHECK = "ISTHMUS_CHECK"
 DEVICE = "ISTHMUS_DEVICE"
 DEVICES = ("direct", "refuse")
 
+#: so many ranks that follow each other share memory at most, fewer than those of a node
+PER_NODE = "ISTHMUS_PER_NODE"
+#: whether what may be chosen is tried at first calls; without, sizes alone decide
+TRIAL = "ISTHMUS_TRIAL"
+
 #: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
 #: ISTHMUS_INTRA_BCAST
 BETWEEN = (
@@ -48,6 +53,9 @@ class Settings:
     #: the algorithm of each operation, between groups and inside one
     between: Mapping[str, str]
     inside: Mapping[str, str]
+    #: ranks of a node that share memory; 0 for all
+    per_node: int = 0
+    trial: bool = True
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -63,6 +71,8 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         environ.get(CHECK, "0") not in ("", "0"),
         algorithms("ISTHMUS_", BETWEEN),
         algorithms("ISTHMUS_INTRA_", INSIDE),
+        int(environ.get(PER_NODE) or 0),
+        environ.get(TRIAL, "1") not in ("", "0"),
     )
 
 

@@ -1,8 +1,9 @@
-"""Calls that are made again: what is known by its objects is the same call."""
+"""Calls that are made again: known by their values, whatever their objects."""
 
 from __future__ import annotations
 
 import gc
+import weakref
 from copy import deepcopy
 
 import numpy as np
@@ -12,11 +13,9 @@ from mpi4py import MPI
 import isthmus
 from between import OPERATIONS, Kit, call
 from groups import expected, pairs, same, values
-from isthmus.mpi import again, known
-from isthmus.mpi.agreement import Agreement
-from isthmus.mpi.context import PLANS
-from isthmus.mpi.keys import by_objects
-from isthmus.mpi.known import FORMS, Known, is_counted, weakly
+from isthmus.mpi.collective import by_value
+from isthmus.mpi.context import KEPT, PLANS
+from isthmus.mpi.engine import PLACES
 from sampling import LONG, some
 from support import agree
 
@@ -32,54 +31,12 @@ def root_of(groups):
     return 0 if 0 in groups.there else MPI.PROC_NULL
 
 
-def test_calls_that_take_turns_are_known_by_their_objects(comm, monkeypatch):
-    """From the third time on, nothing is looked up by value."""
-    for groups in pairs(comm):
-        n, root = len(groups.there), root_of(groups)
-        one = values(comm.rank, 5), np.empty(5 * n)
-        two = values(comm.rank, 7), [np.empty(7 * n), [7] * n]
-        data = np.zeros(3)
-        calls = [
-            lambda one=one, x=groups.ours: x.Allgather(*one),
-            lambda two=two, x=groups.ours: x.Allgatherv(*two),
-            lambda data=data, root=root, x=groups.ours: x.Bcast(data, root),
-            groups.ours.Barrier,
-        ]
-        for make in calls * 2:
-            make()
-        one[1][:], two[1][0][:] = -1, -1
-        with monkeypatch.context() as patch:
-            patch.setattr(again.Again, "_by_value", None)
-            for make in calls:
-                make()
-        agree(comm, same(one[1], expected(groups, [5] * comm.size)))
-        agree(comm, same(two[1][0], expected(groups, [7] * comm.size)))
-
-
 def usual(x):
     """Blocks of their own types as they are mostly passed."""
     if isinstance(x, list) and isinstance(x[0], np.ndarray) and len(x) == 4:
         array, counts, displs, types = x
         return [array, (counts, displs), types]
     return x
-
-
-@pytest.mark.parametrize("op", some(OPERATIONS, 2))
-def test_the_last_call_is_known_at_once(comm, monkeypatch, op):
-    """By its method alone: as our own call, and as one that is left to the library."""
-    for groups in pairs(comm, turn=OPERATIONS.index(op) // 2):
-        for name in ["auto", "native"]:
-            case = call(Kit(groups), op, "equal", comm.size - 1)
-            args, method = [usual(x) for x in case.args], getattr(groups.ours, op)
-            for _ in range(3):
-                method(*args, algorithm=name)
-            if name == "native" and op.startswith("Allgather"):
-                continue  # always handed on
-            case.clear()
-            with monkeypatch.context() as patch:
-                patch.setattr(again.Again, "_again", None)
-                method(*args, algorithm=name)
-            agree(comm, not case.fault, f"{op} {name}: {case.fault}")
 
 
 def test_a_new_array_in_the_place_of_an_old_one_is_another_call(comm):
@@ -321,28 +278,6 @@ def test_counts_that_no_longer_fit(comm):
                 groups.ours.Reduce_scatter(send[:-1] if late else send, whole)
 
 
-def test_what_is_agreed_is_agreed_by_all(comm):
-    agreement = Agreement(comm)
-    one, two = agreement.number("one"), agreement.number("two")
-    assert one != two and one == agreement.number("one")
-    assert agreement.same(one)
-    assert not agreement.same(0)
-    other = np.zeros(1, "i8")  # a message of another call must stay where it is
-    request = comm.Isend(np.full(1, 7), (comm.rank + 1) % comm.size, tag=3)
-    assert agreement.same(one)
-    comm.Recv(other, (comm.rank - 1) % comm.size, tag=3)
-    request.Wait()
-    assert other == 7
-    for rank in range(comm.size):
-        assert not agreement.same(two if comm.rank == rank else one)
-        assert not agreement.same(0 if comm.rank == rank else one)
-        assert not agreement.same(one if comm.rank == rank else 0)
-    for k in range(3 * PLANS):
-        assert agreement.number(k) > two
-    assert agreement.number("one") > two  # a number never means something else
-    agreement.free()
-
-
 @pytest.mark.mpi(5)
 def test_counts_that_change_in_their_array(comm):
     """Of the counts it is the values that count, in whatever they come."""
@@ -356,18 +291,6 @@ def test_counts_that_change_in_their_array(comm):
             recv[:] = -1
             groups.ours.Reduce_scatter(send, [recv, k, MPI.DOUBLE], counts)
             agree(comm, same(recv[:k], sums[:k]) and bool((recv[k:] == -1).all()))
-
-
-def test_nothing_is_known_of_a_communicator_that_is_freed(comm):
-    for groups in pairs(comm):
-        ours = type(groups.ours)(groups.native.Dup())
-        send, recv = values(comm.rank, 3), np.empty(3 * len(groups.there))
-        for _ in range(3):
-            ours.Allgather(send, recv)
-        calls = ours._context().known
-        assert calls.calls
-        ours.Free()
-        assert not calls.calls and calls.last.Allgather[0] is object
 
 
 def test_an_array_that_is_no_more_is_not_none(comm):
@@ -432,58 +355,6 @@ def test_an_operator_in_the_place_of_one_that_was_freed(comm):
                 groups.ours.Allreduce(send, recv, op)
 
 
-def keep(known, op, *args):
-    """Know a call; its key."""
-    key = by_objects(op, None, args)
-    known.keep(key, args, print)
-    return key
-
-
-@pytest.mark.mpi(1)
-def test_an_array_is_not_kept_alive_and_its_calls_go_with_it(comm):
-    calls, array, other = Known(), np.zeros(3), np.zeros(3)
-    one, two = keep(calls, "Bcast", array, 0), keep(calls, "Bcast", [other, [3]], 0)
-    assert calls.recall(one, (array, 0)) is print
-    assert calls.last.Bcast[0]() is array
-    del array
-    gc.collect()
-    assert list(calls.calls) == [two]
-    assert calls.last.Bcast[0] is object
-    del other
-    gc.collect()
-    assert not calls.calls
-
-
-@pytest.mark.mpi(1)
-@pytest.mark.parametrize(
-    "argument",
-    [
-        bytearray(8),
-        (np.zeros(4), MPI.DOUBLE),
-        [np.zeros(4), np.array([4])],
-        [np.zeros(4), [np.int64(4)]],
-        [np.zeros(4), MPI.DOUBLE.Create_contiguous(2)],
-        [[np.zeros(4)], [4]],
-    ],
-    ids=["may move", "a tuple", "an array", "not an int", "a derived type", "deep"],
-)
-def test_what_may_change_is_not_known(comm, argument):
-    calls = Known()
-    keep(calls, "Bcast", argument, 0)
-    assert not calls.calls
-
-
-@pytest.mark.mpi(1)
-def test_only_so_many_calls_are_known(comm):
-    calls, arrays = Known(), [np.zeros(1) for _ in range(3 * known.MOST)]
-    for array in arrays:
-        key = keep(calls, "Bcast", array, 0)
-        calls.recall(key, (array, 0))
-    assert 0 < len(calls.calls) <= known.MOST
-    calls.clear()
-    assert not calls.calls and calls.last.Bcast[0] is object
-
-
 ARGUMENTS = [
     lambda a, b: a,
     lambda a, b: b,
@@ -518,44 +389,57 @@ ARGUMENTS = [
 
 
 @pytest.mark.mpi(1)
-def test_different_arguments_are_known_by_different_things(comm):
+def test_different_arguments_are_known_by_different_values(comm):
+    """An array in the place of another is the same; what values do not say is not
+    known."""
     a, b = np.zeros(4), np.zeros(4)
-    made = [make(a, b) for make in ARGUMENTS]
-    assert len({by_objects("Bcast", None, (x,)) for x in made}) == len(ARGUMENTS)
+    found = []
+    for make in ARGUMENTS:
+        try:
+            values, places = by_value("Bcast", None, (make(a, b),))
+        except LookupError:
+            continue
+        found.append((values, *(x and x.address for x in places)))
+    assert len({*found}) == len(found) >= 20
+    for argument in (bytearray(8), [a, MPI.DOUBLE.Create_contiguous(2)], (a, [4])):
+        with pytest.raises(LookupError):
+            by_value("Bcast", None, (argument,))
+    one, two = (by_value("Bcast", None, (x[1:3], 0))[0] for x in (a, b))
+    assert one == two
 
 
-@pytest.mark.mpi(1)
-def test_only_the_same_argument_is_that_of_the_last_call(comm):
-    """Made anew it is the same, and no other is, alone and with counts."""
-    a, b = np.zeros(4), np.zeros(4)
-    compared = {
-        known._array: lambda x, array: array() is x,
-        known._counted: is_counted,
-    }
-    for form, is_same in compared.items():
-        found = 0
-        for make in ARGUMENTS:
-            try:
-                known._held(make(a, b), print)
-                entry = form(make(a, b))
-            except LookupError:
-                continue
-            found += 1
-            assert [is_same(x(a, b), *entry) for x in ARGUMENTS] == [
-                x is make for x in ARGUMENTS
-            ]
-        assert found >= 4
-    for op, forms in FORMS.items():
-        assert len(getattr(Known().last, op)) >= len(forms) + 2
+def test_arrays_anywhere_and_plans_that_are_bounded(comm):
+    """Fresh arrays at every call, of more sizes and places than plans are kept."""
+    groups = next(pairs(comm))
+    ours, n = groups.ours, len(groups.there)
+    context, rng = ours._context(), np.random.default_rng(1)
+    held = []
+    for turn in range(3 * KEPT if LONG else KEPT + 20):
+        k, name = int(rng.integers(1, 2 * KEPT)), ["auto", "direct"][turn % 2]
+        send, recv = values(comm.rank, k), np.empty(k * n)
+        ours.Allgather(send, recv, algorithm=name)
+        wanted = np.concatenate([values(i, k) for i in groups.there])
+        agree(comm, same(recv, wanted), f"turn {turn}")
+        if turn % 3 == 0:
+            held.append((send, recv))  # so that others lie elsewhere
+        kept = context.kept_calls.values()
+        assert len(kept) <= KEPT
+        assert sum(len(x.plans) for x in kept) <= PLANS + PLACES
+    for _ in range(40):  # one call, at more places than are kept
+        send, recv = values(comm.rank, 3), np.empty(3 * n)
+        held.append((send, recv))
+        ours.Allgather(send, recv, algorithm="direct")
+        agree(comm, same(recv, np.concatenate([values(i, 3) for i in groups.there])))
 
 
-@pytest.mark.mpi(1)
-def test_an_argument_is_given_again_as_it_was(comm):
-    a, b, counts = np.zeros(4), np.zeros(4), [1, 2]
-    again_ = weakly([a, (counts, [3, 4]), MPI.BYTE])
-    counts[:] = [7, 7]
-    assert again_()[0] is a and again_()[1:] == [([1, 2], [3, 4]), MPI.BYTE]
-    assert weakly(None)() is None and weakly(b)() is b
-    lost = weakly([b, 3])
-    del b
-    assert lost() == [None, 3]
+def test_no_array_is_kept_alive(comm):
+    for groups in pairs(comm):
+        n = len(groups.there)
+        made = [(values(comm.rank, k), np.empty(k * n)) for k in (3, 12000)]
+        for send, recv in made:
+            for name in ("auto", "direct", "node_aware", "native"):
+                groups.ours.Allgather(send, recv, algorithm=name)
+        alive = [weakref.ref(x) for one in made for x in one]
+        del made, send, recv
+        gc.collect()
+        agree(comm, not any(x() is not None for x in alive))

@@ -11,10 +11,11 @@ from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
-from isthmus import choose_between
-from isthmus.mpi import agreement
-from isthmus.mpi.context import LEFT
+from isthmus.mpi import intercomm
+from isthmus.mpi.collective import Left
+from isthmus.mpi.intercomm import TRIED
 from isthmus.mpi.requests import Persistent
+from isthmus.mpi.trial import Times
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(2, 5)
@@ -172,7 +173,6 @@ def wrong_calls(n):
         ),
         (ValueError, "no algorithm 'best'", lambda i: i.Bcast(x, 0, algorithm="best")),
         (ValueError, "no algorithm 'best'", lambda i: i.Ibarrier(algorithm="best")),
-        (ValueError, "not yet run", lambda i: i.Barrier(algorithm="node_aware")),
         (
             ValueError,
             "expecting .* datatypes",
@@ -223,14 +223,15 @@ def test_a_plan_is_kept_for_what_others_receive(comm):
     send, room = np.arange(12.0) * (comm.rank + 1), np.empty(12)
     sums = np.arange(12.0) * sum(i + 1 for i in groups.there)
     context = inter._context()
-    before = len(context.plans)
     for turn in range(6):
         counts = [[4, 6, 2], [6, 4, 2]][turn % 2] if comm.rank < 3 else [5, 7]
         start, recv = sum(counts[:me]), room[: counts[me]]
         recv[:] = 0
         inter.Reduce_scatter(send, recv, algorithm="direct")
         agree(comm, same(recv, sums[start : start + counts[me]]), f"turn {turn}")
-    agree(comm, len(context.plans) - before == 2, "plans kept")
+    kept = [x for x in context.kept_calls.values() if x.question is not None]
+    plans = [plan for x in kept for plan in x.plans.values()]
+    agree(comm, len(plans) == 2, "plans kept")
     groups.free()
 
 
@@ -273,32 +274,30 @@ def test_the_native_call_by_its_name(comm, op):
         agree(comm, not case.fault, case.fault)
 
 
-def calls_left(op, groups):
-    """How many of two different calls the library may do."""
-    if op == "Barrier":
-        return 1  # there is only one
-    unequal = op == "Reduce_scatter_block" and 2 * groups.p != groups.world.size
-    return 0 if unequal or groups.world.size == 2 else 2
+def as_if(monkeypatch, **seconds):
+    """As if trials had found these times, for calls of any size."""
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    found = Times((8,), {name: (t,) for name, t in seconds.items()}, far=False)
+    monkeypatch.setattr(intercomm, "tried", lambda comm, op: found)
 
 
 @pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))
 def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
-    """It is known again, by its objects and by its values, and does not stand in the
-    way of others. Between two processes it is a message of ours. Sums are only left to
-    it where no memory is shared."""
-    monkeypatch.setattr(agreement, "board", lambda *_: None)
-    always = {f"inter_{op.lower()}": 1 << 60}
-    monkeypatch.setitem(choose_between.LIBRARY_BELOW, MPI.get_vendor()[0], always)
+    """It is known again, and does not stand in the way of others."""
+    as_if(monkeypatch, flat=2.0, node_aware=3.0, native=1.0)
     for groups in pairs(comm):
         context = groups.ours._context()
         cases = [call(Kit(groups), op, how, comm.size - 1) for how in ("long", "equal")]
+        if op == "Reduce_scatter_block" and 2 * groups.p != comm.size:
+            continue  # mpi4py compares what is sent with the wrong group's size
         for case in [*cases, cases[1], *cases]:
             getattr(groups.ours, op)(*case.args)
             agree(comm, not case.fault, case.fault)
             case.clear()
         in_it = op not in ROOTED or cases[0].args[-1] != MPI.PROC_NULL
-        left = [plan for plan in context.plans.values() if plan is LEFT]
-        agree(comm, len(left) == calls_left(op, groups) * in_it, "calls left")
+        left = [x for x in context.kept_calls.values() if isinstance(x, Left)]
+        wanted = 0 if op not in TRIED else 1 if op == "Barrier" else 2
+        agree(comm, len(left) == wanted * in_it, f"{len(left)} calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)
         names = {"Reduce": "binomial", "Allreduce": "ordered", "Bcast": "binomial"}
         name = names.get(op, "native")
@@ -306,20 +305,42 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
         agree(comm, not ours.fault, ours.fault)
 
 
-def test_every_choice_says_why(comm, caplog):
-    """Also where it is done in memory that all share, or the library does the call
-    after all; two processes do it alone."""
+@pytest.mark.parametrize("best", ["flat", "node_aware", "native"])
+def test_every_choice_says_why(comm, monkeypatch, caplog, best):
+    """And what is chosen is done, in all forms."""
     caplog.set_level(logging.DEBUG, "isthmus")
+    as_if(monkeypatch, **({"flat": 2.0, "node_aware": 2.0, "native": 2.0} | {best: 1}))
     for groups in pairs(comm):
         caplog.clear()
-        groups.ours.Allreduce(np.zeros(4), np.zeros(4))
-        groups.ours.Allreduce_init(np.zeros(4), np.zeros(4)).Free()
+        send, recv = np.full(4, float(comm.rank)), np.zeros(4)
+        for form in ("blocking", "nonblocking", "persistent"):
+            recv[:] = -1
+            done(groups.ours, "Allreduce", form, send, recv)
+            agree(comm, bool((recv == sum(groups.there)).all()), form)
         said = [x.getMessage() for x in caplog.records]
-        chosen = [x for x in said if re.match(r"inter_allreduce: \w+, for 32 bytes", x)]
-        left = [x for x in said if "left to" in x and "persistent call of 32 by" in x]
-        shared = [x for x in said if "32 bytes, in memory that all share" in x]
-        agree(comm, len(chosen) == 2 and len(shared) == 1, f"{said}")
-        agree(comm, len(left) == (comm.size > 2), f"{said}")
+        name = r"\w+" if best == "flat" else best
+        chosen = [
+            x
+            for x in said
+            if re.match(rf"inter_allreduce: {name}, for 32 bytes, as", x)
+        ]
+        agree(comm, len(chosen) == 3, f"{said}")
+
+
+def test_what_is_tried_is_there(comm, monkeypatch):
+    """The first call of each operation, also of those who have no part in it."""
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    for groups in pairs(comm):
+        for op in OPERATIONS:
+            case = call(Kit(groups), op, "equal", 0)
+            getattr(groups.ours, op)(*case.args)
+            agree(comm, not case.fault, case.fault)
+        times = groups.ours._context().times
+        assert {*times} == {*TRIED.values()}
+        for found in times.values():
+            assert {"flat", "node_aware"} <= {*found.seconds}
+            assert all(t > 0 for row in found.seconds.values() for t in row)
+        assert comm.allgather(times) == [times] * comm.size
 
 
 @pytest.mark.parametrize("op", ["Bcast", "Gather", "Scatter"])

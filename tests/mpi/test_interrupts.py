@@ -87,13 +87,14 @@ def calls_of(inter, n):
     q, p = inter.remote_size, inter.size
     n = n // (p * q) * p * q
     send, recv = np.ones(n * q), np.empty(n * q)
+    near = {"algorithm": "node_aware"}
     return [
-        lambda: inter.Allreduce(send[:n], recv[:n]),
-        lambda: inter.Reduce_scatter(send[:n], recv[: n // p], [n // p] * p),
-        lambda: inter.Reduce_scatter_block(send[:n], recv[: n // p]),
-        lambda: inter.Allgather(send[:n], recv),
-        lambda: inter.Allgatherv(send[:n], [recv, [n] * q]),
-        lambda: inter.Alltoall(send[: 8 * q], recv[: 8 * q]),
+        lambda: inter.Allreduce(send[:n], recv[:n], **near),
+        lambda: inter.Reduce_scatter(send[:n], recv[: n // p], [n // p] * p, **near),
+        lambda: inter.Reduce_scatter_block(send[:n], recv[: n // p], **near),
+        lambda: inter.Allgather(send[:n], recv, **near),
+        lambda: inter.Allgatherv(send[:n], [recv, [n] * q], **near),
+        lambda: inter.Alltoall(send[: 8 * q], recv[: 8 * q], **near),
     ]
 
 
@@ -201,12 +202,12 @@ def test_who_waits_in_shared_memory_hears_of_an_interrupt_in_a_call_by_messages(
     groups = pair(comm, 1)
     inter, send, recv = groups.ours, np.ones(4), np.empty(4)
     for _ in range(3):
-        inter.Allreduce(send, recv)
+        inter.Allreduce(send, recv, algorithm="node_aware")
     with signalled(comm):
         error = raised(inter.Allgather, send, recv, algorithm="segmented")
     agree(comm, (error is None) == (comm.rank == 1), repr(error))
     with pytest.raises(RuntimeError, match=REFUSED):
-        inter.Allreduce(send, recv)
+        inter.Allreduce(send, recv, algorithm="node_aware")
     agree(comm, True)
     groups.free()
 
@@ -215,7 +216,7 @@ def test_who_waits_in_shared_memory_hears_of_an_interrupt_in_a_call_by_messages(
 def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
     from isthmus.mpi import context
 
-    def interrupted(comm):
+    def interrupted(comm, per_node):
         raise KeyboardInterrupt
 
     groups = pair(comm, 1)

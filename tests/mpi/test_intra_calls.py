@@ -45,7 +45,6 @@ def wrong_calls(p, r):
         (ValueError, "expecting", x, [room, [4] * (p + 1)], {}),
         (ValueError, "negative count", x, [room, [-1] * p], {}),
         (ValueError, "no algorithm 'x'", x, room, {"algorithm": "x"}),
-        (ValueError, "not yet run", x, room, {"algorithm": "node_aware"}),
         (ValueError, "no option 'n=4'", x, room, {"algorithm": "ring(n=4)"}),
         (ValueError, "no intragroup stage", x, room, {"algorithm": "ring+ring"}),
         (BufferError, "read-only", x, frozen, {}),

@@ -10,8 +10,9 @@ from mpi4py import MPI
 
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
-from isthmus import choose_between
+from isthmus.mpi import intercomm
 from isthmus.mpi.requests import Persistent
+from isthmus.mpi.trial import Times
 from sampling import LONG
 from support import agree, has_persistent_collectives
 
@@ -24,9 +25,12 @@ def library(monkeypatch):
     """Leave them all to the library, whatever their size."""
     if not has_persistent_collectives():
         pytest.skip("this MPI library has no persistent collectives")
-    always = {f"inter_{op.lower()}": 1 << 60 for op in LEFT}
-    for table in (choose_between.PERSISTENT_BELOW, choose_between.LIBRARY_BELOW):
-        monkeypatch.setitem(table, MPI.get_vendor()[0], always)
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    names = dict.fromkeys(("flat", "node_aware"), (2.0,))
+    left, others = (Times((8,), names | {"native": (t,)}, False) for t in (1.0, 3.0))
+    monkeypatch.setattr(
+        intercomm, "tried", lambda comm, op: left if op in LEFT else others
+    )
 
 
 def is_ours(request):

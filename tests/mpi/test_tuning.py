@@ -93,7 +93,7 @@ def test_without_a_file_messages_are_measured(comm, monkeypatch):
 
 
 def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
-    monkeypatch.setattr(context, "nodes_of", lambda comm: (0, 1, 1))
+    monkeypatch.setattr(context, "nodes_of", lambda comm, per_node: (0, 1, 1))
     monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)

@@ -19,7 +19,17 @@ OWN = {"ISTHMUS_LAB_JOB"}
 def _names():
     between = {f"ISTHMUS_{op.upper()}" for op in settings.BETWEEN}
     inside = {f"ISTHMUS_INTRA_{op.upper()}" for op in settings.INSIDE}
-    return between | inside | {settings.TUNING, settings.CHECK, settings.DEVICE}
+    return (
+        between
+        | inside
+        | {
+            settings.TUNING,
+            settings.CHECK,
+            settings.DEVICE,
+            settings.PER_NODE,
+            settings.TRIAL,
+        }
+    )
 
 
 def test_the_guide_lists_every_variable():

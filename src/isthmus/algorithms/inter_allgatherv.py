@@ -166,6 +166,7 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     ),
     staged=True,
     own_counts=True,
+    joint=True,
 )
 def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """One allgatherv over both groups; what comes from the own group is thrown away.

@@ -36,6 +36,11 @@ class Message:
         size = self.datatype.Get_size()
         return tuple(n * size for n in self.counts)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether elements lie in memory as they travel, without gaps."""
+        return is_dense(self.datatype)
+
     def block(self, i: int) -> Message:
         """The i-th block alone."""
         return replace(self, counts=self.counts[i : i + 1], displs=(self.displs[i],))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -10,24 +11,36 @@ from weakref import WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
+from ..recipe import Placement
 from ..settings import Settings, read
 from .attribute import attached
-from .board import interrupted
 from .check import MismatchError
-from .known import Known
-from .plan import Plan
+from .device import taken
+from .node_memory import ROOM, NodeMemory, Turn
 from .progress import driver
-from .tuning import eager, inline, nodes_of, tuned
+from .tuning import eager, inline, node_ranks, nodes_of, tuned
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
 SCRATCH = 1 << 25
+#: for calls of how many values something is kept
+KEPT = 256
 
-#: the plan that is kept for calls that are left to the MPI library
-LEFT = Plan([])
+#: a call takes so many chunks of a room at a time, and something for their rounding
+CHUNKS = 5
 
+_log = logging.getLogger("isthmus")
 #: mpi4py's own class, whatever somebody may put in its place later
 Native = MPI.Intracomm
+
+
+def interrupted(who: str, error: BaseException | None) -> str:
+    """Why no more calls are made on a communicator."""
+    by = "" if error is None else f" by {type(error).__name__}"
+    return (
+        f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
+        "the communicator"
+    )
 
 
 class Context:
@@ -46,21 +59,27 @@ class Context:
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
         self.comm, self.local = comm, local
         self.number, self.index = comm.Get_rank(), local.Get_rank()
-        threads = np.array(MPI.Query_thread())
-        comm.Allreduce(MPI.IN_PLACE, threads, MPI.MIN)
-        self.threads = bool(threads == MPI.THREAD_MULTIPLE)
+        multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        agreed = np.array([multiple, not taken()])
+        comm.Allreduce(MPI.IN_PLACE, agreed, MPI.LAND)
+        self.threads = bool(agreed[0])
+        #: whether buffers may be in the memory of devices
+        self.devices = not agreed[1]
         #: rank 0's, so that all ranks decide alike
         self.settings: Settings = comm.bcast(read() if self.number == 0 else None)
         self.checked = self.settings.checked
-        self.plans: dict[Any, Plan] = {}
-        self.scratch = 0
-        self.known = Known()
+        #: what is kept for blocking calls, by their values, and how many were made
+        self.kept_calls: dict[Any, Any] = {}
+        self.clock = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.tags = 0
         #: persistent calls by their tags, and the tags that are left
         self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         self._tags_left: Iterator[int] | None = None
-        self.nodes = nodes_of(comm)
+        self.nodes, self.memory = self._share(self.settings.per_node)
+        #: whether ranks share nodes
+        self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
+        self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
         self.cut = eager(self.nodes)
         self.inline = inline(self.nodes, self.number)
         self.freed = False
@@ -69,6 +88,45 @@ class Context:
         except ValueError:  # on all ranks alike
             Context.free(self)  # there is nothing of a subclass yet
             raise
+
+    def _share(self, per_node: int) -> tuple[tuple[int, ...], NodeMemory]:
+        """The node of every rank, as the number of the first rank there, and the memory
+        that the ranks of a node share; each rank alone where on some node they
+        cannot."""
+        nodes = nodes_of(self.comm, per_node)
+        try:
+            found = self._memory(node_ranks(nodes, self.number))
+        except MemoryError:
+            found = None
+        complete = np.array(found is not None)
+        self.comm.Allreduce(MPI.IN_PLACE, complete, MPI.LAND)
+        if found is not None and complete:
+            return nodes, found
+        _log.warning("the ranks of a node share no memory: messages take its place")
+        return self._share(1)
+
+    def _memory(self, ranks: Sequence[int], tag: int = 0) -> NodeMemory:
+        return NodeMemory(self.comm, ranks, self.refuse, ROOM, tag)
+
+    def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory:
+        """Memory for a persistent call alone, shared by those of the node who have a
+        part in it; made by these together."""
+        here = self.memory.ranks
+        some = here if among is None else sorted(set(among).intersection(here))
+        return self._memory(some, tag)
+
+    def turn(
+        self,
+        room: int,
+        among: Iterable[int] | None = None,
+        memory: NodeMemory | None = None,
+    ) -> Turn:
+        """A way through a room of the node's memory, with those of its ranks that are
+        among some, or with all."""
+        memory = memory or self.memory
+        here = memory.ranks
+        some = here if among is None else set(among).intersection(here)
+        return Turn(memory, room, sorted(some))
 
     def who(self, number: int) -> str:
         """A rank, in words."""
@@ -88,7 +146,8 @@ class Context:
         """Make no more calls, as a rank was interrupted in the middle of one: what it
         sent, and what others sent it, would be taken for that of a later call."""
         self.refused = self.refused or interrupted(self.who(number), error)
-        self.known.clear()
+        if number == self.number:
+            self.memory.leave()  # who waits for this rank hears of it there
         return self.refused
 
     @contextmanager
@@ -134,61 +193,33 @@ class Context:
             )
         return tag
 
-    def run(self, key: Any) -> bool:
-        """Run the plan kept for a key, if there is one."""
-        plan = self.plans.get(key)
-        if plan is not None:
-            self.runner(plan)()
-        return plan is not None
-
-    def runner(self, plan: Plan) -> Callable[[], Any]:
-        """What runs a plan that is kept; one that fails is kept no longer, unless it
-        is a call of the MPI library."""
-        calls = plan.calls
-        if len(calls) == 1 and not plan.stages:
-            return calls[0]
-
-        def run() -> None:
-            try:
-                for call in calls:
-                    call()
-            except BaseException as error:
-                self.refuse(self.number, error)
-                del self.plans[plan.key]  # its requests may be in any state
-                self.scratch -= plan.scratch_bytes
-                raise
-
-        return run
-
-    def keep(self, key: Any, plan: Plan) -> None:
-        """Keep a plan for the next such call; the oldest ones make room."""
-        plan.key = key
-        self.plans[key] = plan
-        self.scratch += plan.scratch_bytes
-        while len(self.plans) > PLANS or self.scratch > SCRATCH:
-            self.known.clear()
-            oldest = self.plans.pop(next(iter(self.plans)))
-            self.scratch -= oldest.scratch_bytes
-            oldest.free()
+    def make_room(self) -> None:
+        """Give back what was used least recently, if too much is kept."""
+        every = self.kept_calls
+        while len(every) > 1:
+            plans = sum(len(x.plans) for x in every.values())
+            scratch = sum(x.scratch_bytes for x in every.values())
+            if len(every) <= KEPT and plans <= PLANS and scratch <= SCRATCH:
+                break
+            oldest = min(every, key=lambda x: every[x].used)
+            every.pop(oldest).free()
 
     def forget(self) -> None:
         """Give back the plans that are kept."""
-        for plan in self.plans.values():
-            plan.free()
-        self.plans.clear()
-        self.scratch = 0
-        self.known.clear()
+        for kept in self.kept_calls.values():
+            kept.free()
+        self.kept_calls.clear()
 
     def leave(self) -> None:
         """Take no more calls; this calls nothing of MPI."""
         self.freed = True
-        self.known.clear()
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
         self.leave()
         driver.finish(self)
         self.forget()
+        self.memory.free()
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
@@ -12,17 +10,15 @@ import numpy as np
 from mpi4py import MPI
 
 from ..choose import BUILT_IN
-from ..choose_between import library_is_faster
 from ..estimate import Machine
 from ..recipe import Equal, Group, Sizes, listed
 from ..recipe_between import Pair
 from . import requests
-from .agreement import Agreement
-from .context import PLANS, Context, Native
+from .context import Context, Native
 from .probe import probe
+from .trial import Times
 from .tuning import shared
 
-_log = logging.getLogger("isthmus")
 #: mpi4py's own class, whatever somebody may put in its place later
 _Inter = MPI.Intercomm
 #: groups up to this size do not ask what their members send before they choose
@@ -47,12 +43,11 @@ class InterContext(Context):
         self.here, self.there = sizes
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
-        self.pair = Pair(self.here, self.there, self.mine, self.index)
+        self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
         self.few = max(sizes) <= FEW
-        self.library = MPI.get_vendor()[0]
-        algorithms = self.settings.between
-        self.asked = algorithms["Allgather"], algorithms["Allgatherv"]
-        self.questions: dict[Any, Callable[[], Any]] = {}
+        #: what the candidates for collectives take, as tried at their first calls
+        self.times: dict[str, Times] = {}
+        self.tries = self.settings.trial and not self.checked
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
         #: roots whose persistent Reduce the MPI library makes, and refuses to make
@@ -60,9 +55,6 @@ class InterContext(Context):
         self.unmade: set[int] = set()
         #: requests of the MPI library's; under Open MPI they outlive no communicator
         self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
-        #: what both groups told each other, and what only the own one did
-        self.all_agree = Agreement(merged, self.one_node, self.refuse)
-        self.we_agree = Agreement(self.local)
 
     def free(self) -> None:
         """Give everything back."""
@@ -70,8 +62,6 @@ class InterContext(Context):
         for request in list(self.requests.values()):
             while not request.Get_status():  # the user still has to wait for it
                 pass
-        self.all_agree.free()
-        self.we_agree.free()
         for comm in (*self._intercomms.values(), *self._stars.values()):
             comm.Free()
         super().free()
@@ -93,13 +83,6 @@ class InterContext(Context):
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
 
-    def refuse(self, number: int, error: BaseException | None = None) -> str:
-        """Make no more calls; who shares memory with this rank hears of it there."""
-        board = self.all_agree.__dict__.get("board")
-        if board is not None and number == self.number:
-            board.leave()
-        return super().refuse(number, error)
-
     @property
     def senders(self) -> range:
         """The numbers of the other group."""
@@ -109,27 +92,6 @@ class InterContext(Context):
     def one_node(self) -> bool:
         """Whether all processes are on one node."""
         return len(set(self.nodes)) == 1
-
-    def leaves(self, op: str, nbytes: int, persistent: bool = False) -> bool:
-        """Whether a blocking or persistent call is better left to the MPI library: only
-        from what every rank with a part in it knows."""
-        if not self.one_node:
-            return False
-        if self.p == self.q == 1 and op != "Barrier":  # a single message
-            return False
-        if self.p != self.q and op == "Reduce_scatter_block":
-            return False  # mpi4py compares what is sent with the wrong group's size
-        collective = f"inter_{op.lower()}"
-        faster = library_is_faster(self.library, collective, nbytes, persistent)
-        if faster:
-            _log.debug(
-                "%s: left to %s, whose %s call of %d bytes is faster on one node",
-                collective,
-                self.library,
-                "persistent" if persistent else "blocking",
-                nbytes,
-            )
-        return faster
 
     def intercomm(self, root: int | None = None) -> MPI.Intercomm:
         """Both groups, or a root, by its number, and the other group, for the MPI
@@ -194,39 +156,11 @@ class InterContext(Context):
         ISTHMUS_BCAST=circulant."""
         return self.settings.between[op] if algorithm is None else algorithm
 
-    def ask(self, key: Any, question: Callable[[], Any]) -> Any:
-        """The answer to a question, which is kept for such calls, unless every call is
-        checked first; the oldest one makes room."""
-        if key is not None and not self.checked:
-            self.questions[key] = question
-            if len(self.questions) > PLANS:
-                self.questions.pop(next(iter(self.questions)))
-        return question()
-
-    def asked_again(self, key: Any) -> Any:
-        """The answer to the question that is kept for such calls; None if none is."""
-        question = self.questions.get(key)
-        return None if question is None else question()
-
-    def name(self, algorithm: str | None, v: bool) -> str:
-        """The algorithm asked for by a call or by the environment.
-
-        Only what everyone knows may decide: of an irregular call, the group sizes.
-        """
-        name = algorithm if algorithm is not None else self.asked[v]
-        return "direct" if v and self.few and name == "auto" else name
-
-    def lays(self, algorithm: str | None, v: bool) -> bool:
-        """Whether a blocking call is done in memory that all share; not where all calls
-        are compared first, which may differ in that."""
-        name = algorithm if algorithm is not None else self.asked[v]
-        if self.checked or name != "auto":
-            return False
-        return self.all_agree.board is not None
-
-    def must_ask(self, algorithm: str | None) -> bool:
-        """Whether an irregular call depends on what the own group's members send."""
-        return self.name(algorithm, True) not in ("direct", "native")
+    def gathering(self, name: str, v: bool) -> str:
+        """The algorithm of an Allgather(v) as far as all know it: of an irregular call
+        that is the group sizes."""
+        few = v and self.few and not self.shares_nodes
+        return "direct" if few and name == "auto" else name
 
     def sizes(self, sent: int, received: tuple[int, ...], own: Group | None) -> Sizes:
         """Everyone's bytes; of an irregular call, once the own group is known."""

@@ -20,14 +20,12 @@ class IntraContext(Context):
         private = Native(comm.Split(0, comm.Get_rank()))
         super().__init__(private, private)
         self.p = private.Get_size()
-        algorithms = self.settings.inside
-        self.asked = algorithms["Allgather"], algorithms["Allgatherv"]
         self.small = (self.tuned or BUILT_IN).small
-        self.asked_bcast = algorithms["Bcast"]
 
-    def name(self, algorithm: str | None, v: bool) -> str:
-        """The algorithm asked for by a call or by the environment."""
-        return algorithm if algorithm is not None else self.asked[v]
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call or by the environment, as in
+        ISTHMUS_INTRA_BCAST=circulant."""
+        return self.settings.inside[op] if algorithm is None else algorithm
 
     @cached_property
     def machine(self) -> Machine:

@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from ..groups.agree import Refused
 from ..groups.dialogue import Dialogue, Exchange, Post, Step
-from .board import interrupted
+from .context import interrupted
 from .private import Private
 
 T = TypeVar("T")

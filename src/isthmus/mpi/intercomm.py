@@ -6,14 +6,22 @@ from typing import Any, ClassVar
 
 from mpi4py import MPI
 
-from . import forms_inter
+from . import between, tasks_exchange
+from .call import Call
 from .context import Context
 from .context_inter import InterContext
 from .family import COMMON, making
 from .gathering import Gathering
-from .keys import Key
 from .mutual import Mutual
 from .rooted import Rooted
+from .trial import OPERATIONS, tried
+
+#: the collective whose trial decides for an operation
+TRIED = {
+    **{op: collective for collective, op in OPERATIONS.items()},
+    "Allgatherv": "inter_allgather",
+    "Reduce_scatter": "inter_reduce_scatter",
+}
 
 
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
@@ -27,30 +35,29 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
     private communicators and so waits for all its processes.
     """
 
-    _forms: ClassVar[Any] = forms_inter
+    _base: ClassVar[Any] = MPI.Intercomm
+    _operations: ClassVar[Any] = between.OPERATIONS
     _make: ClassVar[type[Context]] = InterContext
+    _tasks: ClassVar[Any] = tasks_exchange
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
-        (op, algorithm, *_), context = key, self._context()
-        if op in ("Allgather", "Allgatherv") and context.lays(algorithm, op[-1] == "v"):
-            made = self._task(op, args, "auto")
-            self._ask(made, "auto", key, args, values)
-            return
-        if op != "Allgatherv" or not context.must_ask(algorithm):
-            super()._anew(key, args, values)
-            return
-        # an irregular call first asks what its own group sends
-        with context.uninterrupted():
-            own = context.asked_again(values)
-            if own is not None and context.run((values, own)):
-                return
-        send, recv = args
-        call = forms_inter.prepare(context, send, recv, algorithm, op)
-        if own is None:
-            with context.uninterrupted():
-                own = context.ask(values, forms_inter.question(call).now)
-        forms_inter.blocking(call, values and (values, own), own)
+    def _try(self, op: str) -> bool:
+        c, collective = self._context(), TRIED.get(op)
+        if not c.tries or collective is None or collective in c.times:
+            return False
+        if c.recorder is not None:
+            return False
+        with c.uninterrupted():
+            c.times[collective] = tried(self, OPERATIONS[collective])
+        return True
+
+    def _in_background(self, call: Call, asked: str) -> Call:
+        if call.name.endswith("+library"):
+            raise ValueError("the stage 'library' works in blocking calls only")
+        alone = asked == "auto" and not call.context.threads
+        if alone and call.recv and call.operator is None and call.root is None:
+            return tasks_exchange.at_once(call)
+        return call

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from mpi4py import MPI
 
-from . import forms, forms_bcast, forms_intra
+from ..choose import stage_for
+from . import tasks_inside
+from .call import Call
 from .context import Context
 from .context_intra import IntraContext
 from .device import checking
 from .family import COMMON, making
 from .gathering import Gathering
-from .keys import Key
 
 
 @checking(
@@ -53,8 +56,14 @@ class Intracomm(Gathering, MPI.Intracomm):
     collective call makes a private communicator and so waits for all processes.
     """
 
-    _forms: ClassVar[Any] = forms_intra
+    _base: ClassVar[Any] = MPI.Intracomm
+    _operations: ClassVar[Any] = {
+        "Allgather": tasks_inside.allgather,
+        "Allgatherv": partial(tasks_inside.allgather, v=True),
+        "Bcast": tasks_inside.bcast,
+    }
     _make: ClassVar[type[Context]] = IntraContext
+    _tasks: ClassVar[Any] = tasks_inside
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of the same communicator."""
@@ -62,20 +71,22 @@ class Intracomm(Gathering, MPI.Intracomm):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast data from one rank to all."""
-        data, to, name, do = self._last.Bcast
-        if data() is buf and to == root and name is algorithm:
-            do()
-        else:
-            self._again("Bcast", algorithm, buf, root)
+        self._blocking("Bcast", algorithm, buf, root)
 
-    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
-        op, algorithm, *_ = key
-        if op != "Bcast":
-            super()._anew(key, args, values)
-            return
-        buf, root = args
-        call = forms_bcast.prepare(self._context(), buf, root, algorithm)
-        if call.name == "native":
-            self._native(op)(*args)
-        else:
-            forms.blocking(call.context, values, forms_bcast.plan(call))
+    def _in_background(self, call: Call, asked: str) -> Call:
+        """Where only the library can bring a call on, or where that takes less time
+        than a request of ours, it is left to it."""
+        c = call.context
+        if (
+            c.p == 1 and asked == "auto"
+        ):  # MPICH 4.0 puts the copy at the start of the buffer
+            return self._driven(call) if call.name in tasks_inside.NATIVE else call
+        small = asked == "auto" and (not c.threads or call.nbytes < c.small)
+        if small or call.name in tasks_inside.NATIVE:
+            return replace(call, name="native")
+        return call
+
+    def _driven(self, call: Call) -> Call:
+        c, name = call.context, stage_for(call.context.p, call.nbytes)
+        send = call.send[0] if call.send else None
+        return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

@@ -24,18 +24,32 @@ from .room import Room
 
 def plan(call: Call) -> Plan:
     """The call as one step; what has gaps goes through scratch."""
-    room, comm, sizes = Room(), call.context.comm, call.recv.nbytes
+    if call.root is not None:
+        return _bcast(call)
+    if not call.recv:
+        return Plan([], [call.context.comm.Barrier])
+    (into,) = call.recv
+    room, comm, sizes = Room(), call.context.comm, into.nbytes
     irregular = min(sizes) < max(sizes)
-    recv = room.target(call.recv, _is_near if irregular else _is_whole)
+    recv = room.target(into, _is_near if irregular else _is_whole)
     base, displs = _places(recv, sizes)
     send = _send(call, room, recv)
-    room.check_device("library")
+    room.check_device()
     if irregular:
-        into: list[Any] = [base, (list(sizes), displs), MPI.BYTE]
-        step: Callable[[], Any] = partial(comm.Allgatherv, send, into)
+        spec = [base, (list(sizes), displs), MPI.BYTE]
+        step: Callable[[], Any] = partial(comm.Allgatherv, send, spec)
     else:
-        into = [base, sizes[0], MPI.BYTE]
-        step = partial(comm.Allgather, send, into)
+        step = partial(comm.Allgather, send, [base, sizes[0], MPI.BYTE])
+    return Plan([], [*room.before, step], room.after, room.scratch)
+
+
+def _bcast(call: Call) -> Plan:
+    """A Bcast of bytes."""
+    room, comm = Room(), call.context.comm
+    view = room.source(call.send[0]) if call.send else room.target(call.recv[0])
+    base = view.addresses[0] if view.addresses else 0
+    room.check_device()
+    step = partial(comm.Bcast, [memory.buffer(base), call.nbytes, MPI.BYTE], call.root)
     return Plan([], [*room.before, step], room.after, room.scratch)
 
 
@@ -62,10 +76,10 @@ def _places(recv: View, nbytes: tuple[int, ...]) -> tuple[Any, list[int]]:
 def _send(call: Call, room: Room, recv: View) -> Any:
     """What is sent, from where it lies, or packed if it is in pieces; MPI.IN_PLACE only
     where the user says so, as all ranks must."""
-    if call.send is None:
+    if not call.send:
         room.own_block(call, recv)
         return MPI.IN_PLACE
-    here = room.source(call.send)
+    here = room.source(*call.send)
     if len(here.addresses) > 1:
         packed = memory.scratch_view(room.fresh(here.nbytes))
         pieces = here.pieces(0, here.nbytes), packed.pieces(0, here.nbytes)
@@ -81,10 +95,11 @@ def beside(call: Call, recvbuf: Any) -> Any:
     Open MPI takes two buffers of one address for MPI.IN_PLACE, wherever in them the
     blocks lie; so the address that blocks are counted from is moved by some elements.
     """
-    send, recv = call.send, call.recv
+    (recv,) = call.recv
     extent = recv.datatype.Get_extent()[1]
-    if send is None or not call.v or not extent:
+    if not call.send or not call.v or not extent:
         return recvbuf
+    (send,) = call.send
     if send.base + send.displs[0] != recv.base:
         return recvbuf
     displs = [displ // extent - memory.ASIDE for displ in recv.displs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -118,16 +118,7 @@ def array(piece: Piece) -> np.ndarray:
 
 def copier(src: Sequence[Piece], dst: Sequence[Piece]) -> Callable[[], Any]:
     """A function that copies the bytes of some pieces to others."""
-    copies = []
-    a, b = list(reversed(src)), list(reversed(dst))
-    while a and b:
-        (x, n), (y, m) = a.pop(), b.pop()
-        k = min(n, m)
-        copies.append(_copying((x, k), (y, k)))
-        if n > k:
-            a.append((x + k, n - k))
-        if m > k:
-            b.append((y + k, m - k))
+    copies = [_copying((x, n), (y, n)) for x, y, n in _matched(src, dst)]
 
     def copy() -> None:
         for each in copies:
@@ -143,6 +134,93 @@ def _copying(source: Piece, target: Piece) -> Callable[[], Any]:
         return partial(np.copyto, array(target), array(source))
     x, y = memoryview(buffer(*source)), memoryview(buffer(*target))
     return partial(y.__setitem__, slice(None), x)
+
+
+_NO_BYTES = memoryview(b"")
+
+
+class Given:
+    """The user's buffers of a call, for plans that do not depend on where they lie."""
+
+    __slots__ = ("recv", "send")
+
+    send: memoryview
+    recv: memoryview
+
+    def clear(self) -> None:
+        """Keep no buffer alive."""
+        self.send = self.recv = _NO_BYTES
+
+    def fill(self, places: Sequence[Any]) -> None:
+        """What is sent and received lies there; or one buffer for both."""
+        if not places:
+            return
+        first, last = places[0], places[0] if len(places) == 1 else places[1]
+        if first is not None:
+            self.send = memoryview(first)
+        if last is not None:
+            self.recv = memoryview(last)
+
+
+def given_copier(
+    given: Given, src: Sequence[Piece], dst: Sequence[Piece], frm: str, to: str
+) -> Callable[[], Any]:
+    """As `copier`, between memory and the buffers of a call, or two of these, by their
+    names: there a piece is where it begins in the buffer."""
+    copies: list[Callable[[], Any]] = []
+    for x, y, n in _matched(src, dst):
+        copies.append(_given_copying(given, x, y, n, frm, to))
+
+    def copy() -> None:
+        for each in copies:
+            each()
+
+    return copies[0] if len(copies) == 1 else copy
+
+
+def _given_copying(
+    given: Given, x: int, y: int, n: int, frm: str, to: str
+) -> Callable[[], Any]:
+    source, target = slice(x, x + n), slice(y, y + n)
+    if frm and to:
+
+        def pass_on() -> None:
+            getattr(given, to)[target] = getattr(given, frm)[source]
+
+        return pass_on
+    near = memoryview(buffer(y if frm else x, n))
+    if n > SHORT:
+        place = np.frombuffer(near, np.uint8)
+
+        def copy() -> None:  # so that other threads can go on meanwhile
+            far = getattr(given, frm or to)[source if frm else target]
+            ends = np.frombuffer(far, np.uint8), place
+            np.copyto(*(ends[::-1] if frm else ends))
+
+        return copy
+
+    def bring() -> None:
+        near[:] = getattr(given, frm)[source]
+
+    def take() -> None:
+        getattr(given, to)[target] = near
+
+    return bring if frm else take
+
+
+def _matched(
+    src: Sequence[Piece], dst: Sequence[Piece]
+) -> Iterator[tuple[int, int, int]]:
+    """Where the same bytes lie in two places, in pieces that are whole in both."""
+    a, b = list(reversed(src)), list(reversed(dst))
+    while a and b:
+        (x, n), (y, m) = a.pop(), b.pop()
+        k = min(n, m)
+        yield x, y, k
+        if n > k:
+            a.append((x + k, n - k))
+        if m > k:
+            b.append((y + k, m - k))
 
 
 def long_type(count: int, unit: MPI.Datatype) -> MPI.Datatype:

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from . import forms, objects_between, requests
-from .between import Between
-from .keys import Key
-from .known import is_counted
-from .plan import Plan
+from . import objects_between, requests
+from .collective import Collective
 
 
-class Mutual(Between):
+class Mutual(Collective):
     """Data from every process to every process of the other group."""
 
     def Allreduce(
@@ -26,11 +23,7 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce to All: everyone receives what the other group sends, combined."""
-        send, recv, by, name, do = self._last.Allreduce
-        if send() is sendbuf and recv() is recvbuf and by is op and name is algorithm:
-            do()
-        else:
-            self._again("Allreduce", algorithm, sendbuf, recvbuf, op)
+        self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
     def Iallreduce(
         self,
@@ -62,19 +55,9 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter: the other group's data combined, and cut by the counts."""
-        send, recv, counts, by, name, do = self._last.Reduce_scatter
-        if (
-            send() is sendbuf
-            and recv() is recvbuf
-            and (counts == recvcounts) is True  # with an array, that is an array
-            and by is op
-            and name is algorithm
-        ):
-            do()
-            return
         if isinstance(recvcounts, np.ndarray):
             recvcounts = recvcounts.tolist()
-        self._again("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
+        self._blocking("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
 
     def Ireduce_scatter(
         self,
@@ -111,11 +94,7 @@ class Mutual(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
-        send, recv, by, name, do = self._last.Reduce_scatter_block
-        if send() is sendbuf and recv() is recvbuf and by is op and name is algorithm:
-            do()
-        else:
-            self._again("Reduce_scatter_block", algorithm, sendbuf, recvbuf, op)
+        self._blocking("Reduce_scatter_block", algorithm, sendbuf, recvbuf, op)
 
     def Ireduce_scatter_block(
         self,
@@ -146,11 +125,7 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All: a block to, and one from, each of the other group."""
-        send, recv, name, do = self._last.Alltoall
-        if send() is sendbuf and recv() is recvbuf and name is algorithm:
-            do()
-        else:
-            self._again("Alltoall", algorithm, sendbuf, recvbuf)
+        self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     def Ialltoall(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -172,15 +147,7 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All Vector: as Alltoall, with blocks of different sizes."""
-        send, sent, recv, counts, name, do = self._last.Alltoallv
-        if (
-            is_counted(sendbuf, send, sent)
-            and is_counted(recvbuf, recv, counts)
-            and name is algorithm
-        ):
-            do()
-        else:
-            self._again("Alltoallv", algorithm, sendbuf, recvbuf)
+        self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
     def Ialltoallv(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -202,24 +169,7 @@ class Mutual(Between):
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
         """All to All General: as Alltoallv, with blocks of different types."""
-        send, sent, displs, types, *rest = self._last.Alltoallw
-        recv, counts, places, kinds, name, do = rest
-        try:
-            source, (n, at), of = sendbuf
-            target, (m, to), by = recvbuf
-            same = (
-                send() is source
-                and recv() is target
-                and (sent == n and displs == at and types == of)
-                and (counts == m and places == to and kinds == by)
-                and name is algorithm
-            )
-        except Exception:  # other parts, or arrays where lists are kept
-            same = False
-        if same:
-            do()
-        else:
-            self._again("Alltoallw", algorithm, sendbuf, recvbuf)
+        self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
     def Ialltoallw(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
@@ -239,19 +189,7 @@ class Mutual(Between):
 
     def Barrier(self, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
-        name, do = self._last.Barrier
-        if name is algorithm:
-            do()
-        else:
-            self._again("Barrier", algorithm)
-
-    def _anew(self, key: Key, args: tuple[Any, ...], values: Any) -> None:
-        (op, algorithm, *_), c = key, self._context()
-        ours = op != "Barrier" or c.asked_for(op, algorithm) != "auto"
-        if ours or c.leaves(op, 0):
-            super()._anew(key, args, values)
-        else:
-            forms.blocking(c, values, Plan([], [c.comm.Barrier]))
+        self._blocking("Barrier", algorithm)
 
     def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from . import engine
 from .buffers import Message
-from .call import Call
 from .context import Context
 
 #: buffers begin at multiples of this, as numpy likes them
@@ -50,12 +50,12 @@ def message(parts: list[Any]) -> Message:
     return Message(parts, 0, MPI.BYTE, counts, tuple(x.address for x in found))
 
 
-def allgather(forms: Any, context: Context, data: list[Any], name: str) -> list[Any]:
-    """Gather encoded objects by the forms of a kind of communicator: lengths, then
+def allgather(tasks: Any, context: Context, data: list[Any], name: str) -> list[Any]:
+    """Gather encoded objects, of one group or two: how long they are, then their
     bytes."""
     send = message(data)
     with context.uninterrupted():
-        lengths = forms.lengths(context, name, sum(send.counts))
-        arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
-        forms.at_once(Call(context, name, send, message(arrived), v=True))
+        sizes = tasks.lengths(context, name, sum(send.counts))
+        arrived = [np.empty(n, np.uint8) for n in sizes.tolist()]
+        engine.once(tasks.gathered(context, name, send, message(arrived), True))
     return [decode(data) for data in arrived]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..recipe_between import Star
-from . import task, tasks_exchange, tasks_rooted
+from . import engine, tasks_exchange, tasks_rooted
 from .buffers import Message
 from .call import checked_value
 from .context_inter import InterContext
 from .objects import decode, encode, message
-from .task import Task
 
 
 def _lengths(n: int) -> np.ndarray:
@@ -24,8 +23,10 @@ def _length(data: Message) -> int:
     return sum(data.nbytes)
 
 
-def _now(made: Task) -> None:
-    task.blocking(made, None)
+def _no_part(c: InterContext) -> None:
+    """Count the two calls in which this rank has no part."""
+    c.memory.skip()
+    c.memory.skip()
 
 
 def bcast(c: InterContext, obj: Any, root: int) -> Any:
@@ -37,16 +38,17 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
 
     at, data = checked_value(c, "bcast", "auto", parse)
     if at is None:
+        _no_part(c)
         return None
     if at.v == 0:
         with c.uninterrupted():
-            _now(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
-            _now(tasks_rooted.broadcast(c, "auto", at, data))
+            engine.once(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
+            engine.once(tasks_rooted.broadcast(c, "auto", at, data))
         return None
     with c.uninterrupted():
-        _now(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
+        engine.once(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
         arrived = np.empty(length[0], np.uint8)
-        _now(tasks_rooted.bcast(c, "auto", arrived, root))
+        engine.once(tasks_rooted.bcast(c, "auto", arrived, root))
     return decode(arrived)
 
 
@@ -59,18 +61,23 @@ def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
 
     at, data = checked_value(c, "gather", "auto", parse)
     if at is None:
+        _no_part(c)
         return None
     if at.v:
         own = _length(data)
         with c.uninterrupted():
-            _now(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
-            _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,)))
+            engine.once(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
+            engine.once(
+                tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,))
+            )
         return None
     with c.uninterrupted():
-        _now(tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root))
+        engine.once(
+            tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root)
+        )
         arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
         into, sizes = (message(arrived),), tuple(lengths.tolist())
-        _now(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
+        engine.once(tasks_rooted.blocks(c, "auto", "inter_gatherv", at, into, sizes))
     return [decode(x) for x in arrived]
 
 
@@ -83,17 +90,20 @@ def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
 
     at, data = checked_value(c, "scatter", "auto", parse)
     if at is None:
+        _no_part(c)
         return None
     if at.v == 0:
         sizes = tuple(map(_length, data))
         with c.uninterrupted():
-            _now(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
-            _now(tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes))
+            engine.once(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
+            engine.once(
+                tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes)
+            )
         return None
     with c.uninterrupted():
-        _now(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
+        engine.once(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
         arrived = np.empty(length[0], np.uint8)
-        _now(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
+        engine.once(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
     return decode(arrived)
 
 
@@ -103,10 +113,10 @@ def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
     sizes = tuple(map(_length, data))
     lengths = _lengths(c.there)
     with c.uninterrupted():
-        _now(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
+        engine.once(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
         arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
         into, expected = (message(arrived),), tuple(lengths.tolist())
-        _now(tasks_exchange.exchange(c, "auto", data, into, sizes, expected))
+        engine.once(tasks_exchange.exchange(c, "auto", data, into, sizes, expected))
     return [decode(x) for x in arrived]
 
 

@@ -6,18 +6,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from ..ahead import posting
-from ..ir import Copy, Data, Library, Local, Pieces, Recv, Round, Send
+from ..ir import Copy, Data, Library, Local, Pieces, Recv, Round, Send, Span
+from ..program import meanwhile
 from . import memory
-from .memory import Piece, View
+from .memory import Given, Piece, View
+from .node_memory import Meeting, Turn
 from .reducing import Operator
 
 Step = Callable[[], Any]
+#: what a round waits for
+Wait = Sequence[MPI.Request] | Meeting | Turn
 
 _startall = MPI.Prequest.Startall
 _waitall = MPI.Request.Waitall
@@ -32,6 +37,9 @@ class Binding:
     #: where messages are taken from, if that is somewhere else
     sources: dict[str, View] = field(default_factory=dict)
     operator: Operator | None = None
+    #: the user's buffers, if they are known only when a call is made: their views say
+    #: where in them the data lie
+    given: Given | None = None
 
     @property
     def source(self) -> Binding:
@@ -41,10 +49,22 @@ class Binding:
     def step(self, s: Local) -> Step:
         """A local step, as a function."""
         src, dst = self.pieces((s.src,)), self.pieces((s.dst,))
+        frm, to = self._given(s.src), self._given(s.dst)
         if isinstance(s, Copy):
+            if self.given is not None and (frm or to):
+                return memory.given_copier(self.given, src, dst, frm, to)
             return memory.copier(src, dst)
         assert self.operator is not None
-        return self.operator.step(*src, *dst)
+        (x,), (y,) = src, dst
+        if self.given is not None and (frm or to):
+            return self.operator.given_step(self.given, x, y, frm, to)
+        return self.operator.step(x, y)
+
+    def _given(self, span: Span) -> str:
+        """The name of a buffer that is known only when a call is made."""
+        if self.given is None or span.buf not in ("send", "recv"):
+            return ""
+        return span.buf
 
     def pieces(self, spans: Data) -> list[Piece]:
         """The memory of some spans, in order."""
@@ -62,13 +82,14 @@ class Binding:
 @dataclass(slots=True)
 class Stage:
     """One round: what to start, what to do meanwhile, what to wait for, what to do
-    then."""
+    then, and whom to meet."""
 
     start: list[MPI.Prequest] = field(default_factory=list)
     meanwhile: list[Step] = field(default_factory=list)
     wait: list[MPI.Prequest] = field(default_factory=list)
     call: list[Callable[[], MPI.Request]] = field(default_factory=list)
     then: list[Step] = field(default_factory=list)
+    meet: Meeting | None = None
 
 
 class Plan:
@@ -84,50 +105,68 @@ class Plan:
         after: Sequence[Step] = (),
         scratch: Sequence[np.ndarray] = (),
         meanwhile: Sequence[Step] = (),
+        turn: Turn | None = None,
+        given: Given | None = None,
     ) -> None:
         self.stages = stages
         self.before, self.after, self.scratch = before, after, scratch
+        self.turn, self.given = turn, given
         if meanwhile:
             stages[:] = stages or [Stage()]
             stages[0].meanwhile += meanwhile
 
-    def steps(self) -> Iterator[Sequence[MPI.Request]]:
-        """Start each round; yield the requests that must be complete to go on."""
-        self.begin()
-        yield from self.rounds()
-
-    def begin(self) -> None:
-        """Start the first round."""
+    def steps(self) -> Iterator[Wait]:
+        """Start each round; yield what must be complete to go on."""
         for call in self.first:
             call()
+        yield from self.rounds()
 
-    def rounds(self) -> Iterator[Sequence[MPI.Request]]:
-        """As `steps`, once the first round is started."""
+    def rounds(self) -> Iterator[Wait]:
+        """As `steps`, once what begins it is done."""
+        if self.turn is not None:
+            yield self.turn
+            for call in self._second:
+                call()
         for k, stage in enumerate(self.stages):
             if k:
                 for call in _started(stage):
                     call()
-            yield [*stage.wait, *(call() for call in stage.call)]
+            if stage.wait or stage.call:
+                yield [*stage.wait, *(call() for call in stage.call)]
             for step in stage.then:
                 step()
-        for step in self.after:
+            if stage.meet is not None:
+                stage.meet.arrive()
+                yield stage.meet
+        for step in self._last:
             step()
+
+    @property
+    def _second(self) -> list[Step]:
+        return [*self.before, *(_started(self.stages[0]) if self.stages else ())]
+
+    @property
+    def _last(self) -> list[Step]:
+        return [*([self.turn.end] if self.turn else ()), *self.after]
 
     @cached_property
     def first(self) -> list[Step]:
-        """What begins it."""
-        return [*self.before, *(_started(self.stages[0]) if self.stages else ())]
+        """What begins it: its first round, if that has to wait for no other call."""
+        return self._second if self.turn is None else []
 
     @cached_property
     def rest(self) -> list[Step]:
         """All that comes after, with all waiting, as plain calls one by one."""
         calls: list[Step] = []
+        if self.turn is not None:
+            calls = [self.turn.begin, *self._second]
         for k, stage in enumerate(self.stages):
             calls += _started(stage) if k else []
             calls += [partial(_call_and_wait, stage.call)] * bool(stage.call)
             calls += _each_or_all(stage.wait, "Wait", _waitall)
             calls += stage.then
-        return [*calls, *self.after]
+            calls += [stage.meet] if stage.meet else []
+        return [*calls, *self._last]
 
     @cached_property
     def calls(self) -> list[Step]:
@@ -137,7 +176,7 @@ class Plan:
     @property
     def only_request(self) -> MPI.Prequest | None:
         """The one message that is all there is to do, if so."""
-        if len(self.stages) != 1 or self.before or self.after:
+        if len(self.stages) != 1 or self.before or self.after or self.turn:
             return None
         stage = self.stages[0]
         if len(stage.wait) != 1 or stage.meanwhile or stage.call or stage.then:
@@ -215,12 +254,13 @@ def bind(
     tag: int,
     cut: int = 0,
     inline: int = 0,
+    turn: Turn | None = None,
 ) -> list[Stage]:
     """The rounds with requests on a communicator, receives posted ahead, messages of
     more than `cut` bytes, if it is given, in several, and short ones, of up to `inline`
-    bytes, sent without a request that is kept."""
+    bytes, sent without a request that is kept; meetings in a turn of node memory."""
     stages = [Stage() for _ in rounds]
-    source = at.source
+    source, meetings = at.source, count()
     for k, (r, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
         when = iter(posts)
         # who gets several messages in a round gets them in their order: by requests
@@ -240,7 +280,12 @@ def bind(
                 request = _request(comm, c, part, tag)
                 stages[start].start.append(request)
                 stages[k].wait.append(request)
-        stages[k].then += map(at.step, r.then)
+        early, late = meanwhile(r) if r.comm and turn else ((), r.then)
+        stages[k].meanwhile += map(at.step, early)
+        stages[k].then += map(at.step, late)
+        if r.meet:
+            assert turn is not None
+            stages[k].meet = Meeting(turn, next(meetings))
     return stages
 
 

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 from mpi4py import MPI
 
 from .check import MismatchError
-from .plan import Plan
+from .node_memory import Meeting, Turn
+from .plan import Plan, Wait
 
-Steps = Iterator[Sequence[MPI.Request]]
+Steps = Iterator[Wait]
 
 _log = logging.getLogger("isthmus")
 _INTERRUPTED = "a signal handler raised in the middle of this call, which cannot go on"
@@ -54,7 +55,7 @@ class Operation:
         self._steps, self._end = steps, end
         self._lock = threading.Lock()
         #: what the next round waits for; None at the end
-        self._open: Sequence[MPI.Request] | None = ()
+        self._open: Wait | None = ()
         self.done = False
         self.error: BaseException | None = None
 
@@ -85,7 +86,10 @@ class Operation:
     def _wait(self) -> bool:
         """Go on to the end."""
         while self._open is not None:
-            MPI.Request.Waitall(self._open)
+            if isinstance(self._open, Meeting | Turn):
+                self._open.wait()
+            else:
+                MPI.Request.Waitall(self._open)
             self._step()
         return True
 
@@ -97,9 +101,16 @@ class Operation:
 
     def _test(self) -> bool:
         """Go on as far as possible without waiting; whether that is the end."""
-        while self._open is not None and MPI.Request.Testall(self._open):
+        while self._open is not None and self._is_complete(self._open):
             self._step()
         return self._open is None
+
+    @staticmethod
+    def _is_complete(found: Wait) -> bool:
+        """Whether what a round waits for is complete."""
+        if isinstance(found, Meeting | Turn):
+            return found.test()
+        return bool(MPI.Request.Testall(found))
 
     def advance(self) -> bool:
         """Do what can be done without waiting; True if that was something."""
@@ -136,17 +147,32 @@ class Repeated(Operation):
     after the other, as long as nobody had to go on without waiting."""
 
     def __init__(
-        self, plan: Plan, end: Callable[[], Any], owner: Any, keep: Any
+        self, plans: Sequence[Plan], end: Callable[[], Any], owner: Any, keep: Any
     ) -> None:
+        """Plans take turns, if there are several."""
         super().__init__(iter(()), end, owner, keep)
-        self.plan, self._plain = plan, True
-        self._first, self._rest = plan.first, plan.rest
+        self._plans = plans
+        self._choose(plans[0])
         self.done = True
+
+    def _choose(self, plan: Plan) -> None:
+        self._plan, self._plain = plan, True
+        self._first, self._rest = plan.first, plan.rest
 
     def begin(self) -> None:
         """Begin the first round, while nobody else knows that it is made."""
         self.error, self._plain = None, True
+        if (turn := self._plan.turn) is not None:
+            number = turn.memory.take()
+            self._choose(self._plans[number % len(self._plans)])
+            if (turn := self._plan.turn) is not None:
+                turn.number = number
         self._go(self._begin)
+
+    def free(self) -> None:
+        """Give the plans back."""
+        for plan in self._plans:
+            plan.free()
 
     def _begin(self) -> bool:
         self._do(self._first)
@@ -166,7 +192,7 @@ class Repeated(Operation):
 
     def _test(self) -> bool:
         if self._plain:
-            self._plain, self._steps = False, self.plan.rounds()
+            self._plain, self._steps = False, self._plan.rounds()
             self._step()
         return super()._test()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 from mpi4py import MPI
 
 from . import memory
 from .buffers import Message, is_dense
-from .memory import Piece
+from .memory import Given, Piece
 
 #: so many elements are combined by one call at most
 CHUNK = 1 << 30
@@ -45,6 +46,20 @@ class Operator:
                 self.op.Reduce_local(*part)
 
         return combine
+
+    def given_step(
+        self, given: Given, src: Piece, dst: Piece, frm: str, to: str
+    ) -> Callable[[], None]:
+        """As `step`, between memory and the buffers of a call, by their names."""
+        n, combine, datatype = dst[1], self.op.Reduce_local, self.datatype
+
+        def end(name: str, at: int) -> Any:
+            return getattr(given, name)[at : at + n] if name else memory.buffer(at, n)
+
+        def step() -> None:
+            combine([end(frm, src[0]), datatype], [end(to, dst[0]), datatype])
+
+        return step
 
     def _specs(self, src: int, dst: int, count: int) -> list[list[object]]:
         return [[memory.buffer(x), count, self.datatype] for x in (src, dst)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -158,7 +158,7 @@ class Persistent(MPI.Prequest):
         """Free the request and what was made for it."""
         driver.forget(self)
         with self._lock:  # the thread may look at it now
-            self._call.plan.free()
+            self._call.free()
             self._receive.Free()
             super().Free()
             if not driver.own.Iprobe(0, self._tag):  # else it is started, not over
@@ -180,12 +180,12 @@ def _run(request: MPI.Prequest) -> None:
     request.Wait()
 
 
-def persistent(plan: Plan, owner: Any, keep: Any) -> Persistent:
-    """A persistent request whose every start runs a plan once."""
+def persistent(plans: Sequence[Plan], owner: Any, keep: Any) -> Persistent:
+    """A persistent request whose every start runs a plan once, one after the other."""
     tag = driver.tag()
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._receive = driver.own.Recv_init(EMPTY, 0, tag)
-    result._call = Repeated(plan, partial(_run, result._receive), owner, keep)
+    result._call = Repeated(plans, partial(_run, result._receive), owner, keep)
     result._tag, result.owner = tag, owner
     result._lock = threading.Lock()
     driver.watch(result)

@@ -8,11 +8,10 @@ from typing import Any
 from mpi4py import MPI
 
 from . import objects_between
-from .between import Between
-from .known import is_counted
+from .collective import Collective
 
 
-class Rooted(Between):
+class Rooted(Collective):
     """Data from or to one process: the root.
 
     In the root's group it gives MPI.ROOT as the root, the others give MPI.PROC_NULL and
@@ -21,11 +20,7 @@ class Rooted(Between):
 
     def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
         """Broadcast from the root to all of the other group."""
-        data, to, name, do = self._last.Bcast
-        if data() is buf and to == root and name is algorithm:
-            do()
-        else:
-            self._again("Bcast", algorithm, buf, root)
+        self._blocking("Bcast", algorithm, buf, root)
 
     def Ibcast(
         self, buf: Any, root: int = 0, algorithm: str | None = None
@@ -52,17 +47,7 @@ class Rooted(Between):
         algorithm: str | None = None,
     ) -> None:
         """Reduce what the other group sends, to the root."""
-        send, recv, by, to, name, do = self._last.Reduce
-        if (
-            send() is sendbuf
-            and recv() is recvbuf
-            and by is op
-            and to == root
-            and name is algorithm
-        ):
-            do()
-        else:
-            self._again("Reduce", algorithm, sendbuf, recvbuf, op, root)
+        self._blocking("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
     def Ireduce(
         self,
@@ -91,11 +76,7 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather from the other group to the root."""
-        send, recv, to, name, do = self._last.Gather
-        if send() is sendbuf and recv() is recvbuf and to == root and name is algorithm:
-            do()
-        else:
-            self._again("Gather", algorithm, sendbuf, recvbuf, root)
+        self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
     def Igather(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -118,16 +99,7 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Gather Vector: as Gather, with blocks of different sizes."""
-        send, recv, counts, to, name, do = self._last.Gatherv
-        if (
-            send() is sendbuf
-            and is_counted(recvbuf, recv, counts)
-            and to == root
-            and name is algorithm
-        ):
-            do()
-        else:
-            self._again("Gatherv", algorithm, sendbuf, recvbuf, root)
+        self._blocking("Gatherv", algorithm, sendbuf, recvbuf, root)
 
     def Igatherv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -150,11 +122,7 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter from the root to the other group."""
-        send, recv, to, name, do = self._last.Scatter
-        if send() is sendbuf and recv() is recvbuf and to == root and name is algorithm:
-            do()
-        else:
-            self._again("Scatter", algorithm, sendbuf, recvbuf, root)
+        self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
     def Iscatter(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
@@ -177,16 +145,7 @@ class Rooted(Between):
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
     ) -> None:
         """Scatter Vector: as Scatter, with blocks of different sizes."""
-        send, counts, recv, to, name, do = self._last.Scatterv
-        if (
-            recv() is recvbuf
-            and is_counted(sendbuf, send, counts)
-            and to == root
-            and name is algorithm
-        ):
-            do()
-        else:
-            self._again("Scatterv", algorithm, sendbuf, recvbuf, root)
+        self._blocking("Scatterv", algorithm, sendbuf, recvbuf, root)
 
     def Iscatterv(
         self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None

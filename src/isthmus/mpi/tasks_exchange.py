@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
 from ..choose import Choice
-from ..recipe import Recipe, between, listed
-from ..registry import named
-from . import buffers, laid, memory, task
-from .board import Ways
-from .buffers import Message, is_dense
-from .call import check_disjoint
-from .check import agree
+from ..estimate import Machine
+from ..recipe import Group, Recipe, Sizes, between, settle
+from ..registry import named, resolve
+from . import buffers, engine, whole as straight
+from .buffers import Message
+from .call import Asking, Call, check_disjoint, settled
 from .context_inter import InterContext
-from .device import on_device
-from .forms_inter import messages
-from .task import Asking, Laid, Task
-from .whole import swap
-
-#: the bytes of each block of every rank
-Blocks = tuple[tuple[int, ...], ...]
+from .counts import alone, own_group
+from .whole import of_both, swap
 
 
 def exchange(
@@ -37,111 +31,149 @@ def exchange(
     sent: tuple[int, ...],
     expected: tuple[int, ...],
     collective: str = "inter_alltoallv",
-) -> Task:
+) -> Call:
     """Blocks of so many bytes to each of the other group, and from each."""
-    equal, shares = collective == "inter_alltoall", False
+    equal = collective == "inter_alltoall"
     n = max(sent[0], expected[0]) if equal else 0
     if equal:
-        # of long blocks, or where not all know how long they are, messages are faster
-        most = max(sent[0] * c.there, expected[0] * c.here)
-        short = n <= laid.SHORT and laid.fits(c.p + c.q, most)
-        shares = name == "auto" and c.one_node and short
         found = partial(choose.exchange, c.here, c.there, n, c.machine)
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
-    name = task.settled(collective, name, found)
+    name, left = settled(c, collective, name, n, found)
     how = collective, name, c.pair, sent, expected, c.machine.startup
+    recipe: Callable[..., Recipe] = partial(recipes.alltoall, *how)
+    question = None
+    if not equal and named(collective, name).own_counts:
+        question = partial(_rows, c, sent, expected)
+        startup = c.machine.startup
+
+        def recipe(rows: bytes) -> Recipe:
+            return recipes.alltoall_known(name, c.pair, rows, startup)
+
     given, wanted = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
-    return Task(
+    return Call(
         c,
         name,
-        partial(recipes.alltoall, *how),
+        recipe,
         send,
         recv,
+        question=question,
         nbytes=n,
         sent=given,
         expected=wanted,
-        **(_shared(c, collective, send, recv) if shares else {}),
+        left=left,
     )
 
 
-def _shared(
-    c: InterContext, op: str, send: tuple[Message, ...], recv: tuple[Message, ...]
-) -> dict[str, Any]:
-    """How it is done in memory that all share."""
-    sends, recvs = memory.blocks(send), memory.blocks(recv)
-    plain = all(is_dense(x.datatype) and not on_device(x.owner) for x in send + recv)
-    sizes = [n for _, n in sends], [n for _, n in recvs]
-    question = partial(_sizes, c, op, *sizes, plain)
-    ways = partial(_plain, partial(laid.exchange, c, op, sends, recvs))
-    return {"among": c.all_agree, "laid": Laid(question, ways)}
-
-
-def _plain(make: Callable[..., Ways | None], sizes: Blocks, plain: bool) -> Ways | None:
-    """The ways of a call, if everyone's data can be copied as they lie."""
-    return make(sizes) if plain else None
-
-
-def _sizes(
-    c: InterContext,
-    op: str,
-    sent: Sequence[int],
-    expected: Sequence[int],
-    plain: bool,
-    at_once: bool,
+def _rows(
+    c: InterContext, sent: tuple[int, ...], expected: tuple[int, ...], tag: int
 ) -> Asking:
-    """The bytes of everyone's blocks, one for each receiver or one for all of them, and
-    whether these can all be copied as they lie."""
-    yield from ()
-    row = np.zeros(2 + max(c.p, c.q), np.int64)
-    row[: 2 + len(sent)] = plain, len(sent), *sent
-    told = np.empty((c.p + c.q, len(row)), np.int64)
-    c.comm.Allgather(row, told)
-    sizes = tuple(tuple(x[2 : 2 + x[1]]) for x in told.tolist())
-    wanted = dict(zip(c.senders, expected, strict=True))
-    fit = np.array(all(_for(c, sizes[i]) == n for i, n in wanted.items()))
-    c.comm.Allreduce(MPI.IN_PLACE, fit, MPI.LAND)
-    if not fit:
-        given = dict(zip(c.senders, sent, strict=False))
-        name = op.removeprefix("inter_").capitalize()
-        agree(c, name, "auto", given if len(sent) == c.there else sent[0], wanted)
-    return sizes, bool(told[:, 0].all())
+    """The blocks of all ranks of the own group."""
+    rows = np.empty((c.here, 2, c.there), np.int64)
+    yield [c.local.Iallgather(np.array([sent, expected], np.int64), rows)]
+    return (rows.tobytes(),)
 
 
-def _for(c: InterContext, blocks: Sequence[int]) -> int:
-    """What one of the other group has for this rank."""
-    return blocks[c.index % len(blocks)]
+def messages(
+    c: InterContext, sendbuf: Any, recvbuf: Any, v: bool
+) -> tuple[Message, Message]:
+    """What is sent to each of the other group, and received from them."""
+    send = buffers.block(sendbuf, writable=False)
+    if v:
+        recv = buffers.vector(recvbuf, c.there)
+    else:
+        recv = buffers.block(recvbuf, writable=True, n=c.there)
+    check_disjoint(send, recv)
+    return send, recv
 
 
 def allgather(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, v: bool = False
-) -> Task:
-    """Allgather or Allgatherv, as it is done in memory that all share."""
-    send, recv = messages(c, sendbuf, recvbuf, v)
+) -> Call:
+    """Allgather, or Allgatherv."""
+    if name != "auto":
+        resolve("inter_allgatherv" if v else "inter_allgather", name)
+    return gathered(c, name, *messages(c, sendbuf, recvbuf, v), v)
+
+
+def lengths(c: InterContext, name: str, own: int) -> np.ndarray:
+    """A number of each rank of the other group."""
+    found = np.empty(c.there, np.int64)
+    engine.once(allgather(c, name, np.array([own]), found))
+    return found
+
+
+def known(c: InterContext, name: str) -> None:
+    """Refuse an unknown algorithm."""
+    if name not in ("auto", "native"):
+        resolve("inter_allgatherv", name)
+
+
+def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) -> Call:
+    """Allgather, of data that may lie in several places."""
+    name, left = c.gathering(name, v), False
     collective = "inter_allgatherv" if v else "inter_allgather"
-    shared = _shared(c, collective, (send,), (recv,))
     sent, expected = sum(send.nbytes), recv.nbytes
+    if not v:
+        sizes = c.sizes(sent, expected, None)
+        name, left = _gathering(c, name, sizes)
 
-    def recipe(sizes: Blocks, plain: bool) -> Recipe:
-        here = sizes[c.here_base : c.here_base + c.here]
-        own = listed([n for (n,) in here]) if v else None
-        found = c.sizes(sent, expected, own)
-        return between(c.name(name, v), found, c.number, c.machine)
+    def recipe(own: Group | None = None) -> Recipe:
+        if v and own is None:
+            own = alone(c, sent)
+        sizes = c.sizes(sent, expected, own)
+        found, _ = _gathering(c, name, sizes)
+        return between(found, sizes, c.number, c.machine, c.placement)
 
-    return Task(
+    more: dict[str, Any] = {}
+    if v and name != "direct":
+        more["question"] = partial(own_group, c, name, sent, expected)
+    if name != "auto" and resolve(collective, name)[0].whole_blocks:
+        more["whole"] = partial(_every, c, send, recv)
+    return Call(
         c,
         name,
         recipe,
         (send,),
         (recv,),
-        question=shared["laid"].question,
-        sent=dict.fromkeys(c.senders, sent),
+        sent=sent,
         expected=dict(zip(c.senders, expected, strict=True)),
-        **shared,
+        left=left,
+        v=v,
+        **more,
     )
 
 
-def _at_once(made: Task, collective: str) -> Task:
+def _gathering(c: InterContext, name: str, sizes: Sizes) -> tuple[str, bool]:
+    """The algorithm of an Allgather(v), once the sizes are known."""
+    if name != "auto":
+        return name, False
+    whole = sizes.a.blocks.total + sizes.b.blocks.total
+    flat = partial(_flat, sizes, c.machine)
+    return settled(c, "inter_allgather", name, whole // (c.p + c.q), flat)
+
+
+def _flat(sizes: Sizes, machine: Machine) -> Choice:
+    return Choice(settle("auto", sizes, machine), "without node memory")
+
+
+def at_once(call: Call) -> Call:
+    """An Allgather with all messages in one request of the MPI library."""
+    whole = partial(_every, call.context, *call.send, *call.recv)
+    return replace(call, name="direct", whole=whole, question=None)
+
+
+def _every(
+    c: InterContext, send: Message, recv: Message
+) -> tuple[list[Any], list[Any]]:
+    """Every message of the direct exchange, in the user's own types."""
+    own = [(send.counts[0], send.displs[0], send.datatype)] * c.there
+    theirs = list(zip(recv.counts, recv.displs, repeat(recv.datatype)))
+    sides = (send.base, of_both(c, own)), (recv.base, of_both(c, theirs))
+    return straight.alltoallw(*sides)
+
+
+def _at_once(made: Call, collective: str) -> Call:
     """The same, with all messages in one request if they leave at once."""
     entry, c = named(collective, made.name), made.context
     most = max(c.p, c.q)
@@ -150,7 +182,7 @@ def _at_once(made: Task, collective: str) -> Task:
     return replace(made, whole=partial(swap, c, made.send, made.recv))
 
 
-def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     """Alltoall."""
     send = buffers.block(sendbuf, writable=False, n=c.there)
     recv = buffers.block(recvbuf, writable=True, n=c.there)
@@ -160,7 +192,7 @@ def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     return _at_once(made, "inter_alltoall")
 
 
-def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     """Alltoallv."""
     send = buffers.vector(sendbuf, c.there, writable=False)
     recv = buffers.vector(recvbuf, c.there)
@@ -169,7 +201,7 @@ def alltoallv(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     return _at_once(made, "inter_alltoallv")
 
 
-def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
+def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     """Alltoallw."""
     send = buffers.mixed(sendbuf, c.there, writable=False)
     recv = buffers.mixed(recvbuf, c.there, writable=True)
@@ -179,7 +211,12 @@ def alltoallw(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Task:
     return _at_once(made, "inter_alltoallv")
 
 
-def barrier(c: InterContext, name: str) -> Task:
+def barrier(c: InterContext, name: str) -> Call:
     """Barrier."""
-    name = task.settled("inter_barrier", name, partial(Choice, "dissemination", ""))
-    return Task(c, name, partial(recipes.barrier, name, c.pair))
+    flat = partial(Choice, "library", "which is one call")
+    if name in ("auto", "library"):
+        name, left = settled(c, "inter_barrier", "auto", 0, flat)
+        if name == "library":
+            return Call(c, name, left=left)
+    name, _ = settled(c, "inter_barrier", name, 0, flat)
+    return Call(c, name, partial(recipes.barrier, name, c.pair))

@@ -15,11 +15,11 @@ from ..estimate import Machine
 from ..recipe import Recipe
 from ..recipe_between import Star
 from ..registry import named
-from . import buffers, memory, requests, task
+from . import buffers, memory, requests
 from .buffers import Message
+from .call import Asking, Call, settled
 from .context_inter import InterContext
 from .reducing import operator
-from .task import Asking, Task
 from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
 
@@ -29,22 +29,22 @@ def star(c: InterContext, root: int) -> Star | None:
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
-        return Star(c.there, 0, c.number, c.there_base)
+        return Star(c.there, 0, c.number, c.there_base, c.placement)
     if not 0 <= root < c.there:
         raise ValueError(
             f"root {root}: the other group has ranks 0 to {c.there - 1}; in the root's "
             "own group, the root gives MPI.ROOT and the others MPI.PROC_NULL"
         )
-    return Star(c.here, 1 + c.index, c.there_base + root, c.here_base)
+    return Star(c.here, 1 + c.index, c.there_base + root, c.here_base, c.placement)
 
 
-def _idle(c: InterContext, name: str) -> Task:
+def _idle(c: InterContext, name: str) -> Call:
     """The task of a rank that has no part in it, but in the library's one request of a
     nonblocking call."""
     if not _flat(c, name):
-        return Task(c, name)
+        return Call(c, name)
     none = nothing(c.p + c.q)
-    return Task(c, name, whole=lambda: alltoallw(none, none))
+    return Call(c, name, whole=lambda: alltoallw(none, none))
 
 
 def _flat(c: InterContext, asked: str) -> bool:
@@ -73,12 +73,12 @@ def _straight(
     return alltoallw(mine, none) if sends else alltoallw(none, mine)
 
 
-def _own_blocks(at: Star, sends: bool, made: Task) -> MPI.Prequest | None:
+def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
     """The persistent one, among those who have a part in it; a short Gather, blocks of
     a size that all know to the root, may be faster in the library's own way."""
-    c, (data,), n = made.context, made.send or made.recv, at.q * made.nbytes
+    c, (data,) = made.context, made.send or made.recv
     blocks, up = _blocks(at, data), sends == (at.v > 0)
-    if up and n and c.leaves("Gather", n, persistent=True):
+    if up and made.nbytes and made.left:
         address = memory.buffer(data.base + data.displs[0])
         spec = [address, data.counts[0], data.datatype]
         both, root = ((spec, None), 0) if at.v else ((None, spec), MPI.ROOT)
@@ -99,7 +99,7 @@ def _task(
     down: bool,
     flat: bool = False,
     **more: Any,
-) -> Task:
+) -> Call:
     """The task of a rank whose data go down from the root or up to it."""
     if at.v:
         peers = {at.root: sizes[0]}
@@ -107,15 +107,16 @@ def _task(
         each = sizes if len(sizes) == at.q else sizes * at.q
         peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
     sends = down == (at.v == 0)
+    more["among"] = tuple(at.numbers)
     if flat:
         more["whole"] = partial(_straight, c, at, data[0], sends)
         more["own"] = partial(_own_blocks, at, sends)
     if sends:
-        return Task(c, name, recipe, send=data, root=at.root, sent=peers, **more)
-    return Task(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
+        return Call(c, name, recipe, send=data, root=at.root, sent=peers, **more)
+    return Call(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
 
 
-def bcast(c: InterContext, name: str, buf: Any, root: int) -> Task:
+def bcast(c: InterContext, name: str, buf: Any, root: int) -> Call:
     """Broadcast."""
     at = star(c, root)
     if at is None:
@@ -123,43 +124,42 @@ def bcast(c: InterContext, name: str, buf: Any, root: int) -> Task:
     return broadcast(c, name, at, buffers.block(buf, writable=at.v > 0))
 
 
-def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Task:
+def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Call:
     """Broadcast, of data that may lie in several places."""
     n, flat = sum(data.nbytes), _flat(c, name)
-    name = task.settled(
-        "inter_bcast", name, lambda: choose.whole("inter_bcast", at.q, n, c.machine)
-    )
+    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine)
+    name, left = settled(c, "inter_bcast", name, n, by_size)
     recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
-    return _task(c, name, recipe, at, (data,), (n,), True, flat, nbytes=n)
+    ends = (data,), (n,), True, flat
+    return _task(c, name, recipe, at, *ends, nbytes=n, left=left)
 
 
 def reduce(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op, root: int
-) -> Task:
+) -> Call:
     """Reduce."""
     at = star(c, root)
     if at is None:
-        return Task(c, name)
+        return Call(c, name)
     data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
     by = operator(op, data)
     (n,), (count,) = data.nbytes, data.counts
-    how, asked = (at.q, n, c.machine, op.is_commutative), name
-    name = task.settled(
-        "inter_reduce", name, lambda: choose.whole("inter_reduce", *how), how[-1]
-    )
+    asked, commutes = name, op.is_commutative
+    by_size = partial(choose.whole, "inter_reduce", at.q, n, c.machine, commutes)
+    name, left = settled(c, "inter_reduce", name, n, by_size, commutes)
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
-    more: dict[str, Any] = {"operator": by, "nbytes": n}
+    more: dict[str, Any] = {"operator": by, "nbytes": n, "left": left}
     if asked == "auto" and at.q > 1 and n and by.is_plain:
         more["own"] = partial(_own_reduce, at)
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
-def _own_reduce(at: Star, made: Task) -> MPI.Prequest | None:
+def _own_reduce(at: Star, made: Call) -> MPI.Prequest | None:
     """The MPI library's own persistent Reduce, among those who have a part in it, if
     that is faster."""
     c, by = made.context, made.operator
     assert by is not None
-    if at.root in c.unmade or not c.leaves("Reduce", made.nbytes, persistent=True):
+    if at.root in c.unmade or not made.left:
         return None
     (place,) = map(memory.in_place, made.send or made.recv)
     both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
@@ -177,18 +177,17 @@ def blocks(
     at: Star,
     data: tuple[Message, ...],
     sizes: tuple[int, ...],
-) -> Task:
+) -> Call:
     """A gather or scatter of blocks of those sizes in bytes: at the root, of everyone's
     if they differ; elsewhere of the own one."""
     v = collective.endswith("v")
     counts, flat = sizes if v else (sizes[0],) * at.q, _flat(c, name)
-    name = task.settled(
-        collective, name, lambda: _by_size(v, at.q, counts[0], c.machine)
-    )
+    by_size = partial(_by_size, v, at.q, counts[0], c.machine)
+    name, left = settled(c, collective, name, 0 if v else sizes[0], by_size)
     recipe = partial(recipes.blocks, collective, name, at)
-    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0]}
+    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "left": left}
     if v and at.v and named(collective, name).own_counts:
-        more |= {"question": partial(_counts, c, sizes[0]), "among": c.we_agree}
+        more["question"] = partial(_counts, c, sizes[0])
     else:
         recipe = partial(recipe, counts)
     down = "scatter" in collective
@@ -201,19 +200,16 @@ def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
     return choose.blocks(q, k, machine)
 
 
-def _counts(c: InterContext, own: int, at_once: bool) -> Asking:
+def _counts(c: InterContext, own: int, tag: int) -> Asking:
     """The blocks of the own group, for a leaf that must know them."""
     counts = np.empty(c.here, np.int64)
-    if at_once:
-        c.local.Allgather(np.array([own]), counts)
-    else:
-        yield [c.local.Iallgather(np.array([own]), counts)]
+    yield [c.local.Iallgather(np.array([own]), counts)]
     return (tuple(counts.tolist()),)
 
 
 def _pieces(
     c: InterContext, name: str, collective: str, whole: Any, piece: Any, root: int
-) -> Task:
+) -> Call:
     """The task of a rank that has all blocks, as the root, or one of them."""
     at = star(c, root)
     if at is None:
@@ -230,13 +226,13 @@ def _pieces(
 
 def gather(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
-) -> Task:
+) -> Call:
     """Gather, or Gatherv."""
     return _pieces(c, name, "inter_gather" + v, recvbuf, sendbuf, root)
 
 
 def scatter(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
-) -> Task:
+) -> Call:
     """Scatter, or Scatterv."""
     return _pieces(c, name, "inter_scatter" + v, sendbuf, recvbuf, root)

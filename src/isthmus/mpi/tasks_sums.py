@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,20 +11,15 @@ from mpi4py import MPI
 
 from .. import choose_between as choose, recipe_between as recipes
 from ..recipe import Recipe
-from . import buffers, laid, memory, requests, task
-from .board import Ways
+from . import buffers, memory, requests
 from .buffers import Message
-from .call import check_disjoint
+from .call import Asking, Call, check_disjoint, settled
 from .check import MismatchError
 from .context_inter import InterContext
 from .reducing import Operator, operator
-from .task import Asking, Laid, Task
 from .whole import swap
 
 Counts = tuple[int, ...]
-#: an operator of MPI's and a type, as numbers
-Kind = tuple[int, ...]
-NO_KIND: Kind = (0,) * 5
 
 
 def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
@@ -38,7 +33,7 @@ def _operands(sendbuf: Any, recvbuf: Any) -> tuple[Message, Message]:
 
 def allreduce(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
-) -> Task:
+) -> Call:
     """Allreduce."""
     send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
@@ -47,18 +42,16 @@ def allreduce(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
     n, asked = sum(send.nbytes), name
-    name = _combining(c, "inter_allreduce", name, n, by)
-    recipe = partial(recipes.allreduce, name, c.pair, send.counts[0], by.unit)
-    own, total = partial(_own, "Allreduce"), send.counts[0]
-    question = partial(_total, c, (total, *_kind(asked, by)))
-    make = partial(laid.allreduce, c, send, recv, by)
-    more = _shared(c, asked, by, question, make)
-    return _combined(c, asked, name, recipe, send, recv, by, own, **more)
+    name, left = _combining(c, "inter_allreduce", name, n, by)
+    how = send.counts[0], by.unit, c.machine.startup
+    recipe = partial(recipes.allreduce, name, c.pair, *how)
+    own = partial(_own, "Allreduce")
+    return _combined(c, asked, name, recipe, send, recv, by, own, left=left)
 
 
 def reduce_scatter_block(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
-) -> Task:
+) -> Call:
     """Reduce_scatter_block."""
     send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
@@ -69,14 +62,12 @@ def reduce_scatter_block(
             f"{c.here}; the other group has {c.there}"
         )
     counts, asked = ((each,) * c.here, (total // c.there,) * c.there), name
-    name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
+    n = sum(send.nbytes)
+    name, left = _combining(c, "inter_reduce_scatter", name, n, by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
     own = partial(_own, "Reduce_scatter", counts=counts[0])
-    question = partial(_counts, c, (each, total, *_kind(asked, by)))
-    make = partial(laid.reduce_scatter, c, send, recv, by)
-    more = _shared(c, asked, by, question, make)
-    return _combined(c, asked, name, recipe, send, recv, by, own, **more)
+    return _combined(c, asked, name, recipe, send, recv, by, own, left=left)
 
 
 def _combined(
@@ -89,7 +80,7 @@ def _combined(
     by: Operator,
     own: Callable[..., MPI.Prequest | None],
     **more: Any,
-) -> Task:
+) -> Call:
     """The task of a rank whose data all of the other group combine; of two alone, each
     takes what the other has."""
     n = sum(send.nbytes)
@@ -98,7 +89,7 @@ def _combined(
         more["own"] = own
         if c.p == c.q == 1:
             more["whole"] = partial(swap, c, (send,), (recv,))
-    return Task(
+    return Call(
         c,
         name,
         recipe,
@@ -112,11 +103,11 @@ def _combined(
     )
 
 
-def _own(op: str, made: Task, counts: Counts | None = None) -> MPI.Prequest | None:
+def _own(op: str, made: Call, counts: Counts | None = None) -> MPI.Prequest | None:
     """The MPI library's own persistent request, if that is faster."""
     c, n, by = made.context, made.nbytes, made.operator
     assert by is not None
-    if not (n and by.is_plain and c.leaves(op, n, persistent=True)):
+    if not (n and by.is_plain and made.left):
         return None
     places = map(memory.in_place, (*made.send, *made.recv))
     more = () if counts is None else (list(counts),)
@@ -126,15 +117,12 @@ def _own(op: str, made: Task, counts: Counts | None = None) -> MPI.Prequest | No
 
 def _combining(
     c: InterContext, collective: str, name: str, n: int, by: Operator
-) -> str:
-    """The algorithm for n bytes a rank."""
-    commutative = by.op.is_commutative
-    return task.settled(
-        collective,
-        name,
-        lambda: choose.combined(collective, c.here, c.there, n, c.machine, commutative),
-        commutative,
-    )
+) -> tuple[str, bool]:
+    """The algorithm for n bytes a rank, and whether the library's call is faster."""
+    commutes = by.op.is_commutative
+    sizes = c.here, c.there, n
+    by_size = partial(choose.combined, collective, *sizes, c.machine, commutes)
+    return settled(c, collective, name, n, by_size, commutes)
 
 
 def reduce_scatter(
@@ -144,7 +132,7 @@ def reduce_scatter(
     recvbuf: Any,
     recvcounts: Sequence[int] | None,
     op: MPI.Op,
-) -> Task:
+) -> Call:
     """Reduce_scatter; what the other group receives, it tells."""
     send, recv = _operands(sendbuf, recvbuf)
     by = operator(op, recv)
@@ -158,85 +146,28 @@ def reduce_scatter(
                 f"message: the counts are {list(counts)}, of which {own} are received "
                 f"by rank {c.index} and {total} are sent by everyone"
             )
-    asked = name
-    name = _combining(c, "inter_reduce_scatter", name, sum(send.nbytes), by)
+    asked, n = name, sum(send.nbytes)
+    name, left = _combining(c, "inter_reduce_scatter", name, n, by)
 
-    def recipe(here: Counts, there: Counts, kind: Kind) -> Recipe:
+    def recipe(here: Counts, there: Counts) -> Recipe:
         how = here, there, by.unit, c.machine.startup
         return recipes.reduce_scatter(name, c.pair, *how)
 
-    def own_request(
-        made: Task, here: Counts, there: Counts, kind: Kind
-    ) -> MPI.Prequest | None:
-        return _own("Reduce_scatter", made, here) if kind != NO_KIND else None
+    def own_request(made: Call, here: Counts, there: Counts) -> MPI.Prequest | None:
+        return _own("Reduce_scatter", made, here)
 
-    question = partial(_counts, c, (own, total, *_kind(asked, by)))
-    make = partial(laid.reduce_scatter, c, send, recv, by)
-    more = {"question": question, "among": c.all_agree}
-    more |= _shared(c, asked, by, question, make)
-    return _combined(c, asked, name, recipe, send, recv, by, own_request, **more)
+    question = partial(_counts, c, (own, total))
+    ends = send, recv, by, own_request
+    return _combined(c, asked, name, recipe, *ends, question=question, left=left)
 
 
-def _kind(asked: str, by: Operator) -> Kind:
-    """The operator and the type by their names, in numbers, if that says all."""
-    if asked != "auto" or not by.is_plain:
-        return NO_KIND
-    text = f"{by.op.__reduce__()} {by.datatype.__reduce__()}".encode()
-    assert len(text) <= 8 * len(NO_KIND), text
-    words = np.frombuffer(text.ljust(8 * len(NO_KIND)), np.int64)
-    return tuple(words.tolist())
-
-
-def _shared(
-    c: InterContext,
-    asked: str,
-    by: Operator,
-    question: Callable[[bool], Asking],
-    make: Callable[..., Ways | None],
-) -> dict[str, Any]:
-    """How it is done in memory that all share, where nothing else was asked for."""
-    if asked != "auto" or not (by.is_plain and c.one_node):
-        return {}
-    return {"among": c.all_agree, "laid": Laid(question, partial(_alike, make))}
-
-
-def _alike(make: Callable[..., Ways | None], *said: Any) -> Ways | None:
-    """The ways of a call, if all combine alike: that is what was said last."""
-    *sizes, kind = said
-    return None if kind == NO_KIND else make(*sizes)
-
-
-def _told(
-    c: InterContext, own: tuple[int, ...], at_once: bool
-) -> Generator[Sequence[MPI.Request], None, tuple[np.ndarray, Kind]]:
-    """The numbers of everyone, and how all combine, if they do it alike."""
-    told = np.empty((c.p + c.q, len(own)), np.int64)
-    if at_once:
-        c.comm.Allgather(np.array(own), told)
-    else:
-        yield [c.comm.Iallgather(np.array(own), told)]
-    kinds = set(map(tuple, told[:, -len(NO_KIND) :].tolist()))
-    return told, kinds.pop() if len(kinds) == 1 else NO_KIND
-
-
-def _total(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
-    """The elements of every vector."""
-    told, kind = yield from _told(c, own, at_once)
-    for number, total in enumerate(told[:, 0].tolist()):
-        if total != told[0, 0]:
-            raise MismatchError(
-                f"isthmus Allreduce: {c.who(number)} has {total} elements, and "
-                f"{c.who(0)} {told[0, 0]}"
-            )
-    return own[0], kind
-
-
-def _counts(c: InterContext, own: tuple[int, ...], at_once: bool) -> Asking:
+def _counts(c: InterContext, own: tuple[int, int], tag: int) -> Asking:
     """What everyone of the own and of the other group receives."""
-    told, kind = yield from _told(c, own, at_once)
+    told = np.empty((c.p + c.q, 2), np.int64)
+    yield [c.comm.Iallgather(np.array(own), told)]
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
-    return (b, a, kind) if c.mine else (a, b, kind)
+    return (b, a) if c.mine else (a, b)
 
 
 def _check_counts(c: InterContext, told: np.ndarray) -> None:

@@ -82,15 +82,23 @@ def tuned(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine | None:
     return None if machine is None else shared(machine, nodes)
 
 
-def nodes_of(comm: MPI.Intracomm) -> tuple[int, ...]:
-    """The node of every rank, as the number of the first rank there."""
-    rank = comm.Get_rank()
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED, rank)
-    first = np.array([node.bcast(rank)])
+def nodes_of(comm: MPI.Intracomm, per_node: int = 0) -> tuple[int, ...]:
+    """The node of every rank, as the number of the first rank there; or so many ranks
+    of a node that follow each other."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
+    here = np.empty(node.Get_size(), np.int64)
+    node.Allgather(np.array([comm.Get_rank()]), here)
+    i = node.Get_rank()
     node.Free()
-    found = np.empty(comm.Get_size(), first.dtype)
-    comm.Allgather(first, found)
+    first = here[i - i % per_node if per_node else 0]
+    found = np.empty(comm.Get_size(), np.int64)
+    comm.Allgather(np.array([first]), found)
     return tuple(found.tolist())
+
+
+def node_ranks(nodes: Sequence[int], rank: int) -> list[int]:
+    """The ranks of a rank's node."""
+    return [i for i, node in enumerate(nodes) if node == nodes[rank]]
 
 
 #: on a network, as measured on labs with TCP
