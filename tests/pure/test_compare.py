@@ -42,6 +42,9 @@ class Trial:
         if self.calls != self.stand.slips:
             self.wiped = False
 
+    def taken(self):
+        return self.contender.algorithm
+
     def wipe(self):
         self.wiped = True
         self.stand.now += 1e-3  # no part of what is timed

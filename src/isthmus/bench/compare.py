@@ -36,6 +36,9 @@ class Trial(Protocol):
     def run(self) -> None:
         """Do the operation once."""
 
+    def taken(self) -> str:
+        """The algorithm that was taken last."""
+
     def wipe(self) -> None:
         """Make the receive buffer wrong everywhere."""
 
@@ -87,6 +90,7 @@ class Race:
         self.stand, self.case, self.contenders = stand, case, contenders
         self.trials = [stand.prepare(case, contender) for contender in contenders]
         self.wrong = [0.0] * len(contenders)
+        self.taken = [""] * len(contenders)
 
     def repetition(self, i: int, calls: int) -> float:
         """The seconds of one call of a contender, on this rank; checked after it."""
@@ -98,6 +102,7 @@ class Race:
         for _ in range(calls):
             run()
         seconds = (perf_counter() - start) / calls
+        self.taken[i] = trial.taken()
         self.wrong[i] = max(self.wrong[i], float(not trial.right()))
         return seconds
 
@@ -162,8 +167,8 @@ def compare(
         slowest = np.reshape(stand.worst(times.ravel().tolist()), times.shape)
     finally:
         race.free()
+    rows = zip(race.contenders, slowest.T.tolist(), race.taken, strict=True)
     results = [
-        Result(contender, (tuple(row),))
-        for contender, row in zip(race.contenders, slowest.T.tolist(), strict=True)
+        Result(contender, (tuple(row),), taken) for contender, row, taken in rows
     ]
     return Outcome(case, (calls,), tuple(results))

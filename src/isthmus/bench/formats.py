@@ -68,13 +68,14 @@ def _record(line: Line) -> dict[str, Any]:
         "ratio_high": line.ratio_interval.high,
         "limit": line.limit,
         "multiple": line.multiple,
+        "taken": line.taken,
     }
 
 
-def as_csv(lines: Sequence[Line]) -> str:
-    """A row for each contender of each case."""
+def as_csv(lines: Sequence[Line], about: Mapping[str, Any]) -> str:
+    """A row for each contender of each case, with what holds for all of them."""
     text = io.StringIO()
-    rows = [_record(line) for line in lines]
+    rows = [{**_record(line), **about} for line in lines]
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

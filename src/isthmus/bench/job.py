@@ -51,7 +51,8 @@ class Job:
     """Cases for one or two groups of processes, and the contenders of each.
 
     `seconds` is what a case may take, roughly; `content` names what the buffers hold;
-    `single` wants one call in each repetition, however short.
+    `single` wants one call in each repetition, however short. Calls get another view of
+    the same memory every time, or the `same_arrays`.
     """
 
     groups: tuple[int, ...]
@@ -61,6 +62,7 @@ class Job:
     seed: int = 0
     content: str = "random"
     single: bool = False
+    same_arrays: bool = False
 
     def contenders_of(self, case: Case) -> tuple[Contender, ...]:
         """Those that make sense for a case: a barrier copies nothing."""

@@ -14,10 +14,12 @@ from .job import NATIVE, Case, Contender, read_case
 
 @dataclass(frozen=True)
 class Result:
-    """Times of one call of a contender, on the slowest rank: by launch, repetition."""
+    """Times of one call of a contender, on the slowest rank: by launch, repetition; and
+    the algorithm that it took."""
 
     contender: Contender
     times: tuple[tuple[float, ...], ...]
+    taken: str = ""
 
     @property
     def seconds(self) -> float:
@@ -63,7 +65,11 @@ class Outcome:
 def merge(outcomes: Sequence[Outcome]) -> Outcome:
     """The outcomes of one case in several launches as one."""
     results = [
-        Result(same[0].contender, tuple(t for result in same for t in result.times))
+        Result(
+            same[0].contender,
+            tuple(t for result in same for t in result.times),
+            " or ".join(sorted({result.taken for result in same})),
+        )
         for same in zip(*(outcome.results for outcome in outcomes), strict=True)
     ]
     calls = tuple(n for outcome in outcomes for n in outcome.calls)
@@ -73,7 +79,7 @@ def merge(outcomes: Sequence[Outcome]) -> Outcome:
 def read_outcome(data: dict[str, Any]) -> Outcome:
     """The outcome that was written."""
     results = tuple(
-        Result(Contender(**r["contender"]), tuple(map(tuple, r["times"])))
+        Result(Contender(**r["contender"]), tuple(map(tuple, r["times"])), r["taken"])
         for r in data["results"]
     )
     return Outcome(read_case(data["case"]), tuple(data["calls"]), results)

@@ -32,6 +32,7 @@ class Place:
     rates: tuple[float, ...] = ()
     words: str = ""
     warning: str = ""
+    hosts: int = 1
 
     @property
     def on_lab(self) -> bool:
@@ -60,7 +61,7 @@ def _place(net: Network) -> Place:
     nominal = [link.rate for _, link in sorted(net.links().items())]
     words = f"lab of {net.hosts} hosts at {show_rate(max(nominal))}"
     if net.hosts < 2:
-        return Place(start, words=words)
+        return Place(start, words=words, hosts=net.hosts)
     limits = net.measure()
     part = 8 * limits.rate / min(nominal[:2])
     warning = ""
@@ -71,7 +72,7 @@ def _place(net: Network) -> Place:
         )
     words += f", {part:.3f} of it for TCP, alpha {limits.alpha * 1e6:.0f} µs"
     rates = () if warning else tuple(part * rate / 8 for rate in nominal)
-    return Place(start, rates, words, warning)
+    return Place(start, rates, words, warning, net.hosts)
 
 
 @contextmanager

@@ -49,7 +49,16 @@ class Record(worker.Display):
 
     def csv(self) -> str:
         """The summary."""
-        return as_csv(self.lines)
+        ranks = sum(self.jobs[0].groups)
+        return as_csv(
+            self.lines,
+            {
+                "library": self.software.library,
+                "processor": self.environment["processor"],
+                "per_host": -(-ranks // max(self.place.hosts, 1)),
+                "arrays": "same" if self.jobs[0].same_arrays else "fresh",
+            },
+        )
 
     def json(self) -> str:
         """Everything."""

@@ -97,6 +97,7 @@ class How:
     seconds: float = 1.0
     seed: int = 0
     single: bool = False
+    same_arrays: bool = False
 
 
 def named(name: str, how: How, scale: float = 1.0, smallest: bool = False) -> list[Job]:
@@ -117,6 +118,7 @@ def named(name: str, how: How, scale: float = 1.0, smallest: bool = False) -> li
             how.seconds,
             how.seed,
             single=how.single,
+            same_arrays=how.same_arrays,
         )
         for groups in dict.fromkeys(groups for groups, _ in cases)
     ]

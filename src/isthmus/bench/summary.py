@@ -27,6 +27,8 @@ class Line:
     ratio: float
     ratio_interval: Interval
     limit: float | None
+    #: the algorithm that was taken, where that is not the contender's name
+    taken: str = ""
 
     @property
     def multiple(self) -> float | None:
@@ -51,6 +53,7 @@ def lines(found: Outcome, limit: float | None = None) -> list[Line]:
             found.ratio(result.contender),
             found.ratio_interval(result.contender),
             None if result.contender == LIMIT else limit,
+            result.taken if result.taken != result.contender.algorithm else "",
         )
         for result in found.results
     ]

@@ -73,6 +73,7 @@ class Comparison:
                 Column("ratio", 7),
                 Column("95 %", 11),
                 Column("limit", 6),
+                Column("taken", 10, left=True),
             ],
         )
 
@@ -86,4 +87,5 @@ class Comparison:
                 ratio = show_ratio(line.ratio), _between(line.ratio_interval)
             multiple = "" if line.multiple is None else f"{line.multiple:.2f}"
             label = line.case.label if k == 0 else ""
-            self.table.row([label, line.contender, time, interval, *ratio, multiple])
+            row = [label, line.contender, time, interval, *ratio, multiple, line.taken]
+            self.table.row(row)

@@ -46,7 +46,7 @@ def _stand(job: Job) -> Stand:
     from ..mpi import measure as mpi
 
     content = field.content if job.content == "field" else mpi.random_bytes
-    return mpi.Stand(job.groups, content)
+    return mpi.Stand(job.groups, content, job.same_arrays)
 
 
 def measure(job: Job, stand: Stand, display: Display) -> None:

@@ -66,7 +66,15 @@ def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) 
         for kind in kinds
         for n in bytes_.split(",")
     )
-    return Job(sizes, cases, how.contenders, how.seconds, how.seed, single=how.single)
+    return Job(
+        sizes,
+        cases,
+        how.contenders,
+        how.seconds,
+        how.seed,
+        single=how.single,
+        same_arrays=how.same_arrays,
+    )
 
 
 def _todo(
@@ -141,6 +149,9 @@ def bench(
     single: Annotated[
         bool, typer.Option("--single", help="one call in each repetition")
     ] = False,
+    same_arrays: Annotated[
+        bool, typer.Option("--same-arrays", help="not another view at every call")
+    ] = False,
     seed: Annotated[int, typer.Option(help="of the order of repetitions")] = 0,
     lab: Hosts = None,
     rate: Rate = RATE,
@@ -161,7 +172,8 @@ def bench(
     """Compare isthmus with the MPI library's own collectives.
 
     The contenders take turns in random order; a time is the median over repetitions of
-    the slowest rank's, with its 95 % interval; every byte received is checked. Blocks
+    the slowest rank's, with its 95 % interval; every byte received is checked. Every
+    call gets another view of the same memory, as programs that pass slices do. Blocks
     of allgatherv grow with the rank, or follow a distribution; --bytes is their
     average. With one group, as in --groups 8, the collective inside it.
 
@@ -174,7 +186,7 @@ def bench(
     on_lab = lab is not None or lab_name is not None
     names = [name.strip() for name in algorithms.split(",")]
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
-    how = sets.How(contenders, seconds, seed, single)
+    how = sets.How(contenders, seconds, seed, single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
     for path in (csv, json):

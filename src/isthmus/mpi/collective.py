@@ -90,7 +90,7 @@ def by_value(
 class Left:
     """A call that is left to the MPI library."""
 
-    used, scratch_bytes = 0, 0
+    used, scratch_bytes, taken = 0, 0, "native"
     plans: ClassVar[dict[Any, Any]] = {}
 
     def __init__(self, context: Context, native: Callable[..., Any], counted: bool):
@@ -123,6 +123,12 @@ class Collective(Comm):
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
+        return found
+
+    def _taken(self) -> str:
+        """The algorithm of the last blocking call of which something is kept."""
+        kept = self._context().kept_calls.values()
+        found: str = max(kept, key=lambda x: x.used).taken if kept else ""
         return found
 
     def _blocking(self, op: str, algorithm: str | None, *args: Any) -> None:

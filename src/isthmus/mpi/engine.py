@@ -101,6 +101,8 @@ class Kept:
         self.counted, self.among = call.counted, call.among
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
         self.used = 0
+        #: the algorithm that was taken last
+        self.taken = ""
         self.plans: dict[Any, Plan] = {}
         #: of what others said: the rounds, whether they use the memory of the node, and
         #: whether it does not matter where the buffers are
@@ -124,7 +126,8 @@ class Kept:
         if known is None:
             call = call or comm._read(self._op, self._name, args)
             known = self._known(answer, call)
-        _, node, given = known
+        found, node, given = known
+        self.taken = "library" if found is None else found.entry.name
         room = memory.calls % ROOMS if node else None
         if given:
             key: Any = answer, room

@@ -29,13 +29,35 @@ def random_bytes(sizes: tuple[int, ...], side: int) -> np.ndarray:
     return rng.integers(0, 256, sum(sizes), np.uint8)
 
 
+def fresh(x: Any) -> Any:
+    """An argument as a user passes it: a slice, which is another object every time."""
+    if isinstance(x, np.ndarray):
+        return x[:]
+    if isinstance(x, list) and x and isinstance(x[0], np.ndarray):
+        return [x[0][:], *x[1:]]
+    return x
+
+
+def on_views(call: Callable[..., Any], args: Sequence[Any], **more: Any) -> Any:
+    """A call with other views of its arrays every time."""
+
+    def run() -> None:
+        call(*[fresh(x) for x in args], **more)
+
+    return run
+
+
 class Trial:
     """One way to do an operation, with buffers of its own."""
 
     def __init__(
-        self, run: Callable[[], Any], recv: np.ndarray, expected: np.ndarray
+        self,
+        run: Callable[[], Any],
+        recv: np.ndarray,
+        expected: np.ndarray,
+        taken: Callable[[], str] = lambda: "",
     ) -> None:
-        self.run = run
+        self.run, self.taken = run, taken
         self.received, self.expected = recv.view(np.uint8), expected.view(np.uint8)
 
     def wipe(self) -> None:
@@ -73,8 +95,13 @@ class Stand:
     """The processes of the world in one group, or in two that are joined."""
 
     def __init__(
-        self, groups: tuple[int, ...], content: Content = random_bytes
+        self,
+        groups: tuple[int, ...],
+        content: Content = random_bytes,
+        same_arrays: bool = False,
     ) -> None:
+        """Calls get the same arrays every time, or other views of them."""
+        self.same_arrays = same_arrays
         self.comm = MPI.COMM_WORLD.Dup()
         if sum(groups) != self.comm.size:
             raise ValueError(
@@ -128,14 +155,23 @@ class Stand:
         name = case.op.capitalize()
         if contender.algorithm == "native" and not contender.persistent:
             call = getattr(self.native, name)
-            return Trial(partial(call, *arguments), recv, expected)
+            run = self._bound(call, arguments)
+            return Trial(run, recv, expected)
         auto = contender.algorithm == "auto"  # as a user calls it
         more = {} if auto else {"algorithm": contender.algorithm}
         if contender.persistent:
             request = getattr(self.ours, f"{name}_init")(*arguments, **more)
             return Persistent(request, recv, expected)
         call = getattr(self.ours, name)
-        return Trial(partial(call, *arguments, **more), recv, expected)
+        run = self._bound(call, arguments, **more)
+        taken = self.ours._taken if auto else (lambda: contender.algorithm)
+        return Trial(run, recv, expected, taken)
+
+    def _bound(self, call: Callable[..., Any], args: Any, **more: Any) -> Any:
+        """The call with its arguments: the same arrays, or other views of them."""
+        if self.same_arrays:
+            return partial(call, *args, **more)
+        return on_views(call, args, **more)
 
     def barrier(self) -> None:
         """Wait for all ranks, twice: the second time all begin close together.

@@ -25,8 +25,9 @@ SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
 FAR_SIZES = (8, 1 << 12)
 #: no more sizes are tried after so many seconds
 LIMIT = 0.1
-#: calls that are timed together, and how often
-CALLS, TIMES = 4, 3
+#: calls that are timed together, and how often: of short messages in one memory, where
+#: a few microseconds decide, and of others
+SHORT, FEW, MANY = 1 << 10, (4, 3), (10, 5)
 #: up to so many times the longest message that was tried, the library's call counts
 BEYOND = 4
 #: what is tried for each collective
@@ -105,16 +106,16 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     return room(n), room(n // here), MPI.SUM
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def _seconds(call: Callable[[], Any], calls: int, times: int) -> float:
     """The best of a few times of a call; the first one makes its plan."""
     call()
     best = float("inf")
-    for _ in range(TIMES):
+    for _ in range(times):
         start = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
         best = min(best, time.perf_counter() - start)
-    return best / CALLS
+    return best / calls
 
 
 def candidates(c: Any, op: str) -> list[str]:
@@ -139,15 +140,16 @@ def tried(comm: Any, op: str) -> Times:
         call = comm._read(op, "auto", args)
         # who has no part in it has no algorithm
         flat = call.name if call.name != "auto" else NO_PART
+        often = MANY if c.one_node and nbytes <= SHORT else FEW
         took = np.empty(len(names))
         for i, name in enumerate(names):
             algorithm = flat if name == FLAT else name
             if flat == NO_PART and name == NODE:
                 algorithm = NO_PART
-            took[i] = _seconds(partial(comm._blocking, op, algorithm, *args))
+            took[i] = _seconds(partial(comm._blocking, op, algorithm, *args), *often)
         c.comm.Allreduce(MPI.IN_PLACE, took, MPI.MAX)
         columns.append(took)
-        if took.sum() * CALLS * TIMES > LIMIT:
+        if took.sum() * np.prod(often) > LIMIT:
             break
     seconds = np.array(columns).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
