@@ -14,7 +14,7 @@ from .call import Call, checked, checked_value
 from .context import Context, context_of
 from .family import Comm
 
-_memory, _ndarray = MPI.memory, np.ndarray
+_ndarray = np.ndarray
 #: what lives as long as the process, by its identity: that takes less time to compare
 _LASTING: dict[int, str] = {
     **{
@@ -45,46 +45,33 @@ def _part(x: Any) -> Any:
     return x
 
 
-def _is_buffer(spec: list[Any]) -> bool:
-    return bool(spec) and type(spec[0]) is _ndarray
-
-
-def by_value(
-    op: str, algorithm: str | None, args: tuple[Any, ...]
-) -> tuple[tuple[Any, ...], list[Any]]:
-    """What a call is known by, and where its buffers lie; `LookupError` where values
-    do not say all."""
+def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a call is known by; `LookupError` where values do not say all. Of an array
+    that is its size and its type: where it lies comes later, if it matters."""
     values: list[Any] = [op, algorithm]
-    places: list[Any] = []
     for x in args:
         kind = type(x)
         if kind is _ndarray:
-            place, dtype = _memory(x), x.dtype
-            places.append(place)
-            values.append(place.nbytes)
+            dtype = x.dtype
+            values.append(x.nbytes)
             values.append(_LASTING.get(id(dtype), dtype))
-            if place.readonly:
-                values.append("read-only")
         elif kind is int:
             values.append(x)
+        elif id(x) in _LASTING:
+            values.append(_LASTING[id(x)])
         elif x is None or x is MPI.IN_PLACE:
-            places.append(None)
-            values.append(x is None)
-        elif kind is list and _is_buffer(x):
-            place = _memory(x[0])
-            places.append(place)
-            values += list, place.nbytes, place.readonly, x[0].dtype
+            values.append("nothing" if x is None else "in place")
+        elif kind is list and x and type(x[0]) is _ndarray:
+            values += list, x[0].nbytes, x[0].dtype
             values += map(_part, x[1:])
         elif kind is list:
             values.append(tuple(x))
-        elif id(x) in _LASTING:
-            values.append(_LASTING[id(x)])
         elif isinstance(x, MPI.Op) and x != MPI.OP_NULL:
             # a plan that combines holds on to its operator, so this is no other one
             values += x.handle, x.is_commutative, x.is_predefined or id(x)
         else:
             raise LookupError
-    return tuple(values), places
+    return tuple(values)
 
 
 class Left:
@@ -137,20 +124,19 @@ class Collective(Comm):
         if context is None or context.freed or context.refused:
             context = self._context()
         try:
-            values, places = by_value(op, algorithm, args)
+            values = by_value(op, algorithm, args)
             kept = context.kept_calls[values]
         except KeyError:
-            self._first(context, values, places, op, algorithm, args)
+            self._first(context, values, op, algorithm, args)
         except Exception:  # of what cannot be kept, or is wrong, which is checked then
-            self._first(context, None, [], op, algorithm, args)
+            self._first(context, None, op, algorithm, args)
         else:
-            kept.run(self, args, places)
+            kept.run(self, args)
 
     def _first(
         self,
         context: Any,
         values: Any,
-        places: list[Any],
         op: str,
         algorithm: str | None,
         args: tuple[Any, ...],
@@ -172,7 +158,7 @@ class Collective(Comm):
                 kept = Left(context, native, call.counted)
             else:
                 kept = engine.Kept(op, name, call, keep=values is not None)
-        kept.run(self, args, places, call)
+        kept.run(self, args, call)
         if values is not None and not context.checked:
             context.kept_calls[values] = kept
             context.make_room()

@@ -112,11 +112,18 @@ class Kept:
         self,
         comm: Any,
         args: tuple[Any, ...],
-        places: Sequence[Any],
         call: Call | None = None,
     ) -> None:
-        """Make the call, with buffers at those places; it may have been read."""
+        """Make the call; its arguments may have been read."""
         c, memory = self.context, self.context.memory
+        places: list[Any] = []
+        if self.keep:
+            try:
+                places, doubtful = _places(args)
+            except (BufferError, ValueError):  # of arrays with gaps
+                doubtful = True
+            if doubtful:
+                call = call or comm._read(self._op, self._name, args)  # it may be wrong
         self.used = c.clock = c.clock + 1
         answer: tuple[Any, ...] = ()
         if self.question is not None:
@@ -198,6 +205,21 @@ class Kept:
         self.plans.clear()
 
 
+def _places(args: tuple[Any, ...]) -> tuple[list[Any], bool]:
+    """Where the buffers of a call lie, and whether one of them is read-only."""
+    found: list[Any] = []
+    read_only = False
+    for x in args:
+        array = x[0] if type(x) is list and x else x
+        if type(array) is np.ndarray:
+            place = MPI.memory(array)
+            read_only |= place.readonly
+            found.append(place)
+        elif x is None or x is MPI.IN_PLACE:
+            found.append(None)
+    return found, read_only
+
+
 def _overlap(places: Sequence[Any]) -> bool:
     """Whether two buffers have memory in common, or may have."""
     if len(places) < 2 or places[0] is None or places[1] is None:
@@ -209,7 +231,7 @@ def _overlap(places: Sequence[Any]) -> bool:
 
 def once(call: Call) -> None:
     """Make a call that will not come again in this form."""
-    Kept("", call.name, call, keep=False).run(None, (), (), call)
+    Kept("", call.name, call, keep=False).run(None, (), call)
 
 
 # -- nonblocking
