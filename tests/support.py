@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from isthmus.mpi import context_inter, context_intra
-from isthmus.mpi.family import Comm
+from isthmus.mpi.comm.family import Comm
+from isthmus.mpi.context import context_inter, context_intra
 from sampling import LONG
 
 #: for what does not depend on the MPI library, and takes its time

@@ -13,9 +13,9 @@ from mpi4py import MPI
 import isthmus
 from between import OPERATIONS, Kit, call
 from groups import expected, pairs, same, values
-from isthmus.mpi.collective import by_value
-from isthmus.mpi.context import KEPT, PLANS
-from isthmus.mpi.engine import PLACES
+from isthmus.mpi.comm.collective import by_value
+from isthmus.mpi.context.context import KEPT, PLANS
+from isthmus.mpi.engine.engine import PLACES
 from sampling import LONG, some
 from support import agree
 

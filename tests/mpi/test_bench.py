@@ -11,7 +11,7 @@ from mpi4py import MPI
 from isthmus.bench.compare import compare
 from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
 from isthmus.bench.operations import ACROSS, INSIDE
-from isthmus.mpi.measure import Stand
+from isthmus.mpi.measure.measure import Stand
 from sampling import LONG, some
 from support import agree
 

@@ -17,7 +17,7 @@ from between import (
     names,
 )
 from groups import pairs
-from isthmus.mpi.tuning import INLINE
+from isthmus.mpi.context.tuning import INLINE
 from sampling import LONG, some
 from support import agree, without_persistent_collectives
 
@@ -137,7 +137,7 @@ def test_other_types(comm, op):
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_messages_that_are_cut(comm, monkeypatch, op):
     """As between hosts under Open MPI, into pieces that end anywhere."""
-    monkeypatch.setattr("isthmus.mpi.context.eager", lambda nodes: 1000)
+    monkeypatch.setattr("isthmus.mpi.context.context.eager", lambda nodes: 1000)
     for groups in pairs(comm, SHAPES, turn=OPERATIONS.index(op)):
         kit = Kit(groups)
         check(kit, op, call(kit, op, "long", comm.size - 1), "auto")

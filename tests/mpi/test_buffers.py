@@ -10,7 +10,7 @@ import pytest
 from mpi4py import MPI
 
 from groups import FEW, NAMES, STAGES, expected, pairs, same, values
-from isthmus.mpi import device, memory
+from isthmus.mpi.memory import device, memory
 from sampling import some
 from support import agree
 

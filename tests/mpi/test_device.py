@@ -13,7 +13,7 @@ import isthmus
 from between import OPERATIONS, REDUCING, Kit, call, names
 from groups import pair
 from isthmus import settings
-from isthmus.mpi import device
+from isthmus.mpi.memory import device
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)

@@ -214,7 +214,7 @@ def test_who_waits_in_shared_memory_hears_of_an_interrupt_in_a_call_by_messages(
 
 @pytest.mark.mpi(2)
 def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
-    from isthmus.mpi import context
+    from isthmus.mpi.context import context
 
     def interrupted(comm, per_node):
         raise KeyboardInterrupt

@@ -10,9 +10,9 @@ from mpi4py import MPI
 
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
-from isthmus.mpi import intercomm
-from isthmus.mpi.requests import Persistent
-from isthmus.mpi.trial import Times
+from isthmus.mpi.comm import intercomm
+from isthmus.mpi.context.trial import Times
+from isthmus.mpi.engine.requests import Persistent
 from sampling import LONG
 from support import agree, has_persistent_collectives
 
@@ -73,7 +73,7 @@ class Old(MPI.Intracomm):
 
 def test_what_it_refuses_on_one_rank_is_ours_on_all(comm, monkeypatch):
     """And what it does not refuse stays in step."""
-    monkeypatch.setattr("isthmus.mpi.context_inter.Native", Old)
+    monkeypatch.setattr("isthmus.mpi.context.context_inter.Native", Old)
     for groups in pairs(comm):
         for root in (0, comm.size - 1, 0):
             for op in ("Reduce", "Gather", "Reduce"):

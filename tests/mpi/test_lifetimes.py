@@ -14,9 +14,10 @@ from mpi4py import MPI
 
 import isthmus
 from groups import expected, pair, same, values
-from isthmus.mpi import context_inter, context_intra, requests
-from isthmus.mpi.plan import Plan, Stage
-from isthmus.mpi.progress import driver
+from isthmus.mpi.context import context_inter, context_intra
+from isthmus.mpi.engine import requests
+from isthmus.mpi.engine.plan import Plan, Stage
+from isthmus.mpi.engine.progress import driver
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)

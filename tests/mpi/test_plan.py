@@ -13,8 +13,8 @@ import isthmus
 from groups import SHAPES, pair, same, values
 from isthmus.distributions import counts
 from isthmus.ir import Pieces, Recv, Round, Send, Span
-from isthmus.mpi.memory import scratch_view
-from isthmus.mpi.plan import Binding, Plan, bind
+from isthmus.mpi.engine.plan import Binding, Plan, bind
+from isthmus.mpi.memory.memory import scratch_view
 from isthmus.recipe import Equal, Placement, Sizes, between, inside, listed
 from sampling import LONG
 from support import agree, once

@@ -152,7 +152,7 @@ def test_buffers_live_as_long_as_their_request(comm):
 
 def test_a_persistent_request_may_be_dropped(comm):
     """Nobody goes on watching it."""
-    from isthmus.mpi.progress import driver
+    from isthmus.mpi.engine.progress import driver
 
     for groups in pairs(comm):
         recv = np.empty(4 * len(groups.there))
@@ -211,7 +211,7 @@ def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
     groups = pair(comm, SHAPES[comm.size][0][0])
     inter, n = groups.ours, len(groups.there)
     context = inter._context()
-    from isthmus.mpi import requests
+    from isthmus.mpi.engine import requests
 
     def fails():
         yield []

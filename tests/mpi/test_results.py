@@ -210,7 +210,7 @@ def test_plans_of_one_operation_do_not_serve_another(comm):
 
 def test_auto_in_groups_that_ask_first(comm, monkeypatch):
     """As in larger groups: the choice needs what the own group sends."""
-    monkeypatch.setattr("isthmus.mpi.context_inter.FEW", 0)
+    monkeypatch.setattr("isthmus.mpi.context.context_inter.FEW", 0)
     for groups in pairs(comm):
         for counts in kinds(comm.size).values():
             rc = [counts[i] for i in groups.there]

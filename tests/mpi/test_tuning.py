@@ -12,11 +12,11 @@ from mpi4py import MPI
 import isthmus
 from groups import pair
 from isthmus.bench import crossovers, tune
-from isthmus.mpi import context, context_inter, context_intra, links
-from isthmus.mpi.context import context_of
-from isthmus.mpi.context_inter import InterContext
-from isthmus.mpi.context_intra import IntraContext
-from isthmus.mpi.tuning import CHANGING, here
+from isthmus.mpi.context import context, context_inter, context_intra, links
+from isthmus.mpi.context.context import context_of
+from isthmus.mpi.context.context_inter import InterContext
+from isthmus.mpi.context.context_intra import IntraContext
+from isthmus.mpi.context.tuning import CHANGING, here
 from isthmus.tuning import Machine, Origin, Tuning, place, written
 from support import agree
 

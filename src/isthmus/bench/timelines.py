@@ -40,9 +40,9 @@ Tell = Callable[[Runs, str], None]
 
 def measure(job: Job, tell: Tell) -> None:
     """Run on all ranks of the world; rank 0 tells."""
-    from ..mpi.measure import Stand
-    from ..mpi.recorder import recording
-    from ..mpi.tuning import library
+    from ..mpi.context.tuning import library
+    from ..mpi.measure.measure import Stand
+    from ..mpi.measure.recorder import recording
 
     stand = Stand(job.groups)
     with recording(stand.ours) as record:

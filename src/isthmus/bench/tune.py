@@ -57,9 +57,9 @@ class Display:
 
 def measure(seconds: float, display: Display) -> None:
     """Measure on all ranks of the world; rank 0 displays."""
-    from ..mpi.links import measured
-    from ..mpi.measure import Stand, world
-    from ..mpi.tuning import using
+    from ..mpi.context.links import measured
+    from ..mpi.context.tuning import using
+    from ..mpi.measure.measure import Stand, world
 
     comm = world()
     display = display if comm.rank == 0 else Display()
@@ -92,7 +92,7 @@ def run(n: int, seconds: float, display: Display, start: Start = Here) -> None:
 
 
 def _in_place(seconds: float, display: Display) -> None:
-    from ..mpi.measure import abort
+    from ..mpi.measure.measure import abort
 
     try:
         measure(seconds, display)

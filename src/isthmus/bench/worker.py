@@ -20,7 +20,7 @@ from .launch import Here, Start, launch
 from .outcome import Outcome, read_outcome
 
 if TYPE_CHECKING:
-    from ..mpi.measure import Stand
+    from ..mpi.measure.measure import Stand
 
 #: seconds without a word after which processes of our own are ended
 LIMIT = 600.0
@@ -43,7 +43,7 @@ class Display:
 
 def _stand(job: Job) -> Stand:
     """The processes of this world in the groups of the job."""
-    from ..mpi import measure as mpi
+    from ..mpi.measure import measure as mpi
 
     content = field.content if job.content == "field" else mpi.random_bytes
     return mpi.Stand(job.groups, content, job.same_arrays)
@@ -51,7 +51,7 @@ def _stand(job: Job) -> Stand:
 
 def measure(job: Job, stand: Stand, display: Display) -> None:
     """Run a job on all ranks; rank 0 displays."""
-    from ..mpi import measure as mpi
+    from ..mpi.measure import measure as mpi
 
     if stand.rank:
         display = Display()
@@ -66,7 +66,7 @@ def measure(job: Job, stand: Stand, display: Display) -> None:
 
 def _in_place(job: Job, display: Display) -> None:
     """Run a job in this process and those that were started with it."""
-    from ..mpi.measure import abort
+    from ..mpi.measure.measure import abort
 
     stand = _stand(job)
     try:

@@ -159,9 +159,9 @@ def find() -> Path | None:
     """The file in use on this host by this Python's MPI library."""
     if own_rank() is None:
         with _unstarted():
-            from ..mpi.tuning import here
+            from ..mpi.context.tuning import here
     else:
-        from ..mpi.tuning import here
+        from ..mpi.context.tuning import here
     return wanted(*here())
 
 

@@ -1,11 +1,11 @@
 """The engine: rounds run on a user's communicators. Only this folder knows mpi4py."""
 
-from .chain import Chain
-from .check import MismatchError
-from .groups import Group, couple, hierarchy, rank_items, split
-from .intercomm import Intercomm
-from .intracomm import Intracomm
-from .recorder import recording
+from .comm.intercomm import Intercomm
+from .comm.intracomm import Intracomm
+from .context.check import MismatchError
+from .groups.chain import Chain
+from .groups.groups import Group, couple, hierarchy, rank_items, split
+from .measure.recorder import recording
 
 __all__ = [
     "Chain",

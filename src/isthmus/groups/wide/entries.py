@@ -31,12 +31,15 @@ class Entries:
     def color_weight(self) -> Array:
         """The bytes of every process's colour; one that is left out sends a word."""
         sizes = np.array([WORD + len(code) for code in self.codes] + [WORD])
-        return sizes[self.color]
+        found: Array = sizes[self.color]
+        return found
 
     @property
     def key_weight(self) -> Array:
         """The bytes of every process's key."""
-        return np.array([WORD + len(code) for code in self.keys])[self.key]
+        sizes = np.array([WORD + len(code) for code in self.keys])
+        found: Array = sizes[self.key]
+        return found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray
 #: messages of one step, no two from or to the same process: from, to, bytes
 Lane: TypeAlias = tuple[Array, Array, Any]
 

@@ -1,0 +1,1 @@
+"""Communicators of ours: public methods, and nothing else."""

@@ -1,0 +1,83 @@
+"""Communicators made from ours are ours, where mpi4py would give its own class."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any, cast
+
+from mpi4py import MPI
+
+from ..context.attribute import release
+
+#: our class for each of mpi4py's; the classes enter themselves
+CLASSES: dict[type, type] = {}
+
+
+def ours(comm: Any) -> Any:
+    """The communicator in our class, if it is of one that we extend."""
+    return CLASSES[type(comm)](comm) if type(comm) in CLASSES else comm
+
+
+def _method(native: Any) -> Any:
+    @wraps(native)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return ours(native(self, *args, **kwargs))
+
+    return method
+
+
+def _class_method(native: Any) -> Any:
+    @wraps(native)
+    def method(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        return ours(native(*args, **kwargs))
+
+    return classmethod(method)
+
+
+def making(base: type, *names: str) -> Any:
+    """A class decorator: the named methods of the base give communicators of ours."""
+
+    def decorate(cls: type) -> type:
+        CLASSES[base] = cls
+        for name in names:
+            native = getattr(base, name, None)
+            if native is not None:
+                of_class = getattr(native, "__self__", None) is base
+                wrap = _class_method if of_class else _method
+                setattr(cls, name, wrap(native))
+        return cls
+
+    return decorate
+
+
+#: what every communicator can make
+COMMON = (
+    "Split",
+    "Split_type",
+    "Create",
+    "Shrink",
+    "Get_parent",
+    "Join",
+    "fromhandle",
+    "fromint",
+    "f2py",
+)
+
+
+class Comm:
+    """What our communicators share."""
+
+    def Free(self) -> None:
+        """Free the communicator, and first what is kept for it."""
+        release(cast("MPI.Comm", self))
+        super().Free()  # type: ignore[misc]
+
+    def Disconnect(self) -> None:
+        """Disconnect from the communicator, and first free what is kept for it."""
+        release(cast("MPI.Comm", self))
+        super().Disconnect()  # type: ignore[misc]
+
+    def free(self) -> None:
+        """Call `Free` if not null and not one of MPI's own communicators."""
+        if self not in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
+            self.Free()

@@ -1,0 +1,63 @@
+"""The intercommunicator of isthmus."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mpi4py import MPI
+
+from ..context.context import Context
+from ..context.context_inter import InterContext
+from ..context.trial import OPERATIONS, tried
+from ..operations import between, tasks_exchange
+from ..operations.call import Call
+from .family import COMMON, making
+from .gathering import Gathering
+from .mutual import Mutual
+from .rooted import Rooted
+
+#: the collective whose trial decides for an operation
+TRIED = {
+    **{op: collective for collective, op in OPERATIONS.items()},
+    "Allgatherv": "inter_allgather",
+    "Reduce_scatter": "inter_reduce_scatter",
+}
+
+
+@making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
+class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
+    """An `MPI.Intercomm` whose collectives run close to the physical limit.
+
+    `isthmus.Intercomm(inter)` is a view of the same communicator: same handle, same
+    methods, same buffer specifications. `algorithm` names an algorithm of isthmus, with
+    an intragroup stage after a "+" where it has one; "native" is the MPI library's own
+    call, "auto" a choice by size. The first collective call on a communicator makes
+    private communicators and so waits for all its processes.
+    """
+
+    _base: ClassVar[Any] = MPI.Intercomm
+    _operations: ClassVar[Any] = between.OPERATIONS
+    _make: ClassVar[type[Context]] = InterContext
+    _tasks: ClassVar[Any] = tasks_exchange
+
+    def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
+        """A view of the same communicator."""
+        return super().__new__(cls, comm)
+
+    def _try(self, op: str) -> bool:
+        c, collective = self._context(), TRIED.get(op)
+        if not c.tries or collective is None or collective in c.times:
+            return False
+        if c.recorder is not None:
+            return False
+        with c.uninterrupted():
+            c.times[collective] = tried(self, OPERATIONS[collective])
+        return True
+
+    def _in_background(self, call: Call, asked: str) -> Call:
+        if call.name.endswith("+library"):
+            raise ValueError("the stage 'library' works in blocking calls only")
+        alone = asked == "auto" and not call.context.threads
+        if alone and call.recv and call.operator is None and call.root is None:
+            return tasks_exchange.at_once(call)
+        return call

@@ -1,0 +1,92 @@
+"""The intracommunicator of isthmus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from mpi4py import MPI
+
+from ...choose import stage_for
+from ..context.context import Context
+from ..context.context_intra import IntraContext
+from ..memory.device import checking
+from ..operations import tasks_inside
+from ..operations.call import Call
+from .family import COMMON, making
+from .gathering import Gathering
+
+
+@checking(
+    MPI.Intracomm,
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Reduce",
+    "Allreduce",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+    "Scan",
+    "Exscan",
+)
+@making(
+    MPI.Intracomm,
+    *COMMON,
+    "Create_group",
+    "Create_from_group",
+    "Create_intercomm",
+    "Spawn",
+    "Spawn_multiple",
+    "Accept",
+    "Connect",
+)
+class Intracomm(Gathering, MPI.Intracomm):
+    """An `MPI.Intracomm` that gathers pieces of any sizes close to the physical limit.
+
+    `isthmus.Intracomm(comm)` is a view of the same communicator: same handle, same
+    methods, same buffer specifications, and `MPI.IN_PLACE`. `algorithm` names one of
+    isthmus; "native" is the MPI library's own call, "auto" a choice by the counts and
+    by what messages cost here, which is measured once for each communicator. The first
+    collective call makes a private communicator and so waits for all processes.
+    """
+
+    _base: ClassVar[Any] = MPI.Intracomm
+    _operations: ClassVar[Any] = {
+        "Allgather": tasks_inside.allgather,
+        "Allgatherv": partial(tasks_inside.allgather, v=True),
+        "Bcast": tasks_inside.bcast,
+    }
+    _make: ClassVar[type[Context]] = IntraContext
+    _tasks: ClassVar[Any] = tasks_inside
+
+    def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
+        """A view of the same communicator."""
+        return super().__new__(cls, comm)
+
+    def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
+        """Broadcast data from one rank to all."""
+        self._blocking("Bcast", algorithm, buf, root)
+
+    def _in_background(self, call: Call, asked: str) -> Call:
+        """Where only the library can bring a call on, or where that takes less time
+        than a request of ours, it is left to it."""
+        c = call.context
+        if (
+            c.p == 1 and asked == "auto"
+        ):  # MPICH 4.0 puts the copy at the start of the buffer
+            return self._driven(call) if call.name in tasks_inside.NATIVE else call
+        small = asked == "auto" and (not c.threads or call.nbytes < c.small)
+        if small or call.name in tasks_inside.NATIVE:
+            return replace(call, name="native")
+        return call
+
+    def _driven(self, call: Call) -> Call:
+        c, name = call.context, stage_for(call.context.p, call.nbytes)
+        send = call.send[0] if call.send else None
+        return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

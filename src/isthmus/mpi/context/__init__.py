@@ -1,0 +1,1 @@
+"""What is kept for a communicator: private communicators, costs, choices."""

@@ -1,0 +1,259 @@
+"""What the collectives of isthmus need on a user's communicator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from mpi4py import MPI
+
+from ...recipe import Placement
+from ...settings import Settings, read
+from ..engine.progress import driver
+from ..memory.device import taken
+from ..memory.node_memory import ROOM, NodeMemory, Turn
+from .attribute import attached
+from .check import MismatchError
+from .tuning import eager, inline, node_ranks, nodes_of, tuned
+
+#: how many plans are kept for a communicator, and how many bytes of scratch memory
+PLANS = 64
+SCRATCH = 1 << 25
+#: for calls of how many values something is kept
+KEPT = 256
+
+#: a call takes so many chunks of a room at a time, and something for their rounding
+CHUNKS = 5
+
+_log = logging.getLogger("isthmus")
+#: mpi4py's own class, whatever somebody may put in its place later
+Native = MPI.Intracomm
+
+
+def interrupted(who: str, error: BaseException | None) -> str:
+    """Why no more calls are made on a communicator."""
+    by = "" if error is None else f" by {type(error).__name__}"
+    return (
+        f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
+        "the communicator"
+    )
+
+
+class Context:
+    """Private communicators, plans and tags of one communicator.
+
+    All traffic runs on `comm`, whose ranks are the numbers of the schedules; `local` is
+    the own group, the same where there is only one. `nodes` has the node of every rank,
+    as the number of the first rank there.
+    """
+
+    #: who records its calls (see `recorder`)
+    recorder: Any = None
+    #: why no more calls are made, if so
+    refused = ""
+
+    def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
+        self.comm, self.local = comm, local
+        self.number, self.index = comm.Get_rank(), local.Get_rank()
+        multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        agreed = np.array([multiple, not taken()])
+        comm.Allreduce(MPI.IN_PLACE, agreed, MPI.LAND)
+        self.threads = bool(agreed[0])
+        #: whether buffers may be in the memory of devices
+        self.devices = not agreed[1]
+        #: rank 0's, so that all ranks decide alike
+        self.settings: Settings = comm.bcast(read() if self.number == 0 else None)
+        self.checked = self.settings.checked
+        #: what is kept for blocking calls, by their values, and how many were made
+        self.kept_calls: dict[Any, Any] = {}
+        self.clock = 0
+        self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
+        self.tags = 0
+        #: persistent calls by their tags, and the tags that are left
+        self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
+        self._tags_left: Iterator[int] | None = None
+        self.nodes, self.memory = self._share(self.settings.per_node)
+        #: whether ranks share nodes
+        self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
+        self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
+        self.cut = eager(self.nodes)
+        self.inline = inline(self.nodes, self.number)
+        self.freed = False
+        try:
+            self.tuned = tuned(comm, self.nodes)
+        except ValueError:  # on all ranks alike
+            Context.free(self)  # there is nothing of a subclass yet
+            raise
+
+    def _share(self, per_node: int) -> tuple[tuple[int, ...], NodeMemory]:
+        """The node of every rank, as the number of the first rank there, and the memory
+        that the ranks of a node share; each rank alone where on some node they
+        cannot."""
+        nodes = nodes_of(self.comm, per_node)
+        try:
+            found = self._memory(node_ranks(nodes, self.number))
+        except MemoryError:
+            found = None
+        complete = np.array(found is not None)
+        self.comm.Allreduce(MPI.IN_PLACE, complete, MPI.LAND)
+        if found is not None and complete:
+            return nodes, found
+        _log.warning("the ranks of a node share no memory: messages take its place")
+        return self._share(1)
+
+    def _memory(self, ranks: Sequence[int], tag: int = 0) -> NodeMemory:
+        return NodeMemory(self.comm, ranks, self.refuse, ROOM, tag)
+
+    def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory:
+        """Memory for a persistent call alone, shared by those of the node who have a
+        part in it; made by these together."""
+        here = self.memory.ranks
+        some = here if among is None else sorted(set(among).intersection(here))
+        return self._memory(some, tag)
+
+    def turn(
+        self,
+        room: int,
+        among: Iterable[int] | None = None,
+        memory: NodeMemory | None = None,
+    ) -> Turn:
+        """A way through a room of the node's memory, with those of its ranks that are
+        among some, or with all."""
+        memory = memory or self.memory
+        here = memory.ranks
+        some = here if among is None else set(among).intersection(here)
+        return Turn(memory, room, sorted(some))
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        return f"rank {number}"
+
+    @property
+    def senders(self) -> range:
+        """The numbers of those from whom this rank receives, in the order of blocks."""
+        return range(self.comm.size)
+
+    def check_usable(self) -> None:
+        """Refuse a call after one that was interrupted."""
+        if self.refused:
+            raise RuntimeError(self.refused)
+
+    def refuse(self, number: int, error: BaseException | None = None) -> str:
+        """Make no more calls, as a rank was interrupted in the middle of one: what it
+        sent, and what others sent it, would be taken for that of a later call."""
+        self.refused = self.refused or interrupted(self.who(number), error)
+        if number == self.number:
+            self.memory.leave()  # who waits for this rank hears of it there
+        return self.refused
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """What is done in here is done to its end, or no more calls are made; ranks
+        that differ in their arguments raise that together, and can go on."""
+        try:
+            yield
+        except MismatchError:
+            raise
+        except BaseException as error:
+            self.refuse(self.number, error)
+            raise
+
+    def next_tag(self) -> int:
+        """A tag for a nonblocking call, from the lower half; 0 is for blocking ones.
+
+        All ranks count alike. Before tags are used again, this rank ends its calls that
+        have them; messages of one tag between two ranks stay in their order.
+        """
+        if self.tags == self.tag_limit // 2:
+            driver.finish(self)
+            self.tags = 0
+        self.tags += 1
+        return self.tags
+
+    def lasting_tag(self) -> int:
+        """A tag for a persistent call, from the upper half, that no other call has as
+        long as its request lives on any rank; collective."""
+        tags = range(self.tag_limit // 2 + 1, self.tag_limit + 1)
+        if self._tags_left is None:
+            self._tags_left = iter(tags)
+        tag = next(self._tags_left, None)
+        if tag is None:
+            alive = [x for x, request in self.lasting.items() if request]
+            used = set().union(*self.comm.allgather(alive))
+            self._tags_left = (x for x in tags if x not in used)
+            tag = next(self._tags_left, None)
+        if tag is None:
+            raise RuntimeError(
+                f"no tag is left for a persistent call: {len(tags)} requests of this "
+                "communicator live; free some"
+            )
+        return tag
+
+    def make_room(self) -> None:
+        """Give back what was used least recently, if too much is kept."""
+        every = self.kept_calls
+        while len(every) > 1:
+            plans = sum(len(x.plans) for x in every.values())
+            scratch = sum(x.scratch_bytes for x in every.values())
+            if len(every) <= KEPT and plans <= PLANS and scratch <= SCRATCH:
+                break
+            oldest = min(every, key=lambda x: every[x].used)
+            every.pop(oldest).free()
+
+    def forget(self) -> None:
+        """Give back the plans that are kept."""
+        for kept in self.kept_calls.values():
+            kept.free()
+        self.kept_calls.clear()
+
+    def leave(self) -> None:
+        """Take no more calls; this calls nothing of MPI."""
+        self.freed = True
+
+    def free(self) -> None:
+        """Give everything back; collective, like freeing the user's communicator."""
+        self.leave()
+        driver.finish(self)
+        self.forget()
+        self.memory.free()
+        if self.local is not self.comm:
+            self.local.Free()
+        self.comm.Free()
+
+
+Made = TypeVar("Made", bound=Context)
+
+
+def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
+    """The context of a communicator, made at its first collective call."""
+    try:
+        found = attached(comm, "context", make)
+    except ValueError:  # a tuning file that cannot be read, on all ranks alike
+        raise
+    except BaseException as error:
+        why = interrupted("this rank", error)
+        attached(comm, "context", lambda _: _Refused(why))
+        raise
+    found.check_usable()
+    return found
+
+
+class _Refused:
+    """In place of a context that was not made to its end."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def check_usable(self) -> None:
+        """Refuse every call."""
+        raise RuntimeError(self.why)
+
+    def leave(self) -> None:
+        """There is nothing to leave."""
+
+    def free(self) -> None:
+        """There is nothing to give back."""

@@ -1,0 +1,187 @@
+"""What is kept for an intercommunicator: both groups in one numbering."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from mpi4py import MPI
+
+from ...choose import BUILT_IN
+from ...estimate import Machine
+from ...recipe import Equal, Group, Sizes, listed
+from ...recipe_between import Pair
+from ..engine import requests
+from .context import Context, Native
+from .probe import probe
+from .trial import Times
+from .tuning import shared
+
+#: mpi4py's own class, whatever somebody may put in its place later
+_Inter = MPI.Intercomm
+#: groups up to this size do not ask what their members send before they choose
+FEW = 8
+
+
+class InterContext(Context):
+    """Both groups of an intercommunicator.
+
+    All traffic runs between the ranks of one merged communicator, where the MPI library
+    has its fastest path. Group A, whose rank 0 comes first in the world, is numbered
+    from 0, group B from p.
+    """
+
+    def __init__(self, inter: MPI.Intercomm) -> None:
+        merged = Native(inter.Merge(_comes_second(inter)))
+        self.mine = int(merged.Get_rank() != inter.Get_rank())
+        local = merged.Split(self.mine, merged.Get_rank())
+        super().__init__(merged, Native(local))
+        sizes = inter.Get_size(), inter.Get_remote_size()
+        self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
+        self.here, self.there = sizes
+        self.there_base = 0 if self.mine else self.p
+        self.here_base = self.p if self.mine else 0
+        self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
+        self.few = max(sizes) <= FEW
+        #: what the candidates for collectives take, as tried at their first calls
+        self.times: dict[str, Times] = {}
+        self.tries = self.settings.trial and not self.checked
+        self._intercomms: dict[int | None, MPI.Intercomm] = {}
+        self._stars: dict[int, MPI.Intracomm] = {}
+        #: roots whose persistent Reduce the MPI library makes, and refuses to make
+        self._made: set[int] = set()
+        self.unmade: set[int] = set()
+        #: requests of the MPI library's; under Open MPI they outlive no communicator
+        self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
+
+    def free(self) -> None:
+        """Give everything back."""
+        self.leave()  # first, as known calls use what is given back below
+        for request in list(self.requests.values()):
+            while not request.Get_status():  # the user still has to wait for it
+                pass
+        for comm in (*self._intercomms.values(), *self._stars.values()):
+            comm.Free()
+        super().free()
+
+    def request(self, native: MPI.Request, keep: Any) -> MPI.Request:
+        """A request of the MPI library's on a private communicator, and its buffers."""
+        made = requests.request(native, None, keep)
+        self.requests[id(made)] = made
+        return made
+
+    def kept(self, native: MPI.Prequest, keep: Any) -> MPI.Prequest:
+        """The same for a persistent one."""
+        made = requests.kept(native, keep)
+        self.requests[id(made)] = made
+        return made
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        p = self.p
+        return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    @property
+    def senders(self) -> range:
+        """The numbers of the other group."""
+        return range(self.there_base, self.there_base + self.there)
+
+    @cached_property
+    def one_node(self) -> bool:
+        """Whether all processes are on one node."""
+        return len(set(self.nodes)) == 1
+
+    def intercomm(self, root: int | None = None) -> MPI.Intercomm:
+        """Both groups, or a root, by its number, and the other group, for the MPI
+        library's own requests, which the user's could bring out of step; made by these
+        together, when they first ask for it."""
+        if root not in self._intercomms:
+            with self.uninterrupted():
+                self._intercomms[root] = self._make_intercomm(root)
+        return self._intercomms[root]
+
+    def _make_intercomm(self, root: int | None) -> MPI.Intercomm:
+        if root is None:
+            return self.local.Create_intercomm(0, self.comm, self.there_base)
+        # MPICH fails where one process alone makes one with others that have more
+        # communicators; so they are one already
+        both = self.star(root)
+        side = Native(both.Split(both.rank > 0))
+        made = side.Create_intercomm(0, both, 0 if both.rank else 1)
+        side.Free()
+        return made
+
+    def star(self, root: int) -> MPI.Intracomm:
+        """A root, by its number, and after it the other group; made by these together,
+        when they first ask for it."""
+        if root not in self._stars:
+            here = range(self.here_base, self.here_base + self.here)
+            others = self.senders if root == self.number else here
+            everyone = self.comm.Get_group()
+            some = everyone.Incl([root, *others])
+            self._stars[root] = Native(self.comm.Create_group(some))
+            everyone.Free()
+            some.Free()
+        return self._stars[root]
+
+    def has_made(self, root: int, request: MPI.Prequest | None) -> bool:
+        """Whether the MPI library made its request for a root on all who have a part in
+        it: asked once. One that some have is given back, with its communicator, on
+        which they would be a call ahead of the others."""
+        if root not in self._made:
+            ok = np.array(request is not None)
+            self.star(root).Allreduce(MPI.IN_PLACE, ok, MPI.LAND)
+            (self._made if ok else self.unmade).add(root)
+            if not ok:
+                if request is not None:
+                    request.Free()
+                self._intercomms.pop(root).Free()
+        return root in self._made
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank: tuned; if all are on one node,
+        a guess; else measured once."""
+        if self.tuned is not None:
+            return self.tuned
+        if self.one_node:
+            return BUILT_IN
+        with self.uninterrupted():
+            return shared(probe(self.comm, self.nodes), self.nodes)
+
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call or by the environment, as in
+        ISTHMUS_BCAST=circulant."""
+        return self.settings.between[op] if algorithm is None else algorithm
+
+    def gathering(self, name: str, v: bool) -> str:
+        """The algorithm of an Allgather(v) as far as all know it: of an irregular call
+        that is the group sizes."""
+        few = v and self.few and not self.shares_nodes
+        return "direct" if few and name == "auto" else name
+
+    def sizes(self, sent: int, received: tuple[int, ...], own: Group | None) -> Sizes:
+        """Everyone's bytes; of an irregular call, once the own group is known."""
+        here: Group = own or Equal(self.here, sent)
+        there: Group = listed(received) if own else Equal(self.there, received[0])
+        return Sizes(here, there) if self.mine == 0 else Sizes(there, here)
+
+
+def _comes_second(inter: MPI.Intercomm) -> bool:
+    """Whether the own group is B: its rank 0 comes after the other's in the world.
+
+    All of a group must say the same. In groups of processes of several worlds not all
+    of them see it: these say no, and MPI orders the groups.
+    """
+    world = MPI.COMM_WORLD.Get_group()
+    groups = inter.Get_group(), inter.Get_remote_group()
+    mine, other = (group.Translate_ranks([0], world)[0] for group in groups)
+    for group in (world, *groups):
+        group.Free()
+    seen = np.array(mine != MPI.UNDEFINED and MPI.UNDEFINED != other < mine)
+    theirs, ours = np.empty_like(seen), np.empty_like(seen)
+    _Inter.Allreduce(inter, seen, theirs, MPI.LAND)  # what all of the other group say
+    _Inter.Allreduce(inter, theirs, ours, MPI.LAND)  # and they tell what all of ours do
+    return bool(ours)

@@ -1,0 +1,101 @@
+"""What messages cost on a communicator, measured by all its ranks together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+from mpi4py import MPI
+
+from ... import estimate
+from ...estimate import Machine
+
+#: bytes of a short and of a long message
+SHORT, LONG = 1, 1 << 16
+#: in how many turns, each so often, messages are sent; the fastest turn counts
+TURNS, SHORTS, LONGS = 3, 20, 3
+#: the same for the library's own call where it takes no time to speak of: one that is
+#: measured too slow would be passed over for nothing
+MANY = 15
+#: bytes of the blocks of all ranks together, at the most, when they are gathered
+TOGETHER = 1 << 20
+#: into what pieces MPI libraries cut the long blocks of an Allgatherv
+PIECES = {"MPICH": 32 << 10}
+
+
+def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
+    """Start-up and byte times of our messages, and how the library does with its own.
+
+    Everyone passes messages to the right; then rank 0 alone sends one, to another node
+    if there are several; then the library's Allgather is compared with what the first
+    two say of a ring.
+    """
+    p = comm.Get_size()
+    if p == 1:
+        return Machine(1e-6, 1e-10)
+    far = next((r for r, node in enumerate(nodes) if node != nodes[0]), 1)
+    with shift(comm, SHORT) as step:
+        alpha = worst(comm, step, SHORTS)
+    with shift(comm, LONG) as step:
+        crowd = worst(comm, step, LONGS)
+    with shift(comm, LONG, only_to=far) as step:
+        alone = worst(comm, step, LONGS)
+    beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
+    gamma = max(crowd - alpha, 0.0) / (p * LONG)
+    piece = PIECES.get(MPI.get_vendor()[0], 0)
+    # from where the bytes of a ring's steps, which overlap, hide their start-ups
+    ring = int(alpha / beta)
+    machine = Machine(alpha, beta, gamma, piece, ring=ring)
+    each = min(LONG, max(TOGETHER // p, 1))
+    turns = TURNS if len(set(nodes)) > 1 else MANY
+    native = worst(comm, _gather(comm, each), 1, turns)
+    return replace(machine, library=native / estimate.ring(np.full(p, each), machine))
+
+
+def worst(
+    comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
+) -> float:
+    """The time of a step: in the fastest turn, on the slowest rank."""
+    found = np.empty(turns)
+    step()
+    for turn in range(turns):
+        comm.Barrier()
+        begin = perf_counter()
+        for _ in range(times):
+            step()
+        found[turn] = (perf_counter() - begin) / times
+    comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+    return float(found.min())
+
+
+@contextmanager
+def shift(
+    comm: MPI.Intracomm, nbytes: int, only_to: int | None = None
+) -> Iterator[Callable[[], None]]:
+    """A message to the right from every rank, or one from rank 0 only."""
+    p, r = comm.Get_size(), comm.Get_rank()
+    out, into = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    everyone = only_to is None
+    send = comm.Send_init(out, (r + 1) % p if only_to is None else only_to)
+    receive = comm.Recv_init(into, (r - 1) % p if everyone else 0)
+    steps = [receive] * (everyone or r == only_to) + [send] * (everyone or r == 0)
+
+    def step() -> None:
+        for request in steps:
+            request.Start()
+        for request in steps:
+            request.Wait()
+
+    yield step
+    send.Free()
+    receive.Free()
+
+
+def _gather(comm: MPI.Intracomm, nbytes: int) -> Callable[[], None]:
+    """The library's own Allgather of equal blocks."""
+    out = np.zeros(nbytes, np.uint8)
+    into = np.zeros(nbytes * comm.Get_size(), np.uint8)
+    return lambda: comm.Allgather(out, into)

@@ -1,0 +1,156 @@
+"""What the candidates for an operation take here: measured when it is first called.
+
+Between groups there are up to three: the best algorithm without node memory, the one
+with it, and the MPI library's own call. All ranks try them together, with a few sizes.
+So a choice rests on what calls take on this machine and this communicator, not on what
+they took elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import lcm
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ...choose import Choice
+
+#: bytes of a block or vector, on one node and between nodes
+SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
+FAR_SIZES = (8, 1 << 12)
+#: no more sizes are tried after so many seconds
+LIMIT = 0.1
+#: calls that are timed together, and how often: of short messages in one memory, where
+#: a few microseconds decide, and of others
+SHORT, FEW, MANY = 1 << 10, (4, 3), (10, 5)
+#: up to so many times the longest message that was tried, the library's call counts
+BEYOND = 4
+#: what is tried for each collective
+OPERATIONS = {
+    "inter_allgather": "Allgather",
+    "inter_allreduce": "Allreduce",
+    "inter_reduce_scatter": "Reduce_scatter_block",
+    "inter_alltoall": "Alltoall",
+    "inter_bcast": "Bcast",
+    "inter_reduce": "Reduce",
+    "inter_gather": "Gather",
+    "inter_scatter": "Scatter",
+    "inter_barrier": "Barrier",
+}
+FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
+NO_PART = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of each candidate for each size that was tried."""
+
+    sizes: tuple[int, ...]
+    seconds: dict[str, tuple[float, ...]]
+    #: whether the network was tried, with short messages only
+    far: bool
+
+    def of(self, candidate: str, nbytes: int) -> float:
+        """Between two sizes, and beyond the last, on a line."""
+        sizes, found = self.sizes, self.seconds[candidate]
+        if nbytes <= sizes[-1] or len(sizes) == 1:
+            return float(np.interp(nbytes, sizes, found))
+        slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
+        return found[-1] + slope * (nbytes - sizes[-1])
+
+    def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
+        """The fastest of some candidates."""
+        times = {x: self.of(x, nbytes) for x in candidates if x in self.seconds}
+        if self.far and nbytes > BEYOND * self.sizes[-1]:
+            times.pop(LIBRARY, None)
+        found = min(times, key=lambda x: times[x])
+        said = ", ".join(
+            f"{flat.name if x == FLAT else x} {1e6 * t:.0f} µs"
+            for x, t in times.items()
+        )
+        name = flat.name if found == FLAT else found
+        return Choice(name, f"for {nbytes} bytes, as tried here: {said}")
+
+
+def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
+    """Of a call of about so many bytes; the root is rank 0 of the first group."""
+    c = comm._context()
+    here, there, n = c.here, c.there, max(nbytes // 8, 1)
+    root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
+
+    def room(k: int) -> np.ndarray:
+        return np.zeros(k)
+
+    if op == "Barrier":
+        return ()
+    if op == "Bcast":
+        return room(n), root
+    if op in ("Reduce", "Gather", "Scatter"):
+        one, many = room(n), room(n * (1 if op == "Reduce" else there))
+        ends: list[Any] = [one if c.mine else None, None if c.mine else many]
+        if op == "Scatter":
+            ends.reverse()
+        return (*ends, MPI.SUM, root) if op == "Reduce" else (*ends, root)
+    if op == "Allgather":
+        return room(n), room(n * there)
+    if op == "Alltoall":
+        return room(n * there), room(n * there)
+    if op == "Allreduce":
+        return room(n), room(n), MPI.SUM
+    n = -(-n // lcm(here, there)) * lcm(here, there)
+    return room(n), room(n // here), MPI.SUM
+
+
+def _seconds(call: Callable[[], Any], calls: int, times: int) -> float:
+    """The best of a few times of a call; the first one makes its plan."""
+    call()
+    best = float("inf")
+    for _ in range(times):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        best = min(best, time.perf_counter() - start)
+    return best / calls
+
+
+def candidates(c: Any, op: str) -> list[str]:
+    """What may be chosen for an operation."""
+    found = [FLAT]
+    if c.shares_nodes and not c.devices:
+        found.append(NODE)
+    if c.p == c.q or op != "Reduce_scatter_block":
+        # else mpi4py compares what is sent with the wrong group's size
+        found.append(LIBRARY)
+    return found
+
+
+def tried(comm: Any, op: str) -> Times:
+    """Try an operation; by all ranks together."""
+    c = comm._context()
+    names = candidates(c, op)
+    columns: list[np.ndarray] = []
+    sizes = SIZES if c.one_node else FAR_SIZES
+    for nbytes in sizes[:1] if op == "Barrier" else sizes:
+        args = arguments(comm, op, nbytes)
+        call = comm._read(op, "auto", args)
+        # who has no part in it has no algorithm
+        flat = call.name if call.name != "auto" else NO_PART
+        often = MANY if c.one_node and nbytes <= SHORT else FEW
+        took = np.empty(len(names))
+        for i, name in enumerate(names):
+            algorithm = flat if name == FLAT else name
+            if flat == NO_PART and name == NODE:
+                algorithm = NO_PART
+            took[i] = _seconds(partial(comm._blocking, op, algorithm, *args), *often)
+        c.comm.Allreduce(MPI.IN_PLACE, took, MPI.MAX)
+        columns.append(took)
+        if took.sum() * np.prod(often) > LIMIT:
+            break
+    seconds = np.array(columns).T.tolist()
+    table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
+    return Times(sizes[: len(columns)], table, not c.one_node)

@@ -1,0 +1,144 @@
+"""The tuning that holds for a communicator: rank 0 reads it, and tells all others."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from mpi4py import MPI
+
+from ...estimate import Machine
+from ...tuning import Tuning, read, wanted
+
+_log = logging.getLogger("isthmus")
+_given: Tuning | None = None
+
+
+@cache
+def library() -> str:
+    """The MPI library and its version, in a few words; also before MPI is started."""
+    first = MPI.Get_library_version().replace("\0", "").split("\n")[0]
+    return " ".join(first.split(",")[0].replace("Version:", "").split())
+
+
+def here() -> tuple[str, str]:
+    """By what a file is found: the MPI library, and this host."""
+    return library(), socket.gethostname()
+
+
+@contextmanager
+def using(tuning: Tuning) -> Iterator[None]:
+    """Give a tuning to the communicators that are first used in here, on all ranks."""
+    global _given
+    before, _given = _given, tuning
+    try:
+        yield
+    finally:
+        _given = before
+
+
+def _read() -> Tuning | str | None:
+    """What this rank finds: a tuning, what is wrong with it, or none."""
+    if _given is not None:
+        return _given
+    try:
+        path = wanted(*here())
+        if path is None:
+            return None
+        found = read(path)
+    except ValueError as error:
+        return str(error)
+    except Exception as error:  # whatever it is, the others wait for an answer
+        return f"the tuning file cannot be read: {error}"
+    if found.origin.library != library():
+        _warn(f"{path} was measured with {found.origin.library}, this is {library()}")
+    return found
+
+
+@cache
+def _warn(words: str) -> None:
+    """Say it once."""
+    _log.warning(words)
+
+
+def tuned(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine | None:
+    """What messages cost on a communicator, if a file says so; the same on all ranks.
+
+    What is wrong with the file is raised on all of them.
+    """
+    found = comm.bcast(_read() if comm.Get_rank() == 0 else None)
+    if isinstance(found, str):
+        raise ValueError(found)
+    if found is None:
+        return None
+    machine = found.machine(len(set(nodes)))
+    return None if machine is None else shared(machine, nodes)
+
+
+def nodes_of(comm: MPI.Intracomm, per_node: int = 0) -> tuple[int, ...]:
+    """The node of every rank, as the number of the first rank there; or so many ranks
+    of a node that follow each other."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
+    here = np.empty(node.Get_size(), np.int64)
+    node.Allgather(np.array([comm.Get_rank()]), here)
+    i = node.Get_rank()
+    node.Free()
+    first = here[i - i % per_node if per_node else 0]
+    found = np.empty(comm.Get_size(), np.int64)
+    comm.Allgather(np.array([first]), found)
+    return tuple(found.tolist())
+
+
+def node_ranks(nodes: Sequence[int], rank: int) -> list[int]:
+    """The ranks of a rank's node."""
+    return [i for i, node in enumerate(nodes) if node == nodes[rank]]
+
+
+#: on a network, as measured on labs with TCP
+CHANGING = 1.25
+
+
+def shared(machine: Machine, nodes: Sequence[int]) -> Machine:
+    """The same where so many processes of a node share its way out."""
+    found = Counter(nodes)
+    if len(found) == 1:
+        return machine
+    return replace(machine, sharing=max(found.values()), changing=CHANGING)
+
+
+#: bytes that Open MPI sends over TCP without asking, less what it says of them
+EAGER = (64 << 10) - 1024
+
+
+def eager(nodes: Sequence[int]) -> int:
+    """Into what pieces long messages are cut; 0 for none.
+
+    Open MPI asks the receiver before it sends a long message over TCP, and the answer
+    waits behind what goes the other way: an exchange takes up to twice as long.
+    """
+    if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes)) == 1:
+        return 0
+    return EAGER
+
+
+#: bytes that Open MPI sends on the spot between processes of a node
+INLINE = 256
+
+
+def inline(nodes: Sequence[int], rank: int) -> int:
+    """Up to how many bytes a message of a blocking call is better sent anew than by a
+    request that is kept; 0 for none.
+
+    Open MPI sends the shortest ones on the spot, but those of persistent requests are
+    complete only when the receiver has looked at them. Where processes take turns on a
+    processor, that is a turn for each.
+    """
+    crowded = nodes.count(nodes[rank]) > (os.cpu_count() or 1)
+    return INLINE if crowded and MPI.get_vendor()[0] == "Open MPI" else 0

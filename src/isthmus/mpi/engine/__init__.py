@@ -1,0 +1,1 @@
+"""Plans: rounds bound to memory, run in three forms; requests and progress."""

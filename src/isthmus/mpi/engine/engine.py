@@ -1,0 +1,333 @@
+"""The three forms of every call: blocking, nonblocking and persistent, on one engine.
+
+A call is known by its values: operation, algorithm, sizes, types, operator, root. For
+these a plan is kept: rounds bound to memory. One whose messages go through the memory
+of its node serves buffers anywhere; others are kept by addresses too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ...ir import Library, Pieces
+from ...recipe import Recipe
+from ..context.context import SCRATCH
+from ..memory.memory import Given
+from ..memory.node_memory import ROOMS, NodeMemory, Turn
+from ..memory.room import Room
+from ..operations import library
+from ..operations.call import Asking, Call, complete
+from . import requests
+from .plan import Plan, Wait, uses_library
+from .progress import EMPTY
+
+#: a message that is complete once it is received: what a rank does without a part
+_NOTHING = EMPTY, MPI.PROC_NULL
+#: the addresses for which a call of the same values keeps plans
+PLACES = 16
+
+
+# -- plans
+
+
+def _is_given(call: Call, found: Recipe) -> bool:
+    """Whether no message of a call goes from or to the user's buffers, so that it does
+    not matter where they are, if they lie there as they travel."""
+    for r in found.rounds:
+        for c in r.comm:
+            if isinstance(c, Library):
+                return False
+            data = (c.data,) if isinstance(c.data, Pieces) else c.data
+            if any(x.buf in ("send", "recv") for x in data):
+                return False
+    ends = [x for x in (call.send, call.recv) if x]
+    return all(len({m.base for m in x}) == 1 for x in ends) and all(
+        type(_owner(m.owner)) is np.ndarray and m.is_dense for x in ends for m in x
+    )
+
+
+def _owner(x: Any) -> Any:
+    return x[0] if isinstance(x, list) and x else x
+
+
+def make_plan(
+    call: Call,
+    found: Recipe | None,
+    tag: int = 0,
+    turn: Turn | None = None,
+    given: Given | None = None,
+) -> Plan:
+    """The rounds bound to the buffers, or to scratch where those have gaps."""
+    if call.name == "library":
+        return library.plan(call)
+    if found is None:
+        return Plan([])
+    room = Room(given)
+    views: dict[str, Any] = {}
+    sources: dict[str, Any] = {}
+    if call.operator is not None:
+        ends = [room.elements(x) for x in call.send]
+        targets = [room.elements(x, back=True) for x in call.recv]
+    else:
+        one_piece = uses_library(found.rounds)
+        targets = [
+            room.target(x, lambda x: not one_piece or len(x.addresses) <= 1)
+            for x in call.recv
+        ]
+        own = found.in_place and call.recv and call.root is None
+        if own:  # what this rank contributes belongs among the blocks
+            sources = {"recv": room.own_block(call, targets[0])}
+        ends = [] if own else [room.source(x) for x in call.send]
+    if targets:
+        views["recv"] = room.joined(targets)
+    if ends:
+        views["recv" if found.in_place else "send"] = room.joined(ends)
+    more = {"sources": sources, "operator": call.operator}
+    return room.plan(found, views, call.context, tag, turn, **more)
+
+
+# -- blocking
+
+
+class Kept:
+    """What is kept for blocking calls of the same values."""
+
+    def __init__(self, op: str, name: str, call: Call, keep: bool) -> None:
+        self._op, self._name = op, name
+        self.context, self.question = call.context, call.question
+        self.counted, self.among = call.counted, call.among
+        self.recipe, self.keep = call.recipe, keep and not call.context.checked
+        self.used = 0
+        #: the algorithm that was taken last
+        self.taken = ""
+        self.plans: dict[Any, Plan] = {}
+        #: of what others said: the rounds, whether they use the memory of the node, and
+        #: whether it does not matter where the buffers are
+        self._rounds: dict[Any, tuple[Recipe | None, bool, bool]] = {}
+
+    def run(
+        self,
+        comm: Any,
+        args: tuple[Any, ...],
+        call: Call | None = None,
+    ) -> None:
+        """Make the call; its arguments may have been read."""
+        c, memory = self.context, self.context.memory
+        places: list[Any] = []
+        if self.keep:
+            try:
+                places, doubtful = _places(args)
+            except (BufferError, ValueError):  # of arrays with gaps
+                doubtful = True
+            if doubtful:
+                call = call or comm._read(self._op, self._name, args)  # it may be wrong
+        self.used = c.clock = c.clock + 1
+        answer: tuple[Any, ...] = ()
+        if self.question is not None:
+            with c.uninterrupted():
+                answer = complete(self.question(0))
+        known = self._rounds.get(answer)
+        if known is None:
+            call = call or comm._read(self._op, self._name, args)
+            known = self._known(answer, call)
+        found, node, given = known
+        self.taken = "library" if found is None else found.entry.name
+        room = memory.calls % ROOMS if node else None
+        if given:
+            key: Any = answer, room
+        else:
+            key = answer, room, *[None if x is None else x.address for x in places]
+        plan = self.plans.get(key)
+        if plan is None or (given and _overlap(places)):
+            call = call or comm._read(self._op, self._name, args)  # it may be wrong
+            plan = plan or self._bind(key, known, room, call)
+        if plan.turn is not None:
+            plan.turn.number = memory.take()
+        elif self.counted:
+            memory.skip()
+        if given:
+            plan.given.fill(places)  # type: ignore[union-attr]
+        try:
+            for step in plan.calls:
+                step()
+        except BaseException as error:
+            if plan.stages or node:
+                c.refuse(c.number, error)
+            raise
+        if given:
+            plan.given.clear()  # type: ignore[union-attr]
+        if not self.keep:
+            self.free()
+
+    def _known(
+        self, answer: tuple[Any, ...], call: Call
+    ) -> tuple[Recipe | None, bool, bool]:
+        found = None if self.recipe is None else self.recipe(*answer)
+        node = given = False
+        if found is not None and found.entry.node_memory:
+            node, given = True, self.keep and _is_given(call, found)
+        if self.keep:
+            if len(self._rounds) >= PLACES:
+                self._rounds.clear()
+            self._rounds[answer] = found, node, given
+        return found, node, given
+
+    def _bind(
+        self,
+        key: Any,
+        known: tuple[Recipe | None, bool, bool],
+        room: int | None,
+        call: Call,
+    ) -> Plan:
+        """A plan for other buffers, or the other room of the memory."""
+        found, _, given = known
+        turn = None if room is None else self.context.turn(room, self.among)
+        plan = make_plan(call, found, 0, turn, Given() if given else None)
+        if plan.scratch_bytes > SCRATCH:
+            self.keep = False
+        if len(self.plans) >= PLACES:
+            self.plans.pop(next(iter(self.plans))).free()
+        self.plans[key] = plan
+        return plan
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How much memory of our own the plans hold."""
+        return sum(plan.scratch_bytes for plan in self.plans.values())
+
+    def free(self) -> None:
+        """Give the plans back."""
+        for plan in self.plans.values():
+            plan.free()
+        self.plans.clear()
+
+
+def _places(args: tuple[Any, ...]) -> tuple[list[Any], bool]:
+    """Where the buffers of a call lie, and whether one of them is read-only."""
+    found: list[Any] = []
+    read_only = False
+    for x in args:
+        array = x[0] if type(x) is list and x else x
+        if type(array) is np.ndarray:
+            place = MPI.memory(array)
+            read_only |= place.readonly
+            found.append(place)
+        elif x is None or x is MPI.IN_PLACE:
+            found.append(None)
+    return found, read_only
+
+
+def _overlap(places: Sequence[Any]) -> bool:
+    """Whether two buffers have memory in common, or may have."""
+    if len(places) < 2 or places[0] is None or places[1] is None:
+        return False
+    a, b = places[:2]
+    x, y = a.address, b.address
+    return bool(x < y + b.nbytes and y < x + a.nbytes)
+
+
+def once(call: Call) -> None:
+    """Make a call that will not come again in this form."""
+    Kept("", call.name, call, keep=False).run(None, (), call)
+
+
+# -- nonblocking
+
+
+def _asked(call: Call, tag: int) -> Asking:
+    return () if call.question is None else (yield from call.question(tag))
+
+
+def _steps(call: Call, number: int, tag: int, plan: Plan | None) -> Iterator[Wait]:
+    """All steps of a call that goes on beside the caller."""
+    memory: NodeMemory = call.context.memory
+    if plan is None:
+        plan = _numbered(call, (yield from _asked(call, tag)), number, tag)
+        if plan.turn is None:
+            memory.done(number)
+    yield from plan.steps()
+    # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
+    # where a step fails, requests may be under way
+    plan.free()
+
+
+def _numbered(call: Call, answer: tuple[Any, ...], number: int, tag: int) -> Plan:
+    """The plan of a call with a number."""
+    found = None if call.recipe is None else call.recipe(*answer)
+    if found is None or not found.entry.node_memory:
+        return make_plan(call, found, tag)
+    turn = call.context.turn(number % ROOMS, call.among)
+    turn.number = number
+    return make_plan(call, found, tag, turn)
+
+
+def check_threads(context: Any, name: str, instead: str = "") -> None:
+    """Refuse what only a thread of ours can bring forward, where it may not."""
+    if not context.threads:
+        other = f"use algorithm={instead!r}" if instead else "this MPI library has none"
+        raise RuntimeError(
+            f"the nonblocking and persistent forms of {name!r} need "
+            f"MPI_THREAD_MULTIPLE in every process; {other}"
+        )
+
+
+def nonblocking(call: Call, tag: int) -> MPI.Request:
+    """Start a call and give its request."""
+    c, memory = call.context, call.context.memory
+    if call.whole is not None and call.question is None:
+        if call.counted:
+            memory.skip()
+        native = c.comm.Ialltoallw(*call.whole())
+        return c.request(native, (call, native))  # type: ignore[no-any-return]
+    if call.recipe is None:
+        memory.skip()
+        return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
+    check_threads(c, call.name, "native")
+    if call.question is not None:
+        steps = _steps(call, memory.take(), tag, None)
+        return requests.start(steps, c, call)
+    plan = _numbered(call, (), memory.calls, tag)
+    if plan.turn is not None:
+        memory.take()
+    elif call.counted:
+        memory.skip()
+    return requests.start(_steps(call, -1, tag, plan), c, call)
+
+
+# -- persistent
+
+
+def persistent(call: Call, tag: int) -> MPI.Prequest:
+    """Set a call up, to be started any number of times."""
+    c = call.context
+    if call.recipe is None:
+        return c.comm.Recv_init(*_NOTHING)  # type: ignore[no-any-return]
+    with c.uninterrupted():
+        answer = complete(_asked(call, tag))
+    native = single(call, answer)
+    if native is not None:
+        return c.kept(native, (call, native))  # type: ignore[no-any-return]
+    check_threads(c, call.name, "native")
+    found = call.recipe(*answer)
+    if not found.entry.node_memory:
+        made = make_plan(call, found, tag)
+        if made.only_request is not None:
+            return requests.kept(made.only_request, (call, made))
+        return requests.persistent([made], c, call)
+    with c.uninterrupted():
+        memory = c.own_memory(call.among, tag)
+    turns = [c.turn(k, call.among, memory) for k in range(ROOMS)]
+    plans = [make_plan(call, found, tag, turn) for turn in turns]
+    return requests.persistent(plans, c, call)
+
+
+def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:
+    """The one request of the MPI library that does it, if it has such requests."""
+    native = None if call.own is None else call.own(call, *answer)
+    if native is None and call.whole is not None:
+        native = requests.own(call.context.comm.Alltoallw_init, *call.whole())
+    return native

@@ -1,0 +1,1 @@
+"""Chains and splits on MPI."""

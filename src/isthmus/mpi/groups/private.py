@@ -1,0 +1,36 @@
+"""A private duplicate of a user's communicator, for chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpi4py import MPI
+
+from ..context.attribute import attached
+
+
+class Private(MPI.Intracomm):
+    """The duplicate."""
+
+    #: why no more calls are made on it, if so
+    refused = ""
+
+
+class _Duplicate:
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.comm = Private(comm.Dup())
+
+    def leave(self) -> None:
+        pass
+
+    def free(self) -> None:
+        self.comm.Free()
+
+
+def private_of(comm: Any) -> Private:
+    """The duplicate; made together by all processes when it is first asked for."""
+    if comm == MPI.COMM_NULL:
+        raise ValueError("a communicator is needed, not MPI.COMM_NULL")
+    if not isinstance(comm, MPI.Intracomm):
+        raise TypeError(f"an intracommunicator is needed, not {comm!r}")
+    return attached(comm, "chain", _Duplicate).comm

@@ -1,0 +1,1 @@
+"""Communicators to measure with, and recordings of real runs."""

@@ -1,0 +1,1 @@
+"""Buffers, pieces of memory, staging, operators, the memory of a node."""

@@ -1,0 +1,325 @@
+"""Memory that the ranks of a node share: rooms for calls, and meetings there.
+
+Calls are numbered, alike on all ranks, and take one of two rooms in turn, so that a
+rank may begin a call while others still read what belongs to the one before. A rank
+takes a room again when all ranks of the node say that they are done with the call
+before in it.
+
+In a meeting a rank writes its word, which says the call and the meeting, and waits for
+the same word of all others. Two rows of words take turns: a rank that is a meeting
+ahead writes into the other one.
+
+The memory is a file without a name. MPI's shared windows would do, but a window can be
+freed by all together only, MPICH 4 and 5 do not end while one is in the epoch that
+`Win.Sync` needs, and every process of Open MPI 5 complains about UCX for each of them
+where there is no such network.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from mmap import mmap
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+#: calls that can use the memory at the same time
+ROOMS = 2
+#: bytes of a room
+ROOM = 1 << 22
+_SHARED = "/dev/shm"
+_WORD = 8
+_pack, _pack_one = Struct("<q").pack_into, Struct("<q").pack
+_PAGE = 4096
+#: meetings of a call that have words of their own
+_MEETINGS = 1 << 20
+#: who waits looks so often before it lets MPI go on, which others may need to come, and
+#: so many seconds for other threads
+_LOOKS, _REST = 16, 1e-6
+
+#: is told which rank was interrupted, and by what if it is this one; says it in words
+Refuse = Callable[[int, BaseException | None], str]
+
+
+class Interrupted(RuntimeError):
+    """Another rank was interrupted in a call, and comes to no other."""
+
+
+class NodeMemory:
+    """The memory that ranks of a node share, by their numbers `ranks`."""
+
+    def __init__(
+        self,
+        comm: MPI.Intracomm,
+        ranks: Sequence[int],
+        refuse: Refuse,
+        room: int,
+        tag: int = 0,
+    ) -> None:
+        """Made by these ranks together, with messages of a tag."""
+        n, me = len(ranks), ranks.index(comm.Get_rank())
+        self.ranks, self.me, self.room = tuple(ranks), me, room
+        #: calls that were made; all ranks count alike
+        self.calls = 0
+        # for a message that nobody sends: where one is found, MPICH does nothing else
+        self._progress = partial(comm.Iprobe, comm.Get_rank(), 0)
+        self._refuse = refuse
+        #: in each room two rows of words for meetings, one of calls that are done; then
+        #: a byte of each rank that says that it was interrupted
+        row = n * _WORD
+        self._gone = slice(ROOMS * 3 * row, ROOMS * 3 * row + n)
+        head = -(-self._gone.stop // _PAGE) * _PAGE
+        found = shared(comm, ranks, head + ROOMS * room, tag)
+        if found is None:
+            raise MemoryError("the ranks of a node share no memory")
+        self._memory, base = found, MPI.memory(found).address
+        self.words = memoryview(found)[:head]
+        self.bases = [base + head + k * room for k in range(ROOMS)]
+        # To release a lock and acquire it again is a full fence. Either is an atomic
+        # read-modify-write, with release and with acquire order at the least. On x86-64
+        # that is a locked instruction, which nothing passes, streaming stores included.
+        # On ARMv8 nothing passes a release downwards or an acquire upwards, nor an
+        # acquire an earlier release (they are RCsc), so nothing passes the two.
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._rows = [
+            [slice((3 * k + i) * row, (3 * k + i + 1) * row) for i in range(3)]
+            for k in range(ROOMS)
+        ]
+        self._own = [[_own(x, me) for x in rows] for rows in self._rows]
+        self._done_at = [own[2].start for own in self._own]
+        #: calls of this rank that are not done, and the last one of each room
+        self._open: list[list[int]] = [[] for _ in range(ROOMS)]
+        self._last = [k - ROOMS for k in range(ROOMS)]
+        for k in range(ROOMS):
+            self._write(self._own[k][2], self._last[k] + ROOMS)
+
+    def fence(self) -> None:
+        """All see what is done before this before what is done after it."""
+        self._lock.release()
+        self._lock.acquire()
+
+    def _write(self, where: slice, number: int) -> None:
+        _pack(self.words, where.start, number)
+
+    def take(self) -> int:
+        """The number of a call that begins, and uses the memory."""
+        number = self.calls
+        self.calls += 1
+        k = number % ROOMS
+        self._open[k].append(number)
+        self._last[k] = number
+        return number
+
+    def skip(self) -> None:
+        """A call does not use the memory on this rank."""
+        number = self.calls
+        self.calls += 1
+        k = number % ROOMS
+        self._last[k] = number
+        if not self._open[k]:
+            _pack(self.words, self._done_at[k], number + ROOMS)
+
+    def done(self, number: int) -> None:
+        """A call is over on this rank."""
+        k = number % ROOMS
+        self.fence()  # what was read before this is known
+        left = self._open[k]
+        left.remove(number)
+        self._write(self._own[k][2], left[0] if left else self._last[k] + ROOMS)
+
+    def is_free(self, number: int) -> bool:
+        """Whether all ranks are done with what was in the room of a call."""
+        row = self.words[self._rows[number % ROOMS][2]]
+        if row == _pack_one(number) * len(self.ranks):
+            return True
+        self.check()
+        return bool(np.frombuffer(row, "<i8").min() >= number)
+
+    def others(self, ranks: Sequence[int]) -> list[slice]:
+        """Where in a row the words of some ranks are, by numbers: a few slices."""
+        found: list[slice] = []
+        for i in sorted(map(self.ranks.index, ranks)):
+            if found and found[-1].stop == i * _WORD:
+                found[-1] = slice(found[-1].start, (i + 1) * _WORD)
+            else:
+                found.append(slice(i * _WORD, (i + 1) * _WORD))
+        return found
+
+    def check(self) -> None:
+        """Raise if a rank was interrupted."""
+        gone = bytes(self.words[self._gone])
+        if any(gone):
+            raise Interrupted(self._refuse(self.ranks[gone.index(1)], None))
+
+    def leave(self) -> None:
+        """Tell whoever waits for this rank, or will, that it comes no more."""
+        self.words[self._gone.start + self.me] = 1
+        self.fence()
+        for own in self._own:  # also who did not see yet that it had come
+            for where in own[:2]:
+                self._write(where, -1)
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        looks = 0
+        while not ready():
+            looks += 1
+            if looks % _LOOKS == 0:
+                self._progress()
+                if threading.active_count() > 1:  # nor may Python stand still
+                    time.sleep(_REST)
+            os.sched_yield()
+
+    def free(self) -> None:
+        """Give the memory back, as far as nobody looks at it any more."""
+        self.words.release()
+        with suppress(BufferError):
+            self._memory.close()
+
+
+def shared(
+    comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int
+) -> mmap | None:
+    """Memory of zeros that some ranks share, made by them together with messages of a
+    tag; None on all of them where they cannot."""
+    first, *others = ranks
+    if not others:
+        return mmap(-1, nbytes)
+    if comm.Get_rank() != first:
+        path = comm.recv(None, first, tag)
+        found = _attempt(partial(_mapped, path, nbytes))
+        comm.send(found is not None, first, tag)
+        complete = comm.recv(None, first, tag)
+    else:
+        path = _attempt(partial(_file, nbytes)) or ""
+        found = _attempt(partial(_mapped, path, nbytes))
+        for rank in others:
+            comm.send(path, rank, tag)
+        told = [comm.recv(None, rank, tag) for rank in others]
+        complete = all(told) and found is not None
+        if path:
+            os.unlink(path)
+        for rank in others:
+            comm.send(complete, rank, tag)
+    if found is not None and not complete:
+        found.close()
+    return found if complete else None
+
+
+def _attempt(make: Callable[[], Any]) -> Any:
+    """What is made, or None where the system refuses."""
+    try:
+        return make()
+    except OSError:
+        return None
+
+
+def _file(nbytes: int) -> str:
+    """A file of zeros in memory, if there is a place for such; all of it is there, as
+    memory that turns out to be missing ends a process."""
+    where = _SHARED if os.path.isdir(_SHARED) else None
+    handle, path = tempfile.mkstemp(prefix=f"isthmus-{os.getpid()}-", dir=where)
+    try:
+        with open(handle, "wb") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(handle, 0, nbytes)
+            else:
+                file.write(bytes(nbytes))
+    except OSError:
+        os.unlink(path)
+        raise
+    return path
+
+
+def _mapped(path: str, nbytes: int) -> mmap:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        return mmap(handle, nbytes)
+    finally:
+        os.close(handle)
+
+
+def _own(row: slice, me: int) -> slice:
+    start = row.start + me * _WORD
+    return slice(start, start + _WORD)
+
+
+class Turn:
+    """A plan's way through a room of the memory, call by call."""
+
+    def __init__(self, memory: NodeMemory, room: int, ranks: Sequence[int]) -> None:
+        self.memory, self.room = memory, room
+        self.number = -1
+        own, rows = memory._own[room], memory._rows[room]
+        self._own = own[:2]
+        parts = memory.others(ranks)
+        self._rows = [
+            [slice(row.start + x.start, row.start + x.stop) for x in parts]
+            for row in rows[:2]
+        ]
+        self._lengths = [(x.stop - x.start) // _WORD for x in parts]
+
+    def test(self) -> bool:
+        """Whether the room is free for the call."""
+        if not self.memory.is_free(self.number):
+            return False
+        self.memory.fence()
+        return True
+
+    def wait(self) -> None:
+        """Wait until it is."""
+        if not self.test():
+            self.memory.wait(self.test)
+
+    begin = wait
+
+    def end(self) -> None:
+        """The call is over."""
+        self.memory.done(self.number)
+
+
+class Meeting:
+    """The k-th meeting of a call."""
+
+    __slots__ = ("_fence", "_k", "_own", "_rows", "_turn", "_words")
+
+    def __init__(self, turn: Turn, k: int) -> None:
+        self._turn, self._k = turn, k + 1
+        memory, row = turn.memory, k % 2
+        self._words, self._fence = memory.words, memory.fence
+        self._own = turn._own[row].start
+        self._rows = list(zip(turn._rows[row], turn._lengths, strict=True))
+
+    def arrive(self) -> None:
+        """Say that this rank has come."""
+        self._fence()
+        _pack(self._words, self._own, self._turn.number * _MEETINGS + self._k)
+
+    def test(self) -> bool:
+        """Whether all have come."""
+        word, words = _pack_one(self._turn.number * _MEETINGS + self._k), self._words
+        for where, n in self._rows:
+            if words[where] != word * n:
+                self._turn.memory.check()
+                return False
+        self._fence()
+        return True
+
+    def wait(self) -> None:
+        """Wait until they have."""
+        if not self.test():
+            self._turn.memory.wait(self.test)
+
+    def __call__(self) -> None:
+        """Come, and wait for all."""
+        self.arrive()
+        self.wait()

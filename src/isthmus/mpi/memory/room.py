@@ -1,0 +1,171 @@
+"""Where the data of a call lie while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ...program import extent
+from ...recipe import Recipe
+from ..context.context import Context
+from ..engine.plan import Binding, Plan, Step, bind
+from ..operations.call import Call
+from . import memory
+from .buffers import Message
+from .device import on_device
+from .memory import Given, View
+from .node_memory import Turn
+
+
+def _anything(view: View) -> bool:
+    return True
+
+
+class Room:
+    """Where the data of a call lie: in its buffers, or in scratch where those have
+    gaps; and what must be copied before, meanwhile and after."""
+
+    def __init__(self, given: Given | None = None) -> None:
+        """Of a plan for buffers anywhere, where in the buffers the data lie."""
+        self.given = given
+        self.before: list[Step] = []
+        self.meanwhile: list[Step] = []
+        self.after: list[Step] = []
+        self.scratch: list[np.ndarray] = []
+        self.owners: list[Any] = []
+
+    def _view(self, message: Message) -> View | None:
+        """Where the data of a message lie."""
+        if self.given is not None:
+            message = replace(message, base=0)
+        return memory.message_view(message)
+
+    def fresh(self, nbytes: int) -> np.ndarray:
+        """Scratch memory of that size."""
+        self.scratch.append(room := memory.scratch(nbytes))
+        return room
+
+    def source(self, message: Message) -> View:
+        """What is sent, packed if it has gaps."""
+        self.owners.append(message.owner)
+        found = self._view(message)
+        if found is None:
+            room = self.fresh(sum(message.nbytes))
+            self.before.append(memory.packer(message, room))
+            found = memory.scratch_view(room)
+        return found
+
+    def target(
+        self, message: Message, fits: Callable[[View], bool] = _anything
+    ) -> View:
+        """Where blocks arrive; scratch, unpacked afterwards, if that does not fit."""
+        self.owners.append(message.owner)
+        found = self._view(message)
+        if found is None or not fits(found):
+            room = self.fresh(sum(message.nbytes))
+            self.after.append(memory.unpacker(room, message))
+            found = memory.scratch_view(room)
+        return found
+
+    def elements(self, message: Message, back: bool = False) -> View:
+        """Elements as an operator takes them, side by side: to be read, or to be
+        written (back) where they have gaps."""
+        self.owners.append(message.owner)
+        found = self._view(message)
+        if found is None:
+            (n,), extent = message.counts, message.datatype.Get_extent()[1]
+            room = self.fresh(n * extent)
+            found = memory.scratch_view(room)
+            address = MPI.memory(room).address
+            inside = Message(room, address, message.datatype, (n,), (0,))
+            if back:
+                self.after.append(memory.converter(inside, message))
+            else:
+                self.before.append(memory.converter(message, inside))
+        return found
+
+    @staticmethod
+    def joined(views: Sequence[View]) -> View:
+        """Several views one after the other."""
+        if len(views) == 1:
+            return views[0]
+        return memory.view([x for v in views for x in v.pieces(0, v.nbytes)])
+
+    def own_block(self, call: Call, recv: View) -> View:
+        """Put this rank's contribution where it belongs among the blocks; where the
+        blocks can be sent from. If the contribution lies in one piece, that is from
+        there, and the copy is made while messages are on their way."""
+        i, (into,) = call.context.index, call.recv
+        start = sum(into.nbytes[:i])
+        stop = start + into.nbytes[i]
+        there = recv.pieces(start, stop)
+        if not call.send:
+            if self.after and there:
+                self.before.append(memory.packer(into.block(i), memory.array(there[0])))
+            return recv
+        (send,) = call.send
+        self.owners.append(send.owner)
+        here = self._view(send)
+        if here is None:
+            if there:
+                self.before.append(memory.packer(send, memory.array(there[0])))
+            return recv
+        mine = here.pieces(0, stop - start)
+        if self.given is not None:
+            ends = mine, there, "send", "recv"
+            self.before.append(memory.given_copier(self.given, *ends))
+            return recv
+        self.meanwhile.append(memory.copier(mine, there))
+        return memory.view(
+            [*recv.pieces(0, start), *mine, *recv.pieces(stop, recv.nbytes)]
+        )
+
+    def plan(
+        self,
+        found: Recipe,
+        views: dict[str, View],
+        c: Context,
+        tag: int,
+        turn: Turn | None = None,
+        **more: Any,
+    ) -> Plan:
+        """The rounds bound to the buffers, with scratch for what passes through, and
+        the memory of the node."""
+        tmp = extent(found.rounds, "tmp") * found.units.get("tmp", 1)
+        views["tmp"] = memory.scratch_view(self.fresh(tmp))
+        self.check_device(found)
+        if turn is not None:
+            size, base = turn.memory.room, turn.memory.bases[turn.room]
+            assert extent(found.rounds, "node") * found.units["node"] <= size
+            views["node"] = memory.view([(base, size)])
+            if more.get("sources") and self.meanwhile:
+                # the memory of the node is filled from where blocks belong
+                self.before += self.meanwhile
+                self.meanwhile = []
+        at = Binding(views, found.units, given=self.given, **more)
+        # a recorded call has one request for each message; so has one with a tag, which
+        # is not blocking and must send nothing until it is started
+        cut = 0 if c.recorder else c.cut
+        inline = 0 if c.recorder or tag else c.inline
+        stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline, turn)
+        steps = self.before, self.after, self.scratch, self.meanwhile
+        plan = Plan(stages, *steps, turn, self.given)
+        if c.recorder is not None:
+            c.recorder.watch(plan, found)
+        return plan
+
+    def check_device(self, found: Recipe | None = None) -> None:
+        """Refuse to copy through the host what lies on a device."""
+        name = "library" if found is None else found.entry.name
+        copies = any(len(x) for x in self.scratch)
+        copies |= found is not None and found.entry.node_memory
+        if copies and any(map(on_device, self.owners)):
+            raise ValueError(
+                f"{name!r} copies these buffers through the memory of the host, and "
+                "they are on a device; 'direct', 'segmented' and 'balanced' with types "
+                "without gaps do not"
+            )

@@ -1,0 +1,1 @@
+"""How the arguments of each operation become values and memory."""

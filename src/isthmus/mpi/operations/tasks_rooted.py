@@ -1,0 +1,239 @@
+"""The arguments of collectives between groups that have a root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ... import choose_between as choose, recipe_between as recipes
+from ...choose import Choice
+from ...estimate import Machine
+from ...recipe import Recipe
+from ...recipe_between import Star
+from ...registry import named
+from ..context.context_inter import InterContext
+from ..engine import requests
+from ..memory import buffers, memory
+from ..memory.buffers import Message
+from ..memory.reducing import operator
+from .call import Asking, Call, settled
+from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
+
+
+def star(c: InterContext, root: int) -> Star | None:
+    """The root and the other group; none for those who have no part in it."""
+    _ = c.machine  # by all together, also those who have no part
+    if root == MPI.PROC_NULL:
+        return None
+    if root == MPI.ROOT:
+        return Star(c.there, 0, c.number, c.there_base, c.placement)
+    if not 0 <= root < c.there:
+        raise ValueError(
+            f"root {root}: the other group has ranks 0 to {c.there - 1}; in the root's "
+            "own group, the root gives MPI.ROOT and the others MPI.PROC_NULL"
+        )
+    return Star(c.here, 1 + c.index, c.there_base + root, c.here_base, c.placement)
+
+
+def _idle(c: InterContext, name: str) -> Call:
+    """The task of a rank that has no part in it, but in the library's one request of a
+    nonblocking call."""
+    if not _flat(c, name):
+        return Call(c, name)
+    none = nothing(c.p + c.q)
+    return Call(c, name, whole=lambda: alltoallw(none, none))
+
+
+def _flat(c: InterContext, asked: str) -> bool:
+    """Whether all blocks go straight from or to the root, in one request of the MPI
+    library: among a few processes of a node, whatever the sizes, as some know none. The
+    one message of two alone is a request as it is."""
+    return asked == "auto" and c.one_node and c.few and max(c.p, c.q) > 1
+
+
+def _blocks(at: Star, data: Message) -> list[Block]:
+    """At the root everyone's block, elsewhere the own one."""
+    places = zip(data.counts, data.displs, strict=True)
+    given = [(n, displ, data.datatype) for n, displ in places]
+    return given * at.q if at.v == 0 and len(given) == 1 else given
+
+
+def _straight(
+    c: InterContext, at: Star, data: Message, sends: bool
+) -> tuple[list[Any], list[Any]]:
+    """What that request takes, among both groups."""
+    blocks = _blocks(at, data)
+    if at.v:
+        i = at.root - c.there_base
+        blocks = [*[NO_BLOCK] * i, *blocks, *[NO_BLOCK] * (c.there - 1 - i)]
+    mine, none = (data.base, of_both(c, blocks)), nothing(c.p + c.q)
+    return alltoallw(mine, none) if sends else alltoallw(none, mine)
+
+
+def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
+    """The persistent one, among those who have a part in it; a short Gather, blocks of
+    a size that all know to the root, may be faster in the library's own way."""
+    c, (data,) = made.context, made.send or made.recv
+    blocks, up = _blocks(at, data), sends == (at.v > 0)
+    if up and made.nbytes and made.left:
+        address = memory.buffer(data.base + data.displs[0])
+        spec = [address, data.counts[0], data.datatype]
+        both, root = ((spec, None), 0) if at.v else ((None, spec), MPI.ROOT)
+        return requests.own(c.intercomm(at.root).Gather_init, *both, root)
+    blocks = [*blocks, *[NO_BLOCK] * at.q] if at.v else [NO_BLOCK, *blocks]
+    mine, none = (data.base, blocks), nothing(1 + at.q)
+    sides = (mine, none) if sends else (none, mine)
+    return requests.own(c.star(at.root).Alltoallw_init, *alltoallw(*sides))
+
+
+def _task(
+    c: InterContext,
+    name: str,
+    recipe: Callable[..., Recipe],
+    at: Star,
+    data: tuple[Message, ...],
+    sizes: tuple[int, ...],
+    down: bool,
+    flat: bool = False,
+    **more: Any,
+) -> Call:
+    """The task of a rank whose data go down from the root or up to it."""
+    if at.v:
+        peers = {at.root: sizes[0]}
+    else:
+        each = sizes if len(sizes) == at.q else sizes * at.q
+        peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
+    sends = down == (at.v == 0)
+    more["among"] = tuple(at.numbers)
+    if flat:
+        more["whole"] = partial(_straight, c, at, data[0], sends)
+        more["own"] = partial(_own_blocks, at, sends)
+    if sends:
+        return Call(c, name, recipe, send=data, root=at.root, sent=peers, **more)
+    return Call(c, name, recipe, recv=data, root=at.root, expected=peers, **more)
+
+
+def bcast(c: InterContext, name: str, buf: Any, root: int) -> Call:
+    """Broadcast."""
+    at = star(c, root)
+    if at is None:
+        return _idle(c, name)
+    return broadcast(c, name, at, buffers.block(buf, writable=at.v > 0))
+
+
+def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Call:
+    """Broadcast, of data that may lie in several places."""
+    n, flat = sum(data.nbytes), _flat(c, name)
+    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine)
+    name, left = settled(c, "inter_bcast", name, n, by_size)
+    recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
+    ends = (data,), (n,), True, flat
+    return _task(c, name, recipe, at, *ends, nbytes=n, left=left)
+
+
+def reduce(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op, root: int
+) -> Call:
+    """Reduce."""
+    at = star(c, root)
+    if at is None:
+        return Call(c, name)
+    data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
+    by = operator(op, data)
+    (n,), (count,) = data.nbytes, data.counts
+    asked, commutes = name, op.is_commutative
+    by_size = partial(choose.whole, "inter_reduce", at.q, n, c.machine, commutes)
+    name, left = settled(c, "inter_reduce", name, n, by_size, commutes)
+    recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
+    more: dict[str, Any] = {"operator": by, "nbytes": n, "left": left}
+    if asked == "auto" and at.q > 1 and n and by.is_plain:
+        more["own"] = partial(_own_reduce, at)
+    return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
+
+
+def _own_reduce(at: Star, made: Call) -> MPI.Prequest | None:
+    """The MPI library's own persistent Reduce, among those who have a part in it, if
+    that is faster."""
+    c, by = made.context, made.operator
+    assert by is not None
+    if at.root in c.unmade or not made.left:
+        return None
+    (place,) = map(memory.in_place, made.send or made.recv)
+    both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
+    try:
+        found = requests.own(c.intercomm(at.root).Reduce_init, *both, by.op, root)
+    except MPI.Exception:  # MPICH 4.0 wants to know what the root sends
+        found = None
+    return found if c.has_made(at.root, found) else None
+
+
+def blocks(
+    c: InterContext,
+    name: str,
+    collective: str,
+    at: Star,
+    data: tuple[Message, ...],
+    sizes: tuple[int, ...],
+) -> Call:
+    """A gather or scatter of blocks of those sizes in bytes: at the root, of everyone's
+    if they differ; elsewhere of the own one."""
+    v = collective.endswith("v")
+    counts, flat = sizes if v else (sizes[0],) * at.q, _flat(c, name)
+    by_size = partial(_by_size, v, at.q, counts[0], c.machine)
+    name, left = settled(c, collective, name, 0 if v else sizes[0], by_size)
+    recipe = partial(recipes.blocks, collective, name, at)
+    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "left": left}
+    if v and at.v and named(collective, name).own_counts:
+        more["question"] = partial(_counts, c, sizes[0])
+    else:
+        recipe = partial(recipe, counts)
+    down = "scatter" in collective
+    return _task(c, name, recipe, at, data, sizes, down, flat, **more)
+
+
+def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
+    if v:
+        return Choice("linear", "as only the root knows all sizes")
+    return choose.blocks(q, k, machine)
+
+
+def _counts(c: InterContext, own: int, tag: int) -> Asking:
+    """The blocks of the own group, for a leaf that must know them."""
+    counts = np.empty(c.here, np.int64)
+    yield [c.local.Iallgather(np.array([own]), counts)]
+    return (tuple(counts.tolist()),)
+
+
+def _pieces(
+    c: InterContext, name: str, collective: str, whole: Any, piece: Any, root: int
+) -> Call:
+    """The task of a rank that has all blocks, as the root, or one of them."""
+    at = star(c, root)
+    if at is None:
+        return _idle(c, name)
+    writable = (at.v > 0) == ("scatter" in collective)
+    if at.v:
+        data = buffers.block(piece, writable)
+    elif collective.endswith("v"):
+        data = buffers.vector(whole, at.q, writable)
+    else:
+        data = buffers.block(whole, writable, n=at.q)
+    return blocks(c, name, collective, at, (data,), data.nbytes)
+
+
+def gather(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
+) -> Call:
+    """Gather, or Gatherv."""
+    return _pieces(c, name, "inter_gather" + v, recvbuf, sendbuf, root)
+
+
+def scatter(
+    c: InterContext, name: str, sendbuf: Any, recvbuf: Any, root: int, v: str = ""
+) -> Call:
+    """Scatter, or Scatterv."""
+    return _pieces(c, name, "inter_scatter" + v, sendbuf, recvbuf, root)
