@@ -13,8 +13,8 @@ from support import agree
 
 pytestmark = pytest.mark.mpi(1, 5)
 
-FLAT = [a.name for a in registry.algorithms("bcast") if not a.node_memory]
-NAMES = ["auto", "library", "native", *FLAT]
+NAMES = [a.name for a in registry.algorithms("bcast")]
+NAMES = ["auto", "library", "native", *NAMES]
 
 
 @pytest.fixture

@@ -118,6 +118,19 @@ def test_all_ranks_refuse_after_an_interrupt_in_shared_memory(comm, n):
     works(comm)
 
 
+@pytest.mark.mpi(3)
+def test_who_waits_in_the_memory_of_a_persistent_call_hears_of_an_interrupt(comm):
+    groups = pair(comm, 1)
+    send, recv = np.ones(4), np.empty(4)
+    request = groups.ours.Allreduce_init(send, recv, algorithm="node_aware")
+    with signalled(comm):
+        error = raised(lambda: (request.Start(), request.Wait()))
+    kind = Signalled if comm.rank == 0 else RuntimeError
+    agree(comm, isinstance(error, kind), repr(error))
+    agree(comm, refuses(groups.ours))
+    groups.free()
+
+
 @pytest.mark.mpi(2)
 def test_ranks_never_take_old_data_for_new_ones_after_an_interrupt(comm):
     """One goes on with short calls, the other is still in a long one."""

@@ -23,7 +23,7 @@ from support import (
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
-ALGORITHMS = [a.name for a in registry.algorithms("allgatherv") if not a.node_memory]
+ALGORITHMS = [a.name for a in registry.algorithms("allgatherv")]
 OPTIONS = ["circulant(n=3)", "blocked_ring(size=400)"]
 NAMES = ["auto", *ALGORITHMS, *OPTIONS]
 

@@ -488,7 +488,7 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
             time.sleep(0.0005)
         here = turns[memory.calls % node_memory.ROOMS]
         here.number = memory.take()
-        here.begin()
+        here.wait()
         at = memory.bases[here.room]
         rows = np.frombuffer(MPI.memory.fromaddress(at, 8 * n * words), "i8")
         rows = rows.reshape(n, words)

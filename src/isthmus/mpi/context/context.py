@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 from mpi4py import MPI
@@ -76,13 +76,15 @@ class Context:
         #: persistent calls by their tags, and the tags that are left
         self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         self._tags_left: Iterator[int] | None = None
+        self.freed = False
         self.nodes, self.memory = self._share(self.settings.per_node)
+        #: memory of persistent calls that live
+        self._own_memories: WeakSet[NodeMemory] = WeakSet()
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
         self.cut = eager(self.nodes)
         self.inline = inline(self.nodes, self.number)
-        self.freed = False
         try:
             self.tuned = tuned(comm, self.nodes)
         except ValueError:  # on all ranks alike
@@ -113,7 +115,8 @@ class Context:
         part in it; made by these together."""
         here = self.memory.ranks
         some = here if among is None else sorted(set(among).intersection(here))
-        return self._memory(some, tag)
+        self._own_memories.add(memory := self._memory(some, tag))
+        return memory
 
     def turn(
         self,
@@ -146,8 +149,9 @@ class Context:
         """Make no more calls, as a rank was interrupted in the middle of one: what it
         sent, and what others sent it, would be taken for that of a later call."""
         self.refused = self.refused or interrupted(self.who(number), error)
-        if number == self.number:
-            self.memory.leave()  # who waits for this rank hears of it there
+        if number == self.number and not self.freed:
+            for memory in (self.memory, *self._own_memories):
+                memory.leave()  # who waits for this rank hears of it there
         return self.refused
 
     @contextmanager

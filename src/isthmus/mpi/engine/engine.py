@@ -17,7 +17,7 @@ from ...ir import Library, Pieces
 from ...recipe import Recipe
 from ..context.context import SCRATCH
 from ..memory.memory import Given
-from ..memory.node_memory import ROOMS, NodeMemory, Turn
+from ..memory.node_memory import ROOMS, Turn
 from ..memory.room import Room
 from ..operations import library
 from ..operations.call import Asking, Call, complete
@@ -27,6 +27,9 @@ from .progress import EMPTY
 
 #: a message that is complete once it is received: what a rank does without a part
 _NOTHING = EMPTY, MPI.PROC_NULL
+#: the rounds of a call, whether they use the memory of the node, and whether it does
+#: not matter where the buffers are
+Known = tuple[Recipe | None, bool, bool]
 #: the addresses for which a call of the same values keeps plans
 PLACES = 16
 
@@ -102,12 +105,16 @@ class Kept:
         self.counted, self.among = call.counted, call.among
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
         self.used = 0
-        #: the algorithm that was taken last
-        self.taken = ""
         self.plans: dict[Any, Plan] = {}
-        #: of what others said: the rounds, whether they use the memory of the node, and
-        #: whether it does not matter where the buffers are
-        self._rounds: dict[Any, tuple[Recipe | None, bool, bool]] = {}
+        #: by what others said
+        self._rounds: dict[Any, Known] = {}
+        self._last: Known = None, False, False
+
+    @property
+    def taken(self) -> str:
+        """The algorithm that was taken last."""
+        found, _, _ = self._last
+        return "library" if found is None else found.entry.name
 
     def run(
         self,
@@ -134,8 +141,8 @@ class Kept:
         if known is None:
             call = call or comm._read(self._op, self._name, args)
             known = self._known(answer, call)
-        found, node, given = known
-        self.taken = "library" if found is None else found.entry.name
+        self._last = known
+        _, node, given = known
         room = memory.calls % ROOMS if node else None
         if given:
             key: Any = answer, room
@@ -163,9 +170,7 @@ class Kept:
         if not self.keep:
             self.free()
 
-    def _known(
-        self, answer: tuple[Any, ...], call: Call
-    ) -> tuple[Recipe | None, bool, bool]:
+    def _known(self, answer: tuple[Any, ...], call: Call) -> Known:
         found = None if self.recipe is None else self.recipe(*answer)
         node = given = False
         if found is not None and found.entry.node_memory:
@@ -179,7 +184,7 @@ class Kept:
     def _bind(
         self,
         key: Any,
-        known: tuple[Recipe | None, bool, bool],
+        known: Known,
         room: int | None,
         call: Call,
     ) -> Plan:
@@ -242,13 +247,16 @@ def _asked(call: Call, tag: int) -> Asking:
     return () if call.question is None else (yield from call.question(tag))
 
 
-def _steps(call: Call, number: int, tag: int, plan: Plan | None) -> Iterator[Wait]:
-    """All steps of a call that goes on beside the caller."""
-    memory: NodeMemory = call.context.memory
-    if plan is None:
-        plan = _numbered(call, (yield from _asked(call, tag)), number, tag)
-        if plan.turn is None:
-            memory.done(number)
+def _asking(call: Call, number: int, tag: int) -> Iterator[Wait]:
+    """The steps of a call that must ask first, and so may not need its room."""
+    plan = _numbered(call, (yield from _asked(call, tag)), number, tag)
+    if plan.turn is None:
+        call.context.memory.done(number)
+    yield from _running(plan)
+
+
+def _running(plan: Plan) -> Iterator[Wait]:
+    """The steps of a plan that serves one call only."""
     yield from plan.steps()
     # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
     # where a step fails, requests may be under way
@@ -265,13 +273,12 @@ def _numbered(call: Call, answer: tuple[Any, ...], number: int, tag: int) -> Pla
     return make_plan(call, found, tag, turn)
 
 
-def check_threads(context: Any, name: str, instead: str = "") -> None:
+def check_threads(call: Call) -> None:
     """Refuse what only a thread of ours can bring forward, where it may not."""
-    if not context.threads:
-        other = f"use algorithm={instead!r}" if instead else "this MPI library has none"
+    if not call.context.threads:
         raise RuntimeError(
-            f"the nonblocking and persistent forms of {name!r} need "
-            f"MPI_THREAD_MULTIPLE in every process; {other}"
+            f"the nonblocking and persistent forms of {call.name!r} need "
+            "MPI_THREAD_MULTIPLE in every process; use algorithm='native'"
         )
 
 
@@ -286,16 +293,15 @@ def nonblocking(call: Call, tag: int) -> MPI.Request:
     if call.recipe is None:
         memory.skip()
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
-    check_threads(c, call.name, "native")
+    check_threads(call)
     if call.question is not None:
-        steps = _steps(call, memory.take(), tag, None)
-        return requests.start(steps, c, call)
+        return requests.start(_asking(call, memory.take(), tag), c, call)
     plan = _numbered(call, (), memory.calls, tag)
     if plan.turn is not None:
         memory.take()
     elif call.counted:
         memory.skip()
-    return requests.start(_steps(call, -1, tag, plan), c, call)
+    return requests.start(_running(plan), c, call)
 
 
 # -- persistent
@@ -311,7 +317,7 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
     native = single(call, answer)
     if native is not None:
         return c.kept(native, (call, native))  # type: ignore[no-any-return]
-    check_threads(c, call.name, "native")
+    check_threads(call)
     found = call.recipe(*answer)
     if not found.entry.node_memory:
         made = make_plan(call, found, tag)

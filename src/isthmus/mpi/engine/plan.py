@@ -95,9 +95,6 @@ class Stage:
 class Plan:
     """What one rank does in one call, ready to be run any number of times."""
 
-    #: what it is kept by
-    key: Any = None
-
     def __init__(
         self,
         stages: list[Stage],
@@ -159,7 +156,7 @@ class Plan:
         """All that comes after, with all waiting, as plain calls one by one."""
         calls: list[Step] = []
         if self.turn is not None:
-            calls = [self.turn.begin, *self._second]
+            calls = [self.turn.wait, *self._second]
         for k, stage in enumerate(self.stages):
             calls += _started(stage) if k else []
             calls += [partial(_call_and_wait, stage.call)] * bool(stage.call)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from .buffers import Message, is_dense, type_of
+from .buffers import Message, is_dense
 
 #: (address, bytes)
 Piece = tuple[int, int]
@@ -89,15 +89,6 @@ def message_view(message: Message) -> View | None:
     return view(
         [(message.base + d, n) for d, n in zip(message.displs, sizes, strict=True)]
     )
-
-
-def blocks(messages: Sequence[Message]) -> list[Piece]:
-    """Where the blocks of some messages begin, and the bytes of each."""
-    return [
-        (x.base + displ, n)
-        for x in messages
-        for displ, n in zip(x.displs, x.nbytes, strict=True)
-    ]
 
 
 def scratch(nbytes: int) -> np.ndarray:
@@ -294,17 +285,6 @@ def release(datatype: MPI.Datatype) -> None:
 def buffer(base: int, nbytes: int = 1) -> Any:
     """An address as something mpi4py takes for a buffer."""
     return MPI.memory.fromaddress(base, nbytes) if base else MPI.BOTTOM
-
-
-def by_address(x: Any) -> Any:
-    """An argument as MPI takes it, an array by where it lies, so that it is not kept
-    alive; `LookupError` where that does not say all."""
-    if isinstance(x, list | tuple):
-        raise LookupError
-    if type(x) is not np.ndarray:
-        return x
-    place = MPI.memory(x)
-    return buffer(place.address, place.nbytes), type_of(None, x)
 
 
 def in_place(message: Message) -> tuple[Any, MPI.Datatype]:

@@ -144,7 +144,7 @@ class NodeMemory:
         self.check()
         return bool(np.frombuffer(row, "<i8").min() >= number)
 
-    def others(self, ranks: Sequence[int]) -> list[slice]:
+    def words_of(self, ranks: Sequence[int]) -> list[slice]:
         """Where in a row the words of some ranks are, by numbers: a few slices."""
         found: list[slice] = []
         for i in sorted(map(self.ranks.index, ranks)):
@@ -261,7 +261,7 @@ class Turn:
         self.number = -1
         own, rows = memory._own[room], memory._rows[room]
         self._own = own[:2]
-        parts = memory.others(ranks)
+        parts = memory.words_of(ranks)
         self._rows = [
             [slice(row.start + x.start, row.start + x.stop) for x in parts]
             for row in rows[:2]
@@ -279,8 +279,6 @@ class Turn:
         """Wait until it is."""
         if not self.test():
             self.memory.wait(self.test)
-
-    begin = wait
 
     def end(self) -> None:
         """The call is over."""
