@@ -6,13 +6,22 @@ cost that each of them claims.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import sqrt
+
+import numpy as np
 
 from .algorithms.patterns import log2
 from .algorithms.turns import LONG
 from .choose import Choice
 from .estimate import Machine
 from .registry import find, named
+
+#: what an algorithm may be: without node memory, with it, or the library's own call
+FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
+#: up to so many times the longest message that was tried, the library's call counts
+BEYOND = 4
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:
@@ -100,3 +109,34 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
         "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of each candidate for each size that was tried."""
+
+    sizes: tuple[int, ...]
+    seconds: dict[str, tuple[float, ...]]
+    #: whether the network was tried, with short messages only
+    far: bool
+
+    def of(self, candidate: str, nbytes: int) -> float:
+        """Between two sizes, and beyond the last, on a line."""
+        sizes, found = self.sizes, self.seconds[candidate]
+        if nbytes <= sizes[-1] or len(sizes) == 1:
+            return float(np.interp(nbytes, sizes, found))
+        slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
+        return found[-1] + slope * (nbytes - sizes[-1])
+
+    def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
+        """The fastest of some candidates."""
+        times = {x: self.of(x, nbytes) for x in candidates if x in self.seconds}
+        if self.far and nbytes > BEYOND * self.sizes[-1]:
+            times.pop(LIBRARY, None)
+        found = min(times, key=lambda x: times[x])
+        said = ", ".join(
+            f"{flat.name if x == FLAT else x} {1e6 * t:.0f} µs"
+            for x, t in times.items()
+        )
+        name = flat.name if found == FLAT else found
+        return Choice(name, f"for {nbytes} bytes, as tried here: {said}")

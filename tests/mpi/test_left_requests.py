@@ -10,8 +10,8 @@ from mpi4py import MPI
 
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
+from isthmus.choose_between import Times
 from isthmus.mpi.comm import intercomm
-from isthmus.mpi.context.trial import Times
 from isthmus.mpi.engine.requests import Persistent
 from sampling import LONG
 from support import agree, has_persistent_collectives

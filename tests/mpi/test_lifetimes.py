@@ -15,9 +15,9 @@ from mpi4py import MPI
 import isthmus
 from groups import expected, pair, same, values
 from isthmus.mpi.context import context_inter, context_intra
-from isthmus.mpi.engine import requests
+from isthmus.mpi.context.library_requests import holding
+from isthmus.mpi.context.progress import driver
 from isthmus.mpi.engine.plan import Plan, Stage
-from isthmus.mpi.engine.progress import driver
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)
@@ -284,7 +284,7 @@ def test_the_garbage_collector_calls_nothing_of_mpi(comm, groups, monkeypatch):
         for name in ("auto", "direct", "native"):
             cycle = []
             next(steps := Plan([Stage(wait=[MPI.REQUEST_NULL])]).steps())
-            given_up = (requests.request(MPI.REQUEST_NULL, None, steps),)
+            given_up = (holding(MPI.REQUEST_NULL, steps),)
             request, _ = persistent(groups, 7)
             later = groups.ours.Iallgather(send, np.empty(40 * n), algorithm="balanced")
             cycle += [cycle, given_up, request, later]

@@ -152,7 +152,7 @@ def test_buffers_live_as_long_as_their_request(comm):
 
 def test_a_persistent_request_may_be_dropped(comm):
     """Nobody goes on watching it."""
-    from isthmus.mpi.engine.progress import driver
+    from isthmus.mpi.context.progress import driver
 
     for groups in pairs(comm):
         recv = np.empty(4 * len(groups.there))

@@ -74,6 +74,10 @@ ALLOWED = {
     | {"errors", "marks", "contracts", "schedules", "cost", "groups", "draw"},
 }
 
+#: the folders of mpi/, each of which knows those before it; the last two, all of these
+ENGINE = ["memory", "context", "operations", "engine", "comm"]
+ABOVE = {"groups", "measure"}
+
 
 def layer(path: Path) -> str:
     """The first folder or file below the package."""
@@ -103,6 +107,18 @@ def test_a_layer_knows_only_those_below(path):
         assert seen & known <= ALLOWED[layer(path)]
     if layer(path) != "mpi":
         assert "mpi4py" not in seen
+
+
+@pytest.mark.parametrize("folder", [*ENGINE, *sorted(ABOVE)])
+def test_a_folder_of_the_engine_knows_only_those_before(folder):
+    known = ENGINE if folder in ABOVE else ENGINE[: ENGINE.index(folder)]
+    for path in (ROOT / "mpi" / folder).glob("*.py"):
+        seen = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                names = [node.module] if node.module else [a.name for a in node.names]
+                seen |= {name.split(".")[0] for name in names}
+        assert seen & {*ENGINE, *ABOVE} <= set(known), path.name
 
 
 def test_importing_isthmus_starts_no_mpi():

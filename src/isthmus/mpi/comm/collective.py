@@ -10,9 +10,9 @@ import numpy as np
 from mpi4py import MPI
 
 from ..context.context import Context, context_of
-from ..engine import engine, requests
+from ..context.library_requests import holding, made_by
+from ..engine import engine, library
 from ..memory import device
-from ..operations import library
 from ..operations.call import Call, checked, checked_value
 from .family import Comm
 
@@ -205,7 +205,7 @@ class Collective(Comm):
             recv = library.beside(call, args[1])
             started: MPI.Request = getattr(super(), native)(args[0], recv)
             same = recv is args[1]
-            return started if same else requests.request(started, None, call)
+            return started if same else holding(started, call)
         return engine.nonblocking(call, context.next_tag())
 
     def _persistent(
@@ -215,7 +215,7 @@ class Collective(Comm):
         name, native = context.asked_for(op, algorithm), f"{op}_init"
         if name == "native":
             self._unread(op, args)
-            made = requests.own(getattr(super(), native), *args, info)
+            made = made_by(getattr(super(), native), *args, info)
             if made is None:
                 raise NotImplementedError(f"this MPI library has no {native}")
             return made
@@ -225,9 +225,9 @@ class Collective(Comm):
         call = self._in_background(call, name)
         if call.name == "native":
             recv = library.beside(call, args[1])
-            made = requests.own(getattr(super(), native), args[0], recv, info)
+            made = made_by(getattr(super(), native), args[0], recv, info)
             if made is not None:
-                return made if recv is args[1] else requests.kept(made, call)
+                return made if recv is args[1] else holding(made, call)
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)

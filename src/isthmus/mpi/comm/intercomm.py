@@ -8,13 +8,13 @@ from mpi4py import MPI
 
 from ..context.context import Context
 from ..context.context_inter import InterContext
-from ..context.trial import OPERATIONS, tried
 from ..operations import between, tasks_exchange
 from ..operations.call import Call
 from .family import COMMON, making
 from .gathering import Gathering
 from .mutual import Mutual
 from .rooted import Rooted
+from .trial import OPERATIONS, tried
 
 #: the collective whose trial decides for an operation
 TRIED = {

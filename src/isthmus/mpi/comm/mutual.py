@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..engine import requests
+from ..context.library_requests import made_by
 from . import objects_between
 from .collective import Collective
 
@@ -206,7 +206,7 @@ class Mutual(Collective):
         """Persistent Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
-            request = requests.own(context.comm.Barrier_init)
+            request = made_by(context.comm.Barrier_init)
             if request is not None:
                 kept: MPI.Prequest = context.kept(request, None)
                 return kept

@@ -13,11 +13,11 @@ from mpi4py import MPI
 
 from ...recipe import Placement
 from ...settings import Settings, read
-from ..engine.progress import driver
 from ..memory.device import taken
 from ..memory.node_memory import ROOM, NodeMemory, Turn
 from .attribute import attached
 from .check import MismatchError
+from .progress import driver
 from .tuning import eager, inline, node_ranks, nodes_of, tuned
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory

@@ -10,13 +10,13 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose import BUILT_IN
+from ...choose_between import Times
 from ...estimate import Machine
 from ...recipe import Equal, Group, Sizes, listed
 from ...recipe_between import Pair
-from ..engine import requests
 from .context import Context, Native
+from .library_requests import holding
 from .probe import probe
-from .trial import Times
 from .tuning import shared
 
 #: mpi4py's own class, whatever somebody may put in its place later
@@ -66,15 +66,9 @@ class InterContext(Context):
             comm.Free()
         super().free()
 
-    def request(self, native: MPI.Request, keep: Any) -> MPI.Request:
+    def request(self, native: Any, held: Any) -> Any:
         """A request of the MPI library's on a private communicator, and its buffers."""
-        made = requests.request(native, None, keep)
-        self.requests[id(made)] = made
-        return made
-
-    def kept(self, native: MPI.Prequest, keep: Any) -> MPI.Prequest:
-        """The same for a persistent one."""
-        made = requests.kept(native, keep)
+        made = holding(native, held)
         self.requests[id(made)] = made
         return made
 

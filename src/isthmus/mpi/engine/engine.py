@@ -16,14 +16,14 @@ from mpi4py import MPI
 from ...ir import Library, Pieces
 from ...recipe import Recipe
 from ..context.context import SCRATCH
+from ..context.library_requests import holding, made_by
+from ..context.progress import EMPTY
 from ..memory.memory import Given
 from ..memory.node_memory import ROOMS, Turn
-from ..memory.room import Room
-from ..operations import library
 from ..operations.call import Asking, Call, complete
-from . import requests
+from . import library, requests
 from .plan import Plan, Wait, uses_library
-from .progress import EMPTY
+from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
 _NOTHING = EMPTY, MPI.PROC_NULL
@@ -69,28 +69,28 @@ def make_plan(
         return library.plan(call)
     if found is None:
         return Plan([])
-    room = Room(given)
+    staging = Staging(given)
     views: dict[str, Any] = {}
     sources: dict[str, Any] = {}
     if call.operator is not None:
-        ends = [room.elements(x) for x in call.send]
-        targets = [room.elements(x, back=True) for x in call.recv]
+        ends = [staging.elements(x) for x in call.send]
+        targets = [staging.elements(x, back=True) for x in call.recv]
     else:
         one_piece = uses_library(found.rounds)
         targets = [
-            room.target(x, lambda x: not one_piece or len(x.addresses) <= 1)
+            staging.target(x, lambda x: not one_piece or len(x.addresses) <= 1)
             for x in call.recv
         ]
         own = found.in_place and call.recv and call.root is None
         if own:  # what this rank contributes belongs among the blocks
-            sources = {"recv": room.own_block(call, targets[0])}
-        ends = [] if own else [room.source(x) for x in call.send]
+            sources = {"recv": staging.own_block(call, targets[0])}
+        ends = [] if own else [staging.source(x) for x in call.send]
     if targets:
-        views["recv"] = room.joined(targets)
+        views["recv"] = staging.joined(targets)
     if ends:
-        views["recv" if found.in_place else "send"] = room.joined(ends)
+        views["recv" if found.in_place else "send"] = staging.joined(ends)
     more = {"sources": sources, "operator": call.operator}
-    return room.plan(found, views, call.context, tag, turn, **more)
+    return staging.plan(found, views, call.context, tag, turn, **more)
 
 
 # -- blocking
@@ -316,13 +316,13 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
         answer = complete(_asked(call, tag))
     native = single(call, answer)
     if native is not None:
-        return c.kept(native, (call, native))  # type: ignore[no-any-return]
+        return c.request(native, (call, native))  # type: ignore[no-any-return]
     check_threads(call)
     found = call.recipe(*answer)
     if not found.entry.node_memory:
         made = make_plan(call, found, tag)
         if made.only_request is not None:
-            return requests.kept(made.only_request, (call, made))
+            return holding(made.only_request, (call, made))
         return requests.persistent([made], c, call)
     with c.uninterrupted():
         memory = c.own_memory(call.among, tag)
@@ -335,5 +335,5 @@ def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
     native = None if call.own is None else call.own(call, *answer)
     if native is None and call.whole is not None:
-        native = requests.own(call.context.comm.Alltoallw_init, *call.whole())
+        native = made_by(call.context.comm.Alltoallw_init, *call.whole())
     return native

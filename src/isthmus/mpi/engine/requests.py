@@ -7,61 +7,44 @@ persistent one may be started by any of MPI's ways to start.
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from mpi4py import MPI
 
+from ..context.progress import EMPTY, driver
+from .operation import Operation, Repeated, Steps
 from .plan import Plan
-from .progress import EMPTY, Operation, Repeated, Steps, driver
 
-_log = logging.getLogger("isthmus")
 _start, _wait = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
 class Request(MPI.Request):
     """A nonblocking call under way: an ordinary MPI request."""
 
-    _operation: Operation | None
-    _keep: Any
-
-    def _finish(self) -> None:
-        if self._operation is not None:
-            self._operation.finish()
-
-    def _advance(self) -> None:
-        if self._operation is not None:
-            self._operation.test()
+    _operation: Operation
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        self._finish()
+        self._operation.finish()
         return super().Wait(status)
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Test whether the call is complete."""
-        self._advance()
+        self._operation.test()
         return super().Test(status)
 
     def wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        self._finish()
+        self._operation.finish()
         return super().wait(status)
 
     def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
         """Test whether the call is complete."""
-        self._advance()
+        self._operation.test()
         return super().test(status)
-
-
-def request(native: MPI.Request, operation: Operation | None, keep: Any) -> Request:
-    """An MPI request that drives an operation, and keeps its buffers alive."""
-    result = Request(native)
-    result._operation, result._keep = operation, keep
-    return result
 
 
 def start(steps: Steps, owner: Any, keep: Any) -> Request:
@@ -72,26 +55,15 @@ def start(steps: Steps, owner: Any, keep: Any) -> Request:
     operation.advance()
     if not operation.done:
         driver.add(operation)
-    return request(handle, operation, keep)
+    result = Request(handle)
+    result._operation = operation
+    return result
 
 
 def _end(tag: int) -> None:
     """Complete a handle."""
     driver.own.Recv(EMPTY, 0, tag)
     driver.give_back(tag)
-
-
-class _Kept(MPI.Prequest):
-    """A persistent request of the MPI library that keeps its buffers alive."""
-
-    _keep: Any
-
-
-def kept(native: MPI.Prequest, keep: Any) -> MPI.Prequest:
-    """The request, with what must live as long as it does."""
-    result = _Kept(native)
-    result._keep = keep
-    return result
 
 
 class Persistent(MPI.Prequest):
@@ -163,16 +135,6 @@ class Persistent(MPI.Prequest):
             super().Free()
             if not driver.own.Iprobe(0, self._tag):  # else it is started, not over
                 driver.give_back(self._tag)
-
-
-def own(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | None:
-    """A persistent request that the MPI library makes; None where it has none of the
-    kind, as before MPI 4."""
-    try:
-        return make(*args)
-    except NotImplementedError:
-        _log.debug("the MPI library has no %s: a request of ours", make.__name__)
-        return None
 
 
 def _run(request: MPI.Prequest) -> None:

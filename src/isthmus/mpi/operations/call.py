@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 from mpi4py import MPI
 
 from ...choose import Choice
-from ...choose_between import check
+from ...choose_between import FLAT, LIBRARY, NODE, check
 from ...recipe import Recipe
 from ..context.check import agree, share
 from ..context.context import Context
-from ..context.trial import FLAT, LIBRARY, NODE
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator

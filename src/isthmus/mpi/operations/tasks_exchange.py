@@ -16,7 +16,6 @@ from ...estimate import Machine
 from ...recipe import Group, Recipe, Sizes, between, settle
 from ...registry import named, resolve
 from ..context.context_inter import InterContext
-from ..engine import engine
 from ..memory import buffers
 from ..memory.buffers import Message
 from . import whole as straight
@@ -96,13 +95,6 @@ def allgather(
     if name != "auto":
         resolve("inter_allgatherv" if v else "inter_allgather", name)
     return gathered(c, name, *messages(c, sendbuf, recvbuf, v), v)
-
-
-def lengths(c: InterContext, name: str, own: int) -> np.ndarray:
-    """A number of each rank of the other group."""
-    found = np.empty(c.there, np.int64)
-    engine.once(allgather(c, name, np.array([own]), found))
-    return found
 
 
 def known(c: InterContext, name: str) -> None:

@@ -43,13 +43,6 @@ def allgather(
     return gathered(c, name, send, recv, v)
 
 
-def lengths(c: IntraContext, name: str, own: int) -> np.ndarray:
-    """A number of each rank: so short that the library's call is best."""
-    found = np.empty(c.p, np.int64)
-    c.comm.Allgather(np.array([own]), found)
-    return found
-
-
 def known(c: IntraContext, name: str) -> None:
     """Refuse an algorithm that is unknown, or not made for so many ranks."""
     _known(c, "allgatherv", name)

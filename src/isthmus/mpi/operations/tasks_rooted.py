@@ -16,7 +16,7 @@ from ...recipe import Recipe
 from ...recipe_between import Star
 from ...registry import named
 from ..context.context_inter import InterContext
-from ..engine import requests
+from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import operator
@@ -83,11 +83,11 @@ def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
         address = memory.buffer(data.base + data.displs[0])
         spec = [address, data.counts[0], data.datatype]
         both, root = ((spec, None), 0) if at.v else ((None, spec), MPI.ROOT)
-        return requests.own(c.intercomm(at.root).Gather_init, *both, root)
+        return made_by(c.intercomm(at.root).Gather_init, *both, root)
     blocks = [*blocks, *[NO_BLOCK] * at.q] if at.v else [NO_BLOCK, *blocks]
     mine, none = (data.base, blocks), nothing(1 + at.q)
     sides = (mine, none) if sends else (none, mine)
-    return requests.own(c.star(at.root).Alltoallw_init, *alltoallw(*sides))
+    return made_by(c.star(at.root).Alltoallw_init, *alltoallw(*sides))
 
 
 def _task(
@@ -165,7 +165,7 @@ def _own_reduce(at: Star, made: Call) -> MPI.Prequest | None:
     (place,) = map(memory.in_place, made.send or made.recv)
     both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
     try:
-        found = requests.own(c.intercomm(at.root).Reduce_init, *both, by.op, root)
+        found = made_by(c.intercomm(at.root).Reduce_init, *both, by.op, root)
     except MPI.Exception:  # MPICH 4.0 wants to know what the root sends
         found = None
     return found if c.has_made(at.root, found) else None

@@ -13,7 +13,7 @@ from ... import choose_between as choose, recipe_between as recipes
 from ...recipe import Recipe
 from ..context.check import MismatchError
 from ..context.context_inter import InterContext
-from ..engine import requests
+from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
@@ -113,7 +113,7 @@ def _own(op: str, made: Call, counts: Counts | None = None) -> MPI.Prequest | No
     places = map(memory.in_place, (*made.send, *made.recv))
     more = () if counts is None else (list(counts),)
     make = getattr(c.intercomm(), f"{op}_init")
-    return requests.own(make, *places, *more, by.op)
+    return made_by(make, *places, *more, by.op)
 
 
 def _combining(

@@ -9,8 +9,7 @@ they took elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from math import lcm
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import Choice
+from ...choose_between import FLAT, LIBRARY, NODE, Times
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -28,8 +27,6 @@ LIMIT = 0.1
 #: calls that are timed together, and how often: of short messages in one memory, where
 #: a few microseconds decide, and of others
 SHORT, FEW, MANY = 1 << 10, (4, 3), (10, 5)
-#: up to so many times the longest message that was tried, the library's call counts
-BEYOND = 4
 #: what is tried for each collective
 OPERATIONS = {
     "inter_allgather": "Allgather",
@@ -42,39 +39,7 @@ OPERATIONS = {
     "inter_scatter": "Scatter",
     "inter_barrier": "Barrier",
 }
-FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
 NO_PART = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Seconds of each candidate for each size that was tried."""
-
-    sizes: tuple[int, ...]
-    seconds: dict[str, tuple[float, ...]]
-    #: whether the network was tried, with short messages only
-    far: bool
-
-    def of(self, candidate: str, nbytes: int) -> float:
-        """Between two sizes, and beyond the last, on a line."""
-        sizes, found = self.sizes, self.seconds[candidate]
-        if nbytes <= sizes[-1] or len(sizes) == 1:
-            return float(np.interp(nbytes, sizes, found))
-        slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
-        return found[-1] + slope * (nbytes - sizes[-1])
-
-    def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
-        """The fastest of some candidates."""
-        times = {x: self.of(x, nbytes) for x in candidates if x in self.seconds}
-        if self.far and nbytes > BEYOND * self.sizes[-1]:
-            times.pop(LIBRARY, None)
-        found = min(times, key=lambda x: times[x])
-        said = ", ".join(
-            f"{flat.name if x == FLAT else x} {1e6 * t:.0f} µs"
-            for x, t in times.items()
-        )
-        name = flat.name if found == FLAT else found
-        return Choice(name, f"for {nbytes} bytes, as tried here: {said}")
 
 
 def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:

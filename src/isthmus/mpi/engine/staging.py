@@ -12,20 +12,20 @@ from mpi4py import MPI
 from ...program import extent
 from ...recipe import Recipe
 from ..context.context import Context
-from ..engine.plan import Binding, Plan, Step, bind
+from ..memory import memory
+from ..memory.buffers import Message
+from ..memory.device import on_device
+from ..memory.memory import Given, View
+from ..memory.node_memory import Turn
 from ..operations.call import Call
-from . import memory
-from .buffers import Message
-from .device import on_device
-from .memory import Given, View
-from .node_memory import Turn
+from .plan import Binding, Plan, Step, bind
 
 
 def _anything(view: View) -> bool:
     return True
 
 
-class Room:
+class Staging:
     """Where the data of a call lie: in its buffers, or in scratch where those have
     gaps; and what must be copied before, meanwhile and after."""
 

@@ -15,11 +15,11 @@ from typing import Any
 
 from mpi4py import MPI
 
-from ..engine.plan import Plan
 from ..memory import memory
 from ..memory.memory import View
-from ..memory.room import Room
-from .call import Call
+from ..operations.call import Call
+from .plan import Plan
+from .staging import Staging
 
 
 def plan(call: Call) -> Plan:
@@ -29,28 +29,28 @@ def plan(call: Call) -> Plan:
     if not call.recv:
         return Plan([], [call.context.comm.Barrier])
     (into,) = call.recv
-    room, comm, sizes = Room(), call.context.comm, into.nbytes
+    staging, comm, sizes = Staging(), call.context.comm, into.nbytes
     irregular = min(sizes) < max(sizes)
-    recv = room.target(into, _is_near if irregular else _is_whole)
+    recv = staging.target(into, _is_near if irregular else _is_whole)
     base, displs = _places(recv, sizes)
-    send = _send(call, room, recv)
-    room.check_device()
+    send = _send(call, staging, recv)
+    staging.check_device()
     if irregular:
         spec = [base, (list(sizes), displs), MPI.BYTE]
         step: Callable[[], Any] = partial(comm.Allgatherv, send, spec)
     else:
         step = partial(comm.Allgather, send, [base, sizes[0], MPI.BYTE])
-    return Plan([], [*room.before, step], room.after, room.scratch)
+    return Plan([], [*staging.before, step], staging.after, staging.scratch)
 
 
 def _bcast(call: Call) -> Plan:
     """A Bcast of bytes."""
-    room, comm = Room(), call.context.comm
-    view = room.source(call.send[0]) if call.send else room.target(call.recv[0])
+    staging, comm = Staging(), call.context.comm
+    view = staging.source(call.send[0]) if call.send else staging.target(call.recv[0])
     base = view.addresses[0] if view.addresses else 0
-    room.check_device()
+    staging.check_device()
     step = partial(comm.Bcast, [memory.buffer(base), call.nbytes, MPI.BYTE], call.root)
-    return Plan([], [*room.before, step], room.after, room.scratch)
+    return Plan([], [*staging.before, step], staging.after, staging.scratch)
 
 
 def _is_whole(recv: View) -> bool:
@@ -73,17 +73,17 @@ def _places(recv: View, nbytes: tuple[int, ...]) -> tuple[Any, list[int]]:
     return memory.buffer(base), displs
 
 
-def _send(call: Call, room: Room, recv: View) -> Any:
+def _send(call: Call, staging: Staging, recv: View) -> Any:
     """What is sent, from where it lies, or packed if it is in pieces; MPI.IN_PLACE only
     where the user says so, as all ranks must."""
     if not call.send:
-        room.own_block(call, recv)
+        staging.own_block(call, recv)
         return MPI.IN_PLACE
-    here = room.source(*call.send)
+    here = staging.source(*call.send)
     if len(here.addresses) > 1:
-        packed = memory.scratch_view(room.fresh(here.nbytes))
+        packed = memory.scratch_view(staging.fresh(here.nbytes))
         pieces = here.pieces(0, here.nbytes), packed.pieces(0, here.nbytes)
-        room.before.append(memory.copier(*pieces))
+        staging.before.append(memory.copier(*pieces))
         here = packed
     base = here.addresses[0] if here.addresses else 0
     return [memory.buffer(base), here.nbytes, MPI.BYTE]
