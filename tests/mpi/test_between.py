@@ -18,6 +18,7 @@ from between import (
 )
 from groups import pairs
 from isthmus.mpi.context.tuning import INLINE
+from isthmus.mpi.operations import tasks_rooted
 from sampling import LONG, some
 from support import agree, without_persistent_collectives
 
@@ -99,8 +100,8 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
 def test_a_library_without_persistent_collectives(comm, monkeypatch, op, few):
     """Every algorithm then has requests of ours; only "native" has none."""
     without_persistent_collectives(monkeypatch)
+    monkeypatch.setattr(tasks_rooted, "FEW", 8 if few else 0)
     for shape, groups in enumerate(pairs(comm, SHAPES)):
-        groups.ours._context().few = few
         cases = [call(kit := Kit(groups), op, "zeros", x) for x in roots(comm, op)]
         every = max(2, len(cases))
         for name, case in some(product(names(op), cases), every, few + shape):

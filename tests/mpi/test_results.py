@@ -206,16 +206,3 @@ def test_plans_of_one_operation_do_not_serve_another(comm):
             other = recv if (comm.rank + turn) % 2 else np.empty_like(recv)
             groups.ours.Allgatherv(send, other)
             agree(comm, same(other, wanted), f"turn {turn}, v")
-
-
-def test_auto_in_groups_that_ask_first(comm, monkeypatch):
-    """As in larger groups: the choice needs what the own group sends."""
-    monkeypatch.setattr("isthmus.mpi.context.context_inter.FEW", 0)
-    for groups in pairs(comm):
-        for counts in kinds(comm.size).values():
-            rc = [counts[i] for i in groups.there]
-            send = values(comm.rank, counts[comm.rank], "i4")
-            recv = np.empty(sum(rc), "i4")
-            wanted = expected(groups, counts, "i4")
-            check(groups, send, [recv, rc], recv, wanted, True, "auto")
-            assert groups.ours.allgather(counts[comm.rank]) == rc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,10 +20,30 @@ from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
 from isthmus.bench.summary import lines
+from isthmus.collectives import schedule
+from isthmus.ir import Send
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST
 
 AUTO = Contender("auto")
+#: elements of a vector or block: a multiple of all sizes of groups
+SIZE = 60
+#: the sizes of a case between groups, for each collective with node memory
+NODE_AWARE = {
+    "inter_allgather": lambda p, q: {"p": p, "q": q, "ka": SIZE, "kb": SIZE},
+    "inter_alltoall": lambda p, q: {"p": p, "q": q, "ka": SIZE, "kb": SIZE},
+    "inter_allreduce": lambda p, q: {"p": p, "q": q, "m": SIZE},
+    "inter_reduce_scatter_block": lambda p, q: {
+        "p": p,
+        "q": q,
+        "ka": SIZE // p,
+        "kb": SIZE // q,
+    },
+    "inter_bcast": lambda p, q: {"q": q, "m": SIZE},
+    "inter_reduce": lambda p, q: {"q": q, "m": SIZE},
+    "inter_gather": lambda p, q: {"q": q, "k": SIZE},
+    "inter_scatter": lambda p, q: {"q": q, "k": SIZE},
+}
 
 
 # Intervals
@@ -95,11 +116,70 @@ def test_what_must_move_where_blocks_differ():
 def test_the_limit_is_that_of_the_rank_that_needs_longest():
     one = case("allgather", (2, 2), 1 << 20)
     rest = (2 << 20) - BURST
-    assert Place(rates=(100.0,) * 4).limit(one) == rest / 100
-    assert Place(rates=(100.0, 100.0, 10.0, 100.0)).limit(one) == rest / 10
-    assert Place(rates=(100.0,) * 3).limit(one) is None
+    four = partial(Place, hosts=4)
+    assert four(rates=(100.0,) * 4).limit(one) == rest / 100
+    assert four(rates=(100.0, 100.0, 10.0, 100.0)).limit(one) == rest / 10
+    assert Place(rates=(100.0,) * 2, hosts=2, per_host=2).limit(one) == rest / 100
     assert Place().limit(one) is None
-    assert Place(rates=(100.0,) * 4).limit(case("allgather", (2, 2), 8)) is None
+    assert four(rates=(100.0,) * 4).limit(case("allgather", (2, 2), 8)) is None
+
+
+@pytest.mark.parametrize(
+    ("op", "wanted"),
+    [
+        # A has ranks 0 and 1 on host 0 and rank 2 on host 1; B, ranks 3 on host 1 and 4
+        # on host 2
+        ("allgather", [20, 30, 30]),
+        ("alltoall", [40, 30, 30]),
+        ("bcast", [10, 10, 10]),
+        ("reduce", [10, 10, 10]),
+        ("gather", [20, 10, 10]),
+        ("scatter", [20, 10, 10]),
+        ("allreduce", [13, 13, 13]),
+        ("reduce_scatter_block", [10, 12, 10]),
+        ("barrier", [0, 0, 0]),
+    ],
+)
+def test_what_must_pass_a_link_that_ranks_share(op, wanted):
+    assert must_move(op, (10, 10, 10), (10, 10), (0, 0, 1, 1, 2)) == wanted
+
+
+@pytest.mark.parametrize("op", ACROSS)
+def test_on_one_host_nothing_must_pass(op):
+    assert must_move(op, (8, 8), (8, 8), (0,) * 4) == [0]
+
+
+def through(made, hosts):
+    """The elements that enter and leave each host."""
+    entering, leaving = [0] * (max(hosts) + 1), [0] * (max(hosts) + 1)
+    for r, rounds in enumerate(made.all_ranks()):
+        for x in (x for each in rounds for x in each.comm if isinstance(x, Send)):
+            if hosts[x.to] != hosts[r]:
+                n = sum(span.size for span in x.data)
+                entering[hosts[x.to]] += n
+                leaving[hosts[r]] += n
+    return [max(pair) for pair in zip(entering, leaving, strict=True)]
+
+
+@pytest.mark.parametrize("collective", NODE_AWARE)
+def test_no_right_schedule_moves_less_through_a_link(collective):
+    rng = np.random.default_rng(len(collective))
+    op, tight = collective.removeprefix("inter_"), 0
+    for _ in range(30):
+        p, q = rng.integers(1, 6, 2).tolist()
+        sizes = NODE_AWARE[collective](p, q)
+        p = sizes.get("p", 1)  # else a root
+        drawn = rng.integers(0, 4, p + q).tolist()
+        hosts = [sorted(set(drawn)).index(h) for h in drawn]
+        made = schedule(collective, "node_aware", nodes=hosts, **sizes)
+        made.verify()
+        moved = through(made, hosts)
+        least = must_move(op, (SIZE,) * p, (SIZE,) * q, hosts)
+        assert max(moved) >= max(least)
+        if op != "allreduce":  # of which hosts may do unequal shares
+            assert all(n >= m for n, m in zip(moved, least, strict=True))
+        tight += max(moved) == max(least)
+    assert tight > 3  # the limit is one that can be met
 
 
 class Net:
@@ -258,7 +338,7 @@ def test_the_table_shows_whole_labels():
 
 
 def record():
-    made = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts"))
+    made = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts", hosts=4))
     made.about(Software("An MPI 1.2", {"FI_PROVIDER": "tcp"}))
     found = outcome(1 << 20), outcome(1 << 21)
     made.jobs.append(Job((2, 2), tuple(x.case for x in found), (NATIVE, AUTO, LIMIT)))

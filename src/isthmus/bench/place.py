@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..lab import Lab, LabError, Network, find, missing
+from ..lab.launch import placed
 from ..lab.links import BURST
 from ..lab.names import show_rate
 from ..mpiexec import own_rank
@@ -33,6 +34,8 @@ class Place:
     words: str = ""
     warning: str = ""
     hosts: int = 1
+    #: ranks of a host; else as few as will do
+    per_host: int | None = None
 
     @property
     def on_lab(self) -> bool:
@@ -45,23 +48,27 @@ class Place:
         What a link lets through at once after a pause takes no time; where most of the
         bytes are of that kind, there is no limit to speak of.
         """
-        moved = must_move(case.op, case.a, case.b)
-        if len(moved) > len(self.rates) or max(moved) < BURSTS * BURST:
-            return None  # several ranks share a link, or it hardly matters
+        if not self.rates:
+            return None
+        ranks = placed(len(case.a) + len(case.b), self.hosts, self.per_host)
+        hosts = [h for h, n in enumerate(ranks) for _ in range(n)]
+        moved = must_move(case.op, case.a, case.b, hosts)
+        if max(moved) < BURSTS * BURST:
+            return None  # it hardly matters
         pairs = zip(moved, self.rates, strict=False)
         return max((n - BURST) / rate for n, rate in pairs)
 
 
-def _place(net: Network) -> Place:
+def _place(net: Network, per_host: int | None = None) -> Place:
     """A lab, after its links have been measured."""
 
     def start(command: Sequence[str], n: int, output: Any) -> Any:
-        return net.start(command, n, stdout=output, stderr=output)
+        return net.start(command, n, per_host=per_host, stdout=output, stderr=output)
 
     nominal = [link.rate for _, link in sorted(net.links().items())]
     words = f"lab of {net.hosts} hosts at {show_rate(max(nominal))}"
     if net.hosts < 2:
-        return Place(start, words=words, hosts=net.hosts)
+        return Place(start, words=words, hosts=net.hosts, per_host=per_host)
     limits = net.measure()
     part = 8 * limits.rate / min(nominal[:2])
     warning = ""
@@ -72,23 +79,27 @@ def _place(net: Network) -> Place:
         )
     words += f", {part:.3f} of it for TCP, alpha {limits.alpha * 1e6:.0f} µs"
     rates = () if warning else tuple(part * rate / 8 for rate in nominal)
-    return Place(start, rates, words, warning, net.hosts)
+    return Place(start, rates, words, warning, net.hosts, per_host)
 
 
 @contextmanager
-def place(hosts: int | None, rate: str, name: str | None) -> Iterator[Place]:
+def place(
+    hosts: int | None, rate: str, name: str | None, per_host: int | None = None
+) -> Iterator[Place]:
     """A new lab, one that is up, or this host."""
     if hosts is not None and name is not None:
         raise ValueError("--lab puts up a lab, --lab-name uses one: give one of them")
     on_lab = hosts is not None or name is not None
+    if per_host is not None and not on_lab:
+        raise ValueError("--per-host goes with --lab or --lab-name")
     if on_lab and own_rank() is not None:
         raise ValueError("a lab starts its own processes: call it without mpiexec")
     if on_lab and (lack := missing()):
         raise LabError(lack)
     if name is not None:
-        yield _place(find(name))
+        yield _place(find(name), per_host)
     elif hosts is not None:
         with Lab(hosts, rate) as net:
-            yield _place(net)
+            yield _place(net, per_host)
     else:
         yield Place()

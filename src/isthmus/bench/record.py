@@ -55,7 +55,7 @@ class Record(worker.Display):
             {
                 "library": self.software.library,
                 "processor": self.environment["processor"],
-                "per_host": -(-ranks // max(self.place.hosts, 1)),
+                "per_host": self.place.per_host or -(-ranks // self.place.hosts),
                 "arrays": "same" if self.jobs[0].same_arrays else "fresh",
             },
         )

@@ -83,6 +83,20 @@ SETS: dict[str, Callable[[float], Cases]] = {
     "silva1999": _silva1999,
 }
 
+#: what is measured beside the MPI library's own calls
+ALGORITHMS = {
+    "kang2019": ("auto", "segmented", "balanced", "leader"),
+    "traff2008": ("auto", "blocked_ring", "circulant"),
+    "silva1999": ("auto",),
+}
+
+
+def algorithms(name: str) -> tuple[str, ...]:
+    """What is measured in a set, beside the MPI library's own calls."""
+    if name not in SETS:
+        raise ValueError(f"no set {name!r}; known: {', '.join(SETS)}")
+    return ALGORITHMS[name]
+
 
 def kinds(name: str) -> list[str]:
     """What is in a set, in the order of its paper."""
@@ -102,8 +116,6 @@ class How:
 
 def named(name: str, how: How, scale: float = 1.0, smallest: bool = False) -> list[Job]:
     """The jobs of a set, one for each pair of groups; its smallest sizes, or all."""
-    if name not in SETS:
-        raise ValueError(f"no set {name!r}; known: {', '.join(SETS)}")
     if not scale > 0:
         raise ValueError(f"--scale {scale:g}: must be above 0")
     cases = SETS[name](scale)

@@ -137,8 +137,12 @@ def bench(
         float | None, typer.Option(help="the sizes of a set times this")
     ] = None,
     algorithms: Annotated[
-        str, typer.Option(help="those to compare, as isthmus list names them")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="those to compare, as isthmus list names them [default: auto; of a "
+            "set, also its paper's]"
+        ),
+    ] = None,
     persistent: Annotated[
         bool, typer.Option("--persistent", help="also the persistent form of each")
     ] = False,
@@ -156,6 +160,10 @@ def bench(
     lab: Hosts = None,
     rate: Rate = RATE,
     lab_name: Named = None,
+    per_host: Annotated[
+        int | None,
+        typer.Option(min=1, help="ranks on each host of a lab, the first on host 0"),
+    ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="table, or osu: as the OSU benchmarks")
     ] = "table",
@@ -184,7 +192,8 @@ def bench(
     if format_ not in FORMATS:
         raise ValueError(f"--format {format_}: known are {', '.join(FORMATS)}")
     on_lab = lab is not None or lab_name is not None
-    names = [name.strip() for name in algorithms.split(",")]
+    asked = sets.algorithms(set_) if set_ else ("auto",)
+    names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
     how = sets.How(contenders, seconds, seed, single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
@@ -193,7 +202,7 @@ def bench(
         check_file(path)
     check_picture(plot)
     title = set_ or todo[0].cases[0].op.capitalize()
-    with ended_in_order(), place(lab, rate, lab_name) as where:
+    with ended_in_order(), place(lab, rate, lab_name, per_host) as where:
         shown = Shown(where, title, format_ == "table")
         shown.run(todo, launches)
     if not shown.outcomes:

@@ -32,10 +32,11 @@ def report(
     written set by set.
     """
     check_folder(folder)
-    how = sets.How(contenders(["auto"], False, copy=False), seconds)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
         for name in sets.SETS:
+            some = contenders(sets.algorithms(name), False, copy=False)
+            how = sets.How(some, seconds)
             records[name] = shown = Shown(where, name, table=True)
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()

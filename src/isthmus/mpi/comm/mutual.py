@@ -208,7 +208,7 @@ class Mutual(Collective):
         if context.asked_for("Barrier", algorithm) == "auto":
             request = made_by(context.comm.Barrier_init)
             if request is not None:
-                kept: MPI.Prequest = context.kept(request, None)
+                kept: MPI.Prequest = context.request(request, None)
                 return kept
         return self._persistent("Barrier", (), info, algorithm)
 

@@ -21,8 +21,6 @@ from .tuning import shared
 
 #: mpi4py's own class, whatever somebody may put in its place later
 _Inter = MPI.Intercomm
-#: groups up to this size do not ask what their members send before they choose
-FEW = 8
 
 
 class InterContext(Context):
@@ -44,7 +42,6 @@ class InterContext(Context):
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
         self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
-        self.few = max(sizes) <= FEW
         #: what the candidates for collectives take, as tried at their first calls
         self.times: dict[str, Times] = {}
         self.tries = self.settings.trial and not self.checked
@@ -149,12 +146,6 @@ class InterContext(Context):
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_BCAST=circulant."""
         return self.settings.between[op] if algorithm is None else algorithm
-
-    def gathering(self, name: str, v: bool) -> str:
-        """The algorithm of an Allgather(v) as far as all know it: of an irregular call
-        that is the group sizes."""
-        few = v and self.few and not self.shares_nodes
-        return "direct" if few and name == "auto" else name
 
     def sizes(self, sent: int, received: tuple[int, ...], own: Group | None) -> Sizes:
         """Everyone's bytes; of an irregular call, once the own group is known."""

@@ -105,7 +105,7 @@ def known(c: InterContext, name: str) -> None:
 
 def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) -> Call:
     """Allgather, of data that may lie in several places."""
-    name, left = c.gathering(name, v), False
+    left = False
     collective = "inter_allgatherv" if v else "inter_allgather"
     sent, expected = sum(send.nbytes), recv.nbytes
     if not v:

@@ -23,6 +23,9 @@ from ..memory.reducing import operator
 from .call import Asking, Call, settled
 from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
+#: groups up to this size leave blocks of one node to one request of the MPI library
+FEW = 8
+
 
 def star(c: InterContext, root: int) -> Star | None:
     """The root and the other group; none for those who have no part in it."""
@@ -52,7 +55,7 @@ def _flat(c: InterContext, asked: str) -> bool:
     """Whether all blocks go straight from or to the root, in one request of the MPI
     library: among a few processes of a node, whatever the sizes, as some know none. The
     one message of two alone is a request as it is."""
-    return asked == "auto" and c.one_node and c.few and max(c.p, c.q) > 1
+    return asked == "auto" and c.one_node and 1 < max(c.p, c.q) <= FEW
 
 
 def _blocks(at: Star, data: Message) -> list[Block]:
