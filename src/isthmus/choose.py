@@ -22,6 +22,8 @@ from .registry import Stage, stage
 
 #: what messages cost where nobody has measured it
 BUILT_IN = Machine(alpha=8e-6, beta=2e-10)
+#: the same between nodes, until it is measured
+NETWORK = Machine(alpha=1e-5, beta=1e-9)
 
 #: beyond this many peers, the same block would cross the same wire too often
 PEERS = 16

@@ -111,14 +111,25 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
 
 
+def per_byte(collective: str, p: int, q: int, machine: Machine) -> dict[str, float]:
+    """What a further byte of a long block or vector takes on the port of a node: one
+    that all ranks of a node need, or add to, crosses once with node memory, and once
+    for each of them without."""
+    bytes_ = {"inter_allgather": max(p, q), "inter_allreduce": 2}.get(collective, 1)
+    port, times = bytes_ * machine.beta, machine.sharing
+    if collective in ("inter_alltoall", "inter_gather", "inter_scatter"):
+        port, times = port * machine.sharing, 1
+    return {NODE: port, FLAT: times * port, LIBRARY: times * port}
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """Seconds of each candidate for each size that was tried."""
 
     sizes: tuple[int, ...]
     seconds: dict[str, tuple[float, ...]]
-    #: whether the network was tried, with short messages only
-    far: bool
+    #: where a network was tried, with short messages only: what each byte beyond takes
+    per_byte: dict[str, float]
 
     def of(self, candidate: str, nbytes: int) -> float:
         """Between two sizes, and beyond the last, on a line."""
@@ -126,12 +137,12 @@ class Times:
         if nbytes <= sizes[-1] or len(sizes) == 1:
             return float(np.interp(nbytes, sizes, found))
         slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
-        return found[-1] + slope * (nbytes - sizes[-1])
+        return found[-1] + self.per_byte.get(candidate, slope) * (nbytes - sizes[-1])
 
     def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
         """The fastest of some candidates."""
         times = {x: self.of(x, nbytes) for x in candidates if x in self.seconds}
-        if self.far and nbytes > BEYOND * self.sizes[-1]:
+        if self.per_byte and nbytes > BEYOND * self.sizes[-1]:
             times.pop(LIBRARY, None)
         found = min(times, key=lambda x: times[x])
         said = ", ".join(

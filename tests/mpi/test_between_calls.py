@@ -15,6 +15,7 @@ from isthmus.choose_between import Times
 from isthmus.mpi.comm import intercomm
 from isthmus.mpi.comm.collective import Left
 from isthmus.mpi.comm.intercomm import TRIED
+from isthmus.mpi.context import context_inter
 from isthmus.mpi.engine.requests import Persistent
 from support import FORMS, agree, done
 
@@ -277,8 +278,9 @@ def test_the_native_call_by_its_name(comm, op):
 def as_if(monkeypatch, **seconds):
     """As if trials had found these times, for calls of any size."""
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
-    found = Times((8,), {name: (t,) for name, t in seconds.items()}, far=False)
-    monkeypatch.setattr(intercomm, "tried", lambda comm, op: found)
+    monkeypatch.setattr(context_inter, "UNTRIED", 1)
+    found = Times((8,), {name: (t,) for name, t in seconds.items()}, {})
+    monkeypatch.setattr(intercomm, "tried", lambda comm, collective: found)
 
 
 @pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))
@@ -328,14 +330,20 @@ def test_every_choice_says_why(comm, monkeypatch, caplog, best):
 
 
 def test_what_is_tried_is_there(comm, monkeypatch):
-    """The first call of each operation, also of those who have no part in it."""
+    """After some calls of each operation, also of those who have no part in it, and
+    whatever they pass or keep; what was chosen before is forgotten."""
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    monkeypatch.setattr(context_inter, "UNTRIED", 4)
     for groups in pairs(comm):
-        for op in OPERATIONS:
-            case = call(Kit(groups), op, "equal", 0)
-            getattr(groups.ours, op)(*case.args)
-            agree(comm, not case.fault, case.fault)
-        times = groups.ours._context().times
+        context = groups.ours._context()
+        for turn, how in enumerate(("equal", "long", "equal", "zeros", "equal")):
+            for op in OPERATIONS:
+                case = call(Kit(groups), op, how, 0)
+                getattr(groups.ours, op)(*case.args)
+                agree(comm, not case.fault, case.fault)
+                if comm.rank == turn % comm.size:
+                    context.forget()
+        times = context.times
         assert {*times} == {*TRIED.values()}
         for found in times.values():
             assert {"flat", "node_aware"} <= {*found.seconds}

@@ -12,6 +12,7 @@ from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
 from isthmus.choose_between import Times
 from isthmus.mpi.comm import intercomm
+from isthmus.mpi.comm.trial import OPERATIONS
 from isthmus.mpi.engine.requests import Persistent
 from sampling import LONG
 from support import agree, has_persistent_collectives
@@ -27,9 +28,11 @@ def library(monkeypatch):
         pytest.skip("this MPI library has no persistent collectives")
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     names = dict.fromkeys(("flat", "node_aware"), (2.0,))
-    left, others = (Times((8,), names | {"native": (t,)}, False) for t in (1.0, 3.0))
+    left, others = (Times((8,), names | {"native": (t,)}, {}) for t in (1.0, 3.0))
     monkeypatch.setattr(
-        intercomm, "tried", lambda comm, op: left if op in LEFT else others
+        intercomm,
+        "tried",
+        lambda comm, collective: left if OPERATIONS[collective] in LEFT else others,
     )
 
 

@@ -80,6 +80,7 @@ class Left:
     """A call that is left to the MPI library."""
 
     used, scratch_bytes, taken = 0, 0, "native"
+    untried: Any = None
     plans: ClassVar[dict[Any, Any]] = {}
 
     def __init__(self, context: Context, native: Callable[..., Any], counted: bool):
@@ -133,7 +134,11 @@ class Collective(Comm):
         except Exception:  # of what cannot be kept, or is wrong, which is checked then
             self._first(context, None, op, algorithm, args)
         else:
-            kept.run(self, args)
+            if kept.untried is not None and kept.untried.is_over():
+                self._try(op)
+                self._first(context, values, op, algorithm, args)
+            else:
+                kept.run(self, args)
 
     def _first(
         self,
@@ -148,18 +153,21 @@ class Collective(Comm):
         call: Call | None = None
         kept: Any
         native = getattr(self._base, op)
+        untried = self._untried(op) if name == "auto" else None
+        if untried is not None and untried.is_over():
+            self._try(op)
+            untried = None
         if name == "native":
             self._unread(op, args)
             kept = Left(context, native, counted=False)
         else:
             call = self._read(op, name, args)
-            if name == "auto" and self._try(op):
-                call = self._read(op, name, args)  # there is more to choose from
             asks = call.question is not None
             if call.name == "native" or (call.left and not asks):
                 kept = Left(context, native, call.counted)
             else:
                 kept = engine.Kept(op, name, call, keep=values is not None)
+        kept.untried = untried
         kept.run(self, args, call)
         if values is not None and not context.checked:
             context.kept_calls[values] = kept
@@ -173,9 +181,13 @@ class Collective(Comm):
         read = partial(self._operations[op], context, name, *args)
         return checked(context, called or op, name, read)
 
+    def _untried(self, op: str) -> Any:
+        """Counts the calls of an operation whose candidates were not tried yet."""
+        return None
+
     def _try(self, op: str) -> bool:
-        """Try what may be chosen for an operation that is called for the first time;
-        whether that was done."""
+        """Try what may be chosen for an operation, if nobody did; whether that was
+        done."""
         return False
 
     def _in_background(self, call: Call, asked: str) -> Call:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from mpi4py import MPI
 
 from ..context.context import Context
-from ..context.context_inter import InterContext
+from ..context.context_inter import Countdown, InterContext
 from ..operations import between, tasks_exchange
 from ..operations.call import Call
 from .family import COMMON, making
@@ -44,14 +44,23 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def _try(self, op: str) -> bool:
+    def _untried(self, op: str) -> Countdown | None:
         c, collective = self._context(), TRIED.get(op)
         if not c.tries or collective is None or collective in c.times:
-            return False
+            return None
         if c.recorder is not None:
+            return None
+        found: Countdown = c.untried.setdefault(collective, Countdown())
+        return found
+
+    def _try(self, op: str) -> bool:
+        if self._untried(op) is None:
             return False
+        c, collective = self._context(), TRIED[op]
         with c.uninterrupted():
-            c.times[collective] = tried(self, OPERATIONS[collective])
+            c.measure()
+            c.times[collective] = tried(self, collective)
+        c.forget()  # plans of all ranks must be of one choice
         return True
 
     def _in_background(self, call: Call, asked: str) -> Call:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose_between import FLAT, LIBRARY, NODE, Times
+from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -86,7 +86,7 @@ def _seconds(call: Callable[[], Any], calls: int, times: int) -> float:
 def candidates(c: Any, op: str) -> list[str]:
     """What may be chosen for an operation."""
     found = [FLAT]
-    if c.shares_nodes and not c.devices:
+    if c.node_memory:
         found.append(NODE)
     if c.p == c.q or op != "Reduce_scatter_block":
         # else mpi4py compares what is sent with the wrong group's size
@@ -94,9 +94,9 @@ def candidates(c: Any, op: str) -> list[str]:
     return found
 
 
-def tried(comm: Any, op: str) -> Times:
-    """Try an operation; by all ranks together."""
-    c = comm._context()
+def tried(comm: Any, collective: str) -> Times:
+    """Try the candidates for a collective; by all ranks together."""
+    c, op = comm._context(), OPERATIONS[collective]
     names = candidates(c, op)
     columns: list[np.ndarray] = []
     sizes = SIZES if c.one_node else FAR_SIZES
@@ -118,4 +118,5 @@ def tried(comm: Any, op: str) -> Times:
             break
     seconds = np.array(columns).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    return Times(sizes[: len(columns)], table, not c.one_node)
+    beyond = {} if c.one_node else per_byte(collective, c.p, c.q, c.machine)
+    return Times(sizes[: len(columns)], table, beyond)

@@ -15,10 +15,11 @@ from ...recipe import Placement
 from ...settings import Settings, read
 from ..memory.device import taken
 from ..memory.node_memory import ROOM, NodeMemory, Turn
+from . import tuning
 from .attribute import attached
 from .check import MismatchError
 from .progress import driver
-from .tuning import eager, inline, node_ranks, nodes_of, tuned
+from .tuning import eager, inline, node_ranks
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
@@ -59,14 +60,12 @@ class Context:
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
         self.comm, self.local = comm, local
         self.number, self.index = comm.Get_rank(), local.Get_rank()
-        multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
-        agreed = np.array([multiple, not taken()])
-        comm.Allreduce(MPI.IN_PLACE, agreed, MPI.LAND)
-        self.threads = bool(agreed[0])
-        #: whether buffers may be in the memory of devices
-        self.devices = not agreed[1]
-        #: rank 0's, so that all ranks decide alike
-        self.settings: Settings = comm.bcast(read() if self.number == 0 else None)
+        # rank 0's, so that all ranks decide alike
+        told = comm.bcast((read(), tuning.found()) if self.number == 0 else None)
+        self.settings: Settings = told[0]
+        if isinstance(told[1], str):  # what is wrong with it, on all ranks alike
+            self._free_comms()
+            raise ValueError(told[1])
         self.checked = self.settings.checked
         #: what is kept for blocking calls, by their values, and how many were made
         self.kept_calls: dict[Any, Any] = {}
@@ -77,7 +76,7 @@ class Context:
         self.lasting: WeakValueDictionary[int, MPI.Prequest] = WeakValueDictionary()
         self._tags_left: Iterator[int] | None = None
         self.freed = False
-        self.nodes, self.memory = self._share(self.settings.per_node)
+        self._meet(node_ranks(comm, self.settings.per_node))
         #: memory of persistent calls that live
         self._own_memories: WeakSet[NodeMemory] = WeakSet()
         #: whether ranks share nodes
@@ -85,27 +84,28 @@ class Context:
         self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
         self.cut = eager(self.nodes)
         self.inline = inline(self.nodes, self.number)
-        try:
-            self.tuned = tuned(comm, self.nodes)
-        except ValueError:  # on all ranks alike
-            Context.free(self)  # there is nothing of a subclass yet
-            raise
+        self.tuned = tuning.machine(told[1], self.nodes)
 
-    def _share(self, per_node: int) -> tuple[tuple[int, ...], NodeMemory]:
-        """The node of every rank, as the number of the first rank there, and the memory
-        that the ranks of a node share; each rank alone where on some node they
-        cannot."""
-        nodes = nodes_of(self.comm, per_node)
+    def _meet(self, here: Sequence[int]) -> None:
+        """Share memory with the ranks of the node, and learn of all ranks where they
+        are and what they can do. Each is alone where on some node they share none."""
         try:
-            found = self._memory(node_ranks(nodes, self.number))
+            memory = self._memory(here)
         except MemoryError:
-            found = None
-        complete = np.array(found is not None)
-        self.comm.Allreduce(MPI.IN_PLACE, complete, MPI.LAND)
-        if found is not None and complete:
-            return nodes, found
-        _log.warning("the ranks of a node share no memory: messages take its place")
-        return self._share(1)
+            memory = None
+        multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
+        row = np.array([here[0], memory is not None, multiple, taken()])
+        rows = np.empty((self.comm.Get_size(), len(row)), row.dtype)
+        self.comm.Allgather(row, rows)
+        self.threads = bool(rows[:, 2].all())
+        #: whether buffers may be in the memory of devices
+        self.devices = bool(rows[:, 3].any())
+        if memory is None or not rows[:, 1].all():
+            _log.warning("the ranks of a node share no memory: messages take its place")
+            rows[:, 0] = range(len(rows))
+            memory = self._memory([self.number])
+        self.memory = memory
+        self.nodes: tuple[int, ...] = tuple(rows[:, 0].tolist())
 
     def _memory(self, ranks: Sequence[int], tag: int = 0) -> NodeMemory:
         return NodeMemory(self.comm, ranks, self.refuse, ROOM, tag)
@@ -224,6 +224,9 @@ class Context:
         driver.finish(self)
         self.forget()
         self.memory.free()
+        self._free_comms()
+
+    def _free_comms(self) -> None:
         if self.local is not self.comm:
             self.local.Free()
         self.comm.Free()

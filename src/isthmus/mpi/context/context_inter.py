@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import BUILT_IN
+from ...choose import BUILT_IN, NETWORK
 from ...choose_between import Times
 from ...estimate import Machine
 from ...recipe import Equal, Group, Sizes, listed
@@ -19,8 +19,23 @@ from .library_requests import holding
 from .probe import probe
 from .tuning import shared
 
+#: so many calls of a collective go by before its candidates are tried: who makes few
+#: does not wait for that
+UNTRIED = 16
 #: mpi4py's own class, whatever somebody may put in its place later
 _Inter = MPI.Intercomm
+
+
+class Countdown:
+    """How many calls of a collective there are until its candidates are tried."""
+
+    def __init__(self) -> None:
+        self.left = UNTRIED
+
+    def is_over(self) -> bool:
+        """Count a call; whether it is the last one."""
+        self.left -= 1
+        return self.left == 0
 
 
 class InterContext(Context):
@@ -42,9 +57,16 @@ class InterContext(Context):
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
         self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
-        #: what the candidates for collectives take, as tried at their first calls
+        #: what the candidates for collectives take, once they were tried
         self.times: dict[str, Times] = {}
         self.tries = self.settings.trial and not self.checked
+        #: the calls of collectives that were not tried yet
+        self.untried: dict[str, Countdown] = {}
+        #: what a message costs, the same on every rank: tuned, or a guess until it is
+        #: measured
+        guess = BUILT_IN if self.one_node else shared(NETWORK, self.nodes)
+        self.machine: Machine = self.tuned or guess
+        self._measured = self.tuned is not None or self.one_node
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
         self._stars: dict[int, MPI.Intracomm] = {}
         #: roots whose persistent Reduce the MPI library makes, and refuses to make
@@ -83,6 +105,11 @@ class InterContext(Context):
     def one_node(self) -> bool:
         """Whether all processes are on one node."""
         return len(set(self.nodes)) == 1
+
+    @cached_property
+    def node_memory(self) -> bool:
+        """Whether calls may go through the memory of nodes."""
+        return self.shares_nodes and not self.devices
 
     def intercomm(self, root: int | None = None) -> MPI.Intercomm:
         """Both groups, or a root, by its number, and the other group, for the MPI
@@ -131,16 +158,11 @@ class InterContext(Context):
                 self._intercomms.pop(root).Free()
         return root in self._made
 
-    @cached_property
-    def machine(self) -> Machine:
-        """What a message costs, the same on every rank: tuned; if all are on one node,
-        a guess; else measured once."""
-        if self.tuned is not None:
-            return self.tuned
-        if self.one_node:
-            return BUILT_IN
-        with self.uninterrupted():
-            return shared(probe(self.comm, self.nodes), self.nodes)
+    def measure(self) -> None:
+        """Measure what a message costs, if nobody did; by all ranks together."""
+        if not self._measured:
+            self.machine = shared(probe(self.comm, self.nodes), self.nodes)
+            self._measured = True
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in

@@ -17,6 +17,8 @@ from ...estimate import Machine
 SHORT, LONG = 1, 1 << 16
 #: in how many turns, each so often, messages are sent; the fastest turn counts
 TURNS, SHORTS, LONGS = 3, 20, 3
+#: a step that takes so many seconds is not made more often than need be
+SLOW = 2e-3
 #: the same for the library's own call where it takes no time to speak of: one that is
 #: measured too slow would be passed over for nothing
 MANY = 15
@@ -59,8 +61,13 @@ def worst(
     comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
 ) -> float:
     """The time of a step: in the fastest turn, on the slowest rank."""
-    found = np.empty(turns)
+    begin = perf_counter()
     step()
+    once = np.array(perf_counter() - begin)
+    comm.Allreduce(MPI.IN_PLACE, once, MPI.MAX)
+    if once > SLOW:
+        times, turns = 1, min(turns, 2)
+    found = np.empty(turns)
     for turn in range(turns):
         comm.Barrier()
         begin = perf_counter()

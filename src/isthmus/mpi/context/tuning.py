@@ -44,7 +44,7 @@ def using(tuning: Tuning) -> Iterator[None]:
         _given = before
 
 
-def _read() -> Tuning | str | None:
+def found() -> Tuning | str | None:
     """What this rank finds: a tuning, what is wrong with it, or none."""
     if _given is not None:
         return _given
@@ -52,14 +52,14 @@ def _read() -> Tuning | str | None:
         path = wanted(*here())
         if path is None:
             return None
-        found = read(path)
+        tuning = read(path)
     except ValueError as error:
         return str(error)
     except Exception as error:  # whatever it is, the others wait for an answer
         return f"the tuning file cannot be read: {error}"
-    if found.origin.library != library():
-        _warn(f"{path} was measured with {found.origin.library}, this is {library()}")
-    return found
+    if tuning.origin.library != library():
+        _warn(f"{path} was measured with {tuning.origin.library}, this is {library()}")
+    return tuning
 
 
 @cache
@@ -68,37 +68,28 @@ def _warn(words: str) -> None:
     _log.warning(words)
 
 
-def tuned(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine | None:
-    """What messages cost on a communicator, if a file says so; the same on all ranks.
-
-    What is wrong with the file is raised on all of them.
-    """
-    found = comm.bcast(_read() if comm.Get_rank() == 0 else None)
-    if isinstance(found, str):
-        raise ValueError(found)
-    if found is None:
-        return None
-    machine = found.machine(len(set(nodes)))
-    return None if machine is None else shared(machine, nodes)
+def machine(tuning: Tuning | None, nodes: Sequence[int]) -> Machine | None:
+    """What messages cost on a communicator, if a tuning says so."""
+    found = None if tuning is None else tuning.machine(len(set(nodes)))
+    return None if found is None else shared(found, nodes)
 
 
-def nodes_of(comm: MPI.Intracomm, per_node: int = 0) -> tuple[int, ...]:
-    """The node of every rank, as the number of the first rank there; or so many ranks
-    of a node that follow each other."""
+def node_ranks(comm: MPI.Intracomm, per_node: int = 0) -> list[int]:
+    """The ranks of this rank's node, or so many of them that follow each other."""
     node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
-    here = np.empty(node.Get_size(), np.int64)
-    node.Allgather(np.array([comm.Get_rank()]), here)
-    i = node.Get_rank()
+    found = np.empty(node.Get_size(), np.int64)
+    node.Allgather(np.array([comm.Get_rank()]), found)
+    first = node.Get_rank() - node.Get_rank() % per_node if per_node else 0
     node.Free()
-    first = here[i - i % per_node if per_node else 0]
+    here: list[int] = found.tolist()
+    return here[first : first + per_node] if per_node else here
+
+
+def nodes_of(comm: MPI.Intracomm) -> tuple[int, ...]:
+    """The node of every rank, as the number of the first rank there."""
     found = np.empty(comm.Get_size(), np.int64)
-    comm.Allgather(np.array([first]), found)
+    comm.Allgather(np.array(node_ranks(comm)[:1]), found)
     return tuple(found.tolist())
-
-
-def node_ranks(nodes: Sequence[int], rank: int) -> list[int]:
-    """The ranks of a rank's node."""
-    return [i for i, node in enumerate(nodes) if node == nodes[rank]]
 
 
 #: on a network, as measured on labs with TCP

@@ -99,6 +99,9 @@ def make_plan(
 class Kept:
     """What is kept for blocking calls of the same values."""
 
+    #: counts calls until the candidates of the operation are tried
+    untried: Any = None
+
     def __init__(self, op: str, name: str, call: Call, keep: bool) -> None:
         self._op, self._name = op, name
         self.context, self.question = call.context, call.question

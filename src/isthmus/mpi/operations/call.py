@@ -79,6 +79,10 @@ def settled(
         return name, False
     found, times = flat(), c.times.get(collective)
     if times is None:
+        # two have one message; of irregular calls, some ranks would have to ask
+        many = c.comm.size > 2 and not collective.endswith("v")
+        if commutative and c.node_memory and many:
+            found = Choice(NODE, "as ranks share nodes")
         log_choice(collective, found)
         return found.name, False
     ours = [FLAT, NODE] if commutative else [FLAT]

@@ -29,7 +29,6 @@ FEW = 8
 
 def star(c: InterContext, root: int) -> Star | None:
     """The root and the other group; none for those who have no part in it."""
-    _ = c.machine  # by all together, also those who have no part
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
