@@ -112,14 +112,14 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
 
 
 def per_byte(collective: str, p: int, q: int, machine: Machine) -> dict[str, float]:
-    """What a further byte of a long block or vector takes on the port of a node: one
-    that all ranks of a node need, or add to, crosses once with node memory, and once
-    for each of them without."""
+    """What a byte of a block or vector takes on the port of a node: one that all ranks
+    of a node need, or add to, crosses once with node memory, and once for each of them
+    without; the MPI library has its own ways, and once is the least."""
     bytes_ = {"inter_allgather": max(p, q), "inter_allreduce": 2}.get(collective, 1)
     port, times = bytes_ * machine.beta, machine.sharing
     if collective in ("inter_alltoall", "inter_gather", "inter_scatter"):
         port, times = port * machine.sharing, 1
-    return {NODE: port, FLAT: times * port, LIBRARY: times * port}
+    return {NODE: port, FLAT: times * port, LIBRARY: port}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,16 @@ class Times:
 
     sizes: tuple[int, ...]
     seconds: dict[str, tuple[float, ...]]
-    #: where a network was tried, with short messages only: what each byte beyond takes
+    #: where a network was tried, with short messages only: what a byte takes
     per_byte: dict[str, float]
 
     def of(self, candidate: str, nbytes: int) -> float:
-        """Between two sizes, and beyond the last, on a line."""
+        """Between two sizes, and beyond the last, on a line; but no less than the port
+        takes, as a few messages in a row may pass without waiting for it."""
         sizes, found = self.sizes, self.seconds[candidate]
         if nbytes <= sizes[-1] or len(sizes) == 1:
-            return float(np.interp(nbytes, sizes, found))
+            least = self.per_byte.get(candidate, 0.0) * nbytes
+            return max(float(np.interp(nbytes, sizes, found)), least)
         slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
         return found[-1] + self.per_byte.get(candidate, slope) * (nbytes - sizes[-1])
 

@@ -10,6 +10,7 @@ import pytest
 from mpi4py import MPI
 
 from groups import FEW, NAMES, STAGES, expected, pairs, same, values
+from isthmus.mpi.context import context
 from isthmus.mpi.memory import device, memory
 from sampling import some
 from support import agree
@@ -226,7 +227,8 @@ class Device:
 
 
 def test_device_memory_is_passed_on_and_never_touched_by_the_host(comm, monkeypatch):
-    monkeypatch.setattr(device, "taken", lambda: True)
+    for where in (device, context):
+        monkeypatch.setattr(where, "taken", lambda: True)
     for groups in pairs(comm):
         n = len(groups.there)
         recv = np.empty(3 * n)

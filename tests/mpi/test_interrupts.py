@@ -234,7 +234,7 @@ def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
 
     groups = pair(comm, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(context, "nodes_of", interrupted)
+        patch.setattr(context, "node_ranks", interrupted)
         with pytest.raises(KeyboardInterrupt):
             groups.ours.Barrier()
     agree(comm, refuses(groups.ours))

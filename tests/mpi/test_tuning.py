@@ -12,6 +12,7 @@ from mpi4py import MPI
 import isthmus
 from groups import pair
 from isthmus.bench import crossovers, tune
+from isthmus.choose import NETWORK
 from isthmus.mpi.context import context, context_inter, context_intra, links
 from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.context_inter import InterContext
@@ -93,10 +94,13 @@ def test_without_a_file_messages_are_measured(comm, monkeypatch):
 
 
 def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
-    monkeypatch.setattr(context, "nodes_of", lambda comm, per_node: (0, 1, 1))
+    here = [1, 2] if comm.rank else [0]
+    monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: here)
     monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
+    agree(comm, found.machine == replace(NETWORK, sharing=2, changing=CHANGING))
+    found.measure()
     agree(comm, found.machine == replace(MACHINE, sharing=2, changing=CHANGING))
     agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
     groups.free()

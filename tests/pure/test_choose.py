@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isthmus import choose, estimate
+from isthmus import choose, choose_between, estimate
+from isthmus.choose import Choice
+from isthmus.choose_between import Times
 from isthmus.collectives import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX, counts
@@ -96,3 +98,17 @@ def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only(
         there = replace(here, changing=1.15)
         found = choose.allgatherv(sizes, lambda there=there: there)
         assert found.name != "library"
+
+
+def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
+    """However fast a few short messages were, long ones take the port's time."""
+    machine = Machine(1e-5, 1e-8, sharing=4)
+    found = choose_between.per_byte("inter_bcast", 8, 8, machine)
+    times = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
+    flat, every = Choice("chain", "first"), ["flat", "node_aware", "native"]
+    assert times.best(8, flat, every).name == "chain"
+    assert times.best(1 << 20, flat, every).name == "node_aware"
+    assert times.of("flat", 4096) == pytest.approx(4 * 4096e-8)
+    assert times.of("node_aware", 1 << 20) == pytest.approx(1e-4 + 1044480e-8)
+    alltoall = choose_between.per_byte("inter_alltoall", 8, 8, machine)
+    assert alltoall["flat"] == alltoall["node_aware"] == pytest.approx(4e-8)
