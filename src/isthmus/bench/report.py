@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .record import Record
-from .sets import SETS
+from .sets import PAPERS
 from .summary import Line, is_native
 from .units import show_time
 
@@ -82,7 +82,7 @@ def write(folder: Path, records: Mapping[str, Record]) -> Path:
     """The page, and for each set a picture, a table and every single time."""
     folder.mkdir(parents=True, exist_ok=True)
     name = short(next(iter(records.values())).software.library)
-    for title in (t for t in SETS if t in records):
+    for title in (t for t in PAPERS if t in records):
         record, stem = records[title], f"{name}-{title}"
         record.figure(title).savefig(folder / f"{stem}.png", dpi=120)
         (folder / f"{stem}.csv").write_text(record.csv(), encoding="utf-8")

@@ -1,8 +1,9 @@
-"""Named sets: what papers measured, at a size that fits a lab of 32 hosts."""
+"""Named sets: what papers measured, at a size that fits a lab of 32 hosts; and what
+users have, one node, or several ranks behind one link."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..distributions import SIX, counts
@@ -14,6 +15,7 @@ PROCESSES = 32
 #: bytes of a block, and of all blocks together
 BLOCKS = (100_000, 300_000, 1_000_000)
 TOTALS = (2_000_000, 16_000_000)
+NODE_SIZES = (8, 4 << 10, 64 << 10, 1 << 20)
 
 
 def show_size(nbytes: int) -> str:
@@ -77,17 +79,49 @@ def _silva1999(scale: float) -> Cases:
     return found
 
 
+def _all(
+    groups: tuple[int, int], sizes: dict[str, Sequence[int]], scale: float
+) -> Cases:
+    """Some operations, each with its sizes."""
+    found: Cases = []
+    for op, some in sizes.items():
+        for each in _scaled(some, scale, 1):
+            made = case(op, groups, each)
+            label = op if op == "barrier" else f"{op}, {made.label}"
+            found.append((groups, replace(made, label=label, kind=op)))
+    return found
+
+
+def _one_node(scale: float) -> Cases:
+    """All operations between two groups of 8: for a node of 16 cores."""
+    sizes = dict.fromkeys(ACROSS, NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
+    return _all((8, 8), sizes, scale)
+
+
+def _four_a_host(scale: float) -> Cases:
+    """Short and long data between groups of 16: for 8 hosts with 4 ranks each."""
+    vectors = dict.fromkeys(VECTOR, (4096, 983_040))
+    blocks = {"allgather": (4096, 96_000), "alltoall": (4096, 192_000)}
+    return _all((16, 16), vectors | blocks, scale)
+
+
 SETS: dict[str, Callable[[float], Cases]] = {
     "kang2019": _kang2019,
     "traff2008": _traff2008,
     "silva1999": _silva1999,
+    "one_node": _one_node,
+    "four_a_host": _four_a_host,
 }
+#: those of papers
+PAPERS = ("kang2019", "traff2008", "silva1999")
 
 #: what is measured beside the MPI library's own calls
 ALGORITHMS = {
     "kang2019": ("auto", "segmented", "balanced", "leader"),
     "traff2008": ("auto", "blocked_ring", "circulant"),
     "silva1999": ("auto",),
+    "one_node": ("auto",),
+    "four_a_host": ("auto",),
 }
 
 

@@ -131,7 +131,7 @@ def bench(
     ] = None,
     set_: Annotated[
         str | None,
-        typer.Option("--set", help=f"what a paper measured: {', '.join(sets.SETS)}"),
+        typer.Option("--set", help=f"named cases: {', '.join(sets.SETS)}"),
     ] = None,
     scale: Annotated[
         float | None, typer.Option(help="the sizes of a set times this")

@@ -34,7 +34,7 @@ def report(
     check_folder(folder)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
-        for name in sets.SETS:
+        for name in sets.PAPERS:
             some = contenders(sets.algorithms(name), False, copy=False)
             how = sets.How(some, seconds)
             records[name] = shown = Shown(where, name, table=True)
