@@ -480,7 +480,7 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
     """Whoever is how late: as many meetings as find out whether memory is seen in the
     order in which it was written."""
     n, me, rng = comm.size, comm.rank, np.random.default_rng(3)
-    memory = NodeMemory(comm, range(n), lambda *_: "", 1 << 12)
+    memory = NodeMemory(comm, range(n), lambda *_: "", lambda: False, 1 << 12)
     turns = [Turn(memory, k, range(n)) for k in range(node_memory.ROOMS)]
     words = 64
     for turn in range(1500 if LONG else 250):

@@ -80,7 +80,7 @@ def _silva1999(scale: float) -> Cases:
 
 
 def _all(
-    groups: tuple[int, int], sizes: dict[str, Sequence[int]], scale: float
+    groups: tuple[int, int], sizes: Mapping[str, Sequence[int]], scale: float
 ) -> Cases:
     """Some operations, each with its sizes."""
     found: Cases = []

@@ -162,8 +162,7 @@ class Collective(Comm):
             kept = Left(context, native, counted=False)
         else:
             call = self._read(op, name, args)
-            asks = call.question is not None
-            if call.name == "native" or (call.left and not asks):
+            if call.name == "native" or call.left:
                 kept = Left(context, native, call.counted)
             else:
                 kept = engine.Kept(op, name, call, keep=values is not None)

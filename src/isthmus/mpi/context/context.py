@@ -108,7 +108,7 @@ class Context:
         self.nodes: tuple[int, ...] = tuple(rows[:, 0].tolist())
 
     def _memory(self, ranks: Sequence[int], tag: int = 0) -> NodeMemory:
-        return NodeMemory(self.comm, ranks, self.refuse, ROOM, tag)
+        return NodeMemory(self.comm, ranks, self.refuse, driver.is_busy, ROOM, tag)
 
     def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory:
         """Memory for a persistent call alone, shared by those of the node who have a

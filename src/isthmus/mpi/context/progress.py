@@ -103,6 +103,10 @@ class _Driver:
             atexit.register(self.stop)
         self._wake.notify()
 
+    def is_busy(self) -> bool:
+        """Whether calls are under way that the thread may have to advance."""
+        return bool(self._active or self.running)
+
     def add(self, operation: Active) -> None:
         """Look after an operation until it is done."""
         with self._wake:

@@ -36,14 +36,15 @@ ROOMS = 2
 #: bytes of a room
 ROOM = 1 << 22
 _SHARED = "/dev/shm"
+#: how a word lies in memory
 _WORD = 8
-_pack, _pack_one = Struct("<q").pack_into, Struct("<q").pack
+_packed = Struct("q").pack
 _PAGE = 4096
 #: meetings of a call that have words of their own
 _MEETINGS = 1 << 20
 #: who waits looks so often before it lets MPI go on, which others may need to come, and
-#: so many seconds for other threads
-_LOOKS, _REST = 16, 1e-6
+#: so many seconds for our own thread, if that has something to do
+_LOOKS, _REST = 64, 1e-6
 
 #: is told which rank was interrupted, and by what if it is this one; says it in words
 Refuse = Callable[[int, BaseException | None], str]
@@ -61,17 +62,19 @@ class NodeMemory:
         comm: MPI.Intracomm,
         ranks: Sequence[int],
         refuse: Refuse,
+        busy: Callable[[], bool],
         room: int,
         tag: int = 0,
     ) -> None:
-        """Made by these ranks together, with messages of a tag."""
+        """Made by these ranks together, with messages of a tag; `busy` says whether
+        another thread must get on while this one waits."""
         n, me = len(ranks), ranks.index(comm.Get_rank())
         self.ranks, self.me, self.room = tuple(ranks), me, room
         #: calls that were made; all ranks count alike
         self.calls = 0
         # for a message that nobody sends: where one is found, MPICH does nothing else
         self._progress = partial(comm.Iprobe, comm.Get_rank(), 0)
-        self._refuse = refuse
+        self._refuse, self._busy = refuse, busy
         #: in each room two rows of words for meetings, one of calls that are done; then
         #: a byte of each rank that says that it was interrupted
         row = n * _WORD
@@ -81,7 +84,11 @@ class NodeMemory:
         if found is None:
             raise MemoryError("the ranks of a node share no memory")
         self._memory, base = found, MPI.memory(found).address
-        self.words = memoryview(found)[:head]
+        words = memoryview(found)[:head]
+        #: what a rank writes; what it reads is compared as bytes, which takes less time
+        self.words = words.cast("q")
+        self._here = words[self._gone]
+        self._read_gone, self._nobody = self._here.tobytes, bytes(n)
         self.bases = [base + head + k * room for k in range(ROOMS)]
         # To release a lock and acquire it again is a full fence. Either is an atomic
         # read-modify-write, with release and with acquire order at the least. On x86-64
@@ -94,21 +101,19 @@ class NodeMemory:
             [slice((3 * k + i) * row, (3 * k + i + 1) * row) for i in range(3)]
             for k in range(ROOMS)
         ]
-        self._own = [[_own(x, me) for x in rows] for rows in self._rows]
-        self._done_at = [own[2].start for own in self._own]
+        self._own = [[x.start // _WORD + me for x in rows] for rows in self._rows]
+        self._done_at = [own[2] for own in self._own]
+        self._read_done = [words[rows[2]].tobytes for rows in self._rows]
         #: calls of this rank that are not done, and the last one of each room
         self._open: list[list[int]] = [[] for _ in range(ROOMS)]
         self._last = [k - ROOMS for k in range(ROOMS)]
         for k in range(ROOMS):
-            self._write(self._own[k][2], self._last[k] + ROOMS)
+            self.words[self._done_at[k]] = self._last[k] + ROOMS
 
     def fence(self) -> None:
         """All see what is done before this before what is done after it."""
         self._lock.release()
         self._lock.acquire()
-
-    def _write(self, where: slice, number: int) -> None:
-        _pack(self.words, where.start, number)
 
     def take(self) -> int:
         """The number of a call that begins, and uses the memory."""
@@ -126,7 +131,7 @@ class NodeMemory:
         k = number % ROOMS
         self._last[k] = number
         if not self._open[k]:
-            _pack(self.words, self._done_at[k], number + ROOMS)
+            self.words[self._done_at[k]] = number + ROOMS
 
     def done(self, number: int) -> None:
         """A call is over on this rank."""
@@ -134,15 +139,15 @@ class NodeMemory:
         self.fence()  # what was read before this is known
         left = self._open[k]
         left.remove(number)
-        self._write(self._own[k][2], left[0] if left else self._last[k] + ROOMS)
+        self.words[self._done_at[k]] = left[0] if left else self._last[k] + ROOMS
 
     def is_free(self, number: int) -> bool:
         """Whether all ranks are done with what was in the room of a call."""
-        row = self.words[self._rows[number % ROOMS][2]]
-        if row == _pack_one(number) * len(self.ranks):
+        row = self._read_done[number % ROOMS]()
+        if row == _packed(number) * len(self.ranks):
             return True
         self.check()
-        return bool(np.frombuffer(row, "<i8").min() >= number)
+        return bool(np.frombuffer(row, np.int64).min() >= number)
 
     def words_of(self, ranks: Sequence[int]) -> list[slice]:
         """Where in a row the words of some ranks are, by numbers: a few slices."""
@@ -156,17 +161,17 @@ class NodeMemory:
 
     def check(self) -> None:
         """Raise if a rank was interrupted."""
-        gone = bytes(self.words[self._gone])
-        if any(gone):
+        gone = self._read_gone()
+        if gone != self._nobody:
             raise Interrupted(self._refuse(self.ranks[gone.index(1)], None))
 
     def leave(self) -> None:
         """Tell whoever waits for this rank, or will, that it comes no more."""
-        self.words[self._gone.start + self.me] = 1
+        self._here[self.me] = 1
         self.fence()
         for own in self._own:  # also who did not see yet that it had come
             for where in own[:2]:
-                self._write(where, -1)
+                self.words[where] = -1
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Wait until something is so."""
@@ -176,7 +181,7 @@ class NodeMemory:
             if looks % _LOOKS == 0:
                 self._progress()
                 if threading.active_count() > 1:  # nor may Python stand still
-                    time.sleep(_REST)
+                    time.sleep(_REST if self._busy() else 0)
             os.sched_yield()
 
     def free(self) -> None:
@@ -248,11 +253,6 @@ def _mapped(path: str, nbytes: int) -> mmap:
         os.close(handle)
 
 
-def _own(row: slice, me: int) -> slice:
-    start = row.start + me * _WORD
-    return slice(start, start + _WORD)
-
-
 class Turn:
     """A plan's way through a room of the memory, call by call."""
 
@@ -261,12 +261,16 @@ class Turn:
         self.number = -1
         own, rows = memory._own[room], memory._rows[room]
         self._own = own[:2]
-        parts = memory.words_of(ranks)
+        words = memory.words.cast("B")
+        #: for each of two rows, what reads the words of these ranks, and how many
         self._rows = [
-            [slice(row.start + x.start, row.start + x.stop) for x in parts]
+            [
+                (words[row.start + x.start : row.start + x.stop].tobytes, n)
+                for x in memory.words_of(ranks)
+                for n in [(x.stop - x.start) // _WORD]
+            ]
             for row in rows[:2]
         ]
-        self._lengths = [(x.stop - x.start) // _WORD for x in parts]
 
     def test(self) -> bool:
         """Whether the room is free for the call."""
@@ -288,25 +292,27 @@ class Turn:
 class Meeting:
     """The k-th meeting of a call."""
 
-    __slots__ = ("_fence", "_k", "_own", "_rows", "_turn", "_words")
+    __slots__ = ("_awaited", "_fence", "_k", "_own", "_rows", "_turn", "_words")
 
     def __init__(self, turn: Turn, k: int) -> None:
         self._turn, self._k = turn, k + 1
         memory, row = turn.memory, k % 2
         self._words, self._fence = memory.words, memory.fence
-        self._own = turn._own[row].start
-        self._rows = list(zip(turn._rows[row], turn._lengths, strict=True))
+        self._own, self._rows = turn._own[row], turn._rows[row]
+        self._awaited: list[tuple[Callable[[], bytes], bytes]] = []
 
     def arrive(self) -> None:
         """Say that this rank has come."""
         self._fence()
-        _pack(self._words, self._own, self._turn.number * _MEETINGS + self._k)
+        number = self._turn.number * _MEETINGS + self._k
+        self._words[self._own] = number
+        word = _packed(number)
+        self._awaited = [(read, word * n) for read, n in self._rows]
 
     def test(self) -> bool:
         """Whether all have come."""
-        word, words = _pack_one(self._turn.number * _MEETINGS + self._k), self._words
-        for where, n in self._rows:
-            if words[where] != word * n:
+        for read, awaited in self._awaited:
+            if read() != awaited:
                 self._turn.memory.check()
                 return False
         self._fence()
