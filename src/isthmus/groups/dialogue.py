@@ -11,7 +11,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
+#: an int, or an array with a lane for each process (`lanes`); None is -1 there
+Index: TypeAlias = Any
 
 #: bytes of a number, of an address, or of the length of a byte string
 WORD = 8
@@ -26,8 +30,8 @@ class Exchange:
     after they are sent or heard.
     """
 
-    sends: tuple[tuple[int, Any], ...] = ()
-    recvs: tuple[int, ...] = ()
+    sends: tuple[tuple[Index, Any], ...] = ()
+    recvs: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class Post:
     that rank has begun it.
     """
 
-    sends: tuple[tuple[int, Any], ...]
-    expect: int
+    sends: tuple[tuple[Index, Any], ...]
+    expect: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,13 @@ Dialogue: TypeAlias = Generator[Step, list[Any], T]
 
 
 def swap(
-    left: int | None, to_left: Any, right: int | None, to_right: Any
+    left: Index, to_left: Any, right: Index, to_right: Any
 ) -> Dialogue[tuple[Any, Any]]:
     """Exchange a value with the process on either side, where there is one."""
+    if isinstance(left, np.ndarray):
+        sends = ((left, to_left), (right, to_right))
+        from_left, from_right = yield Exchange(sends, (left, right))
+        return from_left, from_right
     if left is None:
         if right is None:
             return None, None
@@ -69,6 +77,18 @@ def swap(
         ((left, to_left), (right, to_right)), (left, right)
     )
     return from_left, from_right
+
+
+def shift(left: Index, right: Index, value: Any) -> Dialogue[Any]:
+    """Send a value to the right, and give the one from the left, if there is one."""
+    if isinstance(left, np.ndarray):
+        (heard,) = yield Exchange(((right, value),), (left,))
+        return heard
+    if left is None and right is None:
+        return None
+    sends = () if right is None else ((right, value),)
+    found = yield Exchange(sends, () if left is None else (left,))
+    return found[0] if found else None
 
 
 def nbytes(value: Any) -> int:
@@ -91,4 +111,4 @@ def nbytes(value: Any) -> int:
     if kind is dict:
         return sum([nbytes(k) + nbytes(v) for k, v in value.items()])
     known = getattr(value, "nbytes", None)
-    return len(pickle.dumps(value)) if known is None else int(known)
+    return len(pickle.dumps(value)) if known is None else known

@@ -12,13 +12,14 @@ from typing import Any
 
 from . import radix as radixes, serial, sorts
 from .agree import agree
-from .chain import Link
+from .chain import Link, only
 from .cheng import cheng
-from .compare import Compared
+from .compare import Code, Compared
 from .dialogue import Dialogue
 from .encoding import canonical
 from .hashed import hashed
-from .place import Entry, Place, number
+from .lanes import each, per_process
+from .place import Entry, Place, number, placed
 from .segments import by_sort
 from .sorts import Sort
 
@@ -60,9 +61,13 @@ def _sorting(sort: Sort) -> Callable[[Link, Entry], Dialogue[Place]]:
 
     def split(link: Link, entry: Entry) -> Dialogue[Place]:
         done = yield from by_sort(link, entry.sortable, entry.key, sort)
-        return Place(None if entry.color is None else done)
+        return placed(only(done, each(_is_some, entry.color)))
 
     return split
+
+
+def _is_some(code: Code | None) -> bool:
+    return code is not None
 
 
 def _hash64(link: Link, entry: Entry) -> Dialogue[Place]:
@@ -85,12 +90,12 @@ ALGORITHMS = {
         ),
         Algorithm(
             "gather_scatter",
-            _sorting(sorts.gather_scatter),
+            _sorting(per_process(sorts.gather_scatter)),
             "entries are merged up a tree and handed out again in order",
         ),
         Algorithm(
             "cheng",
-            _sorting(cheng(ITEMS)),
+            _sorting(per_process(cheng(ITEMS))),
             "a few processes sort for all; chengM has sorters of at most M entries",
         ),
         Algorithm(
@@ -124,9 +129,8 @@ def find(name: str) -> Algorithm:
         return ALGORITHMS[name]
     number = re.fullmatch(r"cheng([1-9]\d*)", str(name))
     if number:
-        return replace(
-            ALGORITHMS["cheng"], name=name, split=_sorting(cheng(int(number[1])))
-        )
+        sort = per_process(cheng(int(number[1])))
+        return replace(ALGORITHMS["cheng"], name=name, split=_sorting(sort))
     known = ", ".join(["auto", *ALGORITHMS, "cheng128 and the like"])
     raise ValueError(f"no algorithm {name!r} to split by; known: {known}")
 

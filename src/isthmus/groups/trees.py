@@ -33,7 +33,7 @@ class Tree:
 
     def stands_for(self, rank: int) -> bool:
         """Whether a rank is here or below."""
-        return 0 <= rank - self.link.rank < self.reach
+        return bool(0 <= rank - self.link.rank < self.reach)
 
 
 def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
@@ -104,7 +104,8 @@ def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
 
 def _towards(tree: Tree, rank: int) -> int:
     """The child that stands for a rank."""
-    return tree.children[(rank - tree.link.rank).bit_length() - 1]
+    level: int = (rank - tree.link.rank).bit_length() - 1
+    return tree.children[level]
 
 
 def lift(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:

@@ -37,10 +37,12 @@ class _Rank:
         "tally",
     )
 
-    def __init__(self, number: int, dialogue: Dialogue[Any] | None) -> None:
+    def __init__(
+        self, number: int, dialogue: Dialogue[Any] | None, tally: Tally
+    ) -> None:
         self.number = number
         self.dialogue = dialogue
-        self.tally = Tally()
+        self.tally = tally
         self.step: Step = Exchange()
         self.got: Any = None  # what starts a generator
         self.expects = 0  # posted values
@@ -61,8 +63,11 @@ class _Machine:
         memory: Container[int],
         trace: bool,
         carry: Callable[[Any], Any] | None,
+        tallies: Iterable[Tally] | None,
     ) -> None:
-        self.ranks = [_Rank(i, d) for i, d in enumerate(dialogues)]
+        done = iter(Tally, None) if tallies is None else tallies
+        pairs = zip(dialogues, done, strict=False)  # there is no end of new tallies
+        self.ranks = [_Rank(i, *x) for i, x in enumerate(pairs)]
         self.n = len(self.ranks)
         self.results: list[Any] = [None] * self.n
         self.ready = deque(r for r in self.ranks if r.dialogue)
@@ -236,13 +241,15 @@ def run(
     memory: Container[int] = (),
     trace: bool = False,
     carry: Callable[[Any], Any] | None = None,
+    tallies: Iterable[Tally] | None = None,
 ) -> Run:
     """Run the dialogue of every rank; None is a rank that takes no part.
 
     `memory` are the ranks of which all that they hold is weighed, which takes its time;
-    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is.
+    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is;
+    `tallies` are what the ranks have done before.
     """
-    machine = _Machine(dialogues, alpha, beta, memory, trace, carry)
+    machine = _Machine(dialogues, alpha, beta, memory, trace, carry, tallies)
     machine.run()
     tallies = [rank.tally for rank in machine.ranks]
     return Run(machine.results, tallies, machine.trace or [])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..groups.hashing import BINS
+from ..groups.bins import BINS
 from ..groups.place import Entry
 from ..groups.split import entry_of
 

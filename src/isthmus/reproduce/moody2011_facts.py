@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..groups.hashing import BINS
+from ..groups.bins import BINS
 from .moody2011 import BIG, CHENG, FEW, FEW_BINS, LENGTHS, SERIAL, SMALL
 from .moody2011_points import ENTRY, Point, machine, patient_radix
 from .moody2011_ratios import LABELS, fastest, only, pick

@@ -8,20 +8,21 @@ import resource
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
 
 from ..cost.alphabeta import AlphaBeta
 from ..cost.machines import load
-from ..groups import vm
+from ..groups import vm, vm_lanes
+from ..groups.bins import BINS
 from ..groups.chain import whole
 from ..groups.dialogue import WORD
-from ..groups.hashing import BINS
+from ..groups.hashed import hashed
+from ..groups.hashing import bin_of
+from ..groups.place import in_lanes
 from ..groups.radix import DIGIT
 from ..groups.split import find, place
-from ..groups.wide import split as wide
-from ..groups.wide.entries import entries as as_arrays
-from ..groups.wide.hashed import hashed
-from ..groups.wide.links import whole as all_links
-from ..groups.wide.network import Network
 from .moody2011 import SERIAL, Job, entries
 
 #: seconds that a process needs to compare and move an entry of a table: an assumption,
@@ -90,21 +91,22 @@ def compared(job: Job, busiest: int) -> float:
 
 
 def point(job: Job) -> Point:
-    """Run one with arrays, and put a time on it."""
-    began, model = time.process_time(), machine(job.startup)
-    net, items = Network(job.n, model.alpha, model.beta), as_arrays(entries(job))
-    if job.bins == BINS:
-        wide.place(net, items, job.algorithm)
-    else:
-        hashed(net, all_links(job.n), items, bins=job.bins)
-    busiest = int(net.bytes.max())
+    """Run one in lanes, and put a time on it."""
+    began, model, n = time.process_time(), machine(job.startup), job.n
+    link, entry = whole(np.arange(n), n), in_lanes(entries(job))
+    talk = place(link, entry, find(job.algorithm))
+    if job.bins != BINS:
+        choose = partial(bin_of, bins=job.bins)
+        talk = hashed(link, entry, choose=choose, bins=job.bins)
+    done = vm_lanes.run(talk, n, alpha=model.alpha, beta=model.beta)
+    busiest = int(done.bytes.max())
     return Point(
         **vars(job),
-        rounds=int(net.rounds.max()),
-        messages=int(net.messages.sum()),
-        bytes=int(net.bytes.sum()),
+        rounds=int(done.rounds.max()),
+        messages=int(done.messages.sum()),
+        bytes=int(done.bytes.sum()),
         busiest=busiest,
-        network=float(net.time.max()),
+        network=float(done.time.max()),
         entries=compared(job, busiest),
         took=time.process_time() - began,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..groups.hashing import BINS
+from ..groups.bins import BINS
 from .moody2011 import BIG, CHENG, FEW, LENGTHS, SERIAL, SMALL, STARTUPS
 from .moody2011_points import Point
 

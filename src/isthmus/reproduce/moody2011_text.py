@@ -7,11 +7,11 @@ is that of Adam Moody, Dong H. Ahn and Bronis R. de Supinski: *Exascale Algorith
 Generalized MPI_Comm_split*, EuroMPI 2011. What the algorithms do, with pictures:
 [Forming groups](../groups.md).
 
-They run here with arrays, a row for every process. Tests compare this with the
-dialogues that MPI runs: the same results, rounds, messages, bytes and times, process
-by process, for all numbers of processes up to 70 and some up to 1000, and the totals
-of these figures for 2048. Where every process would need a table of all others, only
-the bytes of its messages are counted and its entries exist once.
+They run here in lanes, an array element for every process. The functions are those
+that MPI runs. Tests compare both ways: the same results, rounds, messages, bytes and
+times, process by process, for all numbers of processes up to 70 and some up to 1000,
+and the totals of these figures for 2048. Where every process would need a table of all
+others, only the bytes of its messages are counted and its entries exist once.
 
 ## What is assumed
 
