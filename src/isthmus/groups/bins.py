@@ -29,7 +29,7 @@ class Table:
     @property
     def nbytes(self) -> Any:
         """A bin that is not empty is sent as its number and its fields."""
-        found = np.count_nonzero(self.fields[-1], axis=-1)
+        found = (self.fields[-1] > 0).sum(axis=-1)
         return (1 + len(self.fields)) * WORD * found
 
     def bin(self, q: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -193,15 +194,19 @@ def unpack(item: Any) -> tuple[Any, ...]:
 
 def numbered(values: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
     """The numbers of values in their order, -1 for None; and the different values."""
-    at = [i for i, value in enumerate(values) if value is not None]
-    at.sort(key=lambda i: values[i])
-    distinct: list[Any] = []
-    number = np.full(len(values), -1)
-    for i in at:
-        if not distinct or values[i] != distinct[-1]:
-            distinct.append(values[i])
-        number[i] = len(distinct) - 1
-    return number, distinct
+    try:
+        distinct = sorted(set(values) - {None})
+        number: dict[Any, int] = {value: i for i, value in enumerate(distinct)}
+        number[None] = -1
+        return np.array([number[value] for value in values]), distinct
+    except TypeError:  # values that can be compared only
+        some = [i for i, value in enumerate(values) if value is not None]
+        some.sort(key=lambda i: values[i])
+        runs = [list(run) for _, run in groupby(some, lambda i: values[i])]
+        found = np.full(len(values), -1)
+        for i, run in enumerate(runs):
+            found[run] = i
+        return found, [values[run[0]] for run in runs]
 
 
 def codes(values: Sequence[bytes | None]) -> Ordered:

@@ -28,8 +28,11 @@ Range: TypeAlias = tuple[Any, Any, Any]
 NO_KEY = encode(None)
 
 
-def radix(link: Link, entry: Entry) -> Dialogue[Place]:
-    """Sort the chain by colour and key, four bits at a time, and cut it."""
+def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
+    """Sort the chain by colour and key, four bits at a time, and cut it.
+
+    Without `early_stop` all digits are sorted by on the whole chain.
+    """
     color = entry.color if entry.split else encode(0)
     inside = each(_is_some, entry.color)
     value, key = each(_value, color), each(_value, entry.key)
@@ -45,7 +48,8 @@ def radix(link: Link, entry: Entry) -> Dialogue[Place]:
     low, bits = _number(key, known, keys, chain.size)
     if isinstance(low, np.ndarray) and largest(more + bits) > 63:
         raise ValueError("colours and keys in lanes have at most 63 bits together")
-    done = yield from relink(chain, high << bits | low, more + bits)
+    sort = relink if early_stop else relink_all
+    done = yield from sort(chain, high << bits | low, more + bits)
     if not entry.split:
         return placed(done)
     left, right = yield from neighbours(done, value, done.address)
@@ -107,6 +111,18 @@ def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
     part = yield from relink(part, u & ((1 << rest) - 1), rest)
     done = yield from _rejoin(chain, part, q)
     return pick(some, done, link)  # type: ignore[no-any-return]
+
+
+def relink_all(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
+    """As relink, from the last digit to the first, and always on the whole chain.
+
+    2⌈log n⌉ rounds for every four bits, also where one digit would be enough.
+    """
+    for low in range(0, largest(bits), DIGIT):
+        q = u >> low & (BINS - 1)
+        part = yield from split_bins(link, pick(link.size > 0, q, None))
+        link = yield from _rejoin(link, part, q)
+    return link
 
 
 def _rejoin(link: Link, part: Link, q: Any) -> Dialogue[Link]:

@@ -6,15 +6,17 @@ Moody, Ahn, de Supinski, "Exascale algorithms for generalized MPI_Comm_split", 2
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from . import radix as radixes, serial, sorts
 from .agree import agree
 from .chain import Link, only
 from .cheng import cheng
-from .compare import Code, Compared
+from .compare import Code, Compare, Compared, comparing
 from .dialogue import Dialogue
 from .encoding import canonical
 from .hashed import hashed
@@ -27,6 +29,8 @@ from .sorts import Sort
 #: Measured in Python on MPICH: a row of the table takes 1.6 µs to read and sort, a
 #: step of a dialogue 10 to 15 µs, and hash64 needs fewer steps than bitonic.
 SERIAL, SERIAL_WITH_KEYS = 256, 512
+#: whose comparisons a call can give
+COLOR, KEY = "compare_color", "compare_key"
 #: items of a sorter where "cheng" comes without a number
 ITEMS = 512
 
@@ -104,7 +108,8 @@ ALGORITHMS = {
         Algorithm(
             "radix",
             radixes.radix,
-            "the chain is linked anew, four bits of an integer at a time",
+            "the chain is linked anew, four bits of an integer at a time; radix_full "
+            "does not stop at chains of one process",
             integers=True,
         ),
         Algorithm(
@@ -127,11 +132,14 @@ def find(name: str) -> Algorithm:
     """The algorithm of that name, or an error that lists the names there are."""
     if name in ALGORITHMS:
         return ALGORITHMS[name]
+    if name == "radix_full":
+        full = partial(radixes.radix, early_stop=False)
+        return replace(ALGORITHMS["radix"], name=name, split=full)
     number = re.fullmatch(r"cheng([1-9]\d*)", str(name))
     if number:
         sort = per_process(cheng(int(number[1])))
         return replace(ALGORITHMS["cheng"], name=name, split=_sorting(sort))
-    known = ", ".join(["auto", *ALGORITHMS, "cheng128 and the like"])
+    known = ", ".join(["auto", *ALGORITHMS, "radix_full", "cheng128 and the like"])
     raise ValueError(f"no algorithm {name!r} to split by; known: {known}")
 
 
@@ -145,12 +153,18 @@ def choose(n: int, whole: bool, reorder: bool, compared: bool) -> str:
     return "bitonic" if reorder or compared else "hash64"
 
 
-def entry_of(color: Any, key: Any, split: bool, reorder: bool) -> Entry:
-    """Colour and key in their canonical forms."""
+def entry_of(
+    color: Any,
+    key: Any,
+    split: bool,
+    reorder: bool,
+    compare: Mapping[str, Compare] = MappingProxyType({}),
+) -> Entry:
+    """Colour and key in their canonical forms, or with a comparison of their own."""
     out = split and color is None
     return Entry(
-        None if out else canonical(color) if split else b"",
-        canonical(key) if reorder and not out else b"",
+        None if out else canonical(color, COLOR, compare.get(COLOR)) if split else b"",
+        canonical(key, KEY, compare.get(KEY)) if reorder and not out else b"",
         split,
         reorder,
     )
@@ -173,20 +187,27 @@ def split(
     split: bool = True,
     reorder: bool = True,
     algorithm: str = "auto",
+    compare_color: Compare | None = None,
+    compare_key: Compare | None = None,
 ) -> Dialogue[Place]:
     """The whole of a split: agree on the call, choose, split, number the groups.
 
     `processes` is how many the communicator below has. What one process gives wrong is
     an error on all of them, before anything is split.
     """
+    given = {COLOR: compare_color, KEY: compare_key}
+    compare = {role: f for role, f in given.items() if f is not None}
     entry, error = Entry(None), None
     try:
-        entry = entry_of(color, key, split, reorder)
+        for role, function in compare.items():
+            if not callable(function):
+                raise TypeError(f"{role} is {function!r}, not a function")
+        entry = entry_of(color, key, split, reorder, compare)
         if algorithm != "auto":
             find(algorithm).check(link, processes, entry)
     except Exception as wrong:
         error = wrong
-    call = ("split", str(algorithm), bool(split), bool(reorder))
+    call = ("split", str(algorithm), bool(split), bool(reorder), *compare)
     facts = (int(reorder and key is not None), int(isinstance(entry.color, Compared)))
     keys, compared = yield from agree(link, call, facts, error)
     if reorder and not keys:
@@ -194,5 +215,6 @@ def split(
     if algorithm == "auto":
         whole = link.size == processes
         algorithm = choose(link.size, whole, entry.reorder, bool(compared))
-    done = yield from place(link, entry, find(algorithm))
+    talk = place(link, entry, find(algorithm))
+    done = yield from comparing(talk, compare) if compare else talk
     return (yield from number(link, done))
