@@ -12,11 +12,11 @@ import pytest
 
 from chains import links, run
 from isthmus.groups import scans, sorts, vm, vm_lanes
-from isthmus.groups.chain import rounds, whole
+from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import WORD
 from isthmus.groups.encoding import encode
-from isthmus.groups.hashed import hashed
-from isthmus.groups.hashing import bin_of
+from isthmus.groups.hash_split import hash_split
+from isthmus.groups.jenkins import bin_of
 from isthmus.groups.place import Entry, Place, in_lanes, number
 from isthmus.groups.radix import DIGIT
 from isthmus.groups.split import find, place, split
@@ -93,7 +93,9 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
     for n in (16, 64, 256, 1024, *[4096, 16384] * LONG):
         entries = in_lanes([Entry(encode(i), b"", True, False) for i in range(n)])
         choose = partial(bin_of, bins=bins)
-        talk = hashed(whole(np.arange(n), n), entries, choose=choose, bins=bins)
+        talk = hash_split(
+            from_size(np.arange(n), n), entries, hash_function=choose, bins=bins
+        )
         found = int(vm_lanes.run(talk, n).rounds.max())
         k, b = rounds(n), bins.bit_length() - 1
         least = sum(rounds(-(-n // bins**i)) for i in range(k))
@@ -104,7 +106,7 @@ def test_hash_needs_log_rounds_for_one_group():
     """Ω(log N), and no more than a constant times that."""
     for n in (16, 256, 4096):
         entries = in_lanes([Entry(encode(0), b"", True, False)] * n)
-        done = vm_lanes.run(hashed(whole(np.arange(n), n), entries), n)
+        done = vm_lanes.run(hash_split(from_size(np.arange(n), n), entries), n)
         assert rounds(n) <= done.rounds.max() == 2 * rounds(n) + 1
 
 
@@ -136,7 +138,7 @@ def test_rounds_of_cheng_do_not_grow_with_the_entries_squared(m):
 def cheng_cost(n, m, **model):
     keys = [i * 2654435761 % 2**32 for i in range(n)]
     items = [
-        place(whole(i, n), Entry(b"", encode(keys[i]), False), find(f"cheng{m}"))
+        place(from_size(i, n), Entry(b"", encode(keys[i]), False), find(f"cheng{m}"))
         for i in range(n)
     ]
     return vm.run(items, **model)

@@ -10,10 +10,10 @@ import pytest
 
 from isthmus.errors import BadMessage
 from isthmus.groups import scans, vm, vm_lanes
-from isthmus.groups.chain import from_addresses, whole
+from isthmus.groups.chain import from_addresses, from_size
 from isthmus.groups.dialogue import Exchange, Post
-from isthmus.groups.hashed import hashed
-from isthmus.groups.hashing import bin_of
+from isthmus.groups.hash_split import hash_split
+from isthmus.groups.jenkins import bin_of
 from isthmus.groups.lanes import bit_length, codes, each_byte
 from isthmus.groups.place import in_lanes, number
 from isthmus.groups.split import entry_of, find, place
@@ -35,7 +35,7 @@ def by_dialogues(name, entries):
     """Rows (rank, size, left, right, id), and rows of tallies."""
     n = len(entries)
     done = vm.run(
-        [numbered(whole(i, n), entries[i], name) for i in range(n)],
+        [numbered(from_size(i, n), entries[i], name) for i in range(n)],
         alpha=ALPHA,
         beta=BETA,
     )
@@ -55,7 +55,7 @@ def by_dialogues(name, entries):
 
 def in_all_lanes(name, entries):
     n = len(entries)
-    talk = numbered(whole(np.arange(n), n), in_lanes(entries), name)
+    talk = numbered(from_size(np.arange(n), n), in_lanes(entries), name)
     done = vm_lanes.run(talk, n, alpha=ALPHA, beta=BETA)
     link, id_ = done.result.link, done.result.id
     none = np.full(n, -1)
@@ -116,8 +116,12 @@ def test_long_colours_and_more_processes(name):
 def test_colours_that_no_hash_parts_are_sorted(most):
     n = 60
     entries = some_entries("hash", n, 40, 5, (True, True))
-    done = vm.run([hashed(whole(i, n), entries[i], most=most) for i in range(n)])
-    talk = hashed(whole(np.arange(n), n), in_lanes(entries), most=most)
+    done = vm.run(
+        [hash_split(from_size(i, n), entries[i], max_iterations=most) for i in range(n)]
+    )
+    talk = hash_split(
+        from_size(np.arange(n), n), in_lanes(entries), max_iterations=most
+    )
     lanes = vm_lanes.run(talk, n)
     link = lanes.result.link
     assert link.rank.tolist() == [p.link.rank for p in done.results]
@@ -194,9 +198,9 @@ NONE, NEXT = np.array([-1, -1, -1]), np.array([1, -1, -1])
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (Exchange((), (NEXT,)), "hear nothing"),
+        (Exchange((), (NEXT,)), "receive nothing"),
         (Exchange(((NEXT, 1),), (NONE,)), "does not wait"),
-        (Exchange(((NEXT, 1),), (np.array([-1, 2, -1]),)), "hear nothing"),
+        (Exchange(((NEXT, 1),), (np.array([-1, 2, -1]),)), "receive nothing"),
         (Post(((NEXT, 1),), np.array([1, 0, 0])), "posted"),
     ],
 )

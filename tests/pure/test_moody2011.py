@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from isthmus.groups import vm
-from isthmus.groups.chain import rounds, whole
+from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import Allgather
-from isthmus.groups.hashed import hashed
-from isthmus.groups.hashing import bin_of
+from isthmus.groups.hash_split import hash_split
+from isthmus.groups.jenkins import bin_of
 from isthmus.groups.scans import allgather
 from isthmus.groups.split import find, place
 from isthmus.reproduce import moody2011_report as report
@@ -52,7 +52,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "moody2011"
 def by_dialogues(job, dialogue):
     """A full run of all processes under the same machine."""
     model = machine(job.machine, job.startup)
-    links = [whole(i, job.n) for i in range(job.n)]
+    links = [from_size(i, job.n) for i in range(job.n)]
     talks = [dialogue(*x) for x in zip(links, entries(job), strict=True)]
     return vm.run(talks, alpha=model.alpha, beta=model.beta)
 
@@ -115,7 +115,9 @@ def test_points_are_those_of_full_runs(job):
 def test_fewer_bins_are_those_of_dialogues_too():
     job = Job("hash", 300, 150, 5, False, bins=FEW_BINS)
     choose = partial(bin_of, bins=FEW_BINS)
-    done = by_dialogues(job, lambda *x: hashed(*x, choose=choose, bins=FEW_BINS))
+    done = by_dialogues(
+        job, lambda *x: hash_split(*x, hash_function=choose, bins=FEW_BINS)
+    )
     assert_same(point(job), done)
 
 

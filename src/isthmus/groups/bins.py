@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .chain import Link, only
+from .chain import Link, masked
 from .dialogue import WORD, Dialogue
 from .lanes import exists, pick, where
 from .scans import Scan, double_scan
@@ -89,7 +89,7 @@ def split_bins(link: Link, q: int | None, bins: int = BINS) -> Dialogue[Link]:
     some = exists(q) & (link.size > 0)
     left, before = where(some & exists(link.left), _side, (done.before, q), (None, 0))
     right, after = where(some & exists(link.right), _side, (done.after, q), (None, 0))
-    return only(Link(before, before + 1 + after, link.address, left, right), some)
+    return masked(Link(before, before + 1 + after, link.address, left, right), some)
 
 
 def _side(table: Table, q: Any) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ class Link:
     right: Index
 
 
-def whole(address: Index, n: int) -> Link:
+def from_size(address: Index, n: int) -> Link:
     """A link of the chain of all n processes, in their order."""
     return Link(
         address,
@@ -39,15 +39,15 @@ def whole(address: Index, n: int) -> Link:
     )
 
 
-def only(link: Link, mask: Any) -> Link:
+def masked(link: Link, mask: Any) -> Link:
     """The link where the mask holds, and none elsewhere."""
     found: Link = pick(mask, link, Link(None, 0, link.address, None, None))
     return found
 
 
-def nowhere(link: Link) -> Link:
+def empty_link(link: Link) -> Link:
     """The same process in no chain."""
-    return only(link, link.size < 0)
+    return masked(link, link.size < 0)
 
 
 def from_addresses(address: int, chain: Sequence[int]) -> Link | None:

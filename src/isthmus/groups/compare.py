@@ -40,7 +40,7 @@ class Compared:
     """A value with a comparison; all of them come after encoded values.
 
     The comparison is the one that is registered for the type, or that of a call, which
-    is not sent: `role` says which of the call's comparisons it is.
+    is not sent: `role` names the comparison of the call.
     """
 
     value: Any

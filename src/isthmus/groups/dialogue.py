@@ -1,6 +1,6 @@
-"""A dialogue: what one rank says and hears, where the next word depends on the last.
+"""A dialogue: communication of one rank whose next step depends on what it received.
 
-A generator yields steps, is handed what it heard, and returns its result. The virtual
+A generator yields steps, is sent what it received, and returns its result. The virtual
 machine (`vm`) and MPI run the same dialogues.
 """
 
@@ -24,10 +24,10 @@ _LONG = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Messages in flight at once: (to, value) is sent, and one value heard from each.
+    """Messages in flight at once: (to, value) to send, and ranks to receive from.
 
     Two ranks have at most one message each way in a step. Values are never changed
-    after they are sent or heard.
+    after they are sent or received.
     """
 
     sends: tuple[tuple[Index, Any], ...] = ()
@@ -36,10 +36,10 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Send values to ranks that do not know from whom, and hear `expect` such values.
+    """Send values to ranks that do not know the source, and receive `expect` of them.
 
-    They come in any order. Nobody may send a value for a later `Post` of a rank before
-    that rank has begun it.
+    They arrive in any order, as with MPI_ANY_SOURCE. No rank may send a value for a
+    later `Post` of another before that one has begun it.
     """
 
     sends: tuple[tuple[Index, Any], ...]
@@ -68,11 +68,11 @@ def swap(
     if left is None:
         if right is None:
             return None, None
-        (heard,) = yield Exchange(((right, to_right),), (right,))
-        return None, heard
+        (received,) = yield Exchange(((right, to_right),), (right,))
+        return None, received
     if right is None:
-        (heard,) = yield Exchange(((left, to_left),), (left,))
-        return heard, None
+        (received,) = yield Exchange(((left, to_left),), (left,))
+        return received, None
     from_left, from_right = yield Exchange(
         ((left, to_left), (right, to_right)), (left, right)
     )
@@ -82,8 +82,8 @@ def swap(
 def shift(left: Index, right: Index, value: Any) -> Dialogue[Any]:
     """Send a value to the right, and give the one from the left, if there is one."""
     if isinstance(left, np.ndarray):
-        (heard,) = yield Exchange(((right, value),), (left,))
-        return heard
+        (received,) = yield Exchange(((right, value),), (left,))
+        return received
     if left is None and right is None:
         return None
     sends = () if right is None else ((right, value),)

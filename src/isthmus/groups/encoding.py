@@ -30,7 +30,7 @@ _encodings: dict[type, Callable[[Any], Any]] = {}
 def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
     """Let values of a type be colours and keys: `form` gives what stands for one.
 
-    That is a value with an encoding of its own; it says what is equal and what comes
+    That is a value with an encoding of its own; it defines what is equal and what comes
     first. Every process registers the same.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .chain import Link, nowhere
+from .chain import Link, empty_link
 from .compare import Code
 from .dialogue import Dialogue
 from .lanes import any_lane, codes, each, exists, pick
@@ -34,7 +34,7 @@ class Entry:
 
 
 def in_lanes(entries: Sequence[Entry]) -> Entry:
-    """The entries of all processes; all say the same of `split` and `reorder`."""
+    """The entries of all processes; all have the same `split` and `reorder`."""
     color, key = (
         codes([getattr(x, name) for x in entries]) for name in ("color", "key")
     )
@@ -63,7 +63,7 @@ def number(link: Link, place: Place) -> Dialogue[Place]:
     """
     if place.groups is not None:
         return place
-    group = nowhere(link) if place.link is None else place.link
+    group = empty_link(link) if place.link is None else place.link
     leads = (group.rank == 0) * 1
     done = yield from double_scan(link, leads, leads, operator.add)
     before = pick(exists(link.left), done.before, 0)

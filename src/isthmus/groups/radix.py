@@ -1,4 +1,4 @@
-"""Splitting by integers without moving data: the links of a chain are set anew.
+"""Splitting by integers without moving data: the links of a chain are replaced.
 
 Divide and conquer as in Moody, Ahn, de Supinski 2011: split by the leading bits, sort
 each part, and link the parts up again.
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .bins import BINS, BITS, Table, one_bin, plain, split_bins
-from .chain import Link, only
+from .chain import Link, masked
 from .compare import Code
 from .dialogue import Dialogue
 from .encoding import encode, integer
@@ -54,7 +54,7 @@ def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
         return placed(done)
     left, right = yield from neighbours(done, value, done.address)
     rank, size = yield from count(done, left, right)
-    return placed(only(Link(rank, size, link.address, left, right), inside))
+    return placed(masked(Link(rank, size, link.address, left, right), inside))
 
 
 def _is_some(code: Code | None) -> bool:
@@ -104,7 +104,7 @@ def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
     some = (link.size > 1) & (bits > 0)
     if not any_lane(some):
         return link
-    chain = only(link, some)
+    chain = masked(link, some)
     rest = pick(bits > DIGIT, bits - DIGIT, 0)
     q = u >> rest
     part = yield from split_bins(chain, pick(some, q, None))

@@ -23,7 +23,7 @@ Op: TypeAlias = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The values of all up to me, before me, from me on and after me, each combined.
+    """The values up to this process, before it, from it on and after it, combined.
 
     `before` is None at the left end of the chain and `after` at the right end.
     """
@@ -67,10 +67,10 @@ def _turned(op: Op) -> Op:
 
 
 def _further(
-    op: Op, first: bool, heard: tuple[Any, int | None], near: Any, own: Any
+    op: Op, first: bool, received: tuple[Any, int | None], near: Any, own: Any
 ) -> tuple[Any, Any, int | None]:
     """What is on one side, without and with the own value; and who comes next there."""
-    value, further = heard
+    value, further = received
     near = value if first else op(value, near)
     return near, op(near, own), further
 
@@ -80,19 +80,19 @@ def _nothing(x: None, y: None) -> None:
 
 
 def scan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of all up to me."""
+    """The combined values of all processes up to this one."""
     done = yield from double_scan(link, value, None, op, _nothing)
     return done.upto
 
 
 def exscan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of all before me; None at the left end."""
+    """The combined values of all before this process; None at the left end."""
     done = yield from double_scan(link, value, None, op, _nothing)
     return done.before
 
 
 def total(link: Link, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of all.
+    """The combined values of all.
 
     Every process groups them in its own way: with an operator that rounds, two may
     differ in the last digit. `trees.allreduce` gives all of them the same.
@@ -122,7 +122,7 @@ def _join(x: Any, y: Any) -> Any:
 
 
 def allgather(link: Link, value: Any) -> Dialogue[Any]:
-    """The values of all, one by one; in lanes, as `Gathered`."""
+    """The values of all in a tuple; in lanes, as `Gathered`."""
     mine: Any = (value,)
     if isinstance(link.address, np.ndarray):
         sizes = np.broadcast_to(size_of(value), link.address.shape)
@@ -131,11 +131,11 @@ def allgather(link: Link, value: Any) -> Dialogue[Any]:
 
 
 def barrier(link: Link) -> Dialogue[None]:
-    """Wait until all have come."""
+    """Return when all processes have called."""
     yield from double_scan(link, None, None, _nothing)
 
 
-def ladder(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
+def logchain(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
     """The processes 1, 2, 4, … to the left, and to the right."""
     left, right = link.left, link.right
     lefts, rights = [left], [right]
@@ -148,14 +148,14 @@ def ladder(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
     return lefts, rights
 
 
-def power(ladder: list[int | None], d: Any) -> Any:
-    """The process 2^d away, on one side of a ladder."""
+def at_distance(side: list[int | None], d: Any) -> Any:
+    """The process 2^d away, on one side of a logchain."""
     if not isinstance(d, np.ndarray):
-        return ladder[d]
+        return side[d]
     lowest = d.min()
     if lowest == d.max():
-        return ladder[lowest]
-    return np.stack(ladder)[d, np.arange(len(d))]  # type: ignore[arg-type]
+        return side[lowest]
+    return np.stack(side)[d, np.arange(len(d))]  # type: ignore[arg-type]
 
 
 def _same(x: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .chain import Link, only
+from .chain import Link, masked
 from .dialogue import Dialogue, Post, swap
 from .lanes import any_lane, exists, pick, row, same, unpack, where
 from .scans import double_scan
@@ -17,13 +17,13 @@ from .sorts import Sort
 def by_sort(link: Link, color: Any, key: Any, sort: Sort) -> Dialogue[Link]:
     """The chain of those with the same colour, by key and then by rank.
 
-    The rounds of the sort, one to see the neighbours, ⌈log n⌉ to count, and one to tell
-    the owner of each item. Results go by address, so a chain may be in any order.
+    The rounds of the sort, one with the neighbours, ⌈log n⌉ to count, and one to the
+    owner of each item. Results go by address, so a chain may be in any order.
     """
     some = link.size > 1
     if not any_lane(some):
         return link
-    chain = only(link, some)
+    chain = masked(link, some)
     held = yield from sort(chain, row(color, key, chain.rank, chain.address))
     color, _, _, owner = unpack(held)
     left, right = yield from neighbours(chain, color, owner)

@@ -1,6 +1,6 @@
 """Splits in which every process sees all entries and sorts them by itself.
 
-The way of MPI libraries: ⌈log n⌉ rounds, and memory and time that grow with n.
+As MPI libraries do it: ⌈log n⌉ rounds, and memory and time that grow with n.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .scans import Gathered, allgather
 
 
 def allgather_group(link: Link, entry: Entry) -> Dialogue[Place]:
-    """Everyone gathers all colours and keys along the chain, and sorts them."""
+    """Every process gathers all colours and keys along the chain, and sorts them."""
     table = yield from allgather(link, (entry.color, entry.key, link.address))
     return _place(link, table)
 

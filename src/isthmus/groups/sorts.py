@@ -12,7 +12,7 @@ from . import trees
 from .chain import Link
 from .dialogue import Dialogue, Exchange
 from .lanes import any_lane, bit_length, pick, where
-from .scans import ladder, power
+from .scans import at_distance, logchain
 
 Sort: TypeAlias = Callable[[Link, Any], Dialogue[Any]]
 
@@ -29,7 +29,7 @@ def gather_scatter(link: Link, item: Any) -> Dialogue[Any]:
     return (yield from trees.scatter(tree, items))
 
 
-def lower_or_higher(item: Any, other: Any, low: Any) -> Any:
+def compare_exchange(item: Any, other: Any, low: Any) -> Any:
     """The lower or the higher of two items."""
     return pick((item < other) == low, item, other)
 
@@ -37,7 +37,7 @@ def lower_or_higher(item: Any, other: Any, low: Any) -> Any:
 def bitonic(
     link: Link,
     item: Any,
-    keep: Callable[[Any, Any, bool], Any] = lower_or_higher,
+    keep: Callable[[Any, Any, bool], Any] = compare_exchange,
 ) -> Dialogue[Any]:
     """Batcher's network for any number of processes: k(k+1)/2 rounds after k.
 
@@ -45,7 +45,7 @@ def bitonic(
     k = ⌈log n⌉ addresses to either side are all one must know. An item may be a sorted
     block, if all blocks have the same size: `keep` then gives one half of two.
     """
-    lefts, rights = yield from ladder(link)
+    lefts, rights = yield from logchain(link)
     for lo, n, up in reversed(_halves(link)):
         while any_lane(n > 1):
             d = bit_length(pick(n > 1, n - 1, 1)) - 1
@@ -53,7 +53,7 @@ def bitonic(
             first = link.rank < lo + half
             paired = (n > 1) & ((first ^ True) | (link.rank + half < lo + n))
             if any_lane(paired):
-                partner = pick(first, power(rights, d), power(lefts, d))
+                partner = pick(first, at_distance(rights, d), at_distance(lefts, d))
                 partner = pick(paired, partner, None)
                 (other,) = yield Exchange(((partner, item),), (partner,))
                 item = where(paired, keep, (item, other, first == up), item)

@@ -14,18 +14,18 @@ from typing import Any
 
 from . import radix as radixes, serial, sorts
 from .agree import agree
-from .chain import Link, only
+from .chain import Link, masked
 from .cheng import cheng
 from .compare import Code, Compare, Compared, comparing
 from .dialogue import Dialogue
 from .encoding import canonical
-from .hashed import hashed
+from .hash_split import hash_split
 from .lanes import each, per_process
 from .place import Entry, Place, number, placed
 from .segments import by_sort
 from .sorts import Sort
 
-#: Up to so many processes everyone sees all colours; with keys, up to the second.
+#: Up to so many processes each gathers all colours; with keys, up to the second.
 #: Measured in Python on MPICH: a row of the table takes 1.6 µs to read and sort, a
 #: step of a dialogue 10 to 15 µs, and hash64 needs fewer steps than bitonic.
 SERIAL, SERIAL_WITH_KEYS = 256, 512
@@ -37,13 +37,13 @@ ITEMS = 512
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to split: what a process does, and in one line the idea."""
+    """A split algorithm: what a process does, and the idea in one line."""
 
     name: str
     split: Callable[[Link, Entry], Dialogue[Place]]
     idea: str
     #: works on the chain of all processes of a communicator only
-    whole: bool = False
+    needs_all: bool = False
     #: colours must have an encoding; a comparison is not enough
     encoded: bool = False
     #: colours and keys must be integers
@@ -51,7 +51,7 @@ class Algorithm:
 
     def check(self, link: Link, processes: int, entry: Entry) -> None:
         """Raise if it cannot do what a process asks for."""
-        if self.whole and link.size != processes:
+        if self.needs_all and link.size != processes:
             raise ValueError(f"{self.name} needs a chain of all processes")
         if self.encoded and isinstance(entry.color, Compared):
             raise ValueError(f"{self.name} needs a colour with an encoding")
@@ -65,7 +65,7 @@ def _sorting(sort: Sort) -> Callable[[Link, Entry], Dialogue[Place]]:
 
     def split(link: Link, entry: Entry) -> Dialogue[Place]:
         done = yield from by_sort(link, entry.sortable, entry.key, sort)
-        return placed(only(done, each(_is_some, entry.color)))
+        return placed(masked(done, each(_is_some, entry.color)))
 
     return split
 
@@ -75,7 +75,7 @@ def _is_some(code: Code | None) -> bool:
 
 
 def _hash64(link: Link, entry: Entry) -> Dialogue[Place]:
-    return (yield from hashed(link, entry, 64))
+    return (yield from hash_split(link, entry, 64))
 
 
 ALGORITHMS = {
@@ -84,18 +84,18 @@ ALGORITHMS = {
         Algorithm(
             "allgather_group",
             serial.allgather_group,
-            "everyone gathers all entries along the chain and sorts them",
+            "every process gathers all entries along the chain and sorts them",
         ),
         Algorithm(
             "allgather_mpi",
             serial.allgather_mpi,
             "the same with the MPI library's own allgather",
-            whole=True,
+            needs_all=True,
         ),
         Algorithm(
             "gather_scatter",
             _sorting(per_process(sorts.gather_scatter)),
-            "entries are merged up a tree and handed out again in order",
+            "entries are merged up a tree and scattered in order",
         ),
         Algorithm(
             "cheng",
@@ -108,13 +108,13 @@ ALGORITHMS = {
         Algorithm(
             "radix",
             radixes.radix,
-            "the chain is linked anew, four bits of an integer at a time; radix_full "
-            "does not stop at chains of one process",
+            "a chain is split and rejoined, four bits of an integer at a time; "
+            "radix_full does not stop at chains of one process",
             integers=True,
         ),
         Algorithm(
             "hash",
-            hashed,
+            hash_split,
             "hash bins split the chain until every part has one colour",
             encoded=True,
         ),
@@ -143,13 +143,13 @@ def find(name: str) -> Algorithm:
     raise ValueError(f"no algorithm {name!r} to split by; known: {known}")
 
 
-def choose(n: int, whole: bool, reorder: bool, compared: bool) -> str:
-    """What "auto" takes, from what all processes know.
+def choose(n: int, is_all: bool, reorder: bool, compared: bool) -> str:
+    """The algorithm of "auto", from what all processes know.
 
-    A table of all entries where it is short; then what needs no table.
+    A table of all entries where it is short; otherwise one without a table.
     """
     if n <= (SERIAL_WITH_KEYS if reorder or compared else SERIAL):
-        return "allgather_mpi" if whole else "allgather_group"
+        return "allgather_mpi" if is_all else "allgather_group"
     return "bitonic" if reorder or compared else "hash64"
 
 
@@ -190,7 +190,7 @@ def split(
     compare_color: Compare | None = None,
     compare_key: Compare | None = None,
 ) -> Dialogue[Place]:
-    """The whole of a split: agree on the call, choose, split, number the groups.
+    """A split: agree on the call, choose, split, number the groups.
 
     `processes` is how many the communicator below has. What one process gives wrong is
     an error on all of them, before anything is split.
@@ -213,8 +213,8 @@ def split(
     if reorder and not keys:
         entry = replace(entry, key=b"", reorder=False)
     if algorithm == "auto":
-        whole = link.size == processes
-        algorithm = choose(link.size, whole, entry.reorder, bool(compared))
-    talk = place(link, entry, find(algorithm))
-    done = yield from comparing(talk, compare) if compare else talk
+        is_all = link.size == processes
+        algorithm = choose(link.size, is_all, entry.reorder, bool(compared))
+    dialogue = place(link, entry, find(algorithm))
+    done = yield from comparing(dialogue, compare) if compare else dialogue
     return (yield from number(link, done))

@@ -1,7 +1,7 @@
 """The virtual machine for lanes: one dialogue for all ranks, as array operations.
 
-The same counts as those of `vm`, for a million ranks. Lane i is rank i. All take their
-steps together, so both ends of a message must be in the same step.
+It counts as `vm` does. Lane i is rank i. All ranks take a step at the same time, so
+both ends of a message must be in the same step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LaneRun:
         self.time = np.zeros(self.n)
 
     def perform(self, step: Step | PerProcess) -> list[Any]:
-        """One step of all ranks; what they hear."""
+        """One step of all ranks; what they receive."""
         if isinstance(step, Exchange):
             return self.exchange(step)
         if isinstance(step, PerProcess):
@@ -44,9 +44,9 @@ class LaneRun:
         return self.post(step) if isinstance(step, Post) else self.allgather(step)
 
     def exchange(self, step: Exchange) -> list[Any]:
-        """Every lane takes what it is sent; a peer below 0 is none."""
+        """Match sends and receives; a peer below 0 is none."""
         sizes = [np.broadcast_to(size_of(x), self.n) for _, x in step.sends]
-        heard, incoming = [], []
+        received, incoming = [], []
         for source in step.recvs:
             here = np.flatnonzero(source >= 0)
             there = source[here]
@@ -62,8 +62,10 @@ class LaneRun:
                 size[found] = sent[source[found]]
                 left -= count
             if left:
-                raise BadMessage(f"{left} ranks hear nothing from whom they wait for")
-            heard.append(value)
+                raise BadMessage(
+                    f"{left} ranks receive nothing from the rank they wait for"
+                )
+            received.append(value)
             incoming.append((here, there, size[here]))
         outgoing = []
         for (target, _), sent in zip(step.sends, sizes, strict=True):
@@ -72,7 +74,7 @@ class LaneRun:
         if sum(len(x[0]) for x in incoming) != sum(len(x[0]) for x in outgoing):
             raise BadMessage("a message is sent to a rank that does not wait for it")
         self.count(outgoing, incoming)
-        return heard
+        return received
 
     def count(self, outgoing: list[Any], incoming: list[Any]) -> None:
         """Rows (ranks, their peers, bytes); no rank is twice in a row."""
@@ -110,13 +112,13 @@ class LaneRun:
         return [take(value, source)]
 
     def allgather(self, step: Allgather) -> list[Any]:
-        """As `vm` counts it: ⌈log n⌉ rounds, in which every rank hears all others."""
+        """As `vm` counts it: ⌈log n⌉ rounds, all values but the own one received."""
         sizes = np.broadcast_to(size_of(step.value), self.n)
-        rounds, heard = (self.n - 1).bit_length(), sizes.sum() - sizes
+        rounds, received = (self.n - 1).bit_length(), sizes.sum() - sizes
         self.rounds = np.full(self.n, self.rounds.max() + rounds)
         self.messages += rounds
-        self.bytes += heard
-        self.time = self.time.max() + rounds * self.alpha + self.beta * heard
+        self.bytes += received
+        self.time = self.time.max() + rounds * self.alpha + self.beta * received
         return [Gathered(np.zeros(self.n, np.int64), sizes, Shared(step.value))]
 
     def per_process(self, step: PerProcess) -> list[Any]:
@@ -124,14 +126,14 @@ class LaneRun:
         names = step.link.__dataclass_fields__
         columns = [getattr(step.link, name).tolist() for name in names]
         items = zip(step.item.number.tolist(), step.item.nbytes.tolist(), strict=True)
-        talks: list[Any] = []
+        dialogues: list[Any] = []
         for values, item in zip(zip(*columns, strict=True), items, strict=True):
             link = Link(*(None if x < 0 else x for x in values))
-            talks.append(step.dialogue(link, Row(*item)) if link.size else None)
+            dialogues.append(step.dialogue(link, Row(*item)) if link.size else None)
         counts = self.rounds, self.messages, self.bytes, self.messages * 0, self.time
         rows = zip(*(x.tolist() for x in counts), strict=True)
         tallies = [Tally(*row) for row in rows]
-        done = vm.run(talks, alpha=self.alpha, beta=self.beta, tallies=tallies)
+        done = vm.run(dialogues, alpha=self.alpha, beta=self.beta, tallies=tallies)
         for name in ("rounds", "messages", "bytes", "time"):
             found = np.array([getattr(tally, name) for tally in tallies])
             setattr(self, name, found)
@@ -142,11 +144,11 @@ def run(
     dialogue: Dialogue[Any], n: int, *, alpha: float = 1.0, beta: float = 0.0
 ) -> LaneRun:
     """Run the dialogue of n ranks, which is given the links of all in lanes."""
-    done, heard = LaneRun(n, alpha, beta), None
+    done, received = LaneRun(n, alpha, beta), None
     while True:
         try:
-            step = dialogue.send(heard)  # type: ignore[arg-type]
+            step = dialogue.send(received)  # type: ignore[arg-type]
         except StopIteration as end:
             done.result = end.value
             return done
-        heard = done.perform(step)
+        received = done.perform(step)

@@ -21,10 +21,10 @@ from ..cost.alphabeta import AlphaBeta
 from ..cost.machines import load
 from ..groups import vm, vm_lanes
 from ..groups.bins import BINS
-from ..groups.chain import whole
+from ..groups.chain import from_size
 from ..groups.dialogue import WORD
-from ..groups.hashed import hashed
-from ..groups.hashing import bin_of
+from ..groups.hash_split import hash_split
+from ..groups.jenkins import bin_of
 from ..groups.place import Entry, in_lanes
 from ..groups.split import entry_of, find, place
 
@@ -204,11 +204,11 @@ def compared(job: Job, busiest: int) -> float:
 def point(job: Job) -> Point:
     """Run one in lanes, and put a time on it."""
     began, model, n = time.process_time(), machine(job.machine, job.startup), job.n
-    link, entry = whole(np.arange(n), n), in_lanes(entries(job))
+    link, entry = from_size(np.arange(n), n), in_lanes(entries(job))
     talk = place(link, entry, find(job.algorithm))
     if job.bins != BINS:
         choose = partial(bin_of, bins=job.bins)
-        talk = hashed(link, entry, choose=choose, bins=job.bins)
+        talk = hash_split(link, entry, hash_function=choose, bins=job.bins)
     done = vm_lanes.run(talk, n, alpha=model.alpha, beta=model.beta)
     busiest = int(done.bytes.max())
     return Point(
@@ -245,7 +245,7 @@ def memory(job: Job) -> Memory:
     """Run the dialogues, and weigh both ends and some others."""
     n, found = job.n, find(job.algorithm)
     done = vm.run(
-        [place(whole(i, n), entry, found) for i, entry in enumerate(entries(job))],
+        [place(from_size(i, n), entry, found) for i, entry in enumerate(entries(job))],
         memory={0, 1, n // 3, n // 2, n - 1},
     )
     return Memory(job.algorithm, n, job.groups, done.peak)

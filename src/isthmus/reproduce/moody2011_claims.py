@@ -102,11 +102,11 @@ def _ratio(
 ) -> Ratio:
     """The fastest of the slow ones against the fast one."""
 
-    def whole(startup: float) -> float:
+    def slower(startup: float) -> float:
         some = fastest(pick(points, *slow, **where, startup=startup))
         return some.seconds / only(points, fast, **where, startup=startup).seconds
 
-    here, halved, doubled = (whole(x) for x in (1.0, *STARTUPS))
+    here, halved, doubled = (slower(x) for x in (1.0, *STARTUPS))
     least = min(p.network for p in pick(points, *slow, **where))
     messages = least / only(points, fast, **where).network
     return Ratio(what, paper, *bounds, here, halved, doubled, messages)

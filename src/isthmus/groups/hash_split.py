@@ -1,7 +1,7 @@
-"""Splitting by hashed colours: bins, again and again, until one colour is left in each.
+"""Splitting by hashed colours: into bins, repeatedly, until each has one colour.
 
-Moody, Ahn, de Supinski 2011, section 3.3. New here: an exact test for one colour, and
-an end to it for colours that no hash function of ours tells apart.
+Moody, Ahn, de Supinski 2011, section 3.3. Added here: an exact test for one
+colour, and a sort for colours that stay together after all iterations.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .bins import BINS, split_bins
-from .chain import Link, nowhere, only
+from .chain import Link, empty_link, masked
 from .dialogue import Dialogue, shift
-from .hashing import bin_of
+from .jenkins import bin_of
 from .lanes import any_lane, each_byte, exists, pick, same, where
 from .place import Entry, Place, placed
 from .scans import total
@@ -22,43 +22,43 @@ from .serial import allgather_group
 from .sorts import bitonic
 
 #: iterations after which colours that are still together are sorted
-MOST = 32
+MAX_ITERATIONS = 32
 
 
-def hashed(
+def hash_split(
     link: Link,
     entry: Entry,
-    small: int = 0,
-    choose: Callable[[Any, int], Any] = bin_of,
-    most: int = MOST,
+    threshold: int = 0,
+    hash_function: Callable[[Any, int], Any] = bin_of,
+    max_iterations: int = MAX_ITERATIONS,
     bins: int = BINS,
 ) -> Dialogue[Place]:
-    """Split by hash bins until chains have one colour, or at most `small` members."""
+    """Split by hash bins until chains have one colour, or `threshold` members."""
     if not entry.split:
         return Place((yield from by_sort(link, b"", entry.key, bitonic)))
-    if not any_lane(link.size > small):
+    if not any_lane(link.size > threshold):
         return (yield from allgather_group(link, entry))
-    done, chain, size = nowhere(link), link, link.size * 0
-    for iteration in range(most + 1):
-        short = (chain.size > 0) & (chain.size <= small)
+    done, chain, size = empty_link(link), link, link.size * 0
+    for iteration in range(max_iterations + 1):
+        short = (chain.size > 0) & (chain.size <= threshold)
         if any_lane(short):
-            place = yield from allgather_group(only(chain, short), entry)
+            place = yield from allgather_group(masked(chain, short), entry)
             done = pick(short, place.link, done)
-            chain = only(chain, short ^ True)
-        ready = yield from _one_color(only(chain, chain.size == size), entry.color)
+            chain = masked(chain, short ^ True)
+        ready = yield from _one_color(masked(chain, chain.size == size), entry.color)
         if any_lane(ready):
-            group = only(chain, ready)
+            group = masked(chain, ready)
             if entry.reorder:
                 group = yield from by_sort(group, b"", entry.key, bitonic)
-            done, chain = pick(ready, group, done), only(chain, ready ^ True)
+            done, chain = pick(ready, group, done), masked(chain, ready ^ True)
         if not any_lane(chain.size > 0):
             return placed(done)
-        if iteration == most:
+        if iteration == max_iterations:
             break
-        q = each_byte(lambda code: choose(code, iteration), entry.color)  # noqa: B023
+        q = each_byte(lambda code: hash_function(code, iteration), entry.color)  # noqa: B023
         part = yield from split_bins(chain, q, bins)
         size, alone = chain.size, part.size == 1
-        done, chain = pick(alone, part, done), only(part, alone ^ True)
+        done, chain = pick(alone, part, done), masked(part, alone ^ True)
         if not any_lane(chain.size > 0):
             return placed(done)
     last = yield from by_sort(chain, entry.color, entry.key, bitonic)
@@ -67,6 +67,6 @@ def hashed(
 
 def _one_color(link: Link, color: Any) -> Dialogue[Any]:
     """Whether all in the chain have one colour, by comparing whole colours."""
-    heard = yield from shift(link.left, link.right, color)
-    alike = where(exists(link.left), same, (heard, color), link.size > 0)
+    received = yield from shift(link.left, link.right, color)
+    alike = where(exists(link.left), same, (received, color), link.size > 0)
     return (yield from total(link, alike, operator.and_))
