@@ -228,7 +228,8 @@ def _waits(rank: _Rank) -> str:
         return f"{where} waits for all others"
     if isinstance(step, Post):
         return f"{where} has received {len(rank.received)} of {step.expect} values"
-    return f"{where} waits to send to {_targets(step)} and to receive from {list(step.recvs)}"
+    sources = list(step.recvs)
+    return f"{where} waits to send to {_targets(step)} and to receive from {sources}"
 
 
 def run(
