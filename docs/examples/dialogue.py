@@ -1,12 +1,12 @@
 """A split of 1000 processes in one: rounds, messages, bytes, memory."""
 
 from isthmus.groups import vm
-from isthmus.groups.chain import whole
+from isthmus.groups.chain import from_size
 from isthmus.groups.split import split
 
 n = 1000
 run = vm.run(
-    [split(whole(r, n), n, f"node{r // 64}", algorithm="hash") for r in range(n)],
+    [split(from_size(r, n), n, f"node{r // 64}", algorithm="hash") for r in range(n)],
     memory=range(0, n, 100),
 )
 assert run.results[999].groups == 16

@@ -159,6 +159,26 @@ def test_chains_from_ranks_and_from_values(comm):
             chain.barrier()
 
 
+@pytest.mark.mpi(3, 5)
+def test_comparisons_of_one_call(comm):
+    """Lambdas, which cannot be sent."""
+    r, n = comm.rank, comm.size
+    ok = True
+    for algorithm in ("auto", "allgather_group", "bitonic", "cheng2"):
+        group = isthmus.split(
+            comm,
+            "aA"[r % 2],
+            r,
+            algorithm=algorithm,
+            compare_color=lambda x, y: (
+                (x.lower() > y.lower()) - (x.lower() < y.lower())
+            ),
+            compare_key=lambda x, y: y - x,
+        )
+        ok &= (group.size, group.rank, group.groups) == (n, n - 1 - r, 1)
+    agree(comm, ok)
+
+
 def raised(call):
     try:
         call()

@@ -13,9 +13,9 @@ from isthmus.draw.linking import hash_figure, hash_steps, radix_figure
 from isthmus.draw.sorting import bitonic_figure, cheng_figure, tree_figure
 from isthmus.draw.table import table_figure
 from isthmus.groups import vm
-from isthmus.groups.chain import whole
+from isthmus.groups.chain import from_size
 from isthmus.groups.encoding import encode
-from isthmus.groups.hashed import hashed
+from isthmus.groups.hash_split import hash_split
 from isthmus.groups.place import Entry
 
 
@@ -66,7 +66,9 @@ def test_radix_links_up_what_it_sorted():
 )
 def test_hashing_ends_in_the_groups_of_the_split(names):
     n = len(names)
-    run = vm.run([hashed(whole(r, n), Entry(encode(x))) for r, x in enumerate(names)])
+    run = vm.run(
+        [hash_split(from_size(r, n), Entry(encode(x))) for r, x in enumerate(names)]
+    )
     chains = [chain for _, parts in hash_steps(names) for chain in parts]
     last = {link.address: link for chain in chains for link in chain}
     assert [last[r] for r in range(n)] == [place.link for place in run.results]

@@ -10,12 +10,12 @@ import pytest
 
 from chains import links, members, pickled, run, some_order
 from isthmus.groups import scans, trees
-from isthmus.groups.chain import Link, from_addresses, rounds, whole
+from isthmus.groups.chain import Link, from_addresses, from_size, rounds
 
 
 def test_a_link_is_five_numbers():
-    assert whole(0, 1) == Link(0, 1, 0, None, None)
-    assert whole(2, 4) == Link(2, 4, 2, 1, 3)
+    assert from_size(0, 1) == Link(0, 1, 0, None, None)
+    assert from_size(2, 4) == Link(2, 4, 2, 1, 3)
     assert from_addresses(3, [5, 3, 0]) == Link(1, 3, 3, 5, 0)
     assert from_addresses(4, [5, 3, 0]) is None
 
@@ -97,11 +97,11 @@ def test_trees_from_and_to_any_root(n):
     def dialogue(link):
         tree = yield from trees.contract(link)
         values = yield from trees.gather(tree, link.rank)
-        values = yield from trees.lower(tree, values, root)
+        values = yield from trees.from_root(tree, values, root)
         assert values == (list(range(size)) if link.rank == root else None)
-        values = yield from trees.lift(tree, values, root)
+        values = yield from trees.to_root(tree, values, root)
         mine = yield from trees.scatter(tree, values)
-        word = yield from trees.lift(tree, f"from {link.rank}", root)
+        word = yield from trees.to_root(tree, f"from {link.rank}", root)
         word = yield from trees.bcast(tree, word)
         line = yield from trees.allreduce(tree, str(link.rank), operator.add)
         return mine, word, line

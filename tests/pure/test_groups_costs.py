@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import operator
 import random
+from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from chains import links, run
-from isthmus.groups import scans, sorts
-from isthmus.groups.chain import rounds
+from isthmus.groups import scans, sorts, vm, vm_lanes
+from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import WORD
 from isthmus.groups.encoding import encode
-from isthmus.groups.hashing import bin_of
-from isthmus.groups.place import Entry, Place, number
+from isthmus.groups.hash_split import hash_split
+from isthmus.groups.jenkins import bin_of
+from isthmus.groups.place import Entry, Place, in_lanes, number
 from isthmus.groups.radix import DIGIT
 from isthmus.groups.split import find, place, split
 from sampling import LONG
@@ -83,15 +86,43 @@ def test_rounds_of_hash_with_few_groups(name, n):
     assert done.rounds <= k + 2 * within + 1 <= 3 * k
 
 
-@pytest.mark.parametrize("n", [64, 256])
-def test_rounds_of_radix(n):
+@pytest.mark.parametrize("bins", [2, 4, 16])
+def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
+    """Ω(log² N) of the paper: after i iterations a chain of N / bins^i is left, and a
+    scan of it takes ⌈log⌉ rounds, whatever the hash function. Also not many more."""
+    for n in (16, 64, 256, 1024, *[4096, 16384] * LONG):
+        entries = in_lanes([Entry(encode(i), b"", True, False) for i in range(n)])
+        choose = partial(bin_of, bins=bins)
+        talk = hash_split(
+            from_size(np.arange(n), n), entries, hash_function=choose, bins=bins
+        )
+        found = int(vm_lanes.run(talk, n).rounds.max())
+        k, b = rounds(n), bins.bit_length() - 1
+        least = sum(rounds(-(-n // bins**i)) for i in range(k))
+        assert k * k / (2 * b) <= least <= found <= 6 * k * (k / b + 1)
+
+
+def test_hash_needs_log_rounds_for_one_group():
+    """Ω(log N), and no more than a constant times that."""
+    for n in (16, 256, 4096):
+        entries = in_lanes([Entry(encode(0), b"", True, False)] * n)
+        done = vm_lanes.run(hash_split(from_size(np.arange(n), n), entries), n)
+        assert rounds(n) <= done.rounds.max() == 2 * rounds(n) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("radix", 64), ("radix", 256), ("radix_full", 64)]
+)
+def test_rounds_of_radix(name, n):
     k, bits = rounds(n), 32
     top = 2**bits - 1
     keys = [0, top, *random.Random(n).choices(range(top), k=n - 2)]
-    done = cost("radix", n, lambda i: 0, lambda i: keys[i], split=False)
+    done = cost(name, n, lambda i: 0, lambda i: keys[i], split=False)
     assert done.rounds <= k + 2 * k * bits // DIGIT
-    both = cost("radix", n, lambda i: 0, lambda i: keys[i])
+    both = cost(name, n, lambda i: 0, lambda i: keys[i])
     assert both.rounds <= k + 2 * k * bits // DIGIT + 1 + k
+    if name == "radix_full":
+        assert done.rounds == k + 2 * k * bits // DIGIT
 
 
 @pytest.mark.parametrize("m", [8, 32])
@@ -102,6 +133,39 @@ def test_rounds_of_cheng_do_not_grow_with_the_entries_squared(m):
     done = cost(f"cheng{m}", n, lambda i: 0, lambda i: i * 37 % 101)
     iterations = 2.41 * k + 1
     assert done.rounds <= 3 * k + top + iterations * (1 + 2 * top) + 1 + k + 2
+
+
+def cheng_cost(n, m, **model):
+    keys = [i * 2654435761 % 2**32 for i in range(n)]
+    items = [
+        place(from_size(i, n), Entry(b"", encode(keys[i]), False), find(f"cheng{m}"))
+        for i in range(n)
+    ]
+    return vm.run(items, **model)
+
+
+@pytest.mark.parametrize(("n", "m"), [(64, 4), (200, 8), (256, 32), (500, 16)])
+def test_cheng_takes_the_time_of_the_paper(n, m):
+    """O(P log N + log² N + N/P log P) with P sorters, in start-ups and in bytes."""
+    p, k = -(-n // m), rounds(n)
+    iterations, top = 2.41 * k + 1, rounds(p)
+    trees, count = 2 + 4 * rounds(m), 2 + 2 * k + 1
+    startups = trees + 2 * top + iterations * (p + 4 * top) + p + count
+    assert cheng_cost(n, m).time <= startups
+    item = 6 * WORD  # with the length of its key, and the words beside it
+    table = 2 * top * p * item  # of all sorters, gathered
+    moved = 4 * m * item  # up the tree, among the sorters, and down
+    most = moved + table + iterations * (p * item + 2 * table) + 4 * WORD * (count + k)
+    assert cheng_cost(n, m, alpha=0.0, beta=1.0).time <= most
+
+
+def test_cheng_holds_as_many_items_as_a_sorter_may():
+    """O(N/P) memory, for P sorters of which each has a row in every table."""
+    few, many = (
+        cost(f"cheng{n // 4}", n, lambda i: 0, lambda i: -i, memory=True).peak
+        for n in (64, 256)
+    )
+    assert 2 * few < many < 4.1 * few
 
 
 @pytest.mark.parametrize("n", SIZES)

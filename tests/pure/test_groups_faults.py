@@ -42,11 +42,11 @@ def test_two_neighbours_without_items_do_not_break_a_group(n):
 
 
 def with_tree(dialogue):
-    def whole(link):
+    def with_link(link):
         tree = yield from trees.contract(link)
         return (yield from dialogue(link, tree))
 
-    return whole
+    return with_link
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6])

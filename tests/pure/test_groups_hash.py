@@ -8,8 +8,8 @@ import pytest
 
 from chains import links, oracle, run
 from isthmus.groups.encoding import encode
-from isthmus.groups.hashed import MOST, hashed
-from isthmus.groups.hashing import BINS, REGIONS, bin_of, one_at_a_time
+from isthmus.groups.hash_split import MAX_ITERATIONS, hash_split
+from isthmus.groups.jenkins import BINS, REGIONS, bin_of, one_at_a_time
 from isthmus.groups.place import Entry
 from isthmus.groups.split import ALGORITHMS, split
 
@@ -60,7 +60,7 @@ def test_bins_change_with_the_region_and_then_with_the_rotation():
     assert bin_of(b"", 100) == bin_of(b"", 100)  # rotation of next to nothing
 
 
-def forced(choose, n, colors, keys=None, small=0, most=MOST):
+def forced(choose, n, colors, keys=None, small=0, most=MAX_ITERATIONS):
     """A hash split with bins of our own making."""
     chain = links(list(range(n)), n)
 
@@ -68,7 +68,7 @@ def forced(choose, n, colors, keys=None, small=0, most=MOST):
         key = b"" if keys is None else encode(keys[link.rank])
         color = colors[link.rank]
         entry = Entry(None if color is None else encode(color), key)
-        return hashed(link, entry, small, choose, most)
+        return hash_split(link, entry, small, choose, most)
 
     done = run(chain, dialogue)
     want = oracle(chain, colors, keys or [None] * n)

@@ -218,3 +218,72 @@ def test_the_automatic_choice():
         assert choose(10**6, whole, False, False) == "hash64"
         assert choose(10**6, whole, True, False) == "bitonic"
         assert choose(10**6, whole, False, True) == "bitonic"
+
+
+SORTED = ["auto", "allgather_group", "gather_scatter", "cheng4", "bitonic"]
+
+
+def sign(x, y):
+    return (x > y) - (x < y)
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_comparisons_of_one_call(name):
+    """Colours in any case, keys descending; then keys by their last digit."""
+    rng = random.Random(name)
+    for n in (1, 2, 7, 20):
+        chain = links(rng.sample(range(n), n), n)
+        colors = [rng.choice(["a", "A", "b", "B", None]) for _ in range(n)]
+        keys = [rng.choice([[rng.randrange(30)], None]) for _ in range(n)]
+        lower = [c and c.lower() for c in colors]
+
+        def call(x, compare_key):
+            return split(
+                x,
+                n,
+                colors[x.address],
+                keys[x.address],
+                algorithm=name,
+                compare_color=lambda a, b: sign(a.lower(), b.lower()),
+                compare_key=compare_key,
+            )
+
+        done = run(chain, lambda x: call(x, lambda a, b: sign(b, a)), carry=pickled)
+        turned = [k and -k[0] for k in keys]
+        want = oracle(chain, lower, turned)
+        assert done.results == [Place(*x) for x in want]
+        done = run(
+            chain, lambda x: call(x, lambda a, b: a[0] % 10 - b[0] % 10), carry=pickled
+        )
+        want = oracle(chain, lower, [k and k[0] % 10 for k in keys])
+        assert done.results == [Place(*x) for x in want]
+
+
+def test_comparisons_that_not_all_give_or_that_cannot_be_used():
+    chain = links([1, 0, 2], 3)
+    for wrong, words, more in (
+        (sign, "calls split(auto, True, True)", {}),
+        (5, "not a function", {}),
+        (sign, "needs a colour with an encoding", {"algorithm": "hash"}),
+    ):
+        raised = []
+
+        def dialogue(link):
+            compare = wrong if link.rank == 1 or more else None
+            try:
+                yield from split(link, 3, 0, compare_color=compare, **more)
+            except (TypeError, ValueError) as error:
+                raised.append(str(error))
+
+        run(chain, dialogue)
+        assert len(raised) == 3 and all(words in text for text in raised)
+
+
+def test_radix_that_does_not_stop_early():
+    rng = random.Random(4)
+    for n in SIZES:
+        chain = links(some_order(rng, n), n)
+        for color in ("one", "few", "some left out", "huge and negative"):
+            key = rng.choice(list(KEYS.values()))
+            colors = drawn(COLORS[color], n, rng)
+            check("radix_full", chain, colors, drawn(key, n, rng))

@@ -9,17 +9,17 @@ import pytest
 
 from isthmus.errors import BadMessage, Deadlock
 from isthmus.groups import scans, vm
-from isthmus.groups.chain import rounds, whole
+from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import Allgather, Exchange, Post, nbytes
 from isthmus.groups.memory import footprint
 
 
 def say(*steps):
-    """A dialogue of fixed steps that returns all it heard."""
-    heard = []
+    """A dialogue of fixed steps that returns all it received."""
+    received = []
     for step in steps:
-        heard.append((yield step))
-    return heard
+        received.append((yield step))
+    return received
 
 
 def test_values_arrive_in_the_order_of_the_receives():
@@ -52,7 +52,7 @@ def test_bytes_and_messages_of_each_rank():
 
 
 def test_virtual_time_is_that_of_one_port_each_way():
-    """The receiver hears two messages of 8 bytes one after the other."""
+    """The receiver receives two messages of 8 bytes one after the other."""
     senders = [say(Exchange(((2, 1),))), say(Exchange(((2, 1),)))]
     done = vm.run([*senders, say(Exchange((), (0, 1)))], alpha=2.0, beta=0.5)
     assert done.ranks[2].time == done.time == 2 * (2.0 + 8 * 0.5)
@@ -63,16 +63,16 @@ def test_virtual_time_is_that_of_one_port_each_way():
 @pytest.mark.parametrize("n", [2, 5, 64, 100])
 def test_virtual_time_does_not_hang_on_the_order_of_messages(n):
     """A scan exchanges with both sides: two messages a round, for all at once."""
-    scan = [scans.total(whole(i, n), 1, operator.add) for i in range(n)]
+    scan = [scans.total(from_size(i, n), 1, operator.add) for i in range(n)]
     assert rounds(n) <= vm.run(scan).time <= 2 * rounds(n)
 
 
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ([Exchange((), (1,)), Exchange((), (0,))], "hear from \\[1\\]"),
+        ([Exchange((), (1,)), Exchange((), (0,))], "receive from \\[1\\]"),
         ([Exchange(((1, 0),)), Exchange(((0, 0),))], "send to \\[1\\]"),
-        ([Post((), 1), Exchange()], "heard 0 of 1"),
+        ([Post((), 1), Exchange()], "received 0 of 1"),
         ([Allgather(1), Exchange()], "waits for all others"),
     ],
 )
@@ -101,7 +101,7 @@ def test_what_is_no_step_is_refused(step):
 def test_posts_reach_ranks_that_do_not_know_from_whom():
     to = [2, 0, 1, 3]  # the last one posts to itself
     done = vm.run([say(Post(((to[i], i),), 1)) for i in range(4)])
-    assert [heard for ((heard,),) in done.results] == [1, 2, 0, 3]
+    assert [received for ((received,),) in done.results] == [1, 2, 0, 3]
     assert done.messages == 3 and done.rounds == 1
 
 
@@ -112,7 +112,7 @@ def test_several_posts_from_one_rank():
 
 def test_the_librarys_allgather():
     done = vm.run([say(Allgather(i)) for i in range(5)])
-    assert all(heard == [[0, 1, 2, 3, 4]] for heard in done.results)
+    assert all(received == [[0, 1, 2, 3, 4]] for received in done.results)
     assert done.rounds == 3 and done.ranks[0].bytes == 4 * 8
 
 

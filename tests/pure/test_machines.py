@@ -70,6 +70,7 @@ def test_the_shipped_machines():
         "hdr-infiniband",
         "nec-sx8",
         "shared-memory",
+        "sierra-like",
     ]
     cori = machines.load("cori-like")
     assert isinstance(cori, Hierarchy) and cori.levels[0].size == 32

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..groups import vm
-from ..groups.bins import scan_bins, split_bins
-from ..groups.chain import Link, rounds, whole
+from ..groups.bins import Table, scan_bins, split_bins
+from ..groups.chain import Link, from_size, rounds
 from ..groups.scans import scan
 from ..groups.tally import Message
 from .page import BOX_H, BOX_W, LEFT, ROW, TOP, Page, x_of
@@ -31,7 +31,7 @@ def scan_figure(n: int = 6) -> Figure:
     """An inclusive scan on a chain of n: what every process has after every round."""
     letters = "abcdefghijklmnop"[:n]
     run = vm.run(
-        [scan(whole(r, n), letters[r], operator.add) for r in range(n)], trace=True
+        [scan(from_size(r, n), letters[r], operator.add) for r in range(n)], trace=True
     )
     paint = colours([Group("ranks", "all", "r", range(n))])
     height = TOP + rounds(n) * ROW + 0.6
@@ -65,7 +65,7 @@ def bins_figure(colors: Sequence[str] = _COLORS, bits: int = 2) -> Figure:
     """A chain split by the first bits of its colours, with the tables of the scan."""
     n, bins = len(colors), 1 << bits
     chosen = [int(color[:bits], 2) for color in colors]
-    links = [whole(r, n) for r in range(n)]
+    links = [from_size(r, n) for r in range(n)]
     tables = vm.run([scan_bins(x, q) for x, q in zip(links, chosen, strict=True)])
     parts = vm.run([split_bins(x, q) for x, q in zip(links, chosen, strict=True)])
     paint = colours([Group("bins", "all", "b", range(bins))])
@@ -83,7 +83,7 @@ def bins_figure(colors: Sequence[str] = _COLORS, bits: int = 2) -> Figure:
         for q in range(bins):
             page.text(LEFT - 0.12, y + q * LINE, f"{q:0{bits}b}", 7.5, color=FAINT)
         for r, scanned in enumerate(tables.results):
-            _table(page, x_of(r), y, getattr(scanned, side) or {}, chosen[r], bins)
+            _table(page, x_of(r), y, getattr(scanned, side), chosen[r], bins)
         y += (bins + 1) * LINE + 0.05
     y += 0.2
     for q in range(bins):
@@ -111,7 +111,7 @@ def _table(
     page: Page,
     x: float,
     y: float,
-    table: dict[int, tuple[int, int]],
+    table: Table | None,
     q: int,
     bins: int,
 ) -> None:
@@ -120,5 +120,6 @@ def _table(
         at = y + i * LINE
         if i == q:
             page.box(x, at, "", EMPTY, LINE)
-        words = "P{}, {}".format(*table[i]) if i in table else "–, 0"
+        near, count = table.bin(i) if table else (0, 0)
+        words = f"P{near}, {count}" if count else "–, 0"
         page.text(x, at, words, 7.5, weight="bold" if i == q else "normal")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..groups import vm
 from ..groups.bins import split_bins
-from ..groups.chain import Link, whole
+from ..groups.chain import Link, from_size
 from ..groups.encoding import encode
-from ..groups.hashing import bin_of
+from ..groups.jenkins import bin_of
 from ..groups.radix import DIGIT, relink
 from .chain import linked
 from .page import TOP, Page, x_of
@@ -56,7 +56,7 @@ def hash_steps(names: Sequence[str]) -> Iterator[tuple[dict[int, int], list[Chai
     colour.
     """
     n, iteration = len(names), 0
-    chains = [[whole(r, n) for r in range(n)]]
+    chains = [[from_size(r, n) for r in range(n)]]
     while chains:
         size = {link.address: link.size for chain in chains for link in chain}
         bins = {a: bin_of(encode(names[a]), iteration) for a in size}
@@ -85,7 +85,7 @@ def hash_figure(names: Sequence[str] = NAMES) -> Figure:
         page.label(y, words)
         linked(page, chain, y, [paint[kinds.index(x)] for x in own], own)
 
-    row([whole(r, n) for r in range(n)], "colour")
+    row([from_size(r, n) for r in range(n)], "colour")
     before = dict.fromkeys(range(n), n)
     for i, (bins, parts) in enumerate(steps):
         y += 1.4 * ROW
@@ -102,7 +102,7 @@ def hash_figure(names: Sequence[str] = NAMES) -> Figure:
 
 def radix_figure(keys: Sequence[int] = KEYS) -> Figure:
     """A chain sorted by two digits: split by one, sorted by the other, linked up."""
-    n, links = len(keys), [whole(r, len(keys)) for r in range(len(keys))]
+    n, links = len(keys), [from_size(r, len(keys)) for r in range(len(keys))]
     high = {r: key >> DIGIT for r, key in enumerate(keys)}
     parts = sorted(_split([links], n, high), key=lambda c: high[c[0].address])
     page = Page(

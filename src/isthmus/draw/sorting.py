@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..groups import sorts, trees, vm
-from ..groups.chain import rounds, whole
+from ..groups.chain import from_size, rounds
 from ..groups.cheng import cheng
 from ..groups.tally import Message, Run
 from .page import BOX_H, ROW, TOP, Page, x_of
@@ -22,7 +22,7 @@ def bitonic_figure(items: Sequence[int] = ITEMS) -> Figure:
     """Batcher's network: the item of every process after every round."""
     n, k = len(items), rounds(len(items))
     run = vm.run(
-        [sorts.bitonic(whole(r, n), x) for r, x in enumerate(items)], trace=True
+        [sorts.bitonic(from_size(r, n), x) for r, x in enumerate(items)], trace=True
     )
     sent = [m for m in run.trace if m.round >= k]  # after the addresses
     last = run.rounds
@@ -45,7 +45,7 @@ def bitonic_figure(items: Sequence[int] = ITEMS) -> Figure:
 def tree_figure(items: Sequence[int] = ITEMS[:6]) -> Figure:
     """Items merged up a tree, and handed out again in their order."""
     n = len(items)
-    tree = vm.run([trees.contract(whole(r, n)) for r in range(n)]).results
+    tree = vm.run([trees.contract(from_size(r, n)) for r in range(n)]).results
     up = vm.run(
         [trees.reduce(tree[r], [x], sorts.merged) for r, x in enumerate(items)],
         trace=True,
@@ -72,7 +72,9 @@ def tree_figure(items: Sequence[int] = ITEMS[:6]) -> Figure:
 def cheng_figure(items: Sequence[int] = ITEMS, m: int = 4) -> Figure:
     """Items gathered to a few sorters, sorted among them, and handed out again."""
     n, gather = len(items), m.bit_length() - 1
-    run = vm.run([cheng(m)(whole(r, n), x) for r, x in enumerate(items)], trace=True)
+    run = vm.run(
+        [cheng(m)(from_size(r, n), x) for r, x in enumerate(items)], trace=True
+    )
     lists = [x for x in run.trace if isinstance(x.value, list)]
     title = f"Cheng's sort on a chain of {n}, by sorters of {m}"
     page = Page(n, TOP + (2 * gather + 1) * ROW + 0.6, title)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..groups import vm
-from ..groups.chain import Link, rounds, whole
+from ..groups.chain import Link, from_size, rounds
 from ..groups.encoding import encode
 from ..groups.place import Entry
 from ..groups.scans import allgather
@@ -24,7 +24,7 @@ COLORS = "xyxyyx"
 def table_figure(colors: Sequence[str] = COLORS) -> Figure:
     """What every process knows of all colours after every round, and its place."""
     n, k = len(colors), rounds(len(colors))
-    run = vm.run([allgather(whole(r, n), r) for r in range(n)], trace=True)
+    run = vm.run([allgather(from_size(r, n), r) for r in range(n)], trace=True)
     page = Page(n, TOP + k * ROW + 0.9, f"A table of all {n} on every process")
     held = [{r} for r in range(n)]
     for t in range(k + 1):
@@ -54,5 +54,5 @@ def _row(
 def _groups(colors: Sequence[str]) -> list[Link]:
     """The places that the split itself finds."""
     n, codes = len(colors), [encode(color) for color in colors]
-    run = vm.run([allgather_group(whole(r, n), Entry(codes[r])) for r in range(n)])
+    run = vm.run([allgather_group(from_size(r, n), Entry(codes[r])) for r in range(n)])
     return [place.link for place in run.results]

@@ -1,7 +1,7 @@
 """All processes of a chain compare what they are about to do, before they do it.
 
-⌈log n⌉ rounds of small messages. What is wrong with one process is so known to all:
-they raise together, and nobody waits for one that has left.
+⌈log n⌉ rounds of small messages. An error on one process so becomes known to
+all: they raise together, and none waits for one that has left the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Refused(ValueError):
 
 
 #: what is wrong, "" if nothing; a rank; what it calls; facts to be combined
-_Word: TypeAlias = tuple[str, int, tuple[Any, ...], tuple[int, ...]]
+_Call: TypeAlias = tuple[str, int, tuple[Any, ...], tuple[int, ...]]
 
 
 def agree(
@@ -29,16 +29,16 @@ def agree(
 ) -> Dialogue[tuple[int, ...]]:
     """The largest of every fact; or an error on all, if calls differ or one has one."""
     text = f"rank {link.rank}: {type(error).__name__}: {error}" if error else ""
-    word: _Word = (text, link.rank, call, facts)
-    text, _, _, facts = yield from total(link, word, _meet)
+    mine: _Call = (text, link.rank, call, facts)
+    text, _, _, facts = yield from total(link, mine, _combine)
     if error is not None:
-        raise error from Refused(text)  # which tells it from one that is not shared
+        raise error from Refused(text)  # marks it as an error that all ranks know of
     if text:
         raise Refused(text)
     return facts
 
 
-def _meet(x: _Word, y: _Word) -> _Word:
+def _combine(x: _Call, y: _Call) -> _Call:
     text = x[0] or y[0]
     if not text and x[2] != y[2]:
         text = f"rank {x[1]} calls {_show(x[2])}, rank {y[1]} calls {_show(y[2])}"

@@ -8,28 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from .dialogue import Index
+from .lanes import pick
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What one process knows of a chain; at an end the neighbour is None."""
+    """What one process knows of a chain; at an end the neighbour is None.
 
-    rank: int
-    size: int
-    address: int
-    left: int | None
-    right: int | None
+    In lanes, what all processes know of theirs. One that is in no chain has size 0.
+    """
+
+    rank: Index
+    size: Index
+    address: Index
+    left: Index
+    right: Index
 
 
-def whole(address: int, n: int) -> Link:
+def from_size(address: Index, n: int) -> Link:
     """A link of the chain of all n processes, in their order."""
     return Link(
         address,
-        n,
+        address * 0 + n,
         address,
-        address - 1 if address > 0 else None,
-        address + 1 if address < n - 1 else None,
+        pick(address > 0, address - 1, None),
+        pick(address < n - 1, address + 1, None),
     )
+
+
+def masked(link: Link, mask: Any) -> Link:
+    """The link where the mask holds, and none elsewhere."""
+    found: Link = pick(mask, link, Link(None, 0, link.address, None, None))
+    return found
+
+
+def empty_link(link: Link) -> Link:
+    """The same process in no chain."""
+    return masked(link, link.size < 0)
 
 
 def from_addresses(address: int, chain: Sequence[int]) -> Link | None:

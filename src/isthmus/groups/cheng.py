@@ -37,18 +37,18 @@ def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
     starts = list(accumulate((count for _, count in rows), initial=0))[:-1]
     cuts = yield from _cuts(top, items, sorters, starts)
     parts = [items[a:b] for a, b in zip(cuts, [*cuts[1:], len(items)], strict=True)]
-    heard = yield from _all_to_all(top, sorters, dict(enumerate(parts)), True)
-    return sorted(chain.from_iterable(heard))
+    received = yield from _all_to_all(top, sorters, dict(enumerate(parts)), True)
+    return sorted(chain.from_iterable(received))
 
 
 def _all_to_all(
-    top: Link, sorters: list[int], said: dict[int, Any], listen: bool
+    top: Link, sorters: list[int], sent: dict[int, Any], receive: bool
 ) -> Dialogue[list[Any]]:
-    """Say something to some sorters; if listening, hear all of them."""
+    """Send to some sorters; if receiving, receive from all of them."""
     others = [a for a in sorters if a != top.address]
-    sends = tuple((sorters[j], x) for j, x in said.items() if j != top.rank)
-    heard = yield Exchange(sends, tuple(others) if listen else ())
-    return [said[top.rank], *heard] if listen else []
+    sends = tuple((sorters[j], x) for j, x in sent.items() if j != top.rank)
+    received = yield Exchange(sends, tuple(others) if receive else ())
+    return [sent[top.rank], *received] if receive else []
 
 
 def _cuts(
@@ -63,9 +63,9 @@ def _cuts(
     rank = list(starts)  # of the wanted item among those still in range
     open_ = list(range(1, len(sorters)))
     while open_:
-        said = {j: _middle(items, low[j], high[j]) for j in open_}
-        heard = yield from _all_to_all(top, sorters, said, top.rank in open_)
-        medians = yield from allgather(top, _median(heard))
+        sent = {j: _middle(items, low[j], high[j]) for j in open_}
+        received = yield from _all_to_all(top, sorters, sent, top.rank in open_)
+        medians = yield from allgather(top, _median(received))
         ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in open_}
         has = {j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in open_}
         mine = tuple((ends[j] - low[j], int(has[j])) for j in open_)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
+
+from .dialogue import Dialogue
+
+T = TypeVar("T")
 
 #: compare(x, y) is negative, zero or positive as x comes before, with or after y
 Compare: TypeAlias = Callable[[Any, Any], int]
@@ -33,15 +37,24 @@ def has_comparison(kind: type) -> bool:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """A value with a registered comparison; all of them come after encoded values."""
+    """A value with a comparison; all of them come after encoded values.
+
+    The comparison is the one that is registered for the type, or that of a call, which
+    is not sent: `role` names the comparison of the call.
+    """
 
     value: Any
+    role: str = ""
+    compare: Compare | None = None
 
     @classmethod
-    def of(cls, value: Any) -> Compared:
+    def of(cls, value: Any, role: str = "", compare: Compare | None = None) -> Compared:
         """A value that can be sent, or an error."""
         pickle.dumps(value)
-        return cls(value)
+        return cls(value, role, compare)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compared, (self.value, self.role)
 
     @property
     def nbytes(self) -> int:
@@ -52,6 +65,8 @@ class Compared:
         """Negative, zero or positive; types are in the order of their names."""
         if not isinstance(other, Compared):
             return 1
+        if self.compare is not None:
+            return self.compare(self.value, other.value)
         mine, its = type(self.value), type(other.value)
         if mine is its:
             return _comparisons[mine](self.value, other.value)
@@ -69,3 +84,23 @@ class Compared:
 
 #: what a colour or key becomes
 Code: TypeAlias = bytes | Compared
+
+
+def comparing(dialogue: Dialogue[T], compare: Mapping[str, Compare]) -> Dialogue[T]:
+    """The dialogue with values that it receives compared by the functions of a call."""
+    received: Any = None  # what starts a generator
+    while True:
+        try:
+            step = dialogue.send(received)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        received = _bound((yield step), compare)
+
+
+def _bound(value: Any, compare: Mapping[str, Compare]) -> Any:
+    if isinstance(value, Compared) and value.role in compare:
+        return Compared(value.value, value.role, compare[value.role])
+    if isinstance(value, (tuple, list)):
+        return type(value)(_bound(x, compare) for x in value)
+    return value

@@ -1,6 +1,6 @@
-"""A dialogue: what one rank says and hears, where the next word depends on the last.
+"""A dialogue: communication of one rank whose next step depends on what it received.
 
-A generator yields steps, is handed what it heard, and returns its result. The virtual
+A generator yields steps, is sent what it received, and returns its result. The virtual
 machine (`vm`) and MPI run the same dialogues.
 """
 
@@ -11,7 +11,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
+#: an int, or an array with a lane for each process (`lanes`); None is -1 there
+Index: TypeAlias = Any
 
 #: bytes of a number, of an address, or of the length of a byte string
 WORD = 8
@@ -20,26 +24,26 @@ _LONG = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Messages in flight at once: (to, value) is sent, and one value heard from each.
+    """Messages in flight at once: (to, value) to send, and ranks to receive from.
 
     Two ranks have at most one message each way in a step. Values are never changed
-    after they are sent or heard.
+    after they are sent or received.
     """
 
-    sends: tuple[tuple[int, Any], ...] = ()
-    recvs: tuple[int, ...] = ()
+    sends: tuple[tuple[Index, Any], ...] = ()
+    recvs: tuple[Index, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Send values to ranks that do not know from whom, and hear `expect` such values.
+    """Send values to ranks that do not know the source, and receive `expect` of them.
 
-    They come in any order. Nobody may send a value for a later `Post` of a rank before
-    that rank has begun it.
+    They arrive in any order, as with MPI_ANY_SOURCE. No rank may send a value for a
+    later `Post` of another before that one has begun it.
     """
 
-    sends: tuple[tuple[int, Any], ...]
-    expect: int
+    sends: tuple[tuple[Index, Any], ...]
+    expect: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +58,37 @@ Dialogue: TypeAlias = Generator[Step, list[Any], T]
 
 
 def swap(
-    left: int | None, to_left: Any, right: int | None, to_right: Any
+    left: Index, to_left: Any, right: Index, to_right: Any
 ) -> Dialogue[tuple[Any, Any]]:
     """Exchange a value with the process on either side, where there is one."""
+    if isinstance(left, np.ndarray):
+        sends = ((left, to_left), (right, to_right))
+        from_left, from_right = yield Exchange(sends, (left, right))
+        return from_left, from_right
     if left is None:
         if right is None:
             return None, None
-        (heard,) = yield Exchange(((right, to_right),), (right,))
-        return None, heard
+        (received,) = yield Exchange(((right, to_right),), (right,))
+        return None, received
     if right is None:
-        (heard,) = yield Exchange(((left, to_left),), (left,))
-        return heard, None
+        (received,) = yield Exchange(((left, to_left),), (left,))
+        return received, None
     from_left, from_right = yield Exchange(
         ((left, to_left), (right, to_right)), (left, right)
     )
     return from_left, from_right
+
+
+def shift(left: Index, right: Index, value: Any) -> Dialogue[Any]:
+    """Send a value to the right, and give the one from the left, if there is one."""
+    if isinstance(left, np.ndarray):
+        (received,) = yield Exchange(((right, value),), (left,))
+        return received
+    if left is None and right is None:
+        return None
+    sends = () if right is None else ((right, value),)
+    found = yield Exchange(sends, () if left is None else (left,))
+    return found[0] if found else None
 
 
 def nbytes(value: Any) -> int:
@@ -91,4 +111,4 @@ def nbytes(value: Any) -> int:
     if kind is dict:
         return sum([nbytes(k) + nbytes(v) for k, v in value.items()])
     known = getattr(value, "nbytes", None)
-    return len(pickle.dumps(value)) if known is None else int(known)
+    return len(pickle.dumps(value)) if known is None else known

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .compare import Code, Compared, has_comparison
+from .compare import Code, Compare, Compared, has_comparison
 
 _NONE, _STR, _BYTES, _TUPLE, _OTHER = b"\x01", b"\x20", b"\x30", b"\x40", b"\x50"
 _LEAST, _NEGATIVE, _ZERO, _POSITIVE, _MOST = b"\x10", b"\x11", b"\x12", b"\x13", b"\x14"
@@ -30,7 +30,7 @@ _encodings: dict[type, Callable[[Any], Any]] = {}
 def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
     """Let values of a type be colours and keys: `form` gives what stands for one.
 
-    That is a value with an encoding of its own; it says what is equal and what comes
+    That is a value with an encoding of its own; it defines what is equal and what comes
     first. Every process registers the same.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":
@@ -38,8 +38,10 @@ def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
     _encodings[kind] = form
 
 
-def canonical(value: Any) -> Code:
+def canonical(value: Any, role: str = "", compare: Compare | None = None) -> Code:
     """A colour or key in the form in which it is sent, compared and hashed."""
+    if compare is not None and value is not None:
+        return Compared.of(value, role, compare)
     return Compared.of(value) if has_comparison(type(value)) else encode(value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -71,9 +71,11 @@ def _block(link: Link, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
 
 def _sorted(link: Link, block: list[_Entry]) -> Dialogue[list[_Entry]]:
     m = len(block)
-    low: Callable[[Any, Any], Any] = lambda x, y: merged(x, y)[:m]  # noqa: E731
-    high: Callable[[Any, Any], Any] = lambda x, y: merged(x, y)[m:]  # noqa: E731
-    done: list[_Entry] = yield from bitonic(link, block, low, high)
+
+    def half(x: list[_Entry], y: list[_Entry], low: bool) -> list[_Entry]:
+        return merged(x, y)[:m] if low else merged(x, y)[m:]
+
+    done: list[_Entry] = yield from bitonic(link, block, half)
     return done
 
 

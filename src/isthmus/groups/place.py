@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .chain import Link
+from .chain import Link, empty_link
 from .compare import Code
 from .dialogue import Dialogue
+from .lanes import any_lane, codes, each, exists, pick
 from .scans import double_scan, exscan
 
 
@@ -27,7 +29,16 @@ class Entry:
     @property
     def sortable(self) -> tuple[bool, Code]:
         """The colour with those left out at the end, equal to no colour of a user."""
-        return self.color is None, b"" if self.color is None else self.color
+        none = each(lambda code: code is None, self.color)
+        return none, b"" if self.color is None else self.color
+
+
+def in_lanes(entries: Sequence[Entry]) -> Entry:
+    """The entries of all processes; all have the same `split` and `reorder`."""
+    color, key = (
+        codes([getattr(x, name) for x in entries]) for name in ("color", "key")
+    )
+    return Entry(color, key, entries[0].split, entries[0].reorder)  # type: ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,11 @@ class Place:
     groups: int | None = None
 
 
+def placed(link: Link) -> Place:
+    """The place of a link; None if it is in no chain."""
+    return Place(link if any_lane(link.size > 0) else None)
+
+
 def number(link: Link, place: Place) -> Dialogue[Place]:
     """Number the groups in the order of their leaders' ranks: 2⌈log n⌉ rounds.
 
@@ -47,15 +63,14 @@ def number(link: Link, place: Place) -> Dialogue[Place]:
     """
     if place.groups is not None:
         return place
-    group = place.link
-    leads = int(group is not None and group.rank == 0)
+    group = empty_link(link) if place.link is None else place.link
+    leads = (group.rank == 0) * 1
     done = yield from double_scan(link, leads, leads, operator.add)
-    before = done.before or 0
-    groups = before + leads + (done.after or 0)
-    if group is None:
-        return Place(None, None, groups)
+    before = pick(exists(link.left), done.before, 0)
+    groups = before + leads + pick(exists(link.right), done.after, 0)
     first = yield from exscan(group, before, _first)
-    return Place(group, before if leads else first, groups)
+    id_ = pick(group.size > 0, pick(leads > 0, before, first), None)
+    return Place(place.link, id_, groups)
 
 
 def _first(x: Any, y: Any) -> Any:

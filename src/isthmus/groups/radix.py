@@ -1,4 +1,4 @@
-"""Splitting by integers without moving data: the links of a chain are set anew.
+"""Splitting by integers without moving data: the links of a chain are replaced.
 
 Divide and conquer as in Moody, Ahn, de Supinski 2011: split by the leading bits, sort
 each part, and link the parts up again.
@@ -6,121 +6,145 @@ each part, and link the parts up again.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from .bins import split_bins
-from .chain import Link
+import numpy as np
+
+from .bins import BINS, BITS, Table, one_bin, plain, split_bins
+from .chain import Link, masked
 from .compare import Code
 from .dialogue import Dialogue
 from .encoding import encode, integer
-from .place import Entry, Place
+from .lanes import any_lane, bit_length, each, largest, pick
+from .place import Entry, Place, placed
 from .scans import total
 from .segments import count, neighbours
 
 #: bits that a chain is split by at a time
-DIGIT = 4
-#: for every bin that is not empty: its first process, its last, and its size
-Ends: TypeAlias = dict[int, tuple[int | None, int | None, int]]
-#: least and greatest value, and how many
-Range: TypeAlias = tuple[int, int, int] | None
+DIGIT = BITS
+#: least and greatest value, and how many there are; 0 if none
+Range: TypeAlias = tuple[Any, Any, Any]
 
 NO_KEY = encode(None)
 
 
-def radix(link: Link, entry: Entry) -> Dialogue[Place]:
-    """Sort the chain by colour and key, four bits at a time, and cut it."""
-    color, key = _integers(entry)
-    mine = (None, None) if entry.color is None else (_range(color), _range(key))
+def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
+    """Sort the chain by colour and key, four bits at a time, and cut it.
+
+    Without `early_stop` all digits are sorted by on the whole chain.
+    """
+    color = entry.color if entry.split else encode(0)
+    inside = each(_is_some, entry.color)
+    value, key = each(_value, color), each(_value, entry.key)
+    known = inside & each(_is_key, entry.key)
+    mine = (value, value, inside * 1), (key, key, known * 1)
     colors, keys = yield from total(link, mine, _both)
-    chain: Link | None = link
-    if colors is None or colors[2] < link.size:
-        chain = yield from split_bins(link, None if entry.color is None else 0)
-    if chain is None:
+    chain = link
+    if any_lane(colors[2] < link.size):
+        chain = yield from split_bins(link, pick(inside, link.size * 0, None), 1)
+    if not any_lane(chain.size > 0):
         return Place(None)
-    high, more = _number(color, colors, chain.size)
-    low, bits = _number(key, keys, chain.size)
-    done = yield from relink(chain, high << bits | low, more + bits)
+    high, more = _number(value, inside, colors, chain.size)
+    low, bits = _number(key, known, keys, chain.size)
+    if isinstance(low, np.ndarray) and largest(more + bits) > 63:
+        raise ValueError("colours and keys in lanes have at most 63 bits together")
+    sort = relink if early_stop else relink_all
+    done = yield from sort(chain, high << bits | low, more + bits)
     if not entry.split:
-        return Place(done)
-    left, right = yield from neighbours(done, color, done.address)
+        return placed(done)
+    left, right = yield from neighbours(done, value, done.address)
     rank, size = yield from count(done, left, right)
-    return Place(Link(rank, size, link.address, left, right))
+    return placed(masked(Link(rank, size, link.address, left, right), inside))
 
 
-def _integers(entry: Entry) -> tuple[int | None, int | None]:
-    """Colour and key as integers; None is a key too, before all others."""
-    color = integer(entry.color) if entry.split and entry.color is not None else 0
-    return color, None if entry.key in (b"", NO_KEY) else integer(entry.key)
+def _is_some(code: Code | None) -> bool:
+    return code is not None
+
+
+def _is_key(code: Code | None) -> bool:
+    """Whether it is a number; None is a key too, before all others."""
+    return code is not None and code not in (b"", NO_KEY)
+
+
+def _value(code: Code | None) -> int:
+    return integer(code) if code is not None and _is_key(code) else 0
 
 
 def check(code: Code | None, what: str) -> None:
     """Raise if a colour or key is not an integer."""
     try:
-        if code is not None and code not in (b"", NO_KEY):
-            integer(code)
+        _value(code)
     except ValueError:
         raise ValueError(f"radix needs integers; the {what} is none") from None
 
 
-def _range(x: int | None) -> Range:
-    return None if x is None else (x, x, 1)
-
-
 def _union(x: Range, y: Range) -> Range:
-    if x is None or y is None:
-        return y if x is None else x
-    return min(x[0], y[0]), max(x[1], y[1]), x[2] + y[2]
+    least, most = pick(x[0] < y[0], x[0], y[0]), pick(x[1] > y[1], x[1], y[1])
+    one = pick(x[2] == 0, (y[0], y[1]), (x[0], x[1]))
+    return *pick((x[2] > 0) & (y[2] > 0), (least, most), one), x[2] + y[2]
 
 
 def _both(x: tuple[Range, Range], y: tuple[Range, Range]) -> tuple[Range, Range]:
     return _union(x[0], y[0]), _union(x[1], y[1])
 
 
-def _number(x: int | None, seen: Range, n: int) -> tuple[int, int]:
+def _number(x: Any, known: Any, seen: Range, n: Any) -> tuple[Any, Any]:
     """An integer counted from the least there is, None before it; and its bits."""
-    if seen is None:
-        return 0, 0
     least = seen[0] - (seen[2] < n)
-    return (0 if x is None else x - least), (seen[1] - least).bit_length()
+    some = seen[2] > 0
+    bits = bit_length(pick(some, seen[1] - least, 0))
+    return pick(some & known, x - least, 0), bits
 
 
-def relink(link: Link, u: int, bits: int) -> Dialogue[Link]:
+def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
     """The chain in the order of u, of so many bits; equals keep their order.
 
     2⌈log n⌉ rounds for every four bits, and the memory of a table for each.
     """
-    if bits == 0 or link.size == 1:
+    some = (link.size > 1) & (bits > 0)
+    if not any_lane(some):
         return link
-    rest = max(0, bits - DIGIT)
+    chain = masked(link, some)
+    rest = pick(bits > DIGIT, bits - DIGIT, 0)
     q = u >> rest
-    part = yield from split_bins(link, q)
-    assert part is not None
+    part = yield from split_bins(chain, pick(some, q, None))
     part = yield from relink(part, u & ((1 << rest) - 1), rest)
-    return (yield from _rejoin(link, part, q))
+    done = yield from _rejoin(chain, part, q)
+    return pick(some, done, link)  # type: ignore[no-any-return]
 
 
-def _rejoin(link: Link, part: Link, q: int) -> Dialogue[Link]:
-    """The parts one after the other, by a total over the chain they came from."""
-    first, last = part.rank == 0, part.rank == part.size - 1
-    mine: Ends = {}
-    if first or last:
-        here = link.address
-        mine[q] = (here if first else None, here if last else None, part.size)
+def relink_all(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
+    """As relink, from the last digit to the first, and always on the whole chain.
+
+    2⌈log n⌉ rounds for every four bits, also where one digit would be enough.
+    """
+    for low in range(0, largest(bits), DIGIT):
+        q = u >> low & (BINS - 1)
+        part = yield from split_bins(link, pick(link.size > 0, q, None))
+        link = yield from _rejoin(link, part, q)
+    return link
+
+
+def _rejoin(link: Link, part: Link, q: Any) -> Dialogue[Link]:
+    """The parts one after the other, by a total over the chain they came from.
+
+    A bin of the table has its first and its last process, plus one, and its size.
+    """
+    first, last = part.rank == 0, (part.size > 0) & (part.rank == part.size - 1)
+    head, tail = pick(first, link.address + 1, 0), pick(last, link.address + 1, 0)
+    mine = one_bin(BINS, pick(first | last, q, None), head, tail, part.size)
     table = yield from total(link, mine, _ends)
-    left, right = part.left, part.right
-    if first:
-        before = [p for p in table if p < q]
-        left = table[max(before)][1] if before else None
-    if last:
-        after = [p for p in table if p > q]
-        right = table[min(after)][0] if after else None
-    rank = part.rank + sum(table[p][2] for p in table if p < q)
+    bins, own = np.arange(BINS), np.asarray(q)[..., None]
+    sizes = table.fields[-1]
+    before = plain(np.where((sizes > 0) & (bins < own), bins, -1).max(axis=-1))
+    after = plain(np.where((sizes > 0) & (bins > own), bins, BINS).min(axis=-1))
+    rank = part.rank + plain(np.where(bins < own, sizes, 0).sum(axis=-1))
+    tail = table.bin(pick(before >= 0, before, 0))[1] - 1
+    head = table.bin(pick(after < BINS, after, 0))[0] - 1
+    left = pick(first, pick(before >= 0, tail, None), part.left)
+    right = pick(last, pick(after < BINS, head, None), part.right)
     return Link(rank, link.size, link.address, left, right)
 
 
-def _ends(x: Ends, y: Ends) -> Ends:
-    table = dict(x)
-    for q, (head, tail, size) in y.items():
-        h, t, _ = x.get(q, (None, None, 0))
-        table[q] = (head if h is None else h, tail if t is None else t, size)
-    return table
+def _ends(x: Table, y: Table) -> Table:
+    return Table(tuple(map(np.bitwise_or, x.fields, y.fields)))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .chain import Link
+from .chain import Link, masked
 from .dialogue import Dialogue, Post, swap
+from .lanes import any_lane, exists, pick, row, same, unpack, where
 from .scans import double_scan
 from .sorts import Sort
 
@@ -16,16 +17,21 @@ from .sorts import Sort
 def by_sort(link: Link, color: Any, key: Any, sort: Sort) -> Dialogue[Link]:
     """The chain of those with the same colour, by key and then by rank.
 
-    The rounds of the sort, one to see the neighbours, ⌈log n⌉ to count, and one to tell
-    the owner of each item. Results go by address, so a chain may be in any order.
+    The rounds of the sort, one with the neighbours, ⌈log n⌉ to count, and one to the
+    owner of each item. Results go by address, so a chain may be in any order.
     """
-    if link.size == 1:
+    some = link.size > 1
+    if not any_lane(some):
         return link
-    held = yield from sort(link, (color, key, link.rank, link.address))
-    left, right = yield from neighbours(link, held[0], held[3])
-    place = yield from count(link, left, right)
-    ((rank, size, left, right),) = yield Post(((held[3], (*place, left, right)),), 1)
-    return Link(rank, size, link.address, left, right)
+    chain = masked(link, some)
+    held = yield from sort(chain, row(color, key, chain.rank, chain.address))
+    color, _, _, owner = unpack(held)
+    left, right = yield from neighbours(chain, color, owner)
+    rank, size = yield from count(chain, left, right)
+    to = pick(some, owner, None)
+    (found,) = yield Post(((to, (rank, size, left, right)),), some * 1)
+    rank, size, left, right = found
+    return pick(some, Link(rank, size, link.address, left, right), link)  # type: ignore
 
 
 def neighbours(
@@ -34,25 +40,28 @@ def neighbours(
     """The owners of the items to the left and right, if of the same colour."""
     mine = (color, owner)
     before, after = yield from swap(link.left, mine, link.right, mine)
-    left = before[1] if before is not None and before[0] == color else None
-    right = after[1] if after is not None and after[0] == color else None
+    left = where(exists(link.left), _owner, (before, color), None)
+    right = where(exists(link.right), _owner, (after, color), None)
     return left, right
+
+
+def _owner(item: tuple[Any, int], color: Any) -> Any:
+    return pick(same(item[0], color), item[1], None)
 
 
 def count(link: Link, left: Any, right: Any) -> Dialogue[tuple[int, int]]:
     """The rank in its segment and the size of it; None at its ends."""
-    done = yield from double_scan(
-        link, (left is None, 1), (right is None, 1), _rightwards, _leftwards
-    )
+    begins, ends = (exists(left) ^ True, 1), (exists(right) ^ True, 1)
+    done = yield from double_scan(link, begins, ends, _rightwards, _leftwards)
     upto, onward = done.upto[1], done.onward[1]
     return upto - 1, upto + onward - 1
 
 
-def _rightwards(x: tuple[bool, int], y: tuple[bool, int]) -> tuple[bool, int]:
+def _rightwards(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
     """(whether a segment begins here, how many since then)"""
-    return x[0] or y[0], y[1] if y[0] else x[1] + y[1]
+    return x[0] | y[0], pick(y[0], y[1], x[1] + y[1])
 
 
-def _leftwards(x: tuple[bool, int], y: tuple[bool, int]) -> tuple[bool, int]:
+def _leftwards(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
     """(whether a segment ends here, how many until then)"""
-    return x[0] or y[0], x[1] if x[0] else x[1] + y[1]
+    return _rightwards(y, x)

@@ -1,47 +1,73 @@
 """Splits in which every process sees all entries and sorts them by itself.
 
-The way of MPI libraries: ⌈log n⌉ rounds, and memory and time that grow with n.
+As MPI libraries do it: ⌈log n⌉ rounds, and memory and time that grow with n.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
-from typing import TypeAlias
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from .chain import Link
-from .compare import Code
 from .dialogue import Allgather, Dialogue
+from .lanes import Shared, numbered
 from .place import Entry, Place
-from .scans import allgather
-
-#: colour, key and address of a process
-_Row: TypeAlias = tuple[Code | None, Code, int]
+from .scans import Gathered, allgather
 
 
 def allgather_group(link: Link, entry: Entry) -> Dialogue[Place]:
-    """Everyone gathers all colours and keys along the chain, and sorts them."""
-    mine: _Row = (entry.color, entry.key, link.address)
-    table = yield from allgather(link, mine)
+    """Every process gathers all colours and keys along the chain, and sorts them."""
+    table = yield from allgather(link, (entry.color, entry.key, link.address))
     return _place(link, table)
 
 
 def allgather_mpi(link: Link, entry: Entry) -> Dialogue[Place]:
     """As allgather_group, with the MPI library's own allgather over all processes."""
-    table = yield Allgather((link.rank, (entry.color, entry.key, link.address)))
+    row = (entry.color, entry.key, link.address)
+    table = yield Allgather((link.rank, row))
+    if isinstance(link.rank, np.ndarray):
+        return _place(link, replace(table[0], values=Shared(row)))
     return _place(link, [row for _, row in sorted(table, key=lambda x: x[0])])
 
 
-def _place(link: Link, table: Sequence[_Row]) -> Place:
-    """Find the own group in the table of all, by key and then by rank."""
-    entries = [(*row[:2], i) for i, row in enumerate(table) if row[0] is not None]
-    entries.sort()
-    groups = [[i for *_, i in run] for _, run in groupby(entries, lambda x: x[0])]
-    own = next((group for group in groups if link.rank in group), None)
-    if own is None:
-        return Place(None, None, len(groups))
-    at, n = own.index(link.rank), len(own)
-    left = table[own[at - 1]][2] if at > 0 else None
-    right = table[own[at + 1]][2] if at < n - 1 else None
-    earlier = sum(group[0] < own[0] for group in groups)
-    return Place(Link(at, n, link.address, left, right), earlier, len(groups))
+def _place(link: Link, table: Any) -> Place:
+    """Find the own group in the table of all."""
+    if isinstance(table, Gathered):
+        color, key, address = table.values.values
+        columns = table.first, color.number, key.number, link.rank, address
+        found, groups = _groups(*columns, link.size > 0)
+        rank, size, left, right, number = found
+        return Place(Link(rank, size, address, left, right), number, groups)
+    colors, keys, addresses = zip(*table, strict=True)
+    color, key = numbered(colors)[0], numbered(keys)[0]
+    ranks = np.arange(len(table))
+    found, groups = _groups(ranks * 0, color, key, ranks, np.array(addresses))
+    if color[link.rank] < 0:
+        return Place(None, None, groups)
+    own = (None if x < 0 else x for x in found[:, link.rank].tolist())
+    rank, size, left, right, number = own
+    return Place(Link(rank, size, link.address, left, right), number, groups)
+
+
+def _groups(
+    chain: Any, color: Any, key: Any, rank: Any, address: Any, inside: Any = True
+) -> tuple[Any, int]:
+    """Rank, size, left, right and the number of the group, of each row of a table; and
+    how many groups there are. Rows of the same chain are together."""
+    order = np.lexsort((rank, key, color, chain))
+    order = order[((color >= 0) & inside)[order]]
+    color, chain, n = color[order], chain[order], len(order)
+    found = np.full((5, len(rank)), -1)
+    found[1] = 0
+    same = (color[1:] == color[:-1]) & (chain[1:] == chain[:-1])
+    begins = np.flatnonzero(np.concatenate(([True] * (n > 0), ~same)))
+    sizes = np.diff(np.append(begins, n))
+    leaders = np.argsort(np.argsort(rank[order[begins]]))
+    found[0, order] = np.arange(n) - np.repeat(begins, sizes)
+    found[1, order] = np.repeat(sizes, sizes)
+    found[2, order[1:]] = np.where(same, address[order[:-1]], -1)
+    found[3, order[:-1]] = np.where(same, address[order[1:]], -1)
+    found[4, order] = np.repeat(leaders, sizes)
+    return found, len(begins)

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from . import trees
 from .chain import Link
 from .dialogue import Dialogue, Exchange
-from .scans import ladder
+from .lanes import any_lane, bit_length, pick, where
+from .scans import at_distance, logchain
 
 Sort: TypeAlias = Callable[[Link, Any], Dialogue[Any]]
 
@@ -28,42 +29,46 @@ def gather_scatter(link: Link, item: Any) -> Dialogue[Any]:
     return (yield from trees.scatter(tree, items))
 
 
+def compare_exchange(item: Any, other: Any, low: Any) -> Any:
+    """The lower or the higher of two items."""
+    return pick((item < other) == low, item, other)
+
+
 def bitonic(
     link: Link,
     item: Any,
-    low: Callable[[Any, Any], Any] = min,
-    high: Callable[[Any, Any], Any] = max,
+    keep: Callable[[Any, Any, bool], Any] = compare_exchange,
 ) -> Dialogue[Any]:
     """Batcher's network for any number of processes: k(k+1)/2 rounds after k.
 
     The first half is sorted the other way round; partners are a power of two apart, so
     k = ⌈log n⌉ addresses to either side are all one must know. An item may be a sorted
-    block, if all blocks have the same size: `low` and `high` then keep half of two.
+    block, if all blocks have the same size: `keep` then gives one half of two.
     """
-    lefts, rights = yield from ladder(link)
+    lefts, rights = yield from logchain(link)
     for lo, n, up in reversed(_halves(link)):
-        while n > 1:
-            d = (n - 1).bit_length() - 1
+        while any_lane(n > 1):
+            d = bit_length(pick(n > 1, n - 1, 1)) - 1
             half = 1 << d
             first = link.rank < lo + half
-            partner = rights[d] if first else lefts[d]
-            if not first or link.rank + half < lo + n:
-                assert partner is not None
+            paired = (n > 1) & ((first ^ True) | (link.rank + half < lo + n))
+            if any_lane(paired):
+                partner = pick(first, at_distance(rights, d), at_distance(lefts, d))
+                partner = pick(paired, partner, None)
                 (other,) = yield Exchange(((partner, item),), (partner,))
-                item = (low if first == up else high)(item, other)
-            lo, n = (lo, half) if first else (lo + half, n - half)
+                item = where(paired, keep, (item, other, first == up), item)
+            lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
     return item
 
 
 def _halves(link: Link) -> list[tuple[int, int, bool]]:
     """The stretches (first rank, length, ascending) that this rank is merged in."""
-    lo, n, up = 0, link.size, True
+    lo, n, up = link.size * 0, link.size, link.size > 0
     found = []
-    while n > 1:
+    while any_lane(n > 1):
         found.append((lo, n, up))
         half = n // 2
-        if link.rank < lo + half:
-            n, up = half, not up
-        else:
-            lo, n = lo + half, n - half
+        first = link.rank < lo + half
+        lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
+        up = up ^ first
     return found

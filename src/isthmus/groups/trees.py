@@ -1,8 +1,8 @@
 """Trees on a chain: reduce, broadcast, gather and scatter in ⌈log n⌉ rounds each.
 
-A chain is contracted: in round i those whose rank has bit i set go to sleep below their
-left neighbour, and the others link up without them. A child of level i stands for the
-2^i ranks from its own on, so values are combined in the order of the chain.
+A chain is contracted: in round i those whose rank has bit i set become children
+of their left neighbour, and the others link up without them. A child of level i covers
+the 2^i ranks from its own on, so values are combined in the order of the chain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .scans import Op
 class Tree:
     """One process of a tree whose root is rank 0, or of one of several such trees.
 
-    It stands for `reach` ranks from its own on. Children are in the order of their
+    It covers `reach` ranks from its own on. Children are in the order of their
     levels 0, 1, …; `top` is the link of a root in the chain of all roots.
     """
 
@@ -31,9 +31,9 @@ class Tree:
     reach: int
     top: Link | None
 
-    def stands_for(self, rank: int) -> bool:
-        """Whether a rank is here or below."""
-        return 0 <= rank - self.link.rank < self.reach
+    def covers(self, rank: int) -> bool:
+        """Whether a rank is this one or below it in the tree."""
+        return bool(0 <= rank - self.link.rank < self.reach)
 
 
 def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
@@ -48,12 +48,12 @@ def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
                 ((left, right),) if right is None else ((left, right), (right, left))
             )
             return Tree(link, left, tuple(children), reach, None)
-        heard = yield Exchange((), tuple(x for x in (left, right) if x is not None))
+        received = yield Exchange((), tuple(x for x in (left, right) if x is not None))
         if right is not None:
             children.append(right)
-            right = heard[-1]
+            right = received[-1]
         if left is not None:
-            left = heard[0]
+            left = received[0]
         reach *= 2
     top = Link(link.rank // reach, -(-link.size // reach), link.address, left, right)
     return Tree(link, None, tuple(children), reach, top)
@@ -62,8 +62,8 @@ def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
 def reduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
     """The values of the whole tree, combined; at the root only."""
     for child in tree.children:
-        (heard,) = yield Exchange((), (child,))
-        value = op(value, heard)
+        (received,) = yield Exchange((), (child,))
+        value = op(value, received)
     if tree.parent is None:
         return value
     yield Exchange(((tree.parent, value),))
@@ -103,13 +103,14 @@ def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
 
 
 def _towards(tree: Tree, rank: int) -> int:
-    """The child that stands for a rank."""
-    return tree.children[(rank - tree.link.rank).bit_length() - 1]
+    """The child that covers a rank."""
+    level: int = (rank - tree.link.rank).bit_length() - 1
+    return tree.children[level]
 
 
-def lift(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
-    """Bring the value of a rank up to the root."""
-    if not tree.stands_for(rank):
+def to_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
+    """Send the value of a rank up to the root."""
+    if not tree.covers(rank):
         return value
     if rank != tree.link.rank:
         (value,) = yield Exchange((), (_towards(tree, rank),))
@@ -118,9 +119,9 @@ def lift(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
     return value
 
 
-def lower(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
-    """Bring the root's value down to a rank; None at all others."""
-    if not tree.stands_for(rank):
+def from_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
+    """Send the root's value down to a rank; None at all others."""
+    if not tree.covers(rank):
         return None
     if tree.parent is not None:
         (value,) = yield Exchange((), (tree.parent,))

@@ -1,11 +1,11 @@
-"""The virtual machine: the dialogues of all ranks in one process, counted.
+"""The virtual machine: runs the dialogues of all ranks in one process, and counts.
 
 Messages are synchronous: one moves when both its ends are there, so a dialogue that
-leans on buffering ends in `Deadlock`. A round is a link of the longest chain of steps
+relies on buffering ends in `Deadlock`. A round is a link of the longest chain of steps
 that had to wait for each other. Virtual time follows the alpha-beta model: a message
 takes alpha + n beta of its sender's port and of its receiver's. A step begins when the
-last of those that a rank exchanges with has come, and ends when its busier port is
-done, in whatever order the messages move.
+last of the ranks that take part has begun it, and ends when the busier port is done, in
+whatever order the messages move.
 """
 
 from __future__ import annotations
@@ -21,37 +21,39 @@ from .tally import Message, Run, Tally
 
 
 class _Rank:
-    """Where one rank stands: its step, and how many ends of it are still open."""
+    """The state of one rank: its step, and how many messages of it are pending."""
 
     __slots__ = (
         "begin",
         "dialogue",
         "expects",
-        "got",
-        "heard",
+        "incoming",
         "latest",
         "number",
         "open",
-        "sent",
+        "outgoing",
+        "received",
         "step",
         "tally",
     )
 
-    def __init__(self, number: int, dialogue: Dialogue[Any] | None) -> None:
+    def __init__(
+        self, number: int, dialogue: Dialogue[Any] | None, tally: Tally
+    ) -> None:
         self.number = number
         self.dialogue = dialogue
-        self.tally = Tally()
+        self.tally = tally
         self.step: Step = Exchange()
-        self.got: Any = None  # what starts a generator
+        self.received: Any = None  # what starts a generator
         self.expects = 0  # posted values
         self.open = 0
-        self.latest = 0  # round in which the last of its partners has come
-        self.begin = 0.0  # when the last of its partners has come
-        self.sent = self.heard = 0.0  # how long either port is busy
+        self.latest = 0  # the last round of its partners before this step
+        self.begin = 0.0  # when the last of its partners began the step
+        self.outgoing = self.incoming = 0.0  # how long either port is busy
 
 
 class _Machine:
-    """All ranks, and the ends of messages that wait for their other end."""
+    """All ranks, and the messages that are posted at one end only."""
 
     def __init__(
         self,
@@ -61,8 +63,11 @@ class _Machine:
         memory: Container[int],
         trace: bool,
         carry: Callable[[Any], Any] | None,
+        tallies: Iterable[Tally] | None,
     ) -> None:
-        self.ranks = [_Rank(i, d) for i, d in enumerate(dialogues)]
+        done = iter(Tally, None) if tallies is None else tallies
+        pairs = zip(dialogues, done, strict=False)  # there is no end of new tallies
+        self.ranks = [_Rank(i, *x) for i, x in enumerate(pairs)]
         self.n = len(self.ranks)
         self.results: list[Any] = [None] * self.n
         self.ready = deque(r for r in self.ranks if r.dialogue)
@@ -71,11 +76,11 @@ class _Machine:
         # a pair is source * n + target: values on offer, and where wanted ones go
         self.offers: dict[int, Any] = {}
         self.wanted: dict[int, int] = {}
-        self.boxes: dict[int, deque[tuple[_Rank, Any]]] = {}
-        self.hall = 0
+        self.mailboxes: dict[int, deque[tuple[_Rank, Any]]] = {}
+        self.arrived = 0
 
     def run(self) -> None:
-        """Let whoever can go on, until all are done."""
+        """Resume the ranks that can go on, until all are done."""
         while self.ready:
             self.resume(self.ready.popleft())
         stuck = [rank for rank in self.ranks if rank.dialogue]
@@ -83,42 +88,42 @@ class _Machine:
             raise Deadlock("; ".join(map(_waits, stuck[:8])))
 
     def resume(self, rank: _Rank) -> None:
-        """Hand a rank what it heard and take its next step."""
+        """Hand a rank what it received and take its next step."""
         dialogue = rank.dialogue
         assert dialogue is not None
         try:
-            step = dialogue.send(rank.got)
+            step = dialogue.send(rank.received)
         except StopIteration as end:
             self.results[rank.number], rank.dialogue = end.value, None
             return
         rank.step, rank.latest = step, rank.tally.rounds
-        rank.begin, rank.sent, rank.heard = rank.tally.time, 0.0, 0.0
+        rank.begin, rank.outgoing, rank.incoming = rank.tally.time, 0.0, 0.0
         if rank.number in self.memory:
-            self.weigh(rank, step)
+            self.measure(rank, step)
         if type(step) is Exchange:
             self.exchange(rank, step)
         elif isinstance(step, Post):
             self.post(rank, step)
         elif isinstance(step, Allgather):
-            self.meet(rank)
+            self.allgather(rank)
         else:
             raise BadMessage(f"rank {rank.number}: {step!r} is no step of a dialogue")
 
-    def weigh(self, rank: _Rank, more: Any) -> None:
-        """Keep the most that a rank held: its frames, and a step or what it heard."""
+    def measure(self, rank: _Rank, more: Any) -> None:
+        """Update the peak memory of a rank: its frames, and a step or what came."""
         if rank.dialogue:
             held = footprint(rank.dialogue, more)
             rank.tally.memory = max(rank.tally.memory, held)
 
     def exchange(self, rank: _Rank, step: Exchange) -> None:
-        """Put both kinds of ends in flight, and move what has its other end."""
+        """Post receives and sends, and move what is posted at both ends."""
         me, n, ranks = rank.number, self.n, self.ranks
-        rank.got = [None] * len(step.recvs)
+        rank.received = [None] * len(step.recvs)
         rank.open = 1 + len(step.sends) + len(step.recvs)
         for i, source in enumerate(step.recvs):
             pair = source * n + me
             if pair in self.wanted or source == me or not 0 <= source < n:
-                raise BadMessage(f"rank {me} cannot hear from {list(step.recvs)}")
+                raise BadMessage(f"rank {me} cannot receive from {list(step.recvs)}")
             if pair in self.offers:
                 self.move(ranks[source], rank, self.offers.pop(pair), i)
             else:
@@ -134,23 +139,23 @@ class _Machine:
         self.close(rank)
 
     def post(self, rank: _Rank, step: Post) -> None:
-        """Put values into boxes, and empty the own one."""
-        rank.got, rank.expects = [], step.expect
+        """Put values into mailboxes, and take those in the own one."""
+        rank.received, rank.expects = [], step.expect
         rank.open = 1 + len(step.sends) + step.expect
         for target, value in step.sends:
-            self.boxes.setdefault(target, deque()).append((rank, value))
-            self.empty(target)
-        self.empty(rank.number)
+            self.mailboxes.setdefault(target, deque()).append((rank, value))
+            self.deliver(target)
+        self.deliver(rank.number)
         self.close(rank)
 
-    def empty(self, me: int) -> None:
-        """Hand a rank that expects values what is in its box."""
-        rank, box = self.ranks[me], self.boxes.get(me)
+    def deliver(self, me: int) -> None:
+        """Deliver what is in the mailbox of a rank that expects values."""
+        rank, box = self.ranks[me], self.mailboxes.get(me)
         while box and rank.expects:
             source, value = box.popleft()
             rank.expects -= 1
-            rank.got.append(None)
-            self.move(source, rank, value, len(rank.got) - 1)
+            rank.received.append(None)
+            self.move(source, rank, value, len(rank.received) - 1)
 
     def move(self, a: _Rank, b: _Rank, value: Any, slot: int) -> None:
         """Carry a value from its sender to its receiver, and count it."""
@@ -159,8 +164,8 @@ class _Machine:
             a.tally.messages += 1
             a.tally.bytes += size
             takes = self.alpha + self.beta * size
-            a.sent += takes
-            b.heard += takes
+            a.outgoing += takes
+            b.incoming += takes
             begin = max(a.tally.time, b.tally.time)
             a.begin, b.begin = max(a.begin, begin), max(b.begin, begin)
             if a.latest < b.tally.rounds:
@@ -170,44 +175,44 @@ class _Machine:
         if self.trace is not None:
             late = max(a.tally.rounds, b.tally.rounds)
             self.trace.append(Message(late, a.number, b.number, value))
-        b.got[slot] = self.carry(value) if self.carry else value
+        b.received[slot] = self.carry(value) if self.carry else value
         self.close(a)
         self.close(b)
 
     def close(self, rank: _Rank) -> None:
-        """One end less; after the last, the rank can go on."""
+        """One pending message less; after the last, the rank can go on."""
         rank.open -= 1
         if rank.open:
             return
         step = rank.step
-        if isinstance(step, Allgather) or step.sends or rank.got:
+        if isinstance(step, Allgather) or step.sends or rank.received:
             rank.tally.rounds = rank.latest + 1
-        rank.tally.time = rank.begin + max(rank.sent, rank.heard)
+        rank.tally.time = rank.begin + max(rank.outgoing, rank.incoming)
         if rank.number in self.memory:
-            self.weigh(rank, rank.got)
+            self.measure(rank, rank.received)
         self.ready.append(rank)
 
-    def meet(self, rank: _Rank) -> None:
+    def allgather(self, rank: _Rank) -> None:
         """The library's allgather: counted as one that doubles what all have.
 
-        That is ⌈log n⌉ rounds, in which every rank sends and hears all but one value.
+        That is ⌈log n⌉ rounds, in which every rank receives all values but its own.
         """
         rank.open = 1
-        self.hall += 1
-        if self.hall < self.n:
+        self.arrived += 1
+        if self.arrived < self.n:
             return
-        self.hall = 0
+        self.arrived = 0
         values = [r.step.value for r in self.ranks if isinstance(r.step, Allgather)]
         rounds, sizes = (self.n - 1).bit_length(), [nbytes(v) for v in values]
         latest = max(r.tally.rounds for r in self.ranks)
         begin, total = max(r.tally.time for r in self.ranks), sum(sizes)
         for r, size in zip(self.ranks, sizes, strict=True):
-            heard = total - size
+            received = total - size
             r.tally.messages += rounds
-            r.tally.bytes += heard
-            r.begin, r.sent = begin, rounds * self.alpha + self.beta * heard
+            r.tally.bytes += received
+            r.begin, r.outgoing = begin, rounds * self.alpha + self.beta * received
             r.latest = latest + rounds - 1
-            r.got = [self.carry(v) for v in values] if self.carry else values
+            r.received = [self.carry(v) for v in values] if self.carry else values
             self.close(r)
 
 
@@ -222,10 +227,9 @@ def _waits(rank: _Rank) -> str:
     if isinstance(step, Allgather):
         return f"{where} waits for all others"
     if isinstance(step, Post):
-        return f"{where} has heard {len(rank.got)} of {step.expect} values"
-    return (
-        f"{where} waits to send to {_targets(step)} and to hear from {list(step.recvs)}"
-    )
+        return f"{where} has received {len(rank.received)} of {step.expect} values"
+    sources = list(step.recvs)
+    return f"{where} waits to send to {_targets(step)} and to receive from {sources}"
 
 
 def run(
@@ -236,13 +240,15 @@ def run(
     memory: Container[int] = (),
     trace: bool = False,
     carry: Callable[[Any], Any] | None = None,
+    tallies: Iterable[Tally] | None = None,
 ) -> Run:
     """Run the dialogue of every rank; None is a rank that takes no part.
 
-    `memory` are the ranks of which all that they hold is weighed, which takes its time;
-    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is.
+    `memory` are the ranks whose memory is measured, which takes time;
+    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is;
+    `tallies` are what the ranks have done before.
     """
-    machine = _Machine(dialogues, alpha, beta, memory, trace, carry)
+    machine = _Machine(dialogues, alpha, beta, memory, trace, carry, tallies)
     machine.run()
     tallies = [rank.tally for rank in machine.ranks]
     return Run(machine.results, tallies, machine.trace or [])

@@ -1,4 +1,4 @@
-"""Moody, Ahn, de Supinski 2011, figures 3 to 5: what is simulated.
+"""Moody, Ahn, de Supinski 2011, figures 3 to 5: the points that are simulated.
 
 The paper prints no times, no keys, no numbers of groups and no numbers of bins: what is
 chosen here is said in the report.
@@ -6,14 +6,27 @@ chosen here is said in the report.
 
 from __future__ import annotations
 
+import math
+import re
+import resource
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from ..groups.hashing import BINS
-from ..groups.place import Entry
-from ..groups.split import entry_of
+from ..cost.alphabeta import AlphaBeta
+from ..cost.machines import load
+from ..groups import vm, vm_lanes
+from ..groups.bins import BINS
+from ..groups.chain import from_size
+from ..groups.dialogue import WORD
+from ..groups.hash_split import hash_split
+from ..groups.jenkins import bin_of
+from ..groups.place import Entry, in_lanes
+from ..groups.split import entry_of, find, place
 
 SIZES = tuple(1 << k for k in range(4, 17, 2))
 SMALL, BIG, MILLION = SIZES[0], SIZES[-1], 1 << 20
@@ -23,6 +36,9 @@ WEIGHED = 16, 64, 256, 1024, 4096
 TABLES = 1024
 #: groups where there are few; where there are many it is half the processes
 FEW = 8
+DAWN, SIERRA = "dawn-like", "sierra-like"
+#: processes on Sierra, which had 21 600 cores
+SIERRA_SIZES = tuple(n for n in SIZES if n <= 21600)
 #: characters of a colour
 LENGTHS = 5, 80
 #: start-up times, as multiples of what is assumed
@@ -31,7 +47,8 @@ STARTUPS = 0.5, 2.0
 FEW_BINS = 4
 CHENG = tuple(f"cheng{m}" for m in (128, 512, 2048, 8192))
 SERIAL = "allgather_group", "allgather_mpi"
-SORTS = *SERIAL, "gather_scatter", *CHENG, "bitonic", "radix"
+RADIX = "radix", "radix_full"
+SORTS = *SERIAL, "gather_scatter", *CHENG, "bitonic", *RADIX
 SPLITS = "bitonic", "hash", "hash64"
 
 
@@ -50,6 +67,7 @@ class Job:
     startup: float = 1.0
     #: bins of a hash split
     bins: int = BINS
+    machine: str = DAWN
 
     @property
     def figure(self) -> int:
@@ -57,8 +75,13 @@ class Job:
         return 3 if not self.groups else 5 if self.reorder else 4
 
 
-def figure_jobs(sizes: tuple[int, ...] = SIZES) -> Iterator[Job]:
+def figure_jobs(
+    sizes: tuple[int, ...] = SIZES, sierra: tuple[int, ...] = SIERRA_SIZES
+) -> Iterator[Job]:
     """Everything that figures 3 to 5 show, the slowest first."""
+    for n in reversed(sierra):
+        for name in SORTS:
+            yield Job(name, n, machine=SIERRA)
     for n in reversed(sizes):
         for name in reversed(SORTS):
             yield Job(name, n)
@@ -72,7 +95,7 @@ def figure_jobs(sizes: tuple[int, ...] = SIZES) -> Iterator[Job]:
 
 def varied_jobs(sizes: tuple[int, ...] = (SMALL, BIG)) -> Iterator[Job]:
     """The same with other start-up times, and hash splits with fewer bins."""
-    for job in figure_jobs(sizes):
+    for job in figure_jobs(sizes, ()):
         yield from (replace(job, startup=startup) for startup in STARTUPS)
     n = sizes[-1]
     for groups in dict.fromkeys((n // 2, FEW)):
@@ -111,3 +134,118 @@ def entries(job: Job) -> list[Entry]:
         entry_of(names[color], key, True, job.reorder)
         for color, key in zip(colors, keys, strict=True)
     ]
+
+
+#: seconds that a process needs to compare and move an entry of a table: an assumption,
+#: 85 cycles of 850 MHz, with qsort's call of a function for every comparison
+ENTRY = 1e-7
+#: bytes of an entry of a table of bins
+BIN = 3 * WORD
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point(Job):
+    """A job and what came of it: counts, the time of messages, and of local work."""
+
+    rounds: int
+    messages: int
+    bytes: int
+    #: bytes that the process sends that sends most
+    busiest: int
+    network: float
+    #: entries of tables that the busiest process compares and moves
+    entries: float
+    #: seconds of a core to simulate it, and bytes if it had a process of its own
+    took: float
+    resident: int = 0
+
+    @property
+    def work(self) -> float:
+        """The time of local work."""
+        return ENTRY * self.entries
+
+    @property
+    def seconds(self) -> float:
+        """The whole time under the model."""
+        return self.network + self.work
+
+
+def machine(name: str = DAWN, startup: float = 1.0) -> AlphaBeta:
+    """A machine that is assumed, or one with other start-up times."""
+    model = load(name)
+    assert isinstance(model, AlphaBeta)
+    return replace(model, alpha=startup * model.alpha)
+
+
+def compared(job: Job, busiest: int) -> float:
+    """How many entries the process that has most to do compares and moves.
+
+    A serial sort does it n log n times, a merge once for every entry. In the others
+    an entry of a table is looked at once for every time it is sent, and Hash64 sorts
+    chains of up to 64 entries if groups are that small.
+    """
+    n, name = job.n, job.algorithm
+    cheng = re.fullmatch(r"cheng(\d+)", name)
+    if name in SERIAL:
+        return n * math.log2(n)
+    if name == "hash64" and n <= 64 * job.groups:
+        return busiest / BIN + min(n, 64) * math.log2(min(n, 64))
+    if name == "gather_scatter":
+        return 2 * n
+    if cheng:
+        held = min(int(cheng[1]), n)
+        return held * (2 + math.log2(max(1, n / held)))
+    if name == "bitonic":
+        k = (n - 1).bit_length()
+        return k * (k + 1) / 2
+    return busiest / BIN
+
+
+def point(job: Job) -> Point:
+    """Run one in lanes, and put a time on it."""
+    began, model, n = time.process_time(), machine(job.machine, job.startup), job.n
+    link, entry = from_size(np.arange(n), n), in_lanes(entries(job))
+    talk = place(link, entry, find(job.algorithm))
+    if job.bins != BINS:
+        choose = partial(bin_of, bins=job.bins)
+        talk = hash_split(link, entry, hash_function=choose, bins=job.bins)
+    done = vm_lanes.run(talk, n, alpha=model.alpha, beta=model.beta)
+    busiest = int(done.bytes.max())
+    return Point(
+        **vars(job),
+        rounds=int(done.rounds.max()),
+        messages=int(done.messages.sum()),
+        bytes=int(done.bytes.sum()),
+        busiest=busiest,
+        network=float(done.time.max()),
+        entries=compared(job, busiest),
+        took=time.process_time() - began,
+    )
+
+
+def measured(job: Job) -> Point:
+    """The same in a process that does nothing else, with the memory that it took."""
+    found = point(job)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    return replace(found, resident=unit * most)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The most bytes that a process held, in a run of the dialogues."""
+
+    algorithm: str
+    n: int
+    groups: int
+    peak: int
+
+
+def memory(job: Job) -> Memory:
+    """Run the dialogues, and weigh both ends and some others."""
+    n, found = job.n, find(job.algorithm)
+    done = vm.run(
+        [place(from_size(i, n), entry, found) for i, entry in enumerate(entries(job))],
+        memory={0, 1, n // 3, n // 2, n - 1},
+    )
+    return Memory(job.algorithm, n, job.groups, done.peak)

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .moody2011 import CHENG, FEW, LENGTHS, SORTS, SPLITS
-from .moody2011_points import Memory, Point
-from .moody2011_ratios import LABELS, pick
+from .moody2011 import (
+    CHENG,
+    DAWN,
+    FEW,
+    LENGTHS,
+    SIERRA,
+    SORTS,
+    SPLITS,
+    Memory,
+    Point,
+)
+from .moody2011_claims import LABELS, as_assumed, pick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +31,7 @@ STYLES: dict[str, tuple[str, str]] = {
     **dict(zip(CHENG, zip(_PINKS, "<>hd", strict=True), strict=True)),
     "bitonic": ("#0072B2", "o"),
     "radix": ("#009E73", "v"),
+    "radix_full": ("#B9D8A1", "v"),
     "hash": ("#D55E00", "P"),
     "hash64": ("#56B4E9", "X"),
 }
@@ -67,15 +77,19 @@ def reorder(points: Sequence[Point]) -> Figure:
     """Figure 3: reordering without a split, by keys of 32 bits."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5.2), layout="constrained")
-    ax = figure.subplots()
-    for name in SORTS:
-        _draw(ax, pick(points, name, figure=3), name, _milliseconds)
-    few = [p for p in points if p.figure == 3 and p.startup == 1.0 and p.bits < 32]
-    _draw(ax, few, "radix", _milliseconds, ", keys below N")
-    _axis(ax, "reorder without split", [p.n for p in points])
-    ax.set_ylabel("time in ms, under the model")
-    figure.legend(loc="outside right upper", fontsize=9)
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, machine in zip(axes, (DAWN, SIERRA), strict=True):
+        some = [p for p in points if p.machine == machine]
+        for name in SORTS:
+            found = pick(some, name, figure=3, machine=machine)
+            _draw(ax, found, name, _milliseconds)
+        _axis(ax, machine, [p.n for p in some])
+    few = [p for p in as_assumed(points) if p.figure == 3 and p.bits < 32]
+    _draw(axes[0], few, "radix", _milliseconds, ", keys below N")
+    axes[0].set_ylabel("time in ms, under the model")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=9)
     return figure
 
 

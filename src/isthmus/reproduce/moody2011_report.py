@@ -8,20 +8,80 @@ from pathlib import Path
 from . import moody2011_figures as figures
 from .moody2011 import (
     BIG,
+    ENTRY,
     FEW,
     MILLION,
     SMALL,
+    Memory,
+    Point,
     figure_jobs,
+    machine,
+    measured,
+    memory,
     memory_jobs,
     million_jobs,
+    point,
     varied_jobs,
 )
-from .moody2011_claims import Claim, claims
-from .moody2011_facts import facts
-from .moody2011_points import Memory, Point, measured, memory, point
-from .moody2011_ratios import LABELS, Ratio, as_assumed, ratios
-from .moody2011_text import TEXT
+from .moody2011_claims import LABELS, Claim, Ratio, as_assumed, claims, ratios
 from .output import Progress, Task, in_parallel, save, write_csv
+
+TEXT = """# Moody, Ahn, de Supinski 2011, simulated
+
+Made by `isthmus reproduce moody2011` from the algorithms of `isthmus.split`, which run
+in lanes, an array element for every process. The paper: Adam Moody, Dong H. Ahn and
+Bronis R. de Supinski, *Exascale Algorithms for Generalized MPI_Comm_split*, EuroMPI
+2011. It prints ratios, but no times, no keys and no numbers of groups or bins.
+
+Assumed: the machines `dawn-like` ({alpha}, {rate}) and `sierra-like`, one port for each
+process; {entry} to compare and move an entry of a table; random keys of 32 bits; {few}
+groups or N/2, at random; 16 bins; eight bytes for a number or an address. None of this
+was measured.
+
+## Time against processes
+
+![Figure 3](figure3.png)
+Figure 3: reordering without a split.
+
+![Figure 4](figure4.png)
+Figure 4: a split without reordering. Solid: 5 characters, dashed: 80.
+
+![Figure 5](figure5.png)
+Figure 5: a split with reordering.
+
+## The paper's ratios
+
+How many times slower the first is than the second; "serial sorts" and "Cheng" are the
+fastest of theirs. "Agrees" is within a quarter of the paper's number. The last columns
+are with half and twice the start-up time, and without local work.
+
+{ratios}
+
+## The paper's words
+
+{claims}
+
+## Rounds, messages and bytes
+
+![Counts](counts.png)
+Rounds and what processes send, against processes. With {big} processes:
+
+{counts}
+
+## Memory
+
+The most bytes that a process held at a time: both ends of the chain and three others.
+
+![Memory](memory.png)
+
+{memory}
+
+## A million processes
+
+Simulated in so many seconds of one core, with so much memory at most.
+
+{million}
+"""
 
 
 def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
@@ -39,7 +99,7 @@ def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
 
 
 def _order(p: Point) -> tuple[object, ...]:
-    where = p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
+    where = p.machine, p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
     return *where, list(LABELS).index(p.algorithm)
 
 
@@ -156,7 +216,7 @@ def write(
     write_csv(folder / "points.csv", points)
     write_csv(folder / "memory.csv", weighed)
     write_csv(folder / "ratios.csv", ratios(paper, small, big))
-    save(figures.reorder(assumed), folder, "figure3")
+    save(figures.reorder([p for p in paper if p.startup == 1.0]), folder, "figure3")
     save(figures.splits(assumed, 4), folder, "figure4")
     save(figures.splits(assumed, 5), folder, "figure5")
     save(figures.counts(assumed), folder, "counts")
@@ -174,12 +234,16 @@ def text(
 ) -> str:
     """The words of the report, with tables and numbers in their places."""
     paper = [p for p in points if p.n != MILLION]
-    assumed = as_assumed(paper)
+    model = machine()
     return TEXT.format(
-        **facts(paper, small, big),
+        alpha=f"{1e6 * model.alpha:g} µs",
+        rate=f"{1e-6 / model.beta:.0f} MB/s",
+        entry=f"{1e6 * ENTRY:g} µs",
+        few=FEW,
+        big=spaced(big),
         ratios=_ratios(ratios(paper, small, big)),
-        claims=_claims(claims(assumed, small, big)),
-        counts=_counts([p for p in assumed if p.n == big]),
+        claims=_claims(claims(paper, small, big)),
+        counts=_counts([p for p in as_assumed(paper) if p.n == big]),
         memory=_memory(weighed),
         million=_million([p for p in points if p.n == MILLION]),
     )

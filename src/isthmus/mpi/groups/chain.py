@@ -9,7 +9,7 @@ from mpi4py import MPI
 
 from ...groups import scans, trees
 from ...groups.agree import Refused
-from ...groups.chain import Link, from_addresses, whole
+from ...groups.chain import Link, from_addresses, from_size
 from ...groups.dialogue import Dialogue
 from ..comm.intracomm import Intracomm
 from ..context.check import MismatchError
@@ -47,7 +47,7 @@ class Chain:
         for all its processes; the others are made without a message.
         """
         private = private_of(comm)
-        return cls(private, whole(private.rank, private.size))
+        return cls(private, from_size(private.rank, private.size))
 
     @classmethod
     def from_ranks(cls, comm: MPI.Intracomm, ranks: Sequence[int]) -> Chain:
@@ -125,8 +125,8 @@ class Chain:
         except Refused as error:
             raise MismatchError(f"isthmus: {error}") from None
 
-    def _grown(self, root: int = 0) -> trees.Tree:
-        """The tree over the chain, grown when first needed."""
+    def _contracted(self, root: int = 0) -> trees.Tree:
+        """The tree over the chain, built when first needed."""
         link = self._here()
         if not 0 <= root < link.size:
             raise ValueError(f"there is no root {root} in a chain of {link.size}")
@@ -148,7 +148,7 @@ class Chain:
         return self._run(scans.double_scan(link, value, value, function))
 
     def barrier(self) -> None:
-        """Wait until all have come."""
+        """Return when all members have called."""
         self._run(scans.barrier(self._here()))
 
     def allgather(self, value: Any) -> list[Any]:
@@ -157,34 +157,36 @@ class Chain:
 
     def bcast(self, value: Any = None, root: int = 0) -> Any:
         """The root's value, on all."""
-        tree = self._grown(root)
-        return self._run(trees.bcast(tree, self._run(trees.lift(tree, value, root))))
+        tree = self._contracted(root)
+        return self._run(trees.bcast(tree, self._run(trees.to_root(tree, value, root))))
 
     def reduce(self, value: Any, op: Any = MPI.SUM, root: int = 0) -> Any:
         """The values of all combined, on the root; None on the others."""
-        tree, function = self._grown(root), function_of(op)
+        tree, function = self._contracted(root), function_of(op)
         done = self._run(trees.reduce(tree, value, function))
-        return self._run(trees.lower(tree, done, root))
+        return self._run(trees.from_root(tree, done, root))
 
     def allreduce(self, value: Any, op: Any = MPI.SUM) -> Any:
         """The values of all combined, the same on all to the last digit."""
-        return self._run(trees.allreduce(self._grown(), value, function_of(op)))
+        return self._run(trees.allreduce(self._contracted(), value, function_of(op)))
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
         """The values of all, on the root; None on the others."""
-        tree = self._grown(root)
+        tree = self._contracted(root)
         values = self._run(trees.gather(tree, value))
-        found: list[Any] | None = self._run(trees.lower(tree, values, root))
+        found: list[Any] | None = self._run(trees.from_root(tree, values, root))
         return found
 
     def scatter(self, values: Sequence[Any] | None = None, root: int = 0) -> Any:
         """The value that the root has for this process."""
-        tree = self._grown(root)
+        tree = self._contracted(root)
         if self.rank == root and (values is None or len(values) != self.size):
             values = [
                 _Wrong(f"a scatter to {self.size} needs as many values")
             ] * self.size
-        mine = self._run(trees.scatter(tree, self._run(trees.lift(tree, values, root))))
+        mine = self._run(
+            trees.scatter(tree, self._run(trees.to_root(tree, values, root)))
+        )
         if isinstance(mine, _Wrong):
             raise ValueError(str(mine))
         return mine
@@ -196,10 +198,10 @@ class Chain:
         """
         if not self:
             return MPI.COMM_NULL
-        everyone = self._private.Get_group()
-        group = everyone.Incl(self.allgather(self.address))
+        all_ranks = self._private.Get_group()
+        group = all_ranks.Incl(self.allgather(self.address))
         try:
             return Intracomm(self._private.Create_group(group))
         finally:
             group.Free()
-            everyone.Free()
+            all_ranks.Free()

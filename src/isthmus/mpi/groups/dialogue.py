@@ -13,30 +13,30 @@ from .private import Private
 
 T = TypeVar("T")
 
-#: a posted value has a tag of its own: who waits for one from anybody hears no other
+#: posted values have a tag of their own: a receive from MPI_ANY_SOURCE matches no other
 NAMED, POSTED = 0, 1
 
 
 def run(comm: Private, dialogue: Dialogue[T]) -> T:
-    """Say and hear what a dialogue asks for, until it returns.
+    """Perform the steps of a dialogue until it returns.
 
-    After an exception in the middle of one, nothing more is said: others could take it
-    for a part of the same dialogue.
+    After an exception in the middle of one, the communicator is refused: the other
+    ranks could take a later message for a part of this dialogue.
     """
     if comm.refused:
         raise RuntimeError(comm.refused)
-    heard: Any = None  # what starts a generator
+    received: Any = None  # what starts a generator
     try:
         while True:
             try:
-                step = dialogue.send(heard)
+                step = dialogue.send(received)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            heard = _perform(comm, step)
+            received = _perform(comm, step)
     except BaseException as error:
         shared = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
-        if heard is not None and not shared:
+        if received is not None and not shared:
             comm.refused = interrupted(f"rank {comm.Get_rank()}", error)
         raise
 
@@ -49,11 +49,11 @@ def _perform(comm: MPI.Intracomm, step: Step) -> list[Any]:
     """
     if isinstance(step, Exchange):
         sent = [comm.isend(value, to, NAMED) for to, value in step.sends]
-        heard = [comm.recv(None, source, NAMED) for source in step.recvs]
+        received = [comm.recv(None, source, NAMED) for source in step.recvs]
     elif isinstance(step, Post):
         sent = [comm.isend(value, to, POSTED) for to, value in step.sends]
-        heard = [comm.recv(None, MPI.ANY_SOURCE, POSTED) for _ in range(step.expect)]
+        received = [comm.recv(None, MPI.ANY_SOURCE, POSTED) for _ in range(step.expect)]
     else:
         return comm.allgather(step.value)
     MPI.Request.Waitall(sent)
-    return heard
+    return received

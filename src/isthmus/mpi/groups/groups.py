@@ -11,6 +11,7 @@ from mpi4py import MPI
 from ...groups import items as ranking, split as splitting
 from ...groups.agree import agree
 from ...groups.chain import Link
+from ...groups.compare import Compare
 from ...groups.dialogue import Dialogue
 from ...groups.encoding import canonical
 from ...groups.items import Item
@@ -70,6 +71,8 @@ def split(
     split: bool = True,
     reorder: bool = True,
     algorithm: str = "auto",
+    compare_color: Compare | None = None,
+    compare_key: Compare | None = None,
 ) -> Group:
     """Split processes into groups of the same colour, ordered by key and then by rank.
 
@@ -77,7 +80,9 @@ def split(
     type. Colours are the same if Python calls them equal. `color=None` leaves the
     process out; `key=None` comes before all other keys. Without `split` all are one
     group, without `reorder` they stay in their order. `comm` may be a chain, or a group
-    of another split.
+    of another split. `compare_color(x, y)` and `compare_key(x, y)` put the colours and
+    keys of this call in order, of any type that can be pickled: they return a number
+    below, equal to or above 0. All processes give them, or none does.
     """
     chain = _chain(comm)
     dialogue = splitting.split(
@@ -88,6 +93,8 @@ def split(
         split=split,
         reorder=reorder,
         algorithm=algorithm,
+        compare_color=compare_color,
+        compare_key=compare_key,
     )
     place = chain._run(dialogue)
     return Group(chain._private, place.link, place.id, place.groups)

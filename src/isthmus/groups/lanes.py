@@ -1,0 +1,270 @@
+"""Lanes: a dialogue of one process, or of all processes at once.
+
+What a process knows is a plain value, or an array with a lane for each process, in
+which None is -1. A dialogue that chooses by the functions here, and not by `if`, runs
+both ways: with plain values under MPI and in `vm`, with lanes in `vm_lanes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from .dialogue import WORD, nbytes
+
+
+class Shared:
+    """What belongs to all lanes together, inside of a value that has lanes."""
+
+    __slots__ = ("sizes", "values")
+
+    def __init__(self, values: Any, sizes: Any = None) -> None:
+        self.values, self.sizes = values, sizes
+
+
+def any_lane(mask: Any) -> bool:
+    """Whether a condition holds in any lane."""
+    return bool(mask.any()) if isinstance(mask, np.ndarray) else bool(mask)
+
+
+def exists(x: Any) -> Any:
+    """Whether there is a process, a rank or a bin: None is none."""
+    return x >= 0 if isinstance(x, np.ndarray) else x is not None
+
+
+def largest(x: Any) -> int:
+    """The largest value of any lane."""
+    return int(x.max()) if isinstance(x, np.ndarray) else int(x)
+
+
+def bit_length(x: Any) -> Any:
+    """`int.bit_length` in every lane, of less than 63 bits."""
+    if not isinstance(x, np.ndarray):
+        return x.bit_length()
+    high = x >> 32
+    bits = np.where(high > 0, 32 + np.frexp(high)[1], np.frexp(x & 0xFFFFFFFF)[1])
+    return bits.astype(np.int64)
+
+
+def _map(f: Callable[..., Any], *values: Any) -> Any:
+    """f of what tuples and dataclasses of one form are made of; None has any form."""
+    form = next((x for x in values if x is not None), None)
+    if isinstance(form, tuple):
+        none = (None,) * len(form)
+        rows = zip(*(none if x is None else x for x in values), strict=True)
+        return tuple([_map(f, *row) for row in rows])
+    if is_dataclass(form):
+        names = form.__dataclass_fields__
+        parts = ([getattr(x, name, None) for x in values] for name in names)
+        return type(form)(*(_map(f, *part) for part in parts))  # type: ignore
+    return f(*values)
+
+
+def take(value: Any, lanes: Any) -> Any:
+    """The value in these lanes."""
+    arrays = np.ndarray, Received
+    return _map(lambda x: x[lanes] if isinstance(x, arrays) else x, value)
+
+
+class Received:
+    """What other lanes have sent, which `where` takes from them where it is needed."""
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: Any, source: np.ndarray) -> None:
+        self.value, self.source = value, source
+
+    def __getitem__(self, lanes: Any) -> Any:
+        return take(self.value, self.source[lanes])
+
+
+def pick(mask: Any, yes: Any, no: Any) -> Any:
+    """`yes` where the mask holds, `no` elsewhere."""
+    if not isinstance(mask, np.ndarray):
+        return yes if mask else no
+
+    def choose(x: Any, y: Any) -> Any:
+        if (x is y and x is not None) or isinstance(x, Shared):
+            return x
+        x, y = (-1 if z is None else z for z in (x, y))
+        more = max(np.ndim(x), np.ndim(y)) - 1
+        return np.where(mask.reshape(mask.shape + (1,) * more), x, y)
+
+    return _map(choose, yes, no)
+
+
+def where(
+    mask: Any, f: Callable[..., Any], args: tuple[Any, ...], otherwise: Any
+) -> Any:
+    """f of the arguments where the mask holds; it is not called for other lanes."""
+    if not isinstance(mask, np.ndarray):
+        return f(*args) if mask else otherwise
+    n, some = len(mask), np.flatnonzero(mask)
+    if len(some) == n:
+        return f(*take(args, slice(None)))
+    if not len(some):
+        return otherwise
+
+    def put(new: Any, old: Any) -> Any:
+        if new is old or isinstance(new, Shared):
+            return new
+        if isinstance(old, np.ndarray):
+            found = old.copy()
+        else:
+            shape, kind = np.shape(new)[1:], np.asarray(new).dtype
+            found = np.full((n, *shape), -1 if old is None else old, kind)
+        found[some] = new
+        return found
+
+    return _map(put, f(*take(args, some)), otherwise)
+
+
+def same(x: Any, y: Any) -> Any:
+    """Whether two values are equal, also where they are tuples."""
+    if not isinstance(x, tuple):
+        return x == y
+    found: Any = True
+    for a, b in zip(x, y, strict=True):
+        found = found & same(a, b)
+    return found
+
+
+def size_of(value: Any) -> Any:
+    """The bytes of a value in every lane, as `nbytes` counts them."""
+    if isinstance(value, tuple):
+        return sum(map(size_of, value))
+    return WORD if isinstance(value, np.ndarray) else nbytes(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Lanes of bytes, or of rows of several values, as numbers in the order of all."""
+
+    number: Any
+    table: Shared
+
+    @property
+    def nbytes(self) -> Any:
+        """The bytes of every lane."""
+        return self.table.sizes[self.number]
+
+    def __eq__(self, other: object) -> Any:
+        return self.number == other.number if isinstance(other, Ordered) else False
+
+    def __lt__(self, other: Ordered) -> Any:
+        return self.number < other.number
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    """The arrays by which a value is sorted, the first of them first."""
+    if isinstance(value, tuple):
+        for x in value:
+            yield from _numbers(x)
+    elif isinstance(value, Ordered):
+        yield value.number
+    elif isinstance(value, np.ndarray):
+        yield value
+
+
+def row(*values: Any) -> Any:
+    """Values that are sent and compared together: a tuple, and lanes of rows."""
+    keys = list(_numbers(values))
+    if not keys:
+        return values
+    order = np.lexsort(keys[::-1])
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    sizes = np.broadcast_to(size_of(values), order.shape)[order]
+    return Ordered(number, Shared(take(values, order), sizes))
+
+
+def unpack(item: Any) -> tuple[Any, ...]:
+    """The values of a row."""
+    if not isinstance(item, Ordered):
+        return item  # type: ignore[no-any-return]
+    found: tuple[Any, ...] = take(item.table.values, item.number)
+    return found
+
+
+def numbered(values: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
+    """The numbers of values in their order, -1 for None; and the different values."""
+    try:
+        distinct = sorted(set(values) - {None})
+        number: dict[Any, int] = {value: i for i, value in enumerate(distinct)}
+        number[None] = -1
+        return np.array([number[value] for value in values]), distinct
+    except TypeError:  # values that can be compared only
+        some = [i for i, value in enumerate(values) if value is not None]
+        some.sort(key=lambda i: values[i])
+        runs = [list(run) for _, run in groupby(some, lambda i: values[i])]
+        found = np.full(len(values), -1)
+        for i, run in enumerate(runs):
+            found[run] = i
+        return found, [values[run[0]] for run in runs]
+
+
+def codes(values: Sequence[bytes | None]) -> Ordered:
+    """A lane for each of these, which have an encoding or are None."""
+    if not all(value is None or isinstance(value, bytes) for value in values):
+        raise TypeError("only values with an encoding can be put into lanes")
+    number, distinct = numbered(values)
+    sizes = np.array([*map(nbytes, distinct), WORD])
+    return Ordered(number, Shared(distinct, sizes))
+
+
+def each(f: Callable[[Any], Any], code: Any) -> Any:
+    """f of a code, or of None."""
+    if not isinstance(code, Ordered):
+        return f(code)
+    found = [f(x) for x in (*code.table.values, None)]
+    return np.array(found)[code.number]
+
+
+def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
+    """f of the bytes of a code; all lanes of the same length in one call."""
+    if not isinstance(code, Ordered):
+        return f(code) if isinstance(code, bytes) else None
+    distinct = code.table.values
+    lengths = np.fromiter(map(len, distinct), np.int64, len(distinct))
+    found = np.full(len(distinct) + 1, -1)
+    for length in np.unique(lengths).tolist():
+        some = np.flatnonzero(lengths == length)
+        joined = b"".join([distinct[i] for i in some.tolist()])
+        columns = np.frombuffer(joined, np.uint8).reshape(len(some), length).T
+        found[some] = f(columns.astype(np.int64))
+    return found[code.number]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Row:
+    """A row of one process, in place of a lane of `Ordered`."""
+
+    number: int
+    nbytes: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PerProcess:
+    """A step in lanes: a dialogue without lanes, of every process that has a link."""
+
+    dialogue: Callable[[Any, Any], Any]
+    link: Any
+    item: Ordered
+
+
+def per_process(dialogue: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A dialogue of a link and a row that gives a row, so that lanes can call it."""
+
+    def call(link: Any, item: Any) -> Any:
+        if not isinstance(item, Ordered):
+            return (yield from dialogue(link, item))
+        (number,) = yield PerProcess(dialogue, link, item)
+        return Ordered(number, item.table)
+
+    return call

@@ -1,0 +1,154 @@
+"""The virtual machine for lanes: one dialogue for all ranks, as array operations.
+
+It counts as `vm` does. Lane i is rank i. All ranks take a step at the same time, so
+both ends of a message must be in the same step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadMessage
+from . import vm
+from .chain import Link
+from .dialogue import Allgather, Dialogue, Exchange, Post, Step
+from .lanes import PerProcess, Received, Row, Shared, pick, size_of, take
+from .scans import Gathered
+from .tally import Tally
+
+
+@dataclass
+class LaneRun:
+    """The result, and what every rank did: arrays with a lane for each."""
+
+    n: int
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        self.result: Any = None
+        self.rounds = np.zeros(self.n, np.int64)
+        self.messages = np.zeros(self.n, np.int64)
+        self.bytes = np.zeros(self.n, np.int64)
+        self.time = np.zeros(self.n)
+
+    def perform(self, step: Step | PerProcess) -> list[Any]:
+        """One step of all ranks; what they receive."""
+        if isinstance(step, Exchange):
+            return self.exchange(step)
+        if isinstance(step, PerProcess):
+            return self.per_process(step)
+        return self.post(step) if isinstance(step, Post) else self.allgather(step)
+
+    def exchange(self, step: Exchange) -> list[Any]:
+        """Match sends and receives; a peer below 0 is none."""
+        sizes = [np.broadcast_to(size_of(x), self.n) for _, x in step.sends]
+        received, incoming = [], []
+        for source in step.recvs:
+            here = np.flatnonzero(source >= 0)
+            there = source[here]
+            value, size, left = None, np.zeros(self.n, np.int64), len(here)
+            for (target, x), sent in zip(step.sends, sizes, strict=True):
+                found = np.zeros(self.n, bool)
+                found[here] = target[there] == here
+                count = np.count_nonzero(found)
+                if not count:
+                    continue
+                got = Received(x, source)
+                value = got if value is None else pick(found, got[:], value[:])
+                size[found] = sent[source[found]]
+                left -= count
+            if left:
+                raise BadMessage(
+                    f"{left} ranks receive nothing from the rank they wait for"
+                )
+            received.append(value)
+            incoming.append((here, there, size[here]))
+        outgoing = []
+        for (target, _), sent in zip(step.sends, sizes, strict=True):
+            here = np.flatnonzero(target >= 0)
+            outgoing.append((here, target[here], sent[here]))
+        if sum(len(x[0]) for x in incoming) != sum(len(x[0]) for x in outgoing):
+            raise BadMessage("a message is sent to a rank that does not wait for it")
+        self.count(outgoing, incoming)
+        return received
+
+    def count(self, outgoing: list[Any], incoming: list[Any]) -> None:
+        """Rows (ranks, their peers, bytes); no rank is twice in a row."""
+        active = np.zeros(self.n, bool)
+        latest, begin = self.rounds.copy(), self.time.copy()
+        busy = []
+        for rows in (outgoing, incoming):
+            port = np.zeros(self.n)
+            for here, there, size in rows:
+                port[here] += self.alpha + self.beta * size
+                active[here] = True
+                latest[here] = np.maximum(latest[here], self.rounds[there])
+                begin[here] = np.maximum(begin[here], self.time[there])
+            busy.append(port)
+        for here, _, size in outgoing:
+            self.messages[here] += 1
+            self.bytes[here] += size
+        self.rounds = np.where(active, latest + 1, self.rounds)
+        self.time = np.where(active, begin + np.maximum(*busy), self.time)
+
+    def post(self, step: Post) -> list[Any]:
+        """One value from every rank that posts, to one that expects one."""
+        ((target, value),) = step.sends
+        here = np.flatnonzero(target >= 0)
+        there = target[here]
+        if not np.array_equal(np.sort(there), np.flatnonzero(step.expect)):
+            raise BadMessage("what is posted is not what is expected")
+        source = np.full(self.n, -1)
+        source[there] = here
+        size = np.broadcast_to(size_of(value), self.n)[here]
+        away = here != there
+        sent = here[away], there[away], size[away]
+        self.count([sent], [(sent[1], sent[0], sent[2])])
+        self.rounds[here[~away]] += 1
+        return [take(value, source)]
+
+    def allgather(self, step: Allgather) -> list[Any]:
+        """As `vm` counts it: ⌈log n⌉ rounds, all values but the own one received."""
+        sizes = np.broadcast_to(size_of(step.value), self.n)
+        rounds, received = (self.n - 1).bit_length(), sizes.sum() - sizes
+        self.rounds = np.full(self.n, self.rounds.max() + rounds)
+        self.messages += rounds
+        self.bytes += received
+        self.time = self.time.max() + rounds * self.alpha + self.beta * received
+        return [Gathered(np.zeros(self.n, np.int64), sizes, Shared(step.value))]
+
+    def per_process(self, step: PerProcess) -> list[Any]:
+        """Run dialogues one by one in `vm`, from where the ranks stand."""
+        names = step.link.__dataclass_fields__
+        columns = [getattr(step.link, name).tolist() for name in names]
+        items = zip(step.item.number.tolist(), step.item.nbytes.tolist(), strict=True)
+        dialogues: list[Any] = []
+        for values, item in zip(zip(*columns, strict=True), items, strict=True):
+            link = Link(*(None if x < 0 else x for x in values))
+            dialogues.append(step.dialogue(link, Row(*item)) if link.size else None)
+        counts = self.rounds, self.messages, self.bytes, self.messages * 0, self.time
+        rows = zip(*(x.tolist() for x in counts), strict=True)
+        tallies = [Tally(*row) for row in rows]
+        done = vm.run(dialogues, alpha=self.alpha, beta=self.beta, tallies=tallies)
+        for name in ("rounds", "messages", "bytes", "time"):
+            found = np.array([getattr(tally, name) for tally in tallies])
+            setattr(self, name, found)
+        return [np.array([-1 if x is None else x.number for x in done.results])]
+
+
+def run(
+    dialogue: Dialogue[Any], n: int, *, alpha: float = 1.0, beta: float = 0.0
+) -> LaneRun:
+    """Run the dialogue of n ranks, which is given the links of all in lanes."""
+    done, received = LaneRun(n, alpha, beta), None
+    while True:
+        try:
+            step = dialogue.send(received)  # type: ignore[arg-type]
+        except StopIteration as end:
+            done.result = end.value
+            return done
+        received = done.perform(step)

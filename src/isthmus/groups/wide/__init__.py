@@ -1,1 +1,0 @@
-"""The splits of all processes at once, as array operations: for a million of them."""

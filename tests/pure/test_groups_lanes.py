@@ -1,0 +1,212 @@
+"""A dialogue with lanes does what it does process by process, to the last byte."""
+
+from __future__ import annotations
+
+import operator
+import random
+
+import numpy as np
+import pytest
+
+from isthmus.errors import BadMessage
+from isthmus.groups import scans, vm, vm_lanes
+from isthmus.groups.chain import from_addresses, from_size
+from isthmus.groups.dialogue import Exchange, Post
+from isthmus.groups.hash_split import hash_split
+from isthmus.groups.jenkins import bin_of
+from isthmus.groups.lanes import bit_length, codes, each_byte
+from isthmus.groups.place import in_lanes, number
+from isthmus.groups.split import entry_of, find, place
+from sampling import LONG, some
+
+NAMES = ["bitonic", "radix", "hash", "hash64"]
+TABLES = ["allgather_group", "allgather_mpi", "gather_scatter", "cheng8", "cheng32"]
+FLAGS = [(True, False), (True, True), (False, True)]
+ALPHA, BETA = 2.0, 0.25
+
+
+def numbered(link, entry, name):
+    """A split by an algorithm, and the numbers of the groups."""
+    done = yield from place(link, entry, find(name))
+    return (yield from number(link, done))
+
+
+def by_dialogues(name, entries):
+    """Rows (rank, size, left, right, id), and rows of tallies."""
+    n = len(entries)
+    done = vm.run(
+        [numbered(from_size(i, n), entries[i], name) for i in range(n)],
+        alpha=ALPHA,
+        beta=BETA,
+    )
+    rows = []
+    for found in done.results:
+        link, id_ = found.link, found.id
+        ends = (link.left, link.right) if link else (None, None)
+        rows.append(
+            (
+                link.rank if link else -1,
+                link.size if link else 0,
+                *(-1 if x is None else x for x in (*ends, id_)),
+            )
+        )
+    return rows, [(t.rounds, t.messages, t.bytes, t.time) for t in done.ranks]
+
+
+def in_all_lanes(name, entries):
+    n = len(entries)
+    talk = numbered(from_size(np.arange(n), n), in_lanes(entries), name)
+    done = vm_lanes.run(talk, n, alpha=ALPHA, beta=BETA)
+    link, id_ = done.result.link, done.result.id
+    none = np.full(n, -1)
+    columns = (none, none + 1, none, none)
+    if link is not None:
+        columns = link.rank, link.size, link.left, link.right
+    ids = none if id_ is None else np.broadcast_to(id_, n)
+    tallies = zip(done.rounds, done.messages, done.bytes, done.time, strict=True)
+    return list(zip(*columns, ids, strict=True)), list(tallies)
+
+
+def some_entries(name, n, groups, length, flags, seed=0, out=0.0):
+    """Random colours of a length, or integers; keys with ties, some below zero."""
+    rng = random.Random(seed)
+    names = [i if name == "radix" else str(i).rjust(length, "x") for i in range(groups)]
+    return [
+        entry_of(
+            None if rng.random() < out else rng.choice(names),
+            rng.randrange(-5, n),
+            *flags,
+        )
+        for _ in range(n)
+    ]
+
+
+def check(name, entries):
+    wanted, counts = by_dialogues(name, entries)
+    found, tallies = in_all_lanes(name, entries)
+    assert found == wanted
+    assert tallies == counts
+
+
+@pytest.mark.parametrize("name", NAMES + TABLES)
+def test_lanes_do_what_processes_do(name):
+    """Every n, with one group, few and many, and every kind of call in turn."""
+    for n in [*range(1, 18), *some(range(18, 71), 7)]:
+        groups, flags = (1, 3, n)[n % 3], FLAGS[n // 3 % 3]
+        check(name, some_entries(name, n, groups, 5, flags, n))
+
+
+@pytest.mark.parametrize("name", NAMES + TABLES)
+def test_with_some_left_out(name):
+    for n in (1, 2, 9, 40, 70):
+        for out in (0.3, 1.0):
+            check(name, some_entries(name, n, 4, 5, (True, True), n, out))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_long_colours_and_more_processes(name):
+    check(name, some_entries(name, 300, 5, 80, FLAGS[1]))
+    check(name, some_entries(name, 129, 129, 80, FLAGS[0]))
+    if LONG:
+        check(name, some_entries(name, 257, 257, 80, FLAGS[1]))
+        check(name, some_entries(name, 1000, 700, 80, FLAGS[0]))
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_colours_that_no_hash_parts_are_sorted(most):
+    n = 60
+    entries = some_entries("hash", n, 40, 5, (True, True))
+    done = vm.run(
+        [hash_split(from_size(i, n), entries[i], max_iterations=most) for i in range(n)]
+    )
+    talk = hash_split(
+        from_size(np.arange(n), n), in_lanes(entries), max_iterations=most
+    )
+    lanes = vm_lanes.run(talk, n)
+    link = lanes.result.link
+    assert link.rank.tolist() == [p.link.rank for p in done.results]
+    assert link.size.tolist() == [p.link.size for p in done.results]
+    assert lanes.bytes.tolist() == [t.bytes for t in done.ranks]
+    assert lanes.time.tolist() == [t.time for t in done.ranks]
+
+
+def test_colours_of_many_lengths_are_hashed_alike():
+    rng = random.Random(1)
+    names = [
+        b"",
+        b"\0",
+        b"\0\0",
+        *(rng.randbytes(rng.randrange(1, 90)) for _ in "x" * 50),
+    ]
+    for iteration in (0, 7, 8, 20, 31):
+        found = each_byte(lambda x: bin_of(x, iteration), codes([*names, None]))
+        assert found.tolist() == [*(bin_of(x, iteration) for x in names), -1]
+
+
+def test_radix_refuses_what_does_not_fit_a_lane():
+    """And takes what just fits."""
+    for bits in (31, 32):
+        entries = [entry_of(x, x, True, True) for x in (0, 2**bits - 1)]
+        if bits == 31:
+            check("radix", entries)
+        else:
+            with pytest.raises(ValueError, match="63 bits"):
+                in_all_lanes("radix", entries)
+
+
+def test_bits_of_lanes_are_those_of_ints():
+    values = [0, 1, *(2**k + d for k in range(1, 63) for d in (-1, 0, 1))]
+    assert bit_length(np.array(values)).tolist() == [x.bit_length() for x in values]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 33])
+def test_scans_in_lanes_of_any_operator_and_several_chains(n):
+    """Strings stand for what does not commute: here as digits of a number."""
+    rng = random.Random(n)
+    order = rng.sample(range(n), n)
+    cut = rng.randrange(n + 1)
+    chains = [order[:cut], order[cut:]]
+    links = [from_addresses(a, c) for a in range(n) for c in chains if a in c]
+
+    def join(x, y):
+        return x[0] * 3 ** y[1] + y[0], x[1] + y[1]
+
+    def talk(link):
+        mine = (link.rank % 3, link.rank * 0 + 1)
+        done = yield from scans.double_scan(link, mine, mine, join)
+        total = yield from scans.total(link, link.rank, operator.add)
+        return done.upto, done.onward, total
+
+    want = vm.run([talk(link) for link in links])
+    fields = ("rank", "size", "address", "left", "right")
+    rows = [[getattr(x, name) for x in links] for name in fields]
+    lanes = type(links[0])(
+        *(np.array([-1 if x is None else x for x in row]) for row in rows)
+    )
+    found = vm_lanes.run(talk(lanes), n)
+    (upto, _), (onward, _), total = found.result
+    assert upto.tolist() == [x[0][0] for x in want.results]
+    assert onward.tolist() == [x[1][0] for x in want.results]
+    assert total.tolist() == [x[2] for x in want.results]
+    assert found.rounds.tolist() == [t.rounds for t in want.ranks]
+    assert found.time.tolist() == [t.time for t in want.ranks]
+
+
+NONE, NEXT = np.array([-1, -1, -1]), np.array([1, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (Exchange((), (NEXT,)), "receive nothing"),
+        (Exchange(((NEXT, 1),), (NONE,)), "does not wait"),
+        (Exchange(((NEXT, 1),), (np.array([-1, 2, -1]),)), "receive nothing"),
+        (Post(((NEXT, 1),), np.array([1, 0, 0])), "posted"),
+    ],
+)
+def test_messages_with_one_end_are_refused(step, words):
+    def talk():
+        yield step
+
+    with pytest.raises(BadMessage, match=words):
+        vm_lanes.run(talk(), 3)
