@@ -21,7 +21,13 @@ from pathlib import Path
 from typing import Any
 
 #: of the browsers that know the protocol, the names they are installed under
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 #: seconds that a browser may take for one answer
 PATIENCE = 30.0
 
@@ -204,9 +210,7 @@ class Browser:
     def open(self, path: Path, fragment: str = "") -> Page:
         """Open a file."""
         target = self.ask("Target.createTarget", None, url="about:blank")["targetId"]
-        found = self.ask(
-            "Target.attachToTarget", None, targetId=target, flatten=True
-        )
+        found = self.ask("Target.attachToTarget", None, targetId=target, flatten=True)
         page = Page(self, found["sessionId"])
         self.pages[page.session] = page
         for domain in ("Runtime", "Log", "Page"):

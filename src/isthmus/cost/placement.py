@@ -1,4 +1,4 @@
-"""The machine where none is named, and machines with ranks on the nodes of a schedule."""
+"""The machine where none is named, and machines with ranks on a schedule's nodes."""
 
 from __future__ import annotations
 

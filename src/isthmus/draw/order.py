@@ -1,9 +1,9 @@
 """The steps of a schedule: what ranks do at once, as far as messages let them.
 
-In a step every message moves of which both ends are in their round, so that a picture of
-it has both ends of all its messages; then the ranks do their local steps, and those of a
-node meet. A round without messages takes a step of its own only if it uses the memory of
-a node, or meets. No data are needed for that: `steps` adds them.
+In a step every message moves of which both ends are in their round, so that a picture
+of it has both ends of all its messages; then the ranks do their local steps, and those
+of a node meet. A round without messages takes a step of its own only if it uses the
+memory of a node, or meets. No data are needed for that: `steps` adds them.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class _Meeting:
 class _Machine:
     """All ranks, and the ends of messages that wait for their other end."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.ranks = [_Rank(r, rounds) for r, rounds in enumerate(schedule.all_ranks())]
+    def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
+        self.ranks = [_Rank(r, rounds) for r, rounds in enumerate(programs)]
         nodes = nodes_of(schedule.nodes or range(schedule.n))
         self.meetings = [_Meeting(node) for node in nodes]
         self.where = {r: k for k, node in enumerate(nodes) for r in node.ranks}
@@ -187,9 +187,12 @@ def _drop(open_: list[Comm], c: Comm) -> None:
     del open_[next(i for i, is_it in enumerate(same) if is_it)]
 
 
-def order(schedule: Schedule) -> Iterator[Step]:
-    """The steps of a schedule, until every rank has done its rounds."""
-    machine = _Machine(schedule)
+def order(
+    schedule: Schedule, programs: list[list[Round]] | None = None
+) -> Iterator[Step]:
+    """The steps of a schedule, until every rank has done its rounds; `programs` are
+    those of all ranks, where they are at hand."""
+    machine = _Machine(schedule, programs or schedule.all_ranks())
     first = machine.begin()
     while machine.enter():
         yield machine.step(first)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import Data, Library, Reduce
+from ..ir import Data, Library, Reduce, Round
 from ..marks import Memory, blank, combine
 from ..program import extent
 from ..schedules import Schedule
@@ -60,8 +60,8 @@ class Step:
 class _Data:
     """What every rank and every node holds."""
 
-    def __init__(self, schedule: Schedule) -> None:
-        contract, programs = schedule.contract, schedule.all_ranks()
+    def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
+        contract = schedule.contract
         self.shared: list[np.ndarray] = []
         rooms: dict[int, np.ndarray] = {}
         for node in nodes_of(schedule.nodes or range(schedule.n)):
@@ -127,5 +127,6 @@ def _copied(memory: Memory) -> Memory:
 
 def steps(schedule: Schedule) -> Iterator[Step]:
     """The steps of a schedule, until every rank has done its rounds."""
-    data = _Data(schedule)
-    yield from map(data.step, order.order(schedule))
+    programs = schedule.all_ranks()
+    data = _Data(schedule, programs)
+    yield from map(data.step, order.order(schedule, programs))

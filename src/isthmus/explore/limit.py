@@ -54,7 +54,9 @@ class _Held(dict[tuple[int, int], Ranges]):
         found: dict[tuple[int, int], Ranges] = defaultdict(list)
         for k in numbers:
             rows = iter(images.every[k])
-            for _, size, index, lo, hi in zip(rows, rows, rows, rows, rows, strict=True):
+            for _, size, index, lo, hi in zip(
+                rows, rows, rows, rows, rows, strict=True
+            ):
                 found[lo, hi].append((index, index + size))
         super().__init__({key: _merged(ranges) for key, ranges in found.items()})
 
@@ -123,7 +125,9 @@ def _small(schedule: Schedule) -> bool:
     return schedule.n * one <= ELEMENTS
 
 
-def _fastest(model: Model, schedule: Schedule, ranks: Sequence[int], size: int) -> float:
+def _fastest(
+    model: Model, schedule: Schedule, ranks: Sequence[int], size: int
+) -> float:
     """The time of one message of so many elements to the first of these ranks."""
     others = [r for r in range(schedule.n) if r not in set(ranks)]
     firsts = dict.fromkeys((others[0], others[-1], min(ranks[-1] + 1, others[-1])))
@@ -148,7 +152,9 @@ def limit(schedule: Schedule, model: Model) -> float | None:
         return None
     where, found = placed_on(schedule), [0.0]
     ranks = [[r] for r in range(schedule.n)]
-    nodes = [[r for r in range(schedule.n) if where[r] == x] for x in dict.fromkeys(where)]
+    nodes = [
+        [r for r in range(schedule.n) if where[r] == x] for x in dict.fromkeys(where)
+    ]
     kinds = [nodes] if schedule.shares_memory else [ranks, nodes]
     for units in kinds:
         if len(units) < 2:

@@ -92,7 +92,7 @@ def _library(call: Library) -> list[int]:
 
 def _step(step: Step) -> dict[str, Numbers]:
     """A step, without what it does not have."""
-    found = {
+    found: dict[str, Numbers] = {
         "first": [_local(x) for x in step.first],
         "messages": [_message(m) for m in step.messages],
         "library": [_library(x) for x in step.library],
@@ -125,7 +125,12 @@ def head(schedule: Schedule) -> dict[str, Any]:
         "sizes": dict(schedule.sizes),
         "n": schedule.n,
         "groups": [
-            {"name": g.name, "letter": g.letter, "from": g.ranks.start, "n": len(g.ranks)}
+            {
+                "name": g.name,
+                "letter": g.letter,
+                "from": g.ranks.start,
+                "n": len(g.ranks),
+            }
             for g in groups
         ],
         "nodes": _placement(placed_on(schedule)),
@@ -152,5 +157,5 @@ def detail(schedule: Schedule) -> dict[str, Any]:
         max(extent(programs[r], "node") for r in node.ranks)
         for node in nodes_of(schedule.nodes or range(schedule.n))
     ]
-    steps = [_step(step) for step in order(schedule)]
+    steps = [_step(step) for step in order(schedule, programs)]
     return {"images": images.every, "ranks": ranks, "room": room, "steps": steps}

@@ -23,6 +23,20 @@ export function rankColours(run) {
   return found;
 }
 
+/** Colours for so many parts of one rank's data, in order. */
+export function partColours(n) {
+  const ramp = d3.interpolateRgbBasis(RAMPS.r);
+  return Array.from({ length: n }, (_, i) => ramp(n > 1 ? 0.04 + 0.9 * (i / (n - 1)) : 0.4));
+}
+
+/** A colour for a thin line, which must not come too near to the ground. */
+export function lineColour(colour) {
+  const [r, g, b] = colour.match(/\d+/g).map(Number);
+  const light = 0.299 * r + 0.587 * g + 0.114 * b;
+  const near = theme() === "dark" ? light < 90 : light > 165;
+  return near ? d3.interpolateRgbBasis([colour, css("message")])(0.55) : colour;
+}
+
 /** Ink that can be read on a colour, rgb(…). */
 export function inkOn(colour) {
   const [r, g, b] = colour.match(/\d+/g).map(Number);

@@ -46,6 +46,13 @@ export function count(n, noun) {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
+/** A collective in words: "Allgather between two groups". */
+export function collectiveName(run) {
+  const name = run.collective.replace(/^inter_/, "");
+  const where = run.groups.length === 2 ? "between two groups" : "inside one group";
+  return `${name[0].toUpperCase()}${name.slice(1)} ${where}`;
+}
+
 /** The sizes of a schedule in a few words: p = 6, q = 2, … */
 export function sizesOf(run) {
   const word = (x) => {

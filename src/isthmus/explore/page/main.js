@@ -1,6 +1,6 @@
 // The page: what is chosen, and what follows from it.
 import { theme } from "./colours.js";
-import { sizesOf } from "./format.js";
+import { collectiveName, sizesOf } from "./format.js";
 import { otherSizes, readLink, sizeWords, writeLink } from "./link.js";
 import { Panel } from "./panel.js";
 import { Player, SPEEDS } from "./player.js";
@@ -152,7 +152,7 @@ class Explorer {
     this.panels.forEach((x) => x.use(machine));
     box.classList.toggle("two", this.panels.length === 2);
     const run = this.runs[a];
-    byId("title").textContent = run.collective;
+    byId("title").textContent = collectiveName(run);
     byId("sizes").textContent = sizesOf(run) + (run.nodes.length ? `, ${run.nodes.length} nodes` : "");
     document.title = `${run.collective}: ${this.panels.map((x) => x.run.algorithm).join(", ")}`;
   }

@@ -16,7 +16,7 @@ export class MatrixView {
   }
 
   resize(width) {
-    this.size = Math.min(Math.max(width, 320), 900) - LEFT - 8;
+    this.size = Math.min(Math.max(width, 320), 700) - LEFT - 8;
     const ratio = devicePixelRatio || 1;
     const [wide, tall] = [this.size + LEFT + 8, this.size + TOP + 8];
     Object.assign(this.canvas, { width: wide * ratio, height: tall * ratio });
@@ -33,7 +33,7 @@ export class MatrixView {
     draw.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     draw.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const cell = size / run.n;
-    draw.fillStyle = css("surface");
+    draw.fillStyle = css("node");
     draw.fillRect(LEFT, TOP, size, size);
     const each = Math.max(cell, 1.2);
     const most = line.size.reduce((x, y) => Math.max(x, y), 1);
@@ -44,7 +44,7 @@ export class MatrixView {
     this.now = new Map();
     line.step.forEach((k, i) => {
       if (k + 1 !== step) return;
-      draw.fillStyle = ramp(Math.sqrt(line.size[i] / most));
+      draw.fillStyle = ramp(0.4 + 0.6 * Math.sqrt(line.size[i] / most));
       put(i);
       this.now.set(line.source[i] * run.n + line.target[i], i);
     });

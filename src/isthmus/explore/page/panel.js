@@ -26,7 +26,7 @@ export class Panel {
     }
     this.wayBox = this.side.append("div").attr("class", "way-box").attr("hidden", "");
     this.lines = this.side.append("div").attr("class", "lines");
-    this.log = this.side.append("details").attr("class", "log");
+    this.log = this.side.append("details").attr("class", "log").attr("hidden", this.detail ? null : "");
     this.title();
   }
 

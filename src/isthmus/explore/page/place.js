@@ -119,7 +119,7 @@ export function place(run, width) {
     names: cols.flatMap((col, k) =>
       BUFFERS.flatMap((name, b) =>
         sizes[k][b] > 0
-          ? [{ name, x: col.x + pad + LABEL + offsets[k][b], y: TOP - 10 }]
+          ? [{ name, x: col.x + pad + LABEL + offsets[k][b], y: TOP - 10, wide: sizes[k][b] * scale }]
           : [],
       ),
     ),
@@ -147,7 +147,7 @@ export function place(run, width) {
       const wide = used.reduce((x, n) => x + n * scale + GAP, 0) - GAP;
       const right = used.length ? at.x + LABEL + wide + 8 : at.x + LABEL;
       const edge = run.nodes.length ? col.x + col.wide : right;
-      return { left: run.nodes.length ? col.x : at.x - 2, right: edge, y, column: at.column };
+      return { left: run.nodes.length ? col.x : at.x - 10, right: edge, y, column: at.column };
     },
   };
 }
@@ -157,15 +157,17 @@ export function place(run, width) {
 export function curve(places, source, target) {
   const [s, t] = [places.ends(source), places.ends(target)];
   const tip = 6;
+  // leaves a little above the middle and arrives below it: two that swap stay apart
+  const [out, into] = [s.y - places.bar * 0.16, t.y + places.bar * 0.16];
   if (s.column !== t.column) {
     const east = t.column > s.column;
     const [x0, x1] = east ? [s.right + 2, t.left - 2] : [s.left - 2, t.right + 2];
     const stop = x1 - (east ? tip : -tip);
     const half = (x0 + stop) / 2;
     return {
-      d: `M${x0},${s.y}C${half},${s.y} ${half},${t.y} ${stop},${t.y}`,
-      tip: [x1, t.y, east ? 1 : -1],
-      middle: [half, (s.y + t.y) / 2],
+      d: `M${x0},${out}C${half},${out} ${half},${into} ${stop},${into}`,
+      tip: [x1, into, east ? 1 : -1],
+      middle: [half, (out + into) / 2],
     };
   }
   // inside a group: outside of its column; of one group, downwards right, upwards left
@@ -174,8 +176,6 @@ export function curve(places, source, target) {
   const x = east ? Math.max(s.right, t.right) + 2 : Math.min(s.left, t.left) - 2;
   const side = east ? 1 : -1;
   const far = 1.3 * Math.min(places.cols[0].arcs - 10, 14 + Math.abs(t.y - s.y) * 0.22);
-  // leaves a little above the middle and arrives below it: two that swap stay apart
-  const [out, into] = [s.y - places.bar * 0.16, t.y + places.bar * 0.16];
   return {
     d: `M${x},${out}C${x + side * far},${out} ${x + side * far},${into} ${x + side * tip},${into}`,
     tip: [x, into, -side],

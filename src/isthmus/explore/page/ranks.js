@@ -1,5 +1,5 @@
 // The picture of the ranks: their buffers, what moves in a step, and the way of a block.
-import { css, inkOn, rankColours } from "./colours.js";
+import { css, inkOn, lineColour, partColours, rankColours } from "./colours.js";
 import { bufferName, bytes, rankName } from "./format.js";
 import { sizeOf } from "./memory.js";
 import { curve, place } from "./place.js";
@@ -18,6 +18,8 @@ export class RanksView {
     this.id = id;
     this.colours = rankColours(this.run);
     this.sums = this.replay.moves.some((moves) => moves.some((m) => m.kind === "reduce"));
+    this.parts = this.sums ? null : partsOf(replay);
+    this.partColours = this.parts ? partColours(this.parts.length - 1) : [];
     this.svg = d3.select(box).append("svg").attr("class", "ranks").attr("role", "img");
     this.layers = {};
     for (const name of ["defs", "nodes", "rows", "cells", "arrows", "way", "chips"]) {
@@ -48,6 +50,27 @@ export class RanksView {
 
   contributors(who) {
     return who.reduce((sum, [lo, hi]) => sum + hi - lo, 0);
+  }
+
+  /** The colour of a run: of its origin, or of its part where all have one origin. */
+  colour([, , index, who]) {
+    return this.parts ? this.partColours[this.part(index)] : this.colours[who[0][0]];
+  }
+
+  part(index) {
+    let k = 0;
+    while (k + 2 < this.parts.length && this.parts[k + 1] <= index) k += 1;
+    return k;
+  }
+
+  /** Runs as they are shown: cut where parts end. */
+  cut(list) {
+    if (!this.parts) return list;
+    return list.flatMap(([start, size, index, who]) => {
+      const inside = this.parts.filter((x) => index < x && x < index + size);
+      const edges = [index, ...inside, index + size];
+      return edges.slice(1).map((end, i) => [start + edges[i] - index, end - edges[i], edges[i], who]);
+    });
   }
 
   /** Lay everything out anew, for a width. */
@@ -97,7 +120,8 @@ export class RanksView {
     rows.selectAll("text.group").data(two ? places.titles : []).join("text")
       .attr("class", "group").attr("x", (t) => t.x).attr("y", 12).text((t) => t.name);
     rows.selectAll("text.caption").data(places.names).join("text")
-      .attr("class", "caption").attr("x", (n) => n.x).attr("y", (n) => n.y + 2)
+      .attr("class", "caption").attr("x", (n) => (n.wide < 30 ? n.x + n.wide : n.x))
+      .style("text-anchor", (n) => (n.wide < 30 ? "end" : "start")).attr("y", (n) => n.y + 2)
       .text((n) => n.name);
     const ranks = rows.selectAll("g.rank").data(d3range(run.n)).join("g").attr("class", "rank");
     ranks.append("text").attr("class", "name")
@@ -170,12 +194,12 @@ export class RanksView {
     const [x, y] = [from, to].map((cell) => this.places.cell(this.cells, cell));
     if (!x || !y) return [];
     const found = [];
-    for (const [at, n, , who] of state[from]) {
+    for (const [at, n, index, who] of this.cut(state[from])) {
       const lo = Math.max(at, first);
       const hi = Math.min(at + n, first + size);
       if (lo >= hi) continue;
       found.push({
-        colour: this.colours[who[0][0]],
+        colour: this.colour([at, n, index + lo - at, who]),
         x0: x.x + lo * x.scale,
         y0: x.y,
         w0: Math.max((hi - lo) * x.scale, 2),
@@ -202,7 +226,8 @@ export class RanksView {
     this.layers.nodes.selectAll("g.node").classed("met", (b) => met.has(b.node));
   }
 
-  blocks(group, cell, list) {
+  blocks(group, cell, runs) {
+    const list = this.cut(runs);
     const at = this.places.cell(this.cells, cell);
     const gap = list.length * 3 > this.cells.size(cell) * at.scale ? 0 : 0.8;
     const block = group.selectAll("g.block").data(list).join("g").attr("class", "block");
@@ -226,7 +251,7 @@ export class RanksView {
         .attr("fill", ([lane]) => `url(#lanes-${this.id}-${lane.letter})`);
     } else {
       block.append("rect").attr("rx", gap ? 2 : 0).attr("width", wide).attr("height", tall)
-        .attr("fill", ([, , , who]) => this.colours[who[0][0]]);
+        .attr("fill", (run) => this.colour(run));
     }
     if (tall < 10) return;
     block
@@ -235,12 +260,13 @@ export class RanksView {
       .attr("class", this.sums ? "label sum" : "label")
       .attr("x", (run) => wide(run) / 2).attr("y", tall / 2)
       .style("font-size", `${Math.min(11.5, tall - 2)}px`)
-      .style("fill", ([, , , who]) => (this.sums ? null : inkOn(this.colours[who[0][0]])))
+      .style("fill", (run) => (this.sums ? null : inkOn(this.colour(run))))
       .text((run) => this.label(run));
   }
 
-  /** Of a sum, how many contributions there are; else whose it is. */
-  label([, , , who]) {
+  /** Of a sum, how many contributions there are; else whose it is, or which part. */
+  label([, , index, who]) {
+    if (this.parts) return String(this.part(index));
     const n = this.contributors(who);
     return this.sums && n > 1 ? `Σ ${n}` : this.name(who[0][0]);
   }
@@ -282,10 +308,11 @@ export class RanksView {
     const drawn = sent.map((m) => {
       if (m.kind === "message") number += 1;
       const data = this.replay.load(before, m.from);
-      const origins = new Set(data.map(([, , , who]) => who[0][0]));
-      const one = origins.size === 1 && !this.sums;
-      const colour = one ? this.colours[[...origins][0]] : css("message");
-      const thick = 1 + 1.6 * Math.sqrt(sizeOf(m.to) / most);
+      const colours = new Set(this.cut(data).map((run) => this.colour(run)));
+      const one = colours.size === 1 && !this.sums;
+      const colour = one ? lineColour([...colours][0]) : css("message");
+      const thin = this.places.bar < 16 ? 0.55 : 1;
+      const thick = thin * (1.2 + 1.6 * Math.sqrt(sizeOf(m.to) / most));
       const path = curve(this.places, m.source, m.target);
       return { ...m, ...path, colour, thick, critical: critical(step, m.source, m.target) };
     });
@@ -296,7 +323,7 @@ export class RanksView {
     g.append("path").attr("class", "line").attr("d", (m) => m.d)
       .style("stroke", (m) => m.colour).style("stroke-width", (m) => m.thick);
     g.append("path").attr("class", "tip")
-      .attr("d", (m) => arrowhead(m.tip, 3 + m.thick * 0.9)).style("fill", (m) => m.colour);
+      .attr("d", (m) => arrowhead(m.tip, 2.4 + m.thick)).style("fill", (m) => m.colour);
     g.on("pointermove", (event, m) => this.tell.tip(event, this.messageWords(m)))
       .on("pointerleave", () => this.tell.tip(null));
   }
@@ -342,6 +369,22 @@ export class RanksView {
     badge.append("circle").attr("r", 8);
     badge.append("text").text((m) => m.step);
   }
+}
+
+/** Where the parts of one rank's data begin and end, if all data are of one rank. */
+function partsOf(replay) {
+  const all = replay.state(0).flat();
+  const origins = new Set(all.map(([, , , who]) => who[0][0]));
+  if (origins.size !== 1) return null;
+  const edges = new Set(all.flatMap(([, size, index]) => [index, index + size]));
+  replay.moves.forEach((moves, k) => {
+    for (const move of moves) {
+      for (const [, size, index] of replay.load(replay.state(k), move.from)) {
+        edges.add(index).add(index + size);
+      }
+    }
+  });
+  return [...edges].sort((x, y) => x - y);
 }
 
 function d3range(n) {

@@ -24,7 +24,8 @@ export function criticalOf(line) {
 
 /** The height of a row, for so many ranks. */
 function heightOf(n) {
-  if (n <= 10) return 26;
+  if (n <= 6) return 36;
+  if (n <= 10) return 28;
   if (n <= 64) return Math.max(6, Math.min(18, 420 / n));
   return Math.max(0.6, 480 / n);
 }
@@ -68,7 +69,7 @@ export class TimelineView {
     if (line.limit) {
       const times = (line.time / line.limit).toPrecision(3);
       facts.push(fact("limit", seconds(line.limit), "no algorithm is faster on this machine"));
-      facts.push(fact("that is", `${times} ×`, "the time as a multiple of the limit"));
+      facts.push(`<span><b>${times} ×</b> the limit</span>`);
     }
     facts.push(fact("ports idle", percent(line.idle), "the share of the time in which ports neither send nor receive"));
     facts.push(fact("critical path", `${line.path.length} messages`, "what the end waited for"));

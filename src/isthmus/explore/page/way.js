@@ -16,6 +16,17 @@ function taken(ranges, start, end) {
   return [inside, left];
 }
 
+/** Ranges in order, those that touch as one. */
+function joined(ranges) {
+  const found = [];
+  for (const [lo, hi] of [...ranges].sort((x, y) => x[0] - y[0])) {
+    const last = found[found.length - 1];
+    if (last && lo <= last[1]) last[1] = Math.max(last[1], hi);
+    else found.push([lo, hi]);
+  }
+  return found;
+}
+
 /** The part of a move that lies between two elements of its data, as pieces with both
  * their places. */
 function pieces(move, start, end) {
@@ -72,7 +83,7 @@ export function wayOf(replay, step, cell, start, size) {
     }
   }
   const begin = [...wanted].flatMap(([from, ranges]) =>
-    ranges.map(([lo, hi]) => [from, lo, hi - lo]),
+    joined(ranges).map(([lo, hi]) => [from, lo, hi - lo]),
   );
   return { moves: found.reverse(), begin };
 }
