@@ -10,6 +10,7 @@ What a page throws or writes to its console as an error is in `page.errors`.
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -125,8 +126,13 @@ class Browser:
         self.home = tempfile.mkdtemp(prefix="isthmus-browser-")
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
-        # Both pipes must have the numbers 3 and 4.
-        script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
+
+        def number() -> None:
+            """The browser knows the pipes by the numbers 3 and 4."""
+            high = [fcntl.fcntl(x, fcntl.F_DUPFD, 10) for x in (theirs_in, theirs_out)]
+            for at, x in enumerate(high, 3):
+                os.dup2(x, at)
+
         arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -140,8 +146,9 @@ class Browser:
             "about:blank",
         ]
         self.process = subprocess.Popen(
-            ["sh", "-c", script, "sh", found, *arguments],
-            pass_fds=(theirs_in, theirs_out),
+            [found, *arguments],
+            preexec_fn=number,
+            pass_fds=(3, 4),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

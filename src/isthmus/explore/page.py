@@ -61,7 +61,10 @@ def _script(name: str) -> str:
 
 def _has_no_times(schedule: Schedule) -> bool:
     """Whether the MPI library's own call is in it, whose time nobody knows."""
-    return any(isinstance(c, Library) for r in schedule.rank(0) for c in r.comm)
+    if schedule.node_memory:  # which no library shares
+        return False
+    rounds = (r for _, program in schedule.lanes() for r in program)
+    return any(isinstance(c, Library) for r in rounds for c in r.comm)
 
 
 def _timelines(
@@ -141,11 +144,12 @@ def html(
     recorded: Mapping[str, Timeline] | None = None,
 ) -> str:
     """The page as text."""
+    found = data(schedules, machines, recorded)
     parts = {
         "title": _title(schedules),
         "licence": _file("d3/LICENSE"),
         "style": _file("page/page.css"),
-        "data": _embedded(data(schedules, machines, recorded)),
+        "data": _embedded(found),
         "d3": _file("d3/d3.js"),
         "scripts": "\n".join(map(_script, SCRIPTS)),
     }

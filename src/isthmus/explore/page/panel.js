@@ -6,6 +6,9 @@ import { RanksView } from "./ranks.js";
 import { criticalOf, lateOf, TimelineView } from "./timeline.js";
 import { wayOf } from "./way.js";
 
+/** A timeline that is so many times shorter than another has a scale of its own. */
+const APART = 10;
+
 export class Panel {
   /** `tell` has functions: tip, goto(step), pick(panel, block). */
   constructor(box, run, id, tell) {
@@ -71,7 +74,14 @@ export class Panel {
   resize(total) {
     const width = (box) => Math.floor(box.node().getBoundingClientRect().width);
     this.view.resize(width(this.stage));
-    for (const x of this.timelines) x.resize(width(this.lines), total);
+    for (const x of this.timelines) x.resize(width(this.lines), this.scaleOf(x.line, total), total);
+  }
+
+  /** The time that the width of a timeline stands for: of all of them the same, unless
+   * a real run is so much longer or shorter that nothing could be seen. */
+  scaleOf(line, total) {
+    const mixed = this.shown.some((x) => x.recorded) && this.shown.some((x) => !x.recorded);
+    return mixed && total > APART * line.time ? 1.02 * line.time : total;
   }
 
   /** Show a step; `fly` is how long what moves takes to get there, or 0. */

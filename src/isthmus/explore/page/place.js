@@ -175,7 +175,7 @@ export function curve(places, source, target) {
   const east = alone ? t.y > s.y : s.column === 1;
   const x = east ? Math.max(s.right, t.right) + 2 : Math.min(s.left, t.left) - 2;
   const side = east ? 1 : -1;
-  const far = 1.3 * Math.min(places.cols[0].arcs - 10, 14 + Math.abs(t.y - s.y) * 0.22);
+  const far = 1.3 * Math.min(places.cols[0].arcs - 16, 14 + Math.abs(t.y - s.y) * 0.22);
   return {
     d: `M${x},${out}C${x + side * far},${out} ${x + side * far},${into} ${x + side * tip},${into}`,
     tip: [x, into, -side],

@@ -28,7 +28,11 @@ export class Player {
       last: () => tell.goto(this.last, false),
     };
     for (const [name, act] of Object.entries(buttons)) {
-      document.getElementById(`button-${name}`).addEventListener("click", act);
+      document.getElementById(`button-${name}`).addEventListener("click", (event) => {
+        // after a click with the mouse, space plays; after one with a key, it clicks again
+        if (event.detail > 0) event.currentTarget.blur();
+        act();
+      });
     }
     document.addEventListener("keydown", (event) => this.key(event, buttons));
   }

@@ -73,6 +73,7 @@ export class TimelineView {
     }
     facts.push(fact("ports idle", percent(line.idle), "the share of the time in which ports neither send nor receive"));
     facts.push(fact("critical path", `${line.path.length} messages`, "what the end waited for"));
+    if (this.total < this.common) facts.push("<span><b>scale of its own</b></span>");
     const kind = line.recorded ? "Recorded" : "Simulated";
     const note = line.recorded && !line.linked
       ? `<p class="note">The real call sent other messages than this schedule: it cuts its blocks by what it knows of its machine. Steps are the rounds of its ranks.</p>`
@@ -82,10 +83,11 @@ export class TimelineView {
     return `<h3>${kind}: ${name.innerHTML}</h3><div class="facts">${facts.join("")}</div>${note}`;
   }
 
-  /** `total` is the time that the width stands for, in seconds. */
-  resize(width, total) {
+  /** `total` is the time that the width stands for, in seconds, `common` that of most
+   * timelines. */
+  resize(width, total, common) {
     const { run } = this;
-    this.total = total;
+    Object.assign(this, { total, common });
     this.rowTall = heightOf(run.n);
     this.wide = Math.max(width, 360);
     this.tall = TOP + run.n * this.rowTall + BOTTOM;
