@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from isthmus.explore.run import runs
 from isthmus.export import chrome
 from isthmus.marks import blank, marks
 from isthmus.program import extent
+from isthmus.registry import algorithms, collectives, find as find_algorithm
 from sampling import LONG
 
 SEED = 26
@@ -203,6 +205,19 @@ def test_the_command(tmp_path, capsys):
     assert "no algorithm 'nonsense'" in capsys.readouterr().err
 
 
+def test_the_gallery_has_every_algorithm_of_a_paper():
+    page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text("utf-8")
+    shown = re.findall(r"^```\{explore\} (\w+) (\w+)", page, re.MULTILINE)
+    embedded = {(name, find_algorithm(of, name).paper) for of, name in shown}
+    papers = {
+        (entry.name, entry.paper)
+        for of in collectives()
+        for entry in algorithms(of)
+        if re.search(r"\d{4}", entry.paper)
+    }
+    assert papers <= embedded
+
+
 # in a browser
 
 needs_browser = pytest.mark.skipif(
@@ -297,7 +312,7 @@ def test_a_click_on_a_block_tells_its_way(show):
         " [m.step, m.source, m.target, m.parts.reduce((n, x) => n + x.to[2], 0)])"
     )
     # b0's block in thirds: its own from b0, the others through its team
-    assert [x for x in steps if x[0] == 1][0] == [1, 6, 0, 2]
+    assert next(x for x in steps if x[0] == 1) == [1, 6, 0, 2]
     assert all(target in (0, 1, 2, 5) for _, _, target, _ in steps)
     page.press("Escape")
     assert page.run("document.querySelector('.way-box').hidden")
