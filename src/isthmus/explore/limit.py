@@ -159,9 +159,9 @@ def limit(schedule: Schedule, model: Model) -> float | None:
     for units in kinds:
         if len(units) < 2:
             continue
-        sizes = list(_most(schedule, units))
-        for unit, size in zip([*units, units[0]], sizes, strict=False):
-            if size:
-                part = size // _lanes(model, unit)
-                found.append(_fastest(model, schedule, unit, part))
+        sizes = zip([*units, units[0]], _most(schedule, units), strict=False)
+        parts = [(size // _lanes(model, unit), unit) for unit, size in sizes if size]
+        if parts:
+            part, unit = max(parts)
+            found.append(_fastest(model, schedule, unit, part))
     return max(found)

@@ -43,17 +43,17 @@ class Explorer {
     this.read();
     addEventListener("hashchange", () => this.read());
     let waiting = null;
-    let width = innerWidth;
-    addEventListener("resize", () => {
-      if (innerWidth === width) return;
-      width = innerWidth;
+    new ResizeObserver(() => {
+      if (byId("panels").clientWidth === this.width) return;
       clearTimeout(waiting);
-      waiting = setTimeout(() => this.lay(), 80);
-    });
+      waiting = setTimeout(() => this.lay(), 60);
+    }).observe(byId("panels"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
     addEventListener("message", (event) => {
       const wanted = event.data?.isthmusTheme;
-      if (["light", "dark"].includes(wanted)) this.theme(wanted, false);
+      if (!["light", "dark"].includes(wanted)) return;
+      this.theme(wanted, false);
+      this.tellHeight();
     });
   }
 
@@ -159,6 +159,7 @@ class Explorer {
 
   /** Lay everything out, for the present width. */
   lay() {
+    this.width = byId("panels").clientWidth;
     const total = Math.max(...this.panels.map((x) => x.longest), 1e-12) * 1.02;
     this.panels.forEach((x) => x.resize(total));
     this.show(false);
@@ -259,6 +260,14 @@ class Explorer {
     Object.assign(box.style, { left: `${Math.max(x, 4)}px`, top: `${Math.max(y, 4)}px` });
   }
 
+  /** A page around this one may give it the height that it needs; it is told once when
+   * this is ready, and once when it asks. */
+  tellHeight() {
+    if (window.self === window.top || this.told > 1) return;
+    this.told = (this.told ?? 0) + 1;
+    window.parent.postMessage({ isthmusHeight: document.body.scrollHeight }, "*");
+  }
+
   /** What a panel's buffers hold now, for tests: runs by cell. */
   state(id = "a") {
     const panel = this.panels.find((x) => x.id === id);
@@ -269,3 +278,4 @@ class Explorer {
 document.body.classList.toggle("embedded", window.self !== window.top);
 window.explorer = new Explorer(await readData());
 document.body.classList.add("ready");
+window.explorer.tellHeight();

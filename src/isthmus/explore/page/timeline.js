@@ -131,7 +131,7 @@ export class TimelineView {
     const axis = d3.axisBottom(x.copy().domain(x.domain().map((t) => t / unit))).ticks(this.wide / 90).tickSizeOuter(0);
     this.axis.selectAll("*").remove();
     this.axis.append("g").attr("transform", `translate(0,${this.tall - BOTTOM + 3})`).call(axis);
-    this.axis.append("text").attr("class", "unit").attr("x", this.wide - RIGHT + 8).attr("y", this.tall - 9).text(name);
+    this.axis.append("text").attr("class", "unit").attr("x", this.wide - RIGHT + 18).attr("y", this.tall - 9).text(name);
     this.canvas.setAttribute("aria-label", `Timeline of ${run.n} ranks, ${line.name}: ${seconds(line.time)}`);
   }
 
@@ -217,6 +217,9 @@ export class TimelineView {
     draw.lineJoin = "round";
     draw.beginPath();
     const { legs, tick } = line;
+    // where there are more legs than pixels, what is below must be seen
+    const each = (4 * (this.wide - LEFT - RIGHT) * this.transform.k) / legs.length;
+    draw.globalAlpha = Math.min(1, Math.max(0.15, each / 4));
     for (let i = 0; i < legs.length; i += 4) {
       const [source, target, start, end] = legs.slice(i, i + 4);
       const ends = source === target ? [2, 2] : [0, 1]; // work of one rank, or a message
@@ -227,6 +230,7 @@ export class TimelineView {
       draw.lineTo(x(end * tick), t + tTall / 2);
     }
     draw.stroke();
+    draw.globalAlpha = 1;
   }
 
   limit(draw, x) {
