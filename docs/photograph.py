@@ -14,27 +14,31 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 from browser import Browser  # noqa: E402
 
 SIZES = {"p": 6, "q": 2, "ka": 6000, "kb": 6000}
-#: name, schedule, what is shown of it, height
+NODES = {"p": 6, "m": 12000, "nodes": [0, 0, 0, 1, 1, 1]}
+#: name, schedules, what is shown of them, height
 VIEWS = (
     (
-        "explorer",
-        isthmus.schedule("inter_allgather", "segmented", **SIZES),
-        "step=1",
-        640,
+        "explorer-beside",
+        [
+            isthmus.schedule("inter_allgather", name, **SIZES)
+            for name in ("segmented", "root_gathering")
+        ],
+        "beside=root_gathering&step=3",
+        960,
     ),
     (
         "explorer-nodes",
-        isthmus.schedule("allreduce", "node_aware", p=6, m=12000, nodes=[0] * 3 + [1] * 3),
+        [isthmus.schedule("allreduce", "node_aware", **NODES)],
         "step=4",
-        720,
+        740,
     ),
 )
 
 
 def photograph(browser: Browser, folder: Path) -> None:
     """Every view in light and in dark colours."""
-    for name, schedule, view, height in VIEWS:
-        path = schedule.explore(folder / f"{name}.html")
+    for name, (first, *others), view, height in VIEWS:
+        path = first.explore(folder / f"{name}.html", *others)
         for theme, end in (("light", ""), ("dark", "-dark")):
             page = browser.open(path, f"{view}&theme={theme}")
             page.size(1360, height)

@@ -205,6 +205,21 @@ def test_the_command(tmp_path, capsys):
     assert "no algorithm 'nonsense'" in capsys.readouterr().err
 
 
+def test_a_recorded_run_as_a_page(tmp_path):
+    pytest.importorskip("typer")
+    from isthmus.cli import record
+
+    case = record.case_of("allgather", (3, 2), "64", None)
+    line = record.simulated(case, "segmented+ring", "cori-like")
+    kept = record.Kept()
+    kept.lines, kept.library = [of_events(line.events, 2 * line.finish)], "MPI 5"
+    path = tmp_path / "run.html"
+    record.write_page(path, case, "segmented+ring", "cori-like", kept)
+    text = path.read_text("utf-8")
+    assert '"name":"MPI 5","recorded":true,"linked":true' in text
+    assert '"name":"cori-like","recorded":false,"linked":true' in text
+
+
 def test_the_gallery_has_every_algorithm_of_a_paper():
     page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text("utf-8")
     shown = re.findall(r"^```\{explore\} (\w+) (\w+)", page, re.MULTILINE)

@@ -1,7 +1,7 @@
 // The timeline: ranks are rows, time goes right. Each row has what the rank sends above,
 // what it receives below, and between them what it copies and reduces.
 import { css, lateness } from "./colours.js";
-import { bytes, percent, rankName, seconds, timeUnit } from "./format.js";
+import { bytes, count, percent, rankName, seconds, timeUnit } from "./format.js";
 
 const LEFT = 40;
 const RIGHT = 76;
@@ -72,7 +72,7 @@ export class TimelineView {
       facts.push(`<span><b>${times} ×</b> the limit</span>`);
     }
     facts.push(fact("ports idle", percent(line.idle), "the share of the time in which ports neither send nor receive"));
-    facts.push(fact("critical path", `${line.path.length} messages`, "what the end waited for"));
+    facts.push(fact("critical path", count(line.path.length, "message"), "what the end waited for"));
     if (this.total < this.common) facts.push("<span><b>scale of its own</b></span>");
     const kind = line.recorded ? "Recorded" : "Simulated";
     const note = line.recorded && !line.linked
