@@ -15,7 +15,7 @@ import isthmus
 from browser import Browser, find
 from isthmus import machine, sweep
 from isthmus.cost.machines import load
-from isthmus.cost.placement import MACHINE, placed
+from isthmus.cost.placement import MACHINE, on_nodes, placed
 from isthmus.cost.recorded import of_events
 from isthmus.explore.limit import limit
 from isthmus.explore.page import data, write
@@ -124,6 +124,19 @@ def test_nothing_is_faster_than_the_limit(name):
         assert least <= took * (1 + 1e-9), (made.collective, made.algorithm, made.sizes)
         checked += 1
     assert checked > 50
+
+
+def test_the_limit_takes_the_nearest_sender():
+    where = [0, 1, 2, 0, 1, 2]
+    sizes = {"counts": [6000, 0, 0, 0, 0, 0], "nodes": where}
+    made = isthmus.schedule("allgatherv", "ring", **sizes)
+    on = placed(MACHINE, made)
+    inside, across = on.levels
+    # r0's block must leave its node, and enter r3, which is on the same one
+    assert limit(made, on) == pytest.approx(across.alpha + 6000 * across.beta)
+    alone = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
+    least = limit(alone, on_nodes(MACHINE, (0, 0)))
+    assert least == pytest.approx(inside.alpha + 6000 * inside.beta)
 
 
 def test_the_limit_of_an_allgather_is_what_must_arrive():

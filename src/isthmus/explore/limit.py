@@ -128,11 +128,15 @@ def _small(schedule: Schedule) -> bool:
 def _fastest(
     model: Model, schedule: Schedule, ranks: Sequence[int], size: int
 ) -> float:
-    """The time of one message of so many elements to the first of these ranks."""
-    others = [r for r in range(schedule.n) if r not in set(ranks)]
-    firsts = dict.fromkeys((others[0], others[-1], min(ranks[-1] + 1, others[-1])))
-    ends = [(r, ranks[0]) for r in firsts if r not in set(ranks)]
-    return min(message(model, schedule.n, pair, size) for pair in ends)
+    """The time of one message of so many elements to the first of these ranks, from
+    the nearest other one: a neighbour, or one of its node."""
+    n, to = schedule.n, ranks[0]
+    others = [r for r in range(n) if r not in set(ranks)]
+    where = placed_on(schedule) or range(n)
+    near = [r for r in others if where[r] == where[to]][:1]
+    near += [r for r in (to - 1, ranks[-1] + 1) if r in others]
+    sources = dict.fromkeys((*near, others[0], others[-1]))
+    return min(message(model, n, (r, to), size) for r in sources)
 
 
 def _lanes(model: Model, ranks: Sequence[int]) -> int:

@@ -51,7 +51,7 @@ def _file(name: str) -> str:
 
 def _script(name: str) -> str:
     """A script without imports and exports: what it exports, the next ones see."""
-    text = _IMPORT.sub("", _file(f"page/{name}.js"))
+    text = _IMPORT.sub("", _file(f"web/{name}.js"))
     names = ", ".join(_EXPORT.findall(text))
     body = _EXPORT.sub("", text)
     if not names:
@@ -148,12 +148,12 @@ def html(
     parts = {
         "title": _title(schedules),
         "licence": _file("d3/LICENSE"),
-        "style": _file("page/page.css"),
+        "style": _file("web/page.css"),
         "data": _embedded(found),
         "d3": _file("d3/d3.js"),
         "scripts": "\n".join(map(_script, SCRIPTS)),
     }
-    page = _file("page/page.html")
+    page = _file("web/page.html")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
 
 
