@@ -27,6 +27,7 @@ html_theme = "furo"
 html_title = f"isthmus {version}"
 html_static_path = ["_static"]
 html_css_files = ["isthmus.css"]
+html_js_files = ["explorers.js"]
 html_show_sphinx = False
 html_copy_source = False
 

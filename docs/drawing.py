@@ -1,7 +1,11 @@
-"""A directive for pictures of schedules, each with the command that makes it.
+"""Directives for pictures and explorers of schedules, each with the command that makes it.
 
 ```{draw} inter_allgather segmented --p 4 --q 2
 :alt: what there is to see
+```
+
+```{explore} inter_allgather segmented --p 4 --q 2
+:step: 2
 ```
 
 Pictures that no command makes: `python docs/drawing.py` draws them into `pictures`.
@@ -12,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,8 @@ from isthmus.draw import nodes as clusters, schedule
 from isthmus.draw.gantt import gantts
 
 FOLDER = "_build/pictures"
+#: of what is built
+EXPLORERS = "_explorers"
 #: pixels of the page for a point of the picture
 SCALE = 0.95
 
@@ -57,9 +64,41 @@ class Draw(SphinxDirective):
         return [nodes.figure("", image, caption, classes=["drawing"])]
 
 
+class Explore(SphinxDirective):
+    """Runs `isthmus explore` and shows the page in a frame."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {  # noqa: RUF012
+        "step": directives.nonnegative_int,
+        "height": directives.positive_int,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """The frame, and below it the command."""
+        words = self.arguments[0].split()
+        name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
+        path = Path(self.env.app.outdir, EXPLORERS, f"{name}.html")
+        with contextlib.redirect_stdout(io.StringIO()):
+            status = run(["explore", *words, "-o", str(path)])
+        if status:
+            raise self.error(f"isthmus explore {' '.join(words)} returned {status}")
+        up = "../" * self.env.docname.count("/")
+        address = f"{up}{EXPLORERS}/{name}.html#step={self.options.get('step', 1)}"
+        title = escape(f"{words[0]}, {words[1]}: an explorer")
+        frame = (
+            f'<figure class="explorer"><iframe src="{escape(address)}" loading="lazy" '
+            f'title="{title}" height="{self.options.get("height", 560)}"></iframe>'
+            f"<figcaption><code>isthmus explore {escape(self.arguments[0])}</code> "
+            f'<a href="{escape(address)}">alone</a></figcaption></figure>'
+        )
+        return [nodes.raw("", frame, format="html")]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """What Sphinx calls."""
     app.add_directive("draw", Draw)
+    app.add_directive("explore", Explore)
     return {"parallel_read_safe": True}
 
 

@@ -13,7 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 #: files that take longest come first, each alone, so that all cores end together
-FIRST = ("launcher", "predict", "between_all", "cli", "inter_rooted", "algorithms")
+FIRST = (
+    "launcher",
+    "predict",
+    "explore",
+    "between_all",
+    "cli",
+    "inter_rooted",
+    "algorithms",
+)
 #: the other files come in so many parts
 PARTS = 4
 #: what pytest returns if it found no test

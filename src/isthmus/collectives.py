@@ -227,4 +227,4 @@ def schedule(
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
     where = tuple(nodes) or (0,) * n
-    return Schedule(collective, algorithm, *made, where, entry.node_memory)
+    return Schedule(collective, algorithm, *made, where, entry.node_memory, sizes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -49,6 +50,8 @@ class Schedule:
     #: whether rounds use the memory of nodes: then they are built rank by rank, else
     #: for the ranks of a group at once
     node_memory: bool = False
+    #: the sizes that it was made with, by their names
+    sizes: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -84,6 +87,19 @@ class Schedule:
     def simulate(self, model: Model, record: bool = False) -> Timeline:
         """When each rank does what on a machine; with every message, if recorded."""
         return model.simulate(self, record)
+
+    def explore(
+        self,
+        path: str | Path,
+        *others: Schedule,
+        machines: Mapping[str, Model] | None = None,
+        recorded: Mapping[str, Timeline] | None = None,
+    ) -> Path:
+        """Write a page to step through this schedule in a browser, beside others; with
+        its times on machines and of recorded runs, by their names."""
+        from .explore.page import write
+
+        return write(path, (self, *others), machines, recorded)
 
     def _repr_svg_(self) -> str | None:
         """A picture for notebooks, where matplotlib is installed."""

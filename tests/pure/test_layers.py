@@ -24,7 +24,8 @@ ALLOWED = {
     "tables": set(),
     "settings": set(),
     "program": {"ir"},
-    "schedules": FORM | {"contracts", "verify", "cost", "draw"},  # at need only
+    "schedules": FORM
+    | {"contracts", "verify", "cost", "draw", "explore"},  # at need only
     "cost": FORM | {"errors", "schedules", "cost", "tables"},
     "export": FORM | {"schedules", "cost", "export"},
     "errors": set(),
@@ -70,6 +71,9 @@ ALLOWED = {
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},
     "algorithms": FORM | {"registry", "algorithms"},
+    "explore": FORM
+    | {"contracts", "cost", "draw", "explore", "marks", "predict_times", "registry"}
+    | {"schedules"},
     "draw": FORM
     | {"errors", "marks", "contracts", "schedules", "cost", "groups", "draw"},
 }

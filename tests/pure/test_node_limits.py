@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isthmus.cli import simulate as sim
+from isthmus.cost.placement import on_nodes
 from isthmus.predict_case import Case
 from isthmus.predict_times import limit, simulated
 
@@ -23,6 +24,6 @@ CASES = {
 def test_close_to_the_limit_of_the_port(of):
     groups, each, most = CASES[of]
     case = Case(of, groups, each, per_node=8)
-    model = sim.on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
+    model = on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
     found = simulated(case, model, "node_aware").time / limit(case, model)
     assert 1 <= found < most

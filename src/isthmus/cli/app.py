@@ -12,6 +12,7 @@ from . import (
     check,
     demo,
     draw,
+    explore,
     lab,
     listing,
     predict,
@@ -33,6 +34,7 @@ app.command()(bench.bench)
 app.command()(check.check)
 app.command("list")(listing.list_)
 app.command()(draw.draw)
+app.command()(explore.explore)
 app.command()(predict.predict)
 app.command()(trace.trace)
 app.command()(record.record)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..cost.placement import nodes as nodes_of
 from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
@@ -69,7 +70,7 @@ def draw(
     check_picture(path)
     if times:
         line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
-        picture = gantt(line, sim.groups(made), name, sim.nodes(made))
+        picture = gantt(line, sim.groups(made), name, nodes_of(made))
         print(save(picture, path))
     elif circle is not None:
         print(save(on_circle(made, circle), path))

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.loggops import LogGOPS
+from ..cost.placement import on_nodes
 from ..predict import (
     LIBRARY,
     OPAQUE,
@@ -169,7 +170,7 @@ def predict(
     case = _case(collective, groups, bytes_, distribution, per_node or 0)
     model = sim.machine(machine)
     if case.per_node:
-        model = sim.on_nodes(model, case.nodes)
+        model = on_nodes(model, case.nodes)
     console = Console()
     most = _affordable(model) if most is None else most
     bar = (BarColumn(), MofNCompleteColumn())

@@ -16,7 +16,9 @@ from ..bench.units import read_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
+from ..explore.page import USUAL, write
 from ..export import chrome
+from ..schedules import Model, Schedule
 from ..tuning import Tuned, fitted
 from . import parse, simulate as sim
 from .draw import save
@@ -36,8 +38,8 @@ def case_of(
     return replace(cases[0], b=cases[-1].b)
 
 
-def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
-    """The same on a machine; an element is a byte."""
+def planned(case: Case, algorithm: str, model: Model) -> Schedule:
+    """The schedule of a case, for a machine; an element is a byte."""
     sizes: dict[str, Any]
     if case.op == "bcast":
         name, sizes = "bcast", {"p": len(case.a), "m": case.a[0], "root": 0}
@@ -45,9 +47,24 @@ def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
         name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
     else:
         name, sizes = "allgatherv", {"counts": list(case.a)}
-    model = sim.machine(machine)
     full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
-    return schedule(name, full, **sizes).simulate(model, record=True)
+    return schedule(name, full, **sizes)
+
+
+def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
+    """The same on a machine."""
+    model = sim.machine(machine)
+    return planned(case, algorithm, model).simulate(model, record=True)
+
+
+def write_page(
+    path: Path, case: Case, algorithm: str, machine: str | None, kept: Kept
+) -> None:
+    """A page to explore the run in, beside the simulated one."""
+    model = sim.machine(machine)
+    models = {Path(machine).stem if machine else USUAL: model}
+    made = planned(case, algorithm, model)
+    write(path, [made], models, {kept.library: kept.median})
 
 
 def _note(found: Timeline, simulation: Timeline) -> str:
@@ -106,18 +123,21 @@ def record(
     lab_name: Named = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="a .png, .svg, .pdf, or .json trace"),
+        typer.Option(
+            "-o", "--output", help="a .png, .svg, .pdf, .html page, or .json trace"
+        ),
     ] = None,
 ) -> None:
     """Record when each message of a real run was under way, and draw it.
 
     With --machine, the same schedule as simulated there is drawn below, on one scale.
+    As an .html file, a page to step through it, like those of isthmus explore.
     Starts the processes itself, here or on a lab, or runs in those of your own mpiexec.
     """
     sizes = parse.one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
-    (check_file if path.suffix == ".json" else check_picture)(path)
+    (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
     kept = Kept()
     with ended_in_order(), place(lab, rate, lab_name) as where:
@@ -132,6 +152,8 @@ def record(
     found = kept.median
     if path.suffix == ".json":
         chrome.write(path, found, sizes)
+    elif path.suffix == ".html":
+        write_page(path, case, algorithm, machine, kept)
     else:
         at = f"{algorithm}, blocks of {bytes_.replace(',', ' and ')}"
         shown = {f"recorded: {at}, {kept.library}": found}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 from .. import schedule
-from ..cost.alphabeta import AlphaBeta
-from ..cost.hierarchy import Hierarchy, Level, Memory
+from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..schedules import Model, Schedule
 from ..tuning import Tuned, is_tuning, read
@@ -48,10 +45,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
-#: the machine where none is named: 2 µs and 12 GB/s
-MACHINE = AlphaBeta(2e-6, 1 / 12e9)
-#: the same between nodes, whose ranks share a port; for schedules that use node memory
-INSIDE, MEMORY = (5e-7, 1 / 8e9), Memory(1 / 10e9, 1 / 100e9, 1e-6)
 
 Collective = Annotated[str, typer.Argument(help="as isthmus list names it")]
 Name = Annotated[str, typer.Argument(help="such as segmented+ring")]
@@ -162,25 +155,6 @@ def machine(name: str | None) -> Model:
     return found
 
 
-def nodes(made: Schedule) -> tuple[Hashable, ...]:
-    """The nodes of a schedule that uses their memory, or that has several."""
-    return made.nodes if made.node_memory or len(set(made.nodes)) > 1 else ()
-
-
-def on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
-    """A machine with its ranks on these nodes: without any of its own, as fast between
-    them, and inside as most are."""
-    number = {node: k for k, node in enumerate(dict.fromkeys(where))}
-    placement = tuple(number[node] for node in where)
-    if isinstance(model, AlphaBeta):
-        levels = Level(len(where), *INSIDE), Level(None, model.alpha, model.beta)
-        return Hierarchy(levels, model.gamma, placement=placement, memory=MEMORY)
-    if isinstance(model, Hierarchy):
-        return replace(model, placement=placement)
-    return model
-
-
 def timeline(made: Schedule, name: str | None) -> Timeline:
     """When each rank does what, with every message."""
-    model, where = machine(name), nodes(made)
-    return made.simulate(on_nodes(model, where) if where else model, record=True)
+    return made.simulate(placed(machine(name), made), record=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..cost.placement import nodes as nodes_of
 from ..export import chrome
 from . import simulate as sim
 from .files import check_file
@@ -50,5 +51,5 @@ def trace(
     line = sim.timeline(made, machine)
     if (n := int(line.messages.sum())) > MOST:
         raise ValueError(f"{n} messages: a trace has at most {MOST}")
-    chrome.write(path, line, sim.groups(made), sim.nodes(made))
+    chrome.write(path, line, sim.groups(made), nodes_of(made))
     print(path)

@@ -65,8 +65,13 @@ def timeline(logs: Sequence[Log]) -> Recorded:
     eager send is complete for its sender long before that.
     """
     zero = min(log.begin for log in logs)
-    events = _events(logs, zero)
-    n = len(logs)
+    finish = np.array([log.end for log in logs]) - zero
+    return of_events(_events(logs, zero), finish)
+
+
+def of_events(events: Events, finish: np.ndarray) -> Recorded:
+    """The timeline of messages, and of when each rank was done."""
+    n = len(finish)
     sent = np.bincount(events.source, events.size, n)
     received = np.bincount(events.target, events.size, n)
     count = np.bincount(events.source, minlength=n).astype(float)
@@ -74,7 +79,6 @@ def timeline(logs: Sequence[Log]) -> Recorded:
         np.array([_covered(events, who == r) for r in range(n)])
         for who in (events.source, events.target)
     )
-    finish = np.array([log.end for log in logs]) - zero
     rounds = len(np.unique(events.round))
     idle = np.zeros(n)
     return Recorded(

@@ -8,12 +8,15 @@ or wait at meetings of their nodes, each has one more thread. Times are microsec
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..cost.timeline import Timeline
+import numpy as np
+
+from ..cost.recorded import Recorded, of_events
+from ..cost.timeline import Events, Timeline
 
 PORTS = ("sends", "receives")
 #: what a rank does between messages, by its kind
@@ -101,7 +104,12 @@ def trace(
         *_messages(timeline, sizes),
         *_work(timeline, sizes),
     ]
-    about = {"seconds": timeline.time, "idle": timeline.idle}
+    about = {
+        "seconds": timeline.time,
+        "idle": timeline.idle,
+        "recorded": isinstance(timeline, Recorded),
+        "finish": timeline.finish.tolist(),
+    }
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
 
 
@@ -115,3 +123,34 @@ def write(
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(trace(timeline, groups, nodes))
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Recorded:
+    """The timeline of a recorded run, from the trace that was written of it."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        about, events = found["otherData"], found["traceEvents"]
+        recorded, finish = about["recorded"], np.array(about["finish"], float)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{path}: not a trace that isthmus record wrote") from None
+    if not recorded:
+        raise ValueError(f"{path}: a simulated run; isthmus record writes real ones")
+    names = {
+        x["tid"]: int(re.findall(r"\d+", x["args"]["name"])[0])
+        for x in events
+        if x["name"] == "thread_name"
+    }
+    rows = [
+        (
+            names[x["tid"]],
+            *(x["args"][name] for name in ("peer", "bytes", "round")),
+            x["ts"] / MICRO,
+            (x["ts"] + x["dur"]) / MICRO,
+        )
+        for x in events
+        if x["ph"] == "X" and x["cat"] == PORTS[0]
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 6
+    whole = (np.array(column, np.int64) for column in columns[:4])
+    times = (np.array(column, float) for column in columns[4:])
+    return of_events(Events(*whole, *times), finish)

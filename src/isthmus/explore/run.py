@@ -1,0 +1,165 @@
+"""A schedule as data for the page: what every rank begins with, what it then does.
+
+The page replays it. Buffers are runs of elements with one origin, so the data do not
+grow with the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cost.placement import nodes as placed_on
+from ..draw.order import Done, Sent, Step, order
+from ..draw.palette import groups_of, nodes_of
+from ..ir import Data, Library, Reduce, Span
+from ..marks import Memory
+from ..program import extent
+from ..registry import resolve
+from ..schedules import Schedule
+
+#: the buffers, by their numbers in the data
+BUFFERS = ("send", "recv", "tmp", "node")
+#: so many ranks are shown with their buffers; more, as a matrix of who sends to whom
+DETAIL, MOST = 64, 1024
+#: a sequence of whole numbers, which may be nested
+Numbers = list[Any]
+
+
+def runs(buf: np.ndarray) -> Numbers:
+    """The written elements of a buffer: [start, size, index, lo, hi, …], where elements
+    from `index` on of the contributions of ranks lo to hi - 1 lie in a row."""
+    if not len(buf):
+        return []
+    index, lo, hi = buf["index"], buf["lo"], buf["hi"]
+    new = (np.diff(index) != 1) | (np.diff(lo) != 0) | (np.diff(hi) != 0)
+    edges = np.concatenate(([0], np.flatnonzero(new) + 1, [len(buf)]))
+    starts, sizes = edges[:-1], np.diff(edges)
+    rows = np.stack([starts, sizes, index[starts], lo[starts], hi[starts]], axis=1)
+    found: Numbers = rows[lo[starts] >= 0].ravel().tolist()
+    return found
+
+
+class Images:
+    """What buffers hold, each content once: many ranks begin or end alike."""
+
+    def __init__(self) -> None:
+        self.every: list[Numbers] = []
+        self._known: dict[tuple[int, ...], int] = {}
+        self._last: tuple[np.ndarray | None, int] = None, -1
+
+    def number(self, buf: np.ndarray) -> int:
+        """The number of a content."""
+        if buf is self._last[0]:  # ranks of a group are often promised one array
+            return self._last[1]
+        found = runs(buf)
+        k = self._known.setdefault(tuple(found), len(self.every))
+        if k == len(self.every):
+            self.every.append(found)
+        self._last = buf, k
+        return k
+
+    def memory(self, memory: Memory) -> dict[str, int]:
+        """The contents of a rank's buffers."""
+        return {name: self.number(buf) for name, buf in memory.items()}
+
+
+def _span(s: Span) -> list[int]:
+    return [BUFFERS.index(s.buf), int(s.start), int(s.size)]
+
+
+def _spans(data: Data) -> list[int]:
+    """Spans in a row; those that follow each other as one."""
+    found: list[int] = []
+    for s in data:
+        if found and found[-3:-1] == [BUFFERS.index(s.buf), s.start - found[-1]]:
+            found[-1] += int(s.size)
+        else:
+            found += _span(s)
+    return found
+
+
+def _message(m: Sent) -> Numbers:
+    return [m.source, m.target, _spans(m.send.data), _spans(m.recv.data)]
+
+
+def _local(done: Done) -> list[int]:
+    rank, s = done
+    return [int(isinstance(s, Reduce)), rank, *_span(s.src), *_span(s.dst)[:2]]
+
+
+def _library(call: Library) -> list[int]:
+    return [call.base, BUFFERS.index(call.buf), *call.offsets]
+
+
+def _step(step: Step) -> dict[str, Numbers]:
+    """A step, without what it does not have."""
+    found: dict[str, Numbers] = {
+        "first": [_local(x) for x in step.first],
+        "messages": [_message(m) for m in step.messages],
+        "library": [_library(x) for x in step.library],
+        "then": [_local(x) for x in step.then],
+        "meetings": list(step.meetings),
+    }
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _about(schedule: Schedule) -> dict[str, str]:
+    """The idea of the algorithm and its paper, if it is a registered one."""
+    try:
+        entry, _ = resolve(schedule.collective, schedule.algorithm)
+    except ValueError:
+        return {"idea": "", "paper": ""}
+    return {"idea": entry.idea, "paper": entry.paper}
+
+
+def _placement(where: Sequence[Hashable]) -> list[dict[str, Any]]:
+    return [{"name": x.short, "ranks": list(x.ranks)} for x in nodes_of(where)]
+
+
+def head(schedule: Schedule) -> dict[str, Any]:
+    """What a schedule is called, and who takes part."""
+    groups = groups_of(list(schedule.groups))
+    return {
+        "collective": schedule.collective,
+        "algorithm": schedule.algorithm,
+        **_about(schedule),
+        "sizes": dict(schedule.sizes),
+        "n": schedule.n,
+        "groups": [
+            {
+                "name": g.name,
+                "letter": g.letter,
+                "from": g.ranks.start,
+                "n": len(g.ranks),
+            }
+            for g in groups
+        ],
+        "nodes": _placement(placed_on(schedule)),
+        "shares": schedule.shares_memory,
+    }
+
+
+def detail(schedule: Schedule) -> dict[str, Any]:
+    """What every rank does, step by step, from what to what."""
+    images, programs = Images(), schedule.all_ranks()
+    ranks = []
+    for r, rounds in enumerate(programs):
+        before, after = schedule.contract.before(r), schedule.contract.after(r)
+        sizes = {name: len(buf) for name, buf in before.items()}
+        sizes["tmp"] = extent(rounds, "tmp")
+        ranks.append(
+            {
+                "sizes": sizes,
+                "before": images.memory(before),
+                "after": images.memory(after),
+            }
+        )
+    room = [
+        max(extent(programs[r], "node") for r in node.ranks)
+        for node in nodes_of(schedule.nodes or range(schedule.n))
+    ]
+    steps = [_step(step) for step in order(schedule, programs)]
+    return {"images": images.every, "ranks": ranks, "room": room, "steps": steps}

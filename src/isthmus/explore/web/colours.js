@@ -1,0 +1,60 @@
+// Colours. Blue and orange stay apart for every kind of colour vision, and in each ramp
+// lightness goes one way, so that ranks stay in order without any hue.
+
+const RAMPS = {
+  a: ["#bfe0f2", "#6fb3dc", "#2f7fc1", "#174a86", "#0d2a55"],
+  b: ["#fde0ad", "#f7b25a", "#e0812a", "#a9510f", "#6b2c05"],
+  r: ["#f6e27f", "#a5c86a", "#4aa78c", "#2b7594", "#2f4682", "#3a2463"],
+};
+const LATE = {
+  light: ["#f3e3b3", "#f3a45f", "#cf5063", "#6b2a72"],
+  dark: ["#4a4266", "#9a4179", "#ec7a5c", "#fde08f"],
+};
+
+/** A colour for every rank of a run, in rank order. */
+export function rankColours(run) {
+  const found = [];
+  for (const group of run.groups) {
+    const ramp = d3.interpolateRgbBasis(RAMPS[group.letter]);
+    for (let i = 0; i < group.n; i += 1) {
+      found.push(ramp(group.n > 1 ? 0.06 + 0.84 * (i / (group.n - 1)) : 0.5));
+    }
+  }
+  return found;
+}
+
+/** Colours for so many parts of one rank's data, in order. */
+export function partColours(n) {
+  const ramp = d3.interpolateRgbBasis(RAMPS.r);
+  return Array.from({ length: n }, (_, i) => ramp(n > 1 ? 0.04 + 0.9 * (i / (n - 1)) : 0.4));
+}
+
+/** A colour for a thin line, which must not come too near to the ground. */
+export function lineColour(colour) {
+  const [r, g, b] = colour.match(/\d+/g).map(Number);
+  const light = 0.299 * r + 0.587 * g + 0.114 * b;
+  const near = theme() === "dark" ? light < 90 : light > 165;
+  return near ? d3.interpolateRgbBasis([colour, css("message")])(0.55) : colour;
+}
+
+/** Ink that can be read on a colour, rgb(…). */
+export function inkOn(colour) {
+  const [r, g, b] = colour.match(/\d+/g).map(Number);
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15202b" : "#ffffff";
+}
+
+/** From on time to late. */
+export function lateness() {
+  return d3.interpolateRgbBasis(LATE[theme()]);
+}
+
+export function theme() {
+  const chosen = document.documentElement.dataset.theme;
+  if (chosen) return chosen;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+/** A colour of the style sheet. */
+export function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}

@@ -1,0 +1,64 @@
+// Names and numbers as people read them.
+
+const BUFFERS = ["send", "recv", "tmp", "node"];
+
+export function bufferName(b) {
+  return b === 3 ? "shared memory" : BUFFERS[b];
+}
+
+/** What a rank is called: a0, a1, … b0, b1, … or r0, r1, … */
+export function rankName(run, r) {
+  const group = run.groups.find((g) => r < g.from + g.n);
+  return group.letter + (r - group.from);
+}
+
+/** A number with three digits that count. */
+function short(x) {
+  return x >= 1000 ? Math.round(x).toString() : Number(x.toPrecision(3)).toString();
+}
+
+export function bytes(n) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let k = 0;
+  while (n >= 1000 && k < units.length - 1) {
+    n /= 1000;
+    k += 1;
+  }
+  return `${short(n)} ${units[k]}`;
+}
+
+/** The unit that a time is best shown in: [seconds, name]. */
+export function timeUnit(seconds) {
+  const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
+  return units.find(([size]) => seconds >= size) ?? [1e-9, "ns"];
+}
+
+export function seconds(x) {
+  const [size, name] = timeUnit(x);
+  return `${short(x / size)} ${name}`;
+}
+
+export function percent(x) {
+  return `${Math.round(100 * Math.max(x, 0))} %`;
+}
+
+export function count(n, noun) {
+  return `${n} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+/** A collective in words: "Allgather between two groups". */
+export function collectiveName(run) {
+  const name = run.collective.replace(/^inter_/, "");
+  const where = run.groups.length === 2 ? "between two groups" : "inside one group";
+  return `${name[0].toUpperCase()}${name.slice(1)} ${where}`;
+}
+
+/** The sizes of a schedule in a few words: p = 6, q = 2, … */
+export function sizesOf(run) {
+  const word = (x) => {
+    if (!Array.isArray(x)) return String(x);
+    const text = JSON.stringify(x).replace(/,/g, ", ");
+    return text.length > 42 ? `${text.slice(0, 40)}…]` : text;
+  };
+  return Object.entries(run.sizes).map(([name, x]) => `${name} = ${word(x)}`).join(", ");
+}

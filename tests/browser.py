@@ -1,0 +1,226 @@
+"""A real browser without a window, driven by the DevTools protocol over two pipes.
+
+    with Browser() as browser:
+        page = browser.open(path, "step=2")
+        page.run("document.title")
+
+What a page throws or writes to its console as an error is in `page.errors`.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+#: of the browsers that know the protocol, the names they are installed under
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
+#: seconds that a browser may take for one answer
+PATIENCE = 30.0
+
+
+def find() -> str | None:
+    """The browser that there is: $CHROME, or one on the path."""
+    named = os.environ.get("CHROME")
+    found = filter(None, (shutil.which(name) for name in (named, *NAMES) if name))
+    return next(found, None)
+
+
+class Page:
+    """A page that is open."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self.browser, self.session = browser, session
+        self.errors: list[str] = []
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """One call of the protocol."""
+        return self.browser.ask(method, self.session, **params)
+
+    def run(self, script: str) -> Any:
+        """The value of an expression, awaited."""
+        found = self.ask(
+            "Runtime.evaluate",
+            expression=script,
+            awaitPromise=True,
+            returnByValue=True,
+        )
+        if "exceptionDetails" in found:
+            raise AssertionError(f"{script}: {found['exceptionDetails']}")
+        return found["result"].get("value")
+
+    def wait(self, script: str) -> None:
+        """Wait until an expression is true."""
+        end = time.monotonic() + PATIENCE
+        while not self.run(script):
+            if time.monotonic() > end:
+                raise AssertionError(f"never true: {script}; errors: {self.errors}")
+            time.sleep(0.02)
+
+    def press(self, key: str) -> None:
+        """Press a key."""
+        text = {"text": key} if len(key) == 1 else {}
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, **text)
+
+    def click(self, selector: str) -> None:
+        """Click in the middle of an element."""
+        box = self.run(
+            f"(x => {{ x.scrollIntoView({{block: 'center'}}); "
+            "const b = x.getBoundingClientRect(); "
+            "return [b.x + b.width / 2, b.y + b.height / 2]; })"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+        at = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=kind, **at)
+
+    def media(self, **features: str) -> None:
+        """What the user prefers, such as prefers_color_scheme="dark"."""
+        named = [
+            {"name": name.replace("_", "-"), "value": value}
+            for name, value in features.items()
+        ]
+        self.ask("Emulation.setEmulatedMedia", features=named)
+
+    def size(self, width: int, height: int) -> None:
+        """The size of the window."""
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def picture(self, path: Path) -> None:
+        """What the window shows, as a .png file."""
+        found = self.ask("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(found["data"]))
+
+    def close(self) -> None:
+        """Close the page."""
+        self.ask("Page.close")
+
+
+class Browser:
+    """A browser, from its start to its end."""
+
+    def __enter__(self) -> Browser:
+        found = find()
+        assert found is not None
+        self.home = tempfile.mkdtemp(prefix="isthmus-browser-")
+        theirs_in, self.out = os.pipe()
+        self.into, theirs_out = os.pipe()
+
+        def number() -> None:
+            """The browser knows the pipes by the numbers 3 and 4."""
+            high = [fcntl.fcntl(x, fcntl.F_DUPFD, 10) for x in (theirs_in, theirs_out)]
+            for at, x in enumerate(high, 3):
+                os.dup2(x, at)
+
+        arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-extensions",
+            "--disable-background-networking",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={self.home}",
+            "about:blank",
+        ]
+        self.process = subprocess.Popen(
+            [found, *arguments],
+            preexec_fn=number,
+            pass_fds=(3, 4),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.number, self.rest = 0, b""
+        self.pages: dict[str, Page] = {}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.ask("Browser.close", None)
+        except (AssertionError, OSError):
+            self.process.kill()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.out)
+        os.close(self.into)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def ask(self, method: str, session: str | None, **params: Any) -> dict[str, Any]:
+        """Send a call and wait for its answer."""
+        self.number += 1
+        call = {"id": self.number, "method": method, "params": params}
+        if session is not None:
+            call["sessionId"] = session
+        text = json.dumps(call).encode() + b"\0"
+        while text:
+            text = text[os.write(self.out, text) :]
+        end = time.monotonic() + PATIENCE
+        while True:
+            found = self._next(end)
+            if found.get("id") == self.number:
+                assert "error" not in found, found["error"]
+                return dict(found["result"])
+            self._note(found)
+
+    def _next(self, end: float) -> dict[str, Any]:
+        """The next message of the browser."""
+        while b"\0" not in self.rest:
+            ready, _, _ = select.select([self.into], [], [], end - time.monotonic())
+            assert ready, "the browser does not answer"
+            part = os.read(self.into, 1 << 20)
+            assert part, "the browser has ended"
+            self.rest += part
+        text, _, self.rest = self.rest.partition(b"\0")
+        return dict(json.loads(text))
+
+    def _note(self, event: dict[str, Any]) -> None:
+        """Keep what is an error of a page."""
+        page = self.pages.get(event.get("sessionId", ""))
+        if page is None:
+            return
+        what, params = event.get("method"), event.get("params", {})
+        wrong = (
+            what == "Runtime.exceptionThrown"
+            or (what == "Runtime.consoleAPICalled" and params["type"] == "error")
+            or (what == "Log.entryAdded" and params["entry"]["level"] == "error")
+        )
+        if wrong:
+            page.errors.append(json.dumps(params))
+
+    def open(self, path: Path, fragment: str = "") -> Page:
+        """Open a file."""
+        target = self.ask("Target.createTarget", None, url="about:blank")["targetId"]
+        found = self.ask("Target.attachToTarget", None, targetId=target, flatten=True)
+        page = Page(self, found["sessionId"])
+        self.pages[page.session] = page
+        for domain in ("Runtime", "Log", "Page"):
+            page.ask(f"{domain}.enable")
+        page.ask("Page.navigate", url=f"{path.resolve().as_uri()}#{fragment}")
+        return page

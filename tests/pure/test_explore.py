@@ -1,0 +1,452 @@
+"""The explorer: its data, and its pages in a real browser."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isthmus
+from browser import Browser, find
+from isthmus import machine, sweep
+from isthmus.cost.machines import load
+from isthmus.cost.placement import MACHINE, on_nodes, placed
+from isthmus.cost.recorded import of_events
+from isthmus.explore.limit import limit
+from isthmus.explore.page import data, write
+from isthmus.explore.run import runs
+from isthmus.export import chrome
+from isthmus.marks import blank, marks
+from isthmus.program import extent
+from isthmus.registry import algorithms, collectives, find as find_algorithm
+from sampling import LONG, some
+
+SEED = 26
+MIB = 1 << 20
+
+
+@cache
+def every(each: int, most: int = 4) -> list[isthmus.schedules.Schedule]:
+    """Some schedules of every algorithm: sizes, options and placements at random."""
+    rng, found = random.Random(SEED), {}
+    for case in sweep.cases(most, SEED):
+        key = case.collective, case.algorithm.partition("(")[0].partition("+")[0]
+        found.setdefault(key, []).append(case)
+    made = []
+    for cases in found.values():
+        rng.shuffle(cases)
+        for case in cases[:each]:
+            one = isthmus.schedule(case.collective, case.algorithm, **case.sizes)
+            try:
+                one.all_ranks()
+                made.append(one)
+            except ValueError:  # a stage that declines these sizes
+                assert "+" in case.algorithm
+    return made
+
+
+def reference(made):
+    """What every buffer holds in the end on the reference machine: those of the ranks,
+    then of the nodes, each element as who contributed which."""
+    programs, mark = made.all_ranks(), made.contract.mark
+    nodes = made.nodes or tuple(range(made.n))
+    shared = {}
+    for node, rounds in zip(nodes, programs, strict=True):
+        size = max(extent(rounds, "node"), len(shared.get(node, ())))
+        shared[node] = blank(size, mark)
+    memory = []
+    for r, rounds in enumerate(programs):
+        own = {name: buf.copy() for name, buf in made.contract.before(r).items()}
+        own["tmp"] = blank(extent(rounds, "tmp"), mark)
+        memory.append({**own, "node": shared[nodes[r]]})
+    machine.run(programs, memory, nodes)
+    cells = [held.get(b, ()) for held in memory for b in ("send", "recv", "tmp")]
+    return [elements(buf) for buf in [*cells, *shared.values()]]
+
+
+def elements(buf):
+    """Each written element: its place, which it is, and who contributed."""
+    found = {}
+    for i, mark in enumerate(buf):
+        lo, hi = int(mark["lo"]), int(mark["hi"])
+        if lo < 0:
+            continue
+        who = set(range(lo, hi))
+        if "who" in mark.dtype.names:
+            words = mark["who"].tolist()
+            who = {r for r in who if words[r // 64] >> r % 64 & 1}
+        found[i] = int(mark["index"]), who
+    return found
+
+
+def shown(state):
+    """The same of what a page says."""
+    return [
+        {
+            start + i: (index + i, {r for lo, hi in who for r in range(lo, hi)})
+            for start, size, index, who in held
+            for i in range(size)
+        }
+        for held in state
+    ]
+
+
+def test_runs_are_what_lies_in_a_row():
+    buf = np.concatenate([marks(3, 2), blank(2), marks(3, 4)[2:], marks(4, 1)])
+    assert runs(buf) == [0, 2, 0, 3, 4, 4, 2, 2, 3, 4, 6, 1, 0, 4, 5]
+    assert runs(blank(3)) == runs(blank(0)) == []
+
+
+def test_all_messages_of_a_timeline_have_their_step():
+    for made in every(each=1 if not LONG else 10):
+        found = data([made])["runs"][0]
+        for line in found["timelines"]:
+            assert line["linked"], (made.collective, made.algorithm, made.sizes)
+            sent = [len(step.get("messages", ())) for step in found["steps"]]
+            assert np.bincount(line["step"], minlength=len(sent)).tolist() == sent
+
+
+@pytest.mark.parametrize("name", ["gigabit-ethernet", "cori-like"])
+def test_nothing_is_faster_than_the_limit(name):
+    checked = 0
+    for made in every(each=1 if not LONG else 10):
+        try:
+            on = placed(load(name), made)
+            took = made.simulate(on).time
+        except ValueError:  # no times, or more ranks of a node than it has places
+            continue
+        least = limit(made, on)
+        assert least <= took * (1 + 1e-9), (made.collective, made.algorithm, made.sizes)
+        checked += 1
+    assert checked > 50
+
+
+def test_the_limit_takes_the_nearest_sender():
+    where = [0, 1, 2, 0, 1, 2]
+    sizes = {"counts": [6000, 0, 0, 0, 0, 0], "nodes": where}
+    made = isthmus.schedule("allgatherv", "ring", **sizes)
+    on = placed(MACHINE, made)
+    inside, across = on.levels
+    # r0's block must leave its node, and enter r3, which is on the same one
+    assert limit(made, on) == pytest.approx(across.alpha + 6000 * across.beta)
+    alone = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
+    least = limit(alone, on_nodes(MACHINE, (0, 0)))
+    assert least == pytest.approx(inside.alpha + 6000 * inside.beta)
+
+
+def test_the_limit_of_an_allgather_is_what_must_arrive():
+    made = isthmus.schedule("inter_allgather", "direct", p=6, q=2, ka=600, kb=300)
+    assert limit(made, MACHINE) == pytest.approx(MACHINE.alpha + 3600 * MACHINE.beta)
+    made = isthmus.schedule("alltoall", "pairwise", p=4, k=100)
+    assert limit(made, MACHINE) == pytest.approx(MACHINE.alpha + 300 * MACHINE.beta)
+    made = isthmus.schedule("barrier", "dissemination", p=4)
+    assert limit(made, MACHINE) == 0
+
+
+@pytest.mark.parametrize(
+    "collective, algorithm, sizes",
+    [
+        ("inter_allgather", "root_gathering", {"p": 32, "q": 32, "ka": 60, "kb": 6}),
+        ("inter_allgather", "direct", {"p": 32, "q": 32, "ka": 600, "kb": 600}),
+        ("alltoall", "bruck", {"p": 64, "k": 30}),
+        ("allreduce", "node_aware", {"p": 64, "m": 640}),
+    ],
+)
+def test_a_page_of_64_ranks_has_less_than_2_mb(tmp_path, collective, algorithm, sizes):
+    nodes = {"nodes": [r // 8 for r in range(64)]} if "node" in algorithm else {}
+    made = isthmus.schedule(collective, algorithm, **sizes, **nodes)
+    assert made.explore(tmp_path / "page.html").stat().st_size < 2e6
+
+
+def test_a_page_needs_no_network(tmp_path):
+    made = isthmus.schedule("bcast", "binomial", p=3, m=6, root=0)
+    text = made.explore(tmp_path / "page.html").read_text("utf-8")
+    plain = text.replace("http://www.w3.org/", "")
+    licences = plain.partition("Their licences:")[2].partition("-->")[0]
+    plain = plain.replace(licences, "")
+    assert "http://" not in plain and "https://" not in plain and "import " not in plain
+    assert "Permission to use, copy, modify, and/or distribute" in licences
+
+
+def test_what_cannot_be_shown_says_so(tmp_path):
+    many = isthmus.schedule("bcast", "binomial", p=1025, m=6, root=0)
+    with pytest.raises(ValueError, match="1025 ranks: a page shows 1024"):
+        many.explore(tmp_path / "page.html")
+    two = isthmus.schedule("bcast", "binomial", p=2, m=6, root=0)
+    three = isthmus.schedule("bcast", "binomial", p=3, m=6, root=0)
+    line = three.simulate(MACHINE, record=True)
+    run = of_events(line.events, line.finish)
+    with pytest.raises(ValueError, match="real: a run of 3 ranks, not of 2"):
+        two.explore(tmp_path / "page.html", recorded={"real": run})
+    with pytest.raises(ValueError, match="no schedule"):
+        write(tmp_path / "page.html", [])
+
+
+def test_a_recorded_trace_is_read_as_it_was_written(tmp_path):
+    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=6, kb=6)
+    line = made.simulate(MACHINE, record=True)
+    run = of_events(line.events, line.finish)
+    chrome.write(tmp_path / "run.json", run, (3, 2))
+    found = chrome.read(tmp_path / "run.json")
+    for name in ("source", "target", "size", "round"):
+        assert np.array_equal(getattr(found.events, name), getattr(run.events, name))
+    assert found.events.start == pytest.approx(run.events.start)
+    assert found.finish == pytest.approx(run.finish)
+    chrome.write(tmp_path / "run.json", line, (3, 2))
+    with pytest.raises(ValueError, match="a simulated run"):
+        chrome.read(tmp_path / "run.json")
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(ValueError, match="not a trace"):
+        chrome.read(tmp_path / "run.json")
+
+
+def test_the_command(tmp_path, capsys):
+    pytest.importorskip("typer")
+    from isthmus.cli.app import run
+
+    path = tmp_path / "new" / "page.html"
+    words = "inter_allgather segmented balanced --p 3 --q 2 --machine cori-like"
+    assert run(["explore", *words.split(), "-o", str(path)]) == 0
+    assert capsys.readouterr().out.strip() == str(path)
+    assert "balanced" in path.read_text("utf-8")
+    assert run(["explore", "bcast", "nonsense", "-o", str(path)]) == 2
+    assert "no algorithm 'nonsense'" in capsys.readouterr().err
+
+
+def test_a_recorded_run_as_a_page(tmp_path):
+    pytest.importorskip("typer")
+    from isthmus.cli import record
+
+    case = record.case_of("allgather", (3, 2), "64", None)
+    line = record.simulated(case, "segmented+ring", "cori-like")
+    kept = record.Kept()
+    kept.lines, kept.library = [of_events(line.events, 2 * line.finish)], "MPI 5"
+    path = tmp_path / "run.html"
+    record.write_page(path, case, "segmented+ring", "cori-like", kept)
+    text = path.read_text("utf-8")
+    assert '"name":"MPI 5","recorded":true,"linked":true' in text
+    assert '"name":"cori-like","recorded":false,"linked":true' in text
+
+
+def test_the_gallery_has_every_algorithm_of_a_paper():
+    page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text("utf-8")
+    shown = re.findall(r"^```\{explore\} (\w+) (\w+)", page, re.MULTILINE)
+    embedded = {(name, find_algorithm(of, name).paper) for of, name in shown}
+    papers = {
+        (entry.name, entry.paper)
+        for of in collectives()
+        for entry in algorithms(of)
+        if re.search(r"\d{4}", entry.paper)
+    }
+    assert papers <= embedded
+
+
+# in a browser
+
+needs_browser = pytest.mark.skipif(
+    find() is None,
+    reason="no browser: install chromium, or name one in the variable CHROME",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as found:
+        yield found
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Write a page of schedules and open it; in the end, it must have no errors."""
+    pages = []
+
+    def open_(schedules, fragment="", **more):
+        path = write(tmp_path / "page.html", schedules, **more)
+        page = browser.open(path, fragment)
+        page.wait("document.body?.classList.contains('ready')")
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        assert not page.errors
+        page.close()
+
+
+@pytest.fixture(scope="module")
+def zoo(browser, tmp_path_factory):
+    """Schedules of every algorithm, and a page of all of them."""
+    made = every(each=1 if not LONG else 8)
+    page = browser.open(write(tmp_path_factory.mktemp("zoo") / "page.html", made))
+    page.wait("document.body?.classList.contains('ready')")
+    yield made, page
+    assert not page.errors
+    page.close()
+
+
+@needs_browser
+def test_every_algorithm_ends_as_on_the_reference_machine(zoo):
+    made, page = zoo
+    for k, schedule in enumerate(made):
+        state, done = page.run(
+            f"explorer.set({{a: {k}, step: 1e9}}), [explorer.state(),"
+            f" explorer.runs[{k}].ranks.map((_, r) =>"
+            " explorer.panels[0].replay.done(explorer.view.step, r))]"
+        )
+        what = schedule.collective, schedule.algorithm, schedule.sizes
+        assert shown(state) == reference(schedule), what
+        assert False not in done, what
+
+
+@needs_browser
+def test_keys_and_buttons_step(show):
+    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
+    page = show([made])
+    last = page.run("explorer.last")
+    assert last == 4 and page.run("explorer.view.step") == 0
+    for key, step in [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)]:
+        page.press(key)
+        assert page.run("explorer.view.step") == step
+    page.press("End")
+    assert page.run("explorer.view.step") == last
+    assert page.run("document.querySelectorAll('.done.yes').length") == 8
+    page.click("#button-first")
+    assert page.run("explorer.view.step") == 0
+    assert page.run("document.querySelectorAll('.done.yes').length") == 0
+    page.press("+")
+    page.press("+")
+    assert page.run("document.getElementById('speed').value") == "4"
+    page.press(" ")
+    page.wait(f"explorer.view.step === {last} && !explorer.player.timer")
+    page.wait("document.querySelectorAll('.done.yes').length === 8")
+    assert shown(page.run("explorer.state()")) == reference(made)
+
+
+@needs_browser
+def test_a_click_on_a_block_tells_its_way(show):
+    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
+    page = show([made], "step=4")
+    page.click(".cell[data-cell='1'] .block")
+    way = page.run("document.querySelector('.way-box').innerText")
+    assert "way of a block of b0 to recv of a0" in way.replace("\n", " ")
+    assert page.run("explorer.view.block.cell") == 1
+    steps = page.run(
+        "explorer.panels[0].way(4, explorer.view.block).moves.map(m =>"
+        " [m.step, m.source, m.target, m.parts.reduce((n, x) => n + x.to[2], 0)])"
+    )
+    # b0's block in thirds: its own from b0, the others through its team
+    assert next(x for x in steps if x[0] == 1) == [1, 6, 0, 2]
+    assert all(target in (0, 1, 2, 5) for _, _, target, _ in steps)
+    page.press("Escape")
+    assert page.run("document.querySelector('.way-box').hidden")
+    page.press("n")
+    assert page.run("explorer.view.block.cell") == 0
+
+
+@needs_browser
+def test_the_way_of_a_block_begins_with_its_contributors(zoo):
+    made, page = zoo
+    for k in some(range(len(made)), every=3):
+        # every block of the end: the elements that its way begins with are its own
+        wrong = page.run(
+            f"""(() => {{
+            explorer.set({{a: {k}, step: 1e9}});
+            const panel = explorer.panels[0], first = panel.replay.state(0);
+            return panel.blocks(1e9).filter((block) => {{
+              const [run] = panel.replay.load(panel.replay.state(panel.last),
+                [[block.cell, block.start, block.size]]);
+              const who = new Set(run[3].flatMap(([lo, hi]) =>
+                Array.from({{length: hi - lo}}, (_, i) => lo + i)));
+              const way = panel.way(panel.last, block);
+              const seen = panel.replay.load(first, way.begin).map((x) => x[3][0][0]);
+              return seen.some((r) => !who.has(r)) || new Set(seen).size !== who.size;
+            }}).length;
+            }})()"""
+        )
+        assert wrong == 0, (made[k].collective, made[k].algorithm, made[k].sizes)
+
+
+@needs_browser
+def test_the_address_holds_the_view(show):
+    names = ("segmented", "balanced", "root_gathering")
+    sizes = {"p": 6, "q": 2, "ka": 60, "kb": 60}
+    made = [isthmus.schedule("inter_allgather", name, **sizes) for name in names]
+    machines = {"slow": load("gigabit-ethernet"), "fast": load("hdr-infiniband")}
+    fragment = (
+        "algorithm=balanced&beside=segmented&machine=fast&step=2&block=a:1:0"
+        "&colour=late&theme=dark&p=7"
+    )
+    page = show(made, fragment, machines=machines)
+    view = page.run("explorer.view")
+    assert (view["a"], view["b"], view["step"]) == (1, 0, 2)
+    assert (view["machine"], view["colour"]) == ("fast", "late")
+    assert page.run("document.querySelectorAll('.panel').length") == 2
+    assert page.run("document.documentElement.dataset.theme") == "dark"
+    assert "p = 7" in page.run("document.getElementById('notice').textContent")
+    before = page.run("location.hash")
+    assert "beside=segmented" in before and "block=a" in before and "p=6" in before
+    page.press("ArrowRight")
+    after = page.run("location.hash")
+    assert "step=3" in after and after != before
+    page.run(f"location.hash = {json.dumps(before)}")
+    page.wait("explorer.view.step === 2 && explorer.view.block !== null")
+
+
+@needs_browser
+def test_recorded_runs_stand_beside_simulated_ones(show):
+    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=60, kb=60)
+    line = made.simulate(MACHINE, record=True)
+    run = of_events(line.events, 3 * line.finish)
+    page = show([made], "step=1", recorded={"MPI": run})
+    heads = page.run(
+        "[...document.querySelectorAll('.timeline h3')].map(x => x.innerText)"
+    )
+    assert heads == ["Simulated: 2 µs, 12 GB/s", "Recorded: MPI"]
+    assert page.run("document.body.dataset.colour") == "late"
+    late = page.run("explorer.panels[0].timelines[1].late")
+    ends = np.array(line.events.end)
+    step = np.array(page.run("explorer.panels[0].shown[1].step"))
+    first = np.array([ends[step == k].min() for k in step])
+    assert late == pytest.approx((ends - first).tolist(), abs=line.time / 1e5)
+
+
+@needs_browser
+def test_many_ranks_are_a_matrix(show):
+    made = isthmus.schedule("inter_allgather", "segmented", p=192, q=64, ka=60, kb=60)
+    page = show([made], "step=2")
+    assert page.run("document.querySelectorAll('.matrix canvas').length") == 1
+    assert page.run("document.querySelectorAll('svg.ranks').length") == 0
+    sent = page.run("explorer.panels[0].view.now.size")
+    events = made.simulate(MACHINE, record=True).events
+    assert sent == np.count_nonzero(events.round == 1)
+    page.press("End")
+    assert page.run("explorer.view.step") == events.round.max() + 1
+
+
+@needs_browser
+def test_light_and_dark(show):
+    made = isthmus.schedule("allreduce", "node_aware", p=4, m=8, nodes=[0, 0, 1, 1])
+    page = show([made], "step=2")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    page.media(prefers_color_scheme="light")
+    light = page.run(ground)
+    page.media(prefers_color_scheme="dark")
+    dark = page.run(ground)
+    assert light != dark
+    page.press("d")
+    assert page.run(ground) == light
+    assert page.run("document.querySelectorAll('.node').length") == 2
+
+
+@needs_browser
+def test_a_picture_can_be_taken(show, tmp_path):
+    made = isthmus.schedule("bcast", "circulant(n=4)", p=5, m=8, root=0)
+    page = show([made], "step=3")
+    page.size(900, 600)
+    page.picture(Path(tmp_path, "page.png"))
+    assert Path(tmp_path, "page.png").stat().st_size > 5000
