@@ -20,7 +20,7 @@ DEVICES = ("direct", "refuse")
 
 #: so many ranks that follow each other share memory at most, fewer than those of a node
 PER_NODE = "ISTHMUS_PER_NODE"
-#: whether what may be chosen is tried at first calls; without, sizes alone decide
+#: whether what may be chosen is measured while a program runs; else sizes alone decide
 TRIAL = "ISTHMUS_TRIAL"
 
 #: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
