@@ -64,8 +64,10 @@ ALLOWED = {
     "lab": {"lab", "mpiexec"},
     "mpi": FORM
     | {"ahead", "choose", "choose_between", "cost", "distributions", "estimate"}
-    | {"fit", "groups", "mpi", "recipe", "recipe_between", "registry", "settings"}
-    | {"tuning"},
+    | {"fit", "groups", "mpi", "recipe", "recipe_between", "redistribution"}
+    | {"registry", "settings", "tuning"},
+    "redistribution": FORM
+    | {"choose", "contracts", "marks", "redistribution", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},

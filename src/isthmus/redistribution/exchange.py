@@ -1,0 +1,214 @@
+"""One rank's part in a redistribution, and its rounds in the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..choose import stage_by_size
+from ..ir import Comm, Copy, Local, Pieces, Recv, Reduce, Round, Send, Span
+from ..layout import Shares
+from ..program import renumber, trim
+from .layouts import Layout
+from .messages import Message, incoming, outgoing, spread_to
+from .order import Turn, shifted, turns
+from .runs import joined, spread
+
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """What a rank sends and receives; peers by their numbers."""
+
+    number: int
+    #: the number of all ranks
+    n: int
+    sends: tuple[Message, ...] = ()
+    receives: tuple[Message, ...] = ()
+    #: the elements of its source array, and of its target array
+    held: int = 0
+    wanted: int = 0
+    #: replicas that gather shares of the target, its place among them, the shares
+    replicas: tuple[list[int], int, Shares] | None = None
+    #: elements that it wants twice: where they are, and where they belong too
+    repeats: tuple[np.ndarray, np.ndarray] = (_NONE, _NONE)
+    #: whether every source of an element counts
+    every: bool = False
+
+    @property
+    def table(self) -> list[tuple[int, int, int]]:
+        """The messages it sends to others: from, to, elements."""
+        others = (m for m in self.sends if m.peer != self.number)
+        return [(self.number, m.peer, m.total) for m in others]
+
+
+def numbered(messages: Iterable[Message], base: int) -> tuple[Message, ...]:
+    """Messages with peers by their numbers, of a group that begins at `base`."""
+    return tuple(replace(m, peer=m.peer + base) for m in messages)
+
+
+def regular(
+    number: int,
+    n: int,
+    flows: Sequence[tuple[Layout, int, Layout, int]],
+    same: bool,
+    every: bool,
+) -> Exchange:
+    """A rank's part between layouts that are the same on every rank: from one layout,
+    on ranks from a number on, to another on ranks from a number on."""
+    found = Exchange(number, n, every=every)
+    for source, s, target, t in flows:
+        if 0 <= (i := number - s) < source.ranks:
+            sent = outgoing(source, target, i, same, every)
+            held = int(np.prod(source.local_shape(i)))
+            found = replace(found, sends=numbered(sent, t), held=held)
+        if 0 <= (j := number - t) < target.ranks:
+            got = incoming(source, target, j, same, every)
+            size = int(np.prod(target.local_shape(j)))
+            among = spread_to(target, j)
+            if among is not None:
+                among = [r + t for r in among[0]], *among[1:]
+            found = replace(
+                found, receives=numbered(got, s), wanted=size, replicas=among
+            )
+    return found
+
+
+def _part(m: Message, buf: str, low: int, high: int) -> Pieces:
+    """Some elements of a message, in the local array."""
+    first = np.cumsum(m.size) - m.size
+    start = np.maximum(first, low)
+    size = np.minimum(first + m.size, high) - start
+    keep = size > 0
+    found = joined(size[keep], [(m.start + start - first)[keep]])
+    return Pieces(buf, found[1], found[0])
+
+
+def _tmp(x: Exchange) -> dict[int, int]:
+    """Where the messages of each peer are put that are to be combined."""
+    at, found = 0, {}
+    for m in x.receives:
+        if m.peer != x.number:
+            found[m.peer] = at
+            at += m.total
+    return found
+
+
+def _ordered(x: Exchange, every: Sequence[Turn] | None) -> Iterator[Turn]:
+    """The turns of a rank, of all or by a shift."""
+    if every is not None:
+        yield from (t for t in every if x.number in (t.source, t.target))
+        return
+    for m in x.sends:
+        if m.peer != x.number:
+            turn = shifted(x.number, m.peer, x.n)
+            yield Turn(turn, x.number, m.peer, 0, m.total)
+    for m in x.receives:
+        if m.peer != x.number:
+            turn = shifted(m.peer, x.number, x.n)
+            yield Turn(turn, m.peer, x.number, 0, m.total)
+
+
+def crossing(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
+    """The rounds in which elements go from sources to targets: all messages in their
+    order, then what is copied or combined."""
+    sends = {m.peer: m for m in x.sends}
+    receives = {m.peer: m for m in x.receives}
+    tmp = _tmp(x)
+    out, into = list[Send](), list[Recv]()
+    for t in sorted(_ordered(x, every), key=lambda t: t.turn):
+        if t.source == x.number:
+            out.append(Send(t.target, _part(sends[t.target], "send", t.low, t.high)))
+        elif x.every:
+            at = np.array([tmp[t.source] + t.low])
+            data = Pieces("tmp", at, np.array([t.high - t.low]))
+            into.append(Recv(t.source, data))
+        else:
+            data = _part(receives[t.source], "recv", t.low, t.high)
+            into.append(Recv(t.source, data))
+    comm: tuple[Comm, ...] = (*into, *out)
+    if x.every:
+        return trim([Round(comm), *_combined(x, tmp)])
+    return trim([Round(comm, tuple(_own(x)))])
+
+
+def spreading(x: Exchange, unit: int = 1) -> list[Round]:
+    """The rounds after that: replicas gather their shares, and what is wanted twice is
+    copied. `unit` is the bytes of an element."""
+    program: list[Round] = []
+    if x.replicas is not None:
+        ranks, index, shares = x.replicas
+        stage = stage_by_size(unit)(len(ranks), index, shares)
+        program += renumber(stage, lambda i: ranks[i])
+    again = _copies("recv", x.repeats[0], "recv", x.repeats[1])
+    return trim([*program, Round((), tuple(again))])
+
+
+def rounds(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
+    """All rounds of a rank."""
+    return [*crossing(x, every), *spreading(x)]
+
+
+def _copies(
+    buf: str,
+    start: np.ndarray,
+    to: str,
+    at: np.ndarray,
+    size: np.ndarray | None = None,
+    kind: Callable[[Span, Span], Local] = Copy,
+) -> Iterator[Local]:
+    """Copies of runs, or of single elements."""
+    sizes = np.ones(len(start), np.int64) if size is None else size
+    for x, y, n in zip(start.tolist(), at.tolist(), sizes.tolist(), strict=True):
+        yield kind(Span(buf, x, n), Span(to, y, n))
+
+
+def _own(x: Exchange) -> Iterator[Local]:
+    """What a rank takes from itself."""
+    for m in x.sends:
+        if m.peer == x.number:
+            (to,) = (y for y in x.receives if y.peer == x.number)
+            yield from _aligned("send", m.start, m.size, to)
+
+
+def _aligned(buf: str, start: np.ndarray, size: np.ndarray, to: Message) -> list[Local]:
+    """Copies from runs to those of a message, which may be cut in other places."""
+    edges = np.union1d(np.cumsum(size), np.cumsum(to.size))
+    low = np.concatenate(([0], edges[:-1]))
+    source, target = (
+        starts[k] + low - before[k]
+        for starts, n in ((start, size), (to.start, to.size))
+        for before in (np.cumsum(n) - n,)
+        for k in (np.searchsorted(before, low, side="right") - 1,)
+    )
+    n, source, target = joined(edges - low, [source, target])
+    return list(_copies(buf, source, "recv", target, n))
+
+
+def _combined(x: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
+    """What came from each, from the last rank to the first: the first one to write an
+    element is copied, the others are combined with it from the left."""
+    seen = np.zeros(x.wanted, bool)
+    own = {m.peer: m for m in x.sends}
+    for m in sorted(x.receives, key=lambda m: -m.peer):
+        at = spread(m.start, m.size)
+        if m.peer == x.number:
+            buf, frm = "send", spread(own[m.peer].start, own[m.peer].size)
+        else:
+            buf, frm = "tmp", tmp[m.peer] + np.arange(len(at))
+        steps: list[Local] = []
+        for kind, some in ((Copy, ~seen[at]), (Reduce, seen[at])):
+            n, source, target = joined(
+                np.ones(int(some.sum()), np.int64), [frm[some], at[some]]
+            )
+            steps += _copies(buf, source, "recv", target, n, kind)
+        seen[at] = True
+        yield Round((), tuple(steps))
+
+
+def in_turns(parts: Sequence[Exchange], least: int = 1) -> list[Turn]:
+    """The order of all messages of all ranks."""
+    return turns([m for x in parts for m in x.table], least)
