@@ -21,10 +21,13 @@ ACROSS = (
     "allreduce",
     "reduce_scatter",
     "reduce_scatter_block",
+    "redistribution",
 )
 INSIDE = ("bcast", "allgather", "allgatherv")
 #: those with a persistent form, by the number of groups
 PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}
+#: how people redistribute by hand
+BY_HAND = ("isend", "gather_bcast")
 #: those of a vector, and not of a block for each rank
 VECTOR = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 #: those whose blocks may differ in size
@@ -58,6 +61,8 @@ def _across(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> list[int]:
     p, q = len(a), len(b)
     if op == "barrier":
         return [0] * (p + q)
+    if op == "redistribution":  # what A has leaves it, what B gets enters it
+        return [*a, *b]
     if op == "allreduce":  # each way, all but one must pass every element on
         return [round(2 * (p + q - 1) / (p + q) * a[0])] * (p + q)
     if op.startswith("reduce_scatter"):  # nobody keeps a part of its vector
