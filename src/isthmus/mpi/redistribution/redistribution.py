@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
@@ -13,6 +13,7 @@ from ...ir import Round
 from ...redistribution.exchange import crossing, spreading
 from ...redistribution.layouts import Layout
 from ...redistribution.order import turns
+from ...redistribution.picture import draw
 from ...redistribution.runs import spread
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
@@ -25,6 +26,9 @@ from . import fields
 from .agreement import agree, without_error
 from .binding import bind
 from .setup import set_up
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: one field, or several that travel together
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
@@ -102,6 +106,21 @@ class Redistribution:
         c.lasting[tag] = made
         return made
 
+    def draw(self) -> Figure:
+        """A picture of both layouts and of who sends what to whom, from A to B if there
+        are two ways. Collective where layouts are by slices or indices."""
+        c, (source, s, target, t) = self.context, self._setup.flows[0]
+        size = c.comm.size if self.same else None
+        if isinstance(source, Layout) and isinstance(target, Layout):
+            return draw(source, target, size)
+        every = c.comm.allgather((self.source, self.target))
+        p = c.local.size if c.number == c.index else c.comm.size - c.local.size
+        held, wanted = every[:p], every[p:] or every
+        if s > t:
+            held, wanted = wanted, held
+        sources = [x for x, _ in held if x is not None]
+        return draw(sources, [y for _, y in wanted if y is not None], size)
+
     def Free(self) -> None:
         """Give back what is kept for blocking calls."""
         self.context.kept_calls.pop(self.kept.key, None)
@@ -172,7 +191,7 @@ class Redistribution:
         """The types of what goes from A to B, or inside, and from B to A."""
         sent, got = (tuple(_type(x.dtype) for x in some) for some in (source, target))
         first = self.same or self.context.number == self.context.index
-        if self._setup.flows == 1:
+        if len(self._setup.flows) == 1:
             return (sent or got,)
         return (sent, got) if first else (got, sent)
 

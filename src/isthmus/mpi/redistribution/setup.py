@@ -35,8 +35,8 @@ class Setup:
     exchange: Exchange
     #: all messages of all ranks, if they are few: from, to, elements
     table: list[tuple[int, int, int]] | None
-    #: one, or between groups one each way
-    flows: int
+    #: what goes from where to where: one, or between groups one each way
+    flows: tuple[Flow, ...]
 
 
 def set_up(
@@ -49,7 +49,7 @@ def set_up(
     every = [c.comm.bcast(mine if c.number == r else None, r) for r in firsts]
     shape, flows = _checked(every, firsts)
     found = _found(c, same, source, target, by is not None, shape, flows)
-    return Setup(found, _table(c, found), len(flows))
+    return Setup(found, _table(c, found), tuple(flows))
 
 
 def _given(
