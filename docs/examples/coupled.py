@@ -44,24 +44,27 @@ def smooth(field):
     edges = int(low == 0), int(high == shape[0])  # there nobody is above, or below
     wide = np.pad(wide, (edges, (0, 0)), mode="edge")
     sides = np.roll(field, 1, 1) + np.roll(field, -1, 1)
-    return 0.2 * (field + wide[:-2] + wide[2:] + sides)
+    return field + 0.02 * (wide[:-2] + wide[2:] + sides - 4 * field)
 
 
 y, x = np.mgrid[low:high, : shape[1]] / np.array(shape)[:, None, None]
-temperature = 25 - 80 * (y - 0.5) ** 2 + 3 * np.sin(4 * np.pi * x)
-air = temperature - 10 * (x > 0.5)
+temperature = (
+    24 - 70 * (y - 0.5) ** 2 + 4 * np.sin(6 * np.pi * x) * np.sin(5 * np.pi * y)
+)
+air = 10.0 + 0 * temperature
 for _ in range(STEPS):
     if is_ocean:
         give(temperature)
         take(winds := np.empty(above.local_shape()))
         felt = np.repeat(np.repeat(winds, 2, 0), 2, 1)[low % 2 :][: high - low]
-        temperature = smooth(temperature) + 0.05 * (felt - temperature)
+        temperature = smooth(temperature) + 0.01 * (felt - temperature)
     else:
         take(sea := np.empty(below.local_shape(rank)))
         give(air)
         rows, columns = air.shape
         felt = sea.reshape(rows, 2, columns, 2).mean((1, 3))
-        air = np.roll(smooth(air), 1, 1) + 0.1 * (felt - air)  # the wind blows east
+        air = np.roll(smooth(air), 1, 1)  # the wind blows east
+        air += 0.1 * (felt - air)
 
 # all of a field on rank 0 of its group: a layout of one rank
 field = temperature if is_ocean else air

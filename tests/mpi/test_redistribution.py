@@ -16,7 +16,7 @@ from redistributions import Case, case, field, part, sources
 from sampling import LONG
 from support import FORMS, agree
 
-CASES = 400 if LONG else 40
+CASES = 400 if LONG else 20
 TYPES = ("f8", "f4", "i2", "c16", "S3")
 
 
@@ -247,8 +247,8 @@ def test_bad_input_is_the_same_error_everywhere(comm):
 
 
 @pytest.mark.mpi(8, timeout=120)
-def test_a_million_points_are_set_up_quickly(comm):
-    n = 1_000_000
+def test_many_points_are_set_up_quickly(comm):
+    n = 1_000_000 if LONG else 100_000
     shuffled = np.random.default_rng(1).permutation(n)
     low, high = n * comm.rank // comm.size, n * (comm.rank + 1) // comm.size
     source = Layout.indices(n, shuffled[low:high])
@@ -261,6 +261,25 @@ def test_a_million_points_are_set_up_quickly(comm):
     move(shuffled[low:high].copy(), into)
     agree(comm, (into == np.arange(low, high)).all())
     agree(comm, took < 20, f"{took:.1f} s")  # 0.5 s on two idle cores
+
+
+@pytest.mark.mpi(3)
+def test_a_redistribution_can_be_drawn(comm):
+    pytest.importorskip("matplotlib")
+    groups = Groups(comm, 1)
+    whole = Layout.blocks((6, 4), (1, 1))
+    half = Layout.slices((6, 4), np.s_[3 * groups.rank : 3 * groups.rank + 3])
+    rows = Layout.blocks((6, 4), (2, 1))
+    for target in (half, rows):
+        role = {"source": whole} if groups.is_a else {"target": target}
+        words = [
+            axes.get_xlabel()
+            for axes in Redistribution(groups.comm, **role).draw().axes
+        ]
+        agree(comm, "2 messages, 24 elements" in words, str(words))
+    move = Redistribution(comm, Layout.blocks((6, 4), (3, 1)), rows)
+    agree(comm, len(move.draw().axes) == 3)
+    groups.free()
 
 
 @pytest.mark.mpi(2)

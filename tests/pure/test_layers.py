@@ -67,7 +67,8 @@ ALLOWED = {
     | {"fit", "groups", "mpi", "recipe", "recipe_between", "redistribution"}
     | {"registry", "settings", "tuning"},
     "redistribution": FORM
-    | {"choose", "contracts", "draw", "marks", "redistribution", "schedules"},
+    | {"algorithms", "choose", "contracts", "draw", "marks"}
+    | {"redistribution", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},

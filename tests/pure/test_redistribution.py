@@ -16,7 +16,7 @@ from isthmus.redistribution.runs import spread
 from redistributions import case, layouts, part, regular, shape
 from sampling import LONG
 
-CASES = 2000 if LONG else 200
+CASES = 2000 if LONG else 80
 
 
 # -- layouts
@@ -171,6 +171,14 @@ def test_schedules_of_all_layouts_are_right():
         found = case(rng, p, inside or q)
         combine = rng.random() < 0.3
         schedule(found.sources, found.targets, inside, combine).verify()
+
+
+def test_replicas_swap_long_shares_in_pieces():
+    source = Layout.blocks((1 << 21,), (2,))
+    target = Layout.sharded((1 << 21,), (2,), [Replicate()])
+    found = schedule(source, target)
+    assert len(found.rank(2)) > 2
+    found.verify()
 
 
 def test_a_hole_is_named():

@@ -5,7 +5,8 @@ Across two groups the root of a rooted operation is rank 0 of group A.
 
 from __future__ import annotations
 
-ACROSS = (
+#: those of MPI between two groups
+MPI_ACROSS = (
     "barrier",
     "bcast",
     "reduce",
@@ -21,8 +22,8 @@ ACROSS = (
     "allreduce",
     "reduce_scatter",
     "reduce_scatter_block",
-    "redistribution",
 )
+ACROSS = (*MPI_ACROSS, "redistribution")
 INSIDE = ("bcast", "allgather", "allgatherv")
 #: those with a persistent form, by the number of groups
 PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}

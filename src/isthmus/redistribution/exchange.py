@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..algorithms.turns import piece_size
 from ..choose import stage_by_size
-from ..ir import Comm, Copy, Local, Pieces, Recv, Reduce, Round, Send, Span
+from ..ir import Comm, Copy, Library, Local, Pieces, Recv, Reduce, Round, Send, Span
 from ..layout import Shares
 from ..program import renumber, trim
 from .layouts import Layout
 from .messages import Message, incoming, outgoing, spread_to
 from .order import Turn, shifted, turns
-from .runs import joined, spread
+from .runs import joined, some_of, spread
 
 _NONE = np.empty(0, np.int64)
 
@@ -79,12 +80,9 @@ def regular(
 
 def _part(m: Message, buf: str, low: int, high: int) -> Pieces:
     """Some elements of a message, in the local array."""
-    first = np.cumsum(m.size) - m.size
-    start = np.maximum(first, low)
-    size = np.minimum(first + m.size, high) - start
-    keep = size > 0
-    found = joined(size[keep], [(m.start + start - first)[keep]])
-    return Pieces(buf, found[1], found[0])
+    start, size = some_of(m.start, m.size, low, high)
+    size, start = joined(size, [start])
+    return Pieces(buf, start, size)
 
 
 def _tmp(x: Exchange) -> dict[int, int]:
@@ -142,9 +140,31 @@ def spreading(x: Exchange, unit: int = 1) -> list[Round]:
     if x.replicas is not None:
         ranks, index, shares = x.replicas
         stage = stage_by_size(unit)(len(ranks), index, shares)
-        program += renumber(stage, lambda i: ranks[i])
+        whole = renumber(stage, lambda i: ranks[i])
+        most = max(piece_size() // max(unit, 1), 1)
+        program += (x for r in whole for x in _in_pieces(r, most))
     again = _copies("recv", x.repeats[0], "recv", x.repeats[1])
     return trim([*program, Round((), tuple(again))])
+
+
+def _in_pieces(r: Round, most: int) -> Iterator[Round]:
+    """A round in which a rank sends one span and receives one, in several of so many
+    elements at most: the next piece goes when the other's has come (see `turns`)."""
+    ends = [c for c in r.comm if not isinstance(c, Library) and len(c.data) == 1]
+    longest = max((span.size for c in ends for span in c.data), default=0)
+    if len(ends) != len(r.comm) or len(ends) > 2 or longest <= most:
+        yield r
+        return
+    for low in range(0, longest, most):
+        some: list[Comm] = []
+        for c in ends:
+            (span,) = c.data
+            size = min(span.size - low, most)
+            if size > 0:
+                data = (Span(span.buf, span.start + low, size),)
+                some.append(replace(c, data=data))
+        last = low + most >= longest
+        yield Round(tuple(some), r.then if last else (), r.meet and last)
 
 
 def rounds(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:

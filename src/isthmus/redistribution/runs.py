@@ -141,3 +141,14 @@ def cut_at(
     found = np.maximum(np.repeat(start, n), number * block)
     stop = np.minimum(np.repeat(start + size, n), (number + 1) * block)
     return found, stop - found
+
+
+def some_of(
+    start: np.ndarray, size: np.ndarray, low: int, high: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of all that is in some runs, in their order, numbers low to high - 1."""
+    before = np.cumsum(size) - size
+    first = np.maximum(before, low)
+    n = np.minimum(before + size, high) - first
+    keep = n > 0
+    return (start + first - before)[keep], n[keep]

@@ -13,6 +13,7 @@ from mpi4py import MPI
 
 from ...ir import Copy, Data, Local, Pieces, Recv, Round, Send
 from ...program import extent
+from ...redistribution.runs import some_of
 from ..engine.plan import Plan, Stage, Step
 from ..memory import memory
 from . import fields
@@ -41,9 +42,11 @@ class Binder:
         arrays: dict[str, Sequence[Array]],
         comm: MPI.Intracomm,
         tag: int,
+        cut: int,
         combine: Callable[[np.ndarray, np.ndarray], Any] | None,
     ) -> None:
-        self.arrays, self.comm, self.tag = arrays, comm, tag
+        """Messages of more than `cut` bytes, if it is given, are sent in several."""
+        self.arrays, self.comm, self.tag, self.cut = arrays, comm, tag, cut
         self.combine = combine
         self.scratch: list[np.ndarray] = []
 
@@ -52,9 +55,23 @@ class Binder:
         self.scratch.append(found := memory.scratch(nbytes))
         return found
 
-    def message(self, c: Send | Recv) -> Bound:
-        """A message of the elements of all fields, one field after the other."""
+    def parts(self, c: Send | Recv) -> list[Bound]:
+        """A message, in as many parts as it is sent; both ends cut alike."""
         buf, start, size = runs_of(c.data)
+        unit = sum(x.dtype.itemsize for x in self.arrays[buf])
+        most = max(self.cut // max(unit, 1), 1)
+        if not self.cut or int(size.sum()) <= most:
+            return [self.message(c, buf, start, size)]
+        found = []
+        for low in range(0, int(size.sum()), most):
+            some = some_of(start, size, low, low + most)
+            found.append(self.message(c, buf, *some))
+        return found
+
+    def message(
+        self, c: Send | Recv, buf: str, start: np.ndarray, size: np.ndarray
+    ) -> Bound:
+        """A message of the elements of all fields, one field after the other."""
         places = [fields.place(x, start, size) for x in self.arrays[buf]]
         packed = [x for x in places if not x.is_direct]
         room = self.room(sum(x.nbytes for x in packed))
@@ -119,8 +136,8 @@ class Binder:
     def stages(self, r: Round) -> tuple[list[Step], list[Stage]]:
         """What must be packed before a round, and its stages: all receives are posted,
         and sends follow each other; what came is unpacked while others come."""
-        receives = [self.message(c) for c in r.comm if isinstance(c, Recv)]
-        sends = _flights([self.message(c) for c in r.comm if isinstance(c, Send)])
+        receives = [x for c in r.comm if isinstance(c, Recv) for x in self.parts(c)]
+        sends = _flights([self.parts(c) for c in r.comm if isinstance(c, Send)])
         stage = Stage(start=[x.request for x in receives])
         found, first = [stage], list[Step]()
         for k, flight in enumerate(sends):
@@ -141,16 +158,17 @@ class Binder:
         return first, found
 
 
-def _flights(sends: Sequence[Bound]) -> list[list[Bound]]:
-    """Sends that are under way at once."""
+def _flights(sends: Sequence[list[Bound]]) -> list[list[Bound]]:
+    """Messages, each in its parts, that are under way at once."""
     found: list[list[Bound]] = []
     room = 0
-    for x in sends:
-        if not found or x.nbytes > room:
+    for parts in sends:
+        nbytes = sum(x.nbytes for x in parts)
+        if not found or nbytes > room:
             found.append([])
             room = FLIGHT
-        found[-1].append(x)
-        room -= x.nbytes
+        found[-1] += parts
+        room -= nbytes
     return found
 
 
@@ -199,12 +217,13 @@ def bind(
     target: Sequence[Array],
     comm: MPI.Intracomm,
     tag: int,
+    cut: int = 0,
     combine: Callable[[np.ndarray, np.ndarray], Any] | None = None,
     between: Sequence[Step] = (),
 ) -> Plan:
     """A plan of the rounds, with steps between them."""
     arrays: dict[str, Sequence[Array]] = {"send": source, "recv": target}
-    binder = Binder(arrays, comm, tag, combine)
+    binder = Binder(arrays, comm, tag, cut, combine)
     n = extent(crossing, "tmp")
     room = [binder.room(n * x.dtype.itemsize).view(x.dtype) for x in target]
     arrays["tmp"] = [fields.array_of(x) for x in room]

@@ -228,6 +228,7 @@ class Redistribution:
             [fields.array_of(x) for x in target],
             self.context.comm,
             tag,
+            self.context.cut,
             op.Reduce_local if self.combine is not None else None,
             last,
         )
