@@ -298,3 +298,18 @@ def test_plans_are_found_by_where_fields_lie_and_given_back(comm):
     agree(comm, not kept.plans and move.kept.key not in move.context.kept_calls)
     move(out, into)
     agree(comm, (into == 1).all())
+
+
+@pytest.mark.mpi(2)
+def test_a_freed_communicator_is_refused(comm):
+    own = isthmus.Intracomm(comm.Dup())
+    rows = Layout.blocks((4, 4), (2, 1))
+    move = Redistribution(own, rows, rows)
+    move(np.ones((2, 4)), np.zeros((2, 4)))
+    own.Free()
+    try:
+        move(np.ones((2, 4)), np.zeros((2, 4)))
+        words = ""
+    except RuntimeError as error:
+        words = str(error)
+    agree(comm, "freed" in words, words)

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-#: up to so many messages in all, every rank looks at all of them
+#: up to so many messages or pieces in all, every rank looks at all of them
 MOST = 4096
 #: near enough to the bound
 NEAR = 1.05
@@ -56,23 +56,26 @@ def list_schedule(messages: Sequence[tuple[int, int, int]]) -> tuple[int, list[i
     source, target, size = np.array(messages, np.int64).reshape(-1, 3).T
     out, into = loads(messages)
     free_out, free_in = np.zeros(len(out), np.int64), np.zeros(len(into), np.int64)
-    waiting = np.ones(len(size), bool)
+    waiting = np.arange(len(size))
     now, ends, order = 0, list[int](), list[int]()
-    while len(order) < len(size):
-        ready = waiting & (free_out[source] <= now) & (free_in[target] <= now)
-        some = np.flatnonzero(ready)
-        if not len(some):
-            now = heappop(ends)
-            continue
+    while len(waiting):
+        ready = (free_out[source[waiting]] <= now) & (free_in[target[waiting]] <= now)
+        some = waiting[ready]
         a, b = out[source[some]], into[target[some]]
-        k = int(some[np.lexsort((-np.minimum(a, b), -np.maximum(a, b)))[0]])
-        s, t, n = source[k], target[k], int(size[k])
-        waiting[k] = False
-        free_out[s] = free_in[t] = now + n
-        heappush(ends, now + n)
-        out[s] -= n
-        into[t] -= n
-        order.append(k)
+        for k in some[np.lexsort((-np.minimum(a, b), -np.maximum(a, b)))].tolist():
+            s, t, n = int(source[k]), int(target[k]), int(size[k])
+            # that takes both ports, and so changes nothing for those of other ports
+            if free_out[s] <= now and free_in[t] <= now:
+                free_out[s] = free_in[t] = now + n
+                out[s] -= n
+                into[t] -= n
+                heappush(ends, now + n)
+                order.append(k)
+                size[k] = 0
+        waiting = waiting[size[waiting] > 0]
+        while ends and ends[0] <= now:
+            heappop(ends)
+        now = ends[0] if ends else now
     return int(max(free_out.max(initial=0), free_in.max(initial=0))), order
 
 
@@ -94,7 +97,7 @@ def turns(messages: Sequence[tuple[int, int, int]], least: int = 1) -> list[Turn
     for parts in PARTS:
         most = max(-(-limit // parts), least) if parts else 0
         pieces = list(_cut(messages, most))
-        if best is not None and (len(pieces) == len(best[1]) or len(pieces) > 4 * MOST):
+        if best is not None and not len(best[1]) < len(pieces) <= MOST:
             continue
         ends, order = list_schedule(pieces)
         if best is None or ends < 0.98 * best[0]:

@@ -17,7 +17,7 @@ from ...redistribution.picture import draw
 from ...redistribution.runs import spread
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
-from ..context.context import Context
+from ..context.context import SCRATCH, Context
 from ..engine import requests
 from ..engine.engine import check_threads
 from ..engine.plan import Plan, Step, Wait
@@ -66,6 +66,12 @@ class Redistribution:
         self._setup = found
         #: what this rank sends and receives
         self.exchange = found.exchange
+        rank = self.context.index
+        self._shapes = {
+            name: x.local_shape(rank if x.is_regular else None)
+            for name, x in (("source", source), ("target", target))
+            if x is not None
+        }
         self._rounds: dict[int, list[Round]] = {}
         self._agreed: set[Any] = set()
         #: plans of blocking calls
@@ -76,16 +82,20 @@ class Redistribution:
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
         """Send, or receive, a field or several; with a source and a target, `field` is
         what is sent and `into` where the other array belongs."""
-        source, target = self._read(field, into)
         c = self.context
-        plan = self._plan(source, target)
+        key = _key(field, into)
+        plan = self.kept.plans.get(key)
+        if plan is None or c.checked or c.freed or c.refused:
+            plan = self._plan(key, *self._read(field, into))
+        self.kept.used = c.clock = c.clock + 1
         try:
             for step in plan.calls:
                 step()
         except BaseException as error:
             c.refuse(c.number, error)
             raise
-        c.make_room()
+        if plan.key is None:
+            plan.free()
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
         """Begin to move, and give an MPI request."""
@@ -132,6 +142,8 @@ class Redistribution:
         """The fields that are sent and received, checked; the first time that there are
         such fields, and in the checked mode, together with all ranks."""
         c = self.context
+        if c.freed:
+            raise RuntimeError("the communicator of this redistribution was freed")
         c.check_usable()
         try:
             found = self._fields(field, into)
@@ -164,9 +176,7 @@ class Redistribution:
         ):
             if layout is None:
                 continue
-            shape = layout.local_shape(
-                self.context.index if layout.is_regular else None
-            )
+            shape = self._shapes[name]
             for k, x in enumerate(some):
                 _check(f"{name} field {k}", x, shape, name == "target")
         if self.same and [x.dtype for x in source] != [x.dtype for x in target]:
@@ -197,21 +207,21 @@ class Redistribution:
 
     # -- plans
 
-    def _plan(self, source: list[np.ndarray], target: list[np.ndarray]) -> Plan:
-        """The plan of a blocking call, kept by where the fields lie."""
+    def _plan(
+        self, key: Any, source: list[np.ndarray], target: list[np.ndarray]
+    ) -> Plan:
+        """The plan of a blocking call, kept by where the fields lie; one that needs
+        much memory is for one call."""
         c = self.context
-        c.clock += 1
-        self.kept.used = c.clock
-        c.kept_calls.setdefault(self.kept.key, self.kept)
-        key = tuple(
-            (a.address, a.shape, a.strides, a.dtype)
-            for a in map(fields.array_of, (*source, *target))
-        )
         plan = self.kept.plans.get(key)
         if plan is None:
             plan = self._bound(source, target, 0)
-            plan.key = key
-            self.kept.add(plan)
+            if plan.scratch_bytes <= SCRATCH:
+                plan.key = key
+                self.kept.add(plan)
+                self.kept.used = c.clock = c.clock + 1
+                c.kept_calls[self.kept.key] = self.kept
+                c.make_room()
         return plan
 
     def _bound(
@@ -295,6 +305,19 @@ def _type(dtype: np.dtype) -> str:
 
 def _names(some: list[np.ndarray]) -> str:
     return ", ".join(str(x.dtype) for x in some) or "nothing"
+
+
+def _key(field: Any, into: Any) -> Any:
+    """What a call is known by: where its fields lie and what they are. None of what is
+    no array."""
+    first, second = (x if isinstance(x, list | tuple) else (x,) for x in (field, into))
+    found: list[Any] = [len(first)]
+    for x in first if into is None else (*first, *second):
+        if type(x) is not np.ndarray:
+            return None
+        place = x.__array_interface__["data"]
+        found += *place, x.shape, x.strides, x.dtype
+    return tuple(found)
 
 
 def _listed(x: Fields) -> list[np.ndarray]:
