@@ -48,8 +48,14 @@ def _borders(axes: Axes, owners: np.ndarray) -> None:
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
 
 
-def _names(axes: Axes, owners: np.ndarray, group: Group, colour: Any) -> None:
-    """The name of each rank at the middle of its elements, if they lie together."""
+def _names(
+    axes: Axes,
+    owners: np.ndarray,
+    group: Group,
+    colour: Any,
+    replicas: dict[int, list[int]],
+) -> None:
+    """The names of the ranks of each part at its middle, if it lies together."""
     for r in np.unique(owners[owners != NOBODY]):
         y, x = np.nonzero(owners == r)
         if (np.ptp(y) + 1) * (np.ptp(x) + 1) != len(y):
@@ -57,7 +63,7 @@ def _names(axes: Axes, owners: np.ndarray, group: Group, colour: Any) -> None:
         mine = colour[y, x]
         ink = on(tuple(mine.mean(0)))
         box = {"facecolor": mine.mean(0), "edgecolor": "none", "pad": 1.5}
-        name = group.label(int(r))
+        name = " ".join(group.label(x) for x in replicas.get(int(r), [int(r)]))
         style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": box}
         axes.text(x.mean(), y.mean(), name, color=ink, fontsize=8, **style)
 
@@ -68,6 +74,7 @@ def _map(
     group: Group,
     sources: np.ndarray,
     paint: Sequence[Colour],
+    replicas: dict[int, list[int]],
 ) -> None:
     """An array: parts of ranks with borders, elements in the colour of their source."""
     owners, sources = _flat(owners), _flat(sources)
@@ -75,7 +82,7 @@ def _map(
     axes.imshow(colour, aspect="auto", interpolation="nearest")
     _borders(axes, owners)
     if len(group.ranks) <= LABELS:
-        _names(axes, owners, group, colour)
+        _names(axes, owners, group, colour, replicas)
     axes.set(xticks=[], yticks=[])
 
 
@@ -117,9 +124,11 @@ def figure(
     messages: Sequence[tuple[int, int, int]],
     groups: Sequence[range],
     titles: tuple[str, str],
+    replicas: tuple[dict[int, list[int]], dict[int, list[int]]],
 ) -> Figure:
     """The number of a rank that has each element, that wants it, from which it comes;
-    and messages: from, to, elements. Colours are sources."""
+    and messages: from, to, elements; of a rank that stands for several, all of them.
+    Colours are sources."""
     from matplotlib.figure import Figure
 
     every = groups_of(list(groups))
@@ -127,9 +136,9 @@ def figure(
     paint = colours(every)
     found = Figure(figsize=(11, 4.3), layout="constrained")
     left, middle, right = found.subplots(1, 3, width_ratios=(1, 0.9, 1))
-    _map(left, held, source, held, paint)
+    _map(left, held, source, held, paint, replicas[0])
     _table(middle, messages, (source, target), paint)
-    _map(right, wanted, target, sources, paint)
+    _map(right, wanted, target, sources, paint, replicas[1])
     left.set_title("as it lies", fontsize=10, loc="left")
     left.set_xlabel(titles[0], fontsize=7.5, color=INK)
     total = sum(n for s, t, n in messages if s != t)

@@ -37,9 +37,19 @@ def _sources(whole: Whole) -> np.ndarray:
 
 def _words(layouts: list[Layout]) -> str:
     if layouts[0].is_regular:
-        return repr(layouts[0]).removeprefix("Layout.")
+        words = repr(layouts[0]).removeprefix("Layout.").replace("Replicate()", "R")
+        return words.replace("Shard(axis=", "S(").replace("placements=", "")
     kind = "indices" if layouts[0].points is not None else "slices"
     return f"{kind} of each rank, shape {layouts[0].shape}"
+
+
+def _together(layouts: list[Layout], base: int) -> dict[int, list[int]]:
+    """Of the first of several replicas, the numbers of all."""
+    first = layouts[0]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for r in range(first.ranks if first.is_regular else 0):
+        found.setdefault(first.place(r)[0], []).append(base + r)
+    return {every[0]: every for every in found.values()}
 
 
 def draw(source: Layouts, target: Layouts, inside: int | None = None) -> Figure:
@@ -57,4 +67,5 @@ def draw(source: Layouts, target: Layouts, inside: int | None = None) -> Figure:
         messages,
         groups,
         (_words(whole.sources), _words(whole.targets)),
+        (_together(whole.sources, 0), _together(whole.targets, whole.base)),
     )
