@@ -63,19 +63,26 @@ def _joined(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return start[order], size[order], who[order]
 
 
+def _cells(
+    start: np.ndarray, size: np.ndarray, who: np.ndarray
+) -> tuple[Runs, np.ndarray, np.ndarray]:
+    """Runs that the same ranks have, these ranks run by run, and how many they are."""
+    if (start[1:] >= (start + size)[:-1]).all():  # nobody has what another has
+        return Runs(start, size), who, np.ones(len(start), np.int64)
+    edges = np.unique(np.concatenate((start, start + size)))
+    cells = Runs(edges[:-1], np.diff(edges))
+    run, cell = overlaps(Runs(start, size), cells)
+    order = np.lexsort((who[run], cell))
+    return cells, who[run][order], np.bincount(cell, minlength=len(cells))
+
+
 def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Found:
     """Who gets what from whom, of the indices that one rank looks after.
 
     Of several sources one is taken: the target itself, if it is one (`same`), else by
     turns; or all of them, if every source counts.
     """
-    start, size, who = _joined(sources)
-    edges = np.unique(np.concatenate((start, start + size)))
-    cells = Runs(edges[:-1], np.diff(edges)) if len(edges) else Runs(edges, edges)
-    run, cell = overlaps(Runs(start, size), cells)
-    order = np.lexsort((who[run], cell))
-    cell, owners = cell[order], who[run][order]
-    count = np.bincount(cell, minlength=len(cells))
+    cells, owners, count = _cells(*_joined(sources))
     first = np.cumsum(count) - count
 
     wanted_start, wanted_size, wanted_by = _joined(targets)
@@ -93,7 +100,8 @@ def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> F
     else:
         by = wanted_by[w]
         frm = owners[first[c] + (low // block + c + by) % np.maximum(count[c], 1)]
-        if same:
+        if same and (count > 1).any():
+            cell = np.repeat(np.arange(len(cells)), count)
             frm = np.where(_own(cell, owners, c, by), by, frm)
     rows = np.stack((low, n), 1)
     return Found(

@@ -129,8 +129,10 @@ def crossing(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
             into.append(Recv(t.source, data))
     comm: tuple[Comm, ...] = (*into, *out)
     if x.every:
-        return trim([Round(comm), *_combined(x, tmp)])
-    return trim([Round(comm, tuple(_own(x)))])
+        found = [Round(comm), *_combined(x, tmp)]
+    else:
+        found = [Round(comm, tuple(_own(x)))]
+    return [r for r in found if r.comm or r.then]
 
 
 def spreading(x: Exchange, unit: int = 1) -> list[Round]:

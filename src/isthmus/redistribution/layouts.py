@@ -349,13 +349,23 @@ class Layout:
         size, (start,) = flatten_region(region, self.shape)
         return Runs(start, size).indices
 
+    @cached_property
+    def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
+        """The indices that this rank has, ascending, and where each is first."""
+        assert self.points is not None
+        values, first = np.unique(self.points, return_index=True)
+        return values, first
+
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
         """Of elements that this rank has more than once, where in its flat local array
         the first is, and where another."""
         if self.points is None:
             return _NONE, _NONE
-        _, first, which = np.unique(self.points, return_index=True, return_inverse=True)
+        values, first = self._distinct
+        if len(values) == len(self.points):
+            return _NONE, _NONE
+        which = np.searchsorted(values, self.points)
         again = np.flatnonzero(first[which] != np.arange(len(which)))
         return first[which][again], again
 
@@ -379,7 +389,7 @@ class Layout:
         Of an index that it has twice, the first counts.
         """
         if self.points is not None:
-            values, first = np.unique(self.points, return_index=True)
+            values, first = self._distinct
             apart = np.diff(values, prepend=-2) != 1
             apart |= np.diff(first, prepend=-2) != 1
             k = np.flatnonzero(apart)
