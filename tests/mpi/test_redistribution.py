@@ -294,6 +294,12 @@ def test_plans_are_found_by_where_fields_lie_and_given_back(comm):
     for k in range(40):
         move(out, np.zeros((4, 2 * k + 2))[:, :2])
     agree(comm, len(kept.plans) <= 16)
+    other = into.view(np.recarray)
+    for value in (2, 3):  # no plain array: nothing is kept for it
+        out[:] = value
+        move(out, other)
+        agree(comm, (into == value).all(), str(into))
+    out[:] = 1
     move.Free()
     agree(comm, not kept.plans and move.kept.key not in move.context.kept_calls)
     move(out, into)

@@ -29,8 +29,7 @@ class Exchange:
     n: int
     sends: tuple[Message, ...] = ()
     receives: tuple[Message, ...] = ()
-    #: the elements of its source array, and of its target array
-    held: int = 0
+    #: the elements of its target array
     wanted: int = 0
     #: replicas that gather shares of the target, its place among them, the shares
     replicas: tuple[list[int], int, Shares] | None = None
@@ -64,8 +63,7 @@ def regular(
     for source, s, target, t in flows:
         if 0 <= (i := number - s) < source.ranks:
             sent = outgoing(source, target, i, same, every)
-            held = int(np.prod(source.local_shape(i)))
-            found = replace(found, sends=numbered(sent, t), held=held)
+            found = replace(found, sends=numbered(sent, t))
         if 0 <= (j := number - t) < target.ranks:
             got = incoming(source, target, j, same, every)
             size = int(np.prod(target.local_shape(j)))

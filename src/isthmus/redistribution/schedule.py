@@ -87,7 +87,7 @@ class Whole:
             if i < len(self.sources):
                 told = [found.to_source[i]] if i in found.to_source else []
                 some = numbered(messages(told, *held[i]), self.base)
-                x = sent(x, self.sources[i], i, some)
+                x = replace(x, sends=some)
             if j >= 0:
                 told = [found.to_target[j]] if j in found.to_target else []
                 some = numbered(messages(told, *wanted[j]), 0)
@@ -165,13 +165,6 @@ def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
     keep = size > 0
     start = runs.start + first - places
     return Runs(start[keep], size[keep]), first[keep]
-
-
-def sent(
-    x: Exchange, layout: Layout, rank: int, messages: tuple[Message, ...]
-) -> Exchange:
-    """A rank's part with what it sends of its array."""
-    return replace(x, held=_size(layout, rank), sends=messages)
 
 
 def received(

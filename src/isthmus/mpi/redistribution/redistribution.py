@@ -57,7 +57,7 @@ class Redistribution:
         target: Layout | None = None,
         combine: MPI.Op | str | None = None,
     ) -> None:
-        ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore
+        ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
         self.context: Context = ours._context()
         self.source, self.target, self.combine = source, target, combine
         self.same = not comm.Is_inter()
@@ -213,10 +213,10 @@ class Redistribution:
         """The plan of a blocking call, kept by where the fields lie; one that needs
         much memory is for one call."""
         c = self.context
-        plan = self.kept.plans.get(key)
+        plan = self.kept.plans.get(key)  # in the checked mode there may be one
         if plan is None:
             plan = self._bound(source, target, 0)
-            if plan.scratch_bytes <= SCRATCH:
+            if key is not None and plan.scratch_bytes <= SCRATCH:
                 plan.key = key
                 self.kept.add(plan)
                 self.kept.used = c.clock = c.clock + 1

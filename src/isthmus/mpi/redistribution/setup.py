@@ -3,7 +3,7 @@ sends to whom."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from ...redistribution.directory import Rows, addressed, block_size, meet, messa
 from ...redistribution.exchange import Exchange, numbered, regular
 from ...redistribution.layouts import Layout
 from ...redistribution.order import MOST
-from ...redistribution.schedule import own_runs, received, sent, wanted_runs
+from ...redistribution.schedule import own_runs, received, wanted_runs
 from ..context.check import MismatchError
 from ..context.context import Context
 from .agreement import NAME, agree, sparse_exchange, without_error
@@ -190,7 +190,7 @@ def _by_directory(
     to_source, to_target = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 3)
     if source is not None and held is not None:
         some = messages([*to_source.values()], *held)
-        x = sent(x, source, c.index, numbered(some, 0))
+        x = replace(x, sends=numbered(some, 0))
     if target is not None and wanted is not None:
         some = messages([*to_target.values()], *wanted)
         x = received(x, target, c.index, numbered(some, 0), base)
