@@ -11,8 +11,11 @@ from mpi4py import MPI
 
 from ..context.check import MismatchError
 from ..context.context import Context
+from ..engine.progress import REST
 
 Value = TypeVar("Value")
+#: so many times a rank looks for a message before it rests between two looks
+LOOKS = 100
 NAME = "isthmus.Redistribution"
 
 
@@ -62,17 +65,19 @@ def sparse_exchange(
     nonblocking barrier."""
     found = {r: x for r, x in rows.items() if r == comm.rank}
     sends = [comm.Issend(x, r, tag) for r, x in rows.items() if r != comm.rank]
-    barrier, status = None, MPI.Status()
+    barrier, status, looks = None, MPI.Status(), 0
     while True:
+        looks += 1
+        if looks > LOOKS:
+            time.sleep(REST[0])  # others may need the core
         message = comm.Improbe(MPI.ANY_SOURCE, tag, status)
         if message is not None:
             room = np.empty(status.Get_count(MPI.INT64_T), np.int64)
             message.Recv(room)
             found[status.Get_source()] = room
+            looks = 0
         elif barrier is None:
             if MPI.Request.Testall(sends):
                 barrier = comm.Ibarrier()
         elif barrier.Test():
             return found
-        else:
-            time.sleep(0)  # others may need the core
