@@ -93,12 +93,12 @@ def test_all_layouts_in_all_forms_are_as_numpy_has_them(comm):
         groups.free()
 
 
-@pytest.mark.mpi(12, timeout=600)
-@pytest.mark.long
-def test_groups_of_up_to_six(comm):
-    for seed in range(100):
+@pytest.mark.mpi(12 if LONG else 5, timeout=600)
+def test_some_ranks_of_the_world_in_two_groups(comm):
+    """Up to 6 + 6 of them, with `--long`."""
+    for seed in range(CASES // 4):
         rng, own = Random(seed), Random(1000 * seed + comm.rank)
-        p, q = rng.randint(1, 6), rng.randint(1, 6)
+        p, q = (rng.randint(1, comm.size // 2) for _ in "ab")
         some = comm.Split(0 if comm.rank < p + q else 1)
         if comm.rank < p + q:
             groups = Groups(some, p)
