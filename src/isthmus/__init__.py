@@ -9,6 +9,7 @@ from . import distributions
 from .collectives import schedule
 from .groups.compare import register_comparison
 from .groups.encoding import register_encoding
+from .redistribution import Layout, Replicate, Shard
 
 if TYPE_CHECKING:
     from . import lab
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         Intercomm,
         Intracomm,
         MismatchError,
+        Redistribution,
         couple,
         hierarchy,
         rank_items,
@@ -30,7 +32,11 @@ __all__ = [
     "Group",
     "Intercomm",
     "Intracomm",
+    "Layout",
     "MismatchError",
+    "Redistribution",
+    "Replicate",
+    "Shard",
     "__version__",
     "couple",
     "distributions",

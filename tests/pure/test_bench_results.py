@@ -14,7 +14,7 @@ from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
-from isthmus.bench.operations import ACROSS, must_move
+from isthmus.bench.operations import MPI_ACROSS, must_move
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
@@ -144,7 +144,7 @@ def test_what_must_pass_a_link_that_ranks_share(op, wanted):
     assert must_move(op, (10, 10, 10), (10, 10), (0, 0, 1, 1, 2)) == wanted
 
 
-@pytest.mark.parametrize("op", ACROSS)
+@pytest.mark.parametrize("op", MPI_ACROSS)
 def test_on_one_host_nothing_must_pass(op):
     assert must_move(op, (8, 8), (8, 8), (0,) * 4) == [0]
 
@@ -280,10 +280,10 @@ def test_distributions_of_traff2008():
 
 def test_collectives_of_silva1999():
     (job,) = sets.named("silva1999", sets.How(contenders(["auto"], False)))
-    assert [x.op for x in job.cases] == list(ACROSS)
+    assert [x.op for x in job.cases] == list(MPI_ACROSS)
     assert all(AUTO in job.contenders_of(x) for x in job.cases)
     copied = [x.op for x in job.cases if LIMIT in job.contenders_of(x)]
-    assert copied == [x for x in ACROSS if x != "barrier"]
+    assert copied == [x for x in MPI_ACROSS if x != "barrier"]
 
 
 # Output

@@ -140,7 +140,27 @@ def test_draw_and_trace_take_nodes(cli, tmp_path):
     assert status == 0 and "rank 7 (node 2) works" in path.read_text()
 
 
+def test_draw_shows_redistributions(cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    for line in (
+        "--source cyclic:2x3:2x2 --target sharded:2x2:S1,R",
+        "--source blocks:4 --target blocks:3 --shape 10 --inside",
+        "--gantt --machine gigabit-ethernet",
+    ):
+        path = tmp_path / "x.svg"
+        status, _, _ = cli("draw", "redistribution", *line.split(), "-o", str(path))
+        assert status == 0 and path.stat().st_size > 1000
+        path.unlink()
+
+
 BAD = [
+    ("draw redistribution --source blocks", "--source blocks"),
+    ("draw redistribution --source sharded:2:X", "no placement"),
+    ("draw redistribution --source blocks:2x2 --shape 4", "must have 1 entries"),
+    ("draw redistribution --machine tuned", "--gantt"),
+    ("draw bcast binomial --inside", "of a redistribution"),
+    ("bench --op redistribution --algorithms ring", "no contender"),
+    ("bench --op redistribution --distribution spike", "no redistribution"),
     ("draw bcast binomial --root 9", "root = 9"),
     ("draw bcast binomial --circle 2 --gantt", "--circle"),
     ("draw reduce binomial --circle 2", "--circle"),
@@ -148,7 +168,7 @@ BAD = [
     ("check --max x", "--max"),
     ("check --placements 0", "--placements"),
     ("frobnicate", "frobnicate"),
-    ("draw inter_allgather", "Missing argument"),
+    ("draw inter_allgather", "which algorithm"),
     ("draw allgatherv node_aware --nodes 0,1", "the nodes of 5 ranks"),
     ("draw allgatherv node_aware --nodes 0,x", "--nodes 0,x"),
     ("draw bcast node_aware --nodes 0,0,0,1,1 --per-node 2", "--per-node"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
 from .. import distributions
+from ..redistribution.cases import KINDS, layouts
 from .operations import UNEVEN, check
 from .units import show_bytes
 
@@ -89,12 +91,25 @@ def case(
 ) -> Case:
     """A case in which the block of each rank has so many bytes, on average."""
     check(op, groups)
+    if op == "redistribution":
+        return _redistribution(groups, each, distribution or KINDS[0])
     if distribution is not None and op not in UNEVEN:
         raise ValueError(f"{op} has equal contributions: no distribution")
     a, *b = (_counts(op, n, each, distribution) for n in groups)
     kind = distribution or ""
     label = f"{show_bytes(each)} {kind}".strip()
     return Case(label, op, a, b[0] if b else (), kind, each)
+
+
+def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
+    """A matrix of doubles, of which each rank of the first group has so many bytes."""
+    p, q = groups
+    both = layouts(kind, p * each // 8, p, q)
+    a, b = (
+        tuple(8 * prod(x.local_shape(r)) for r in range(n))
+        for x, n in zip(both, groups, strict=True)
+    )
+    return Case(f"{show_bytes(each)} {kind}", "redistribution", a, b, kind, each)
 
 
 def contenders(

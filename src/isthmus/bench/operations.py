@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ACROSS = (
+#: those of MPI between two groups
+MPI_ACROSS = (
     "barrier",
     "bcast",
     "reduce",
@@ -24,9 +25,12 @@ ACROSS = (
     "reduce_scatter",
     "reduce_scatter_block",
 )
+ACROSS = (*MPI_ACROSS, "redistribution")
 INSIDE = ("bcast", "allgather", "allgatherv")
 #: those with a persistent form, by the number of groups
 PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}
+#: how people redistribute by hand
+BY_HAND = ("isend", "gather_bcast")
 #: those of a vector, and not of a block for each rank
 VECTOR = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 #: those whose blocks may differ in size
@@ -91,6 +95,10 @@ def _through(
     root = at_a[0] == h
     if op == "barrier":
         return 0, 0
+    if op == "redistribution":  # what A has leaves it, what B gets enters it
+        alone = [*at_a, *at_b].count(h) == 1  # else we do not know who meets whom
+        mine = sum(n for n, x in zip((*a, *b), (*at_a, *at_b), strict=True) if x == h)
+        return (mine * has[1], mine * has[0]) if alone else (0, 0)
     if op == "allreduce":
         n = _summed(a[0], set(at_a), set(at_b))
         return n, n

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..distributions import SIX, counts
 from ..reproduce import kang2019 as paper
 from .job import Case, Contender, Job, case
-from .operations import ACROSS, VECTOR
+from .operations import MPI_ACROSS, VECTOR
 
 PROCESSES = 32
 #: bytes of a block, and of all blocks together
@@ -71,7 +71,7 @@ def _silva1999(scale: float) -> Cases:
     groups = PROCESSES // 2, PROCESSES // 2
     found: Cases = []
     for each in _scaled(BLOCKS[:1], scale, 1):
-        for op in ACROSS:
+        for op in MPI_ACROSS:
             size = groups[0] * each if op in VECTOR else each
             made = case(op, groups, size)
             label = op if op == "barrier" else f"{op}, {show_size(size)}"
@@ -94,7 +94,7 @@ def _all(
 
 def _one_node(scale: float) -> Cases:
     """All operations between two groups of 8: for a node of 16 cores."""
-    sizes = dict.fromkeys(ACROSS, NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
+    sizes = dict.fromkeys(MPI_ACROSS, NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
     return _all((8, 8), sizes, scale)
 
 

@@ -11,10 +11,11 @@ from .. import schedule
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
 from ..bench.job import Job
-from ..bench.operations import PERSISTENT
+from ..bench.operations import BY_HAND, PERSISTENT
 from ..bench.place import place
 from ..bench.units import read_bytes
 from ..mpiexec import own_rank
+from ..redistribution.cases import KINDS
 from ..registry import named
 from . import parse
 from .draw import save
@@ -42,12 +43,21 @@ def _try(name: str, op: str, groups: tuple[int, ...]) -> None:
         schedule("allgatherv", name, counts=[1] * groups[0]).rank(0)
 
 
+def _try_by_hand(name: str) -> None:
+    """Refuse what is no way to redistribute."""
+    known = "auto", "native", "copy", *BY_HAND
+    if name not in known:
+        raise ValueError(f"no contender {name!r}; known: {', '.join(known)}")
+
+
 def _check(job: Job) -> Job:
     """The job, once it is clear that each algorithm works for its groups."""
     op = job.cases[0].op
     for contender in job.contenders:
         name = contender.algorithm
-        if name not in ("auto", "native", "copy"):
+        if op == "redistribution":
+            _try_by_hand(name)
+        elif name not in ("auto", "native", "copy"):
             _try(name, op, job.groups)
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
@@ -66,10 +76,13 @@ def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) 
         for kind in kinds
         for n in bytes_.split(",")
     )
+    contenders = how.contenders
+    if op == "redistribution" and jobs.Contender("isend") not in contenders:
+        contenders = (*contenders, jobs.Contender("isend"))
     return Job(
         sizes,
         cases,
-        how.contenders,
+        contenders,
         how.seconds,
         how.seed,
         single=how.single,
@@ -127,7 +140,11 @@ def bench(
         str | None, typer.Option(help="as in MPI, small [default: allgather]")
     ] = None,
     distribution: Annotated[
-        str | None, typer.Option(help="of unequal blocks, as in spike,half")
+        str | None,
+        typer.Option(
+            help="of unequal blocks, as in spike,half; of a redistribution: "
+            + ", ".join(KINDS)
+        ),
     ] = None,
     set_: Annotated[
         str | None,
@@ -183,7 +200,9 @@ def bench(
     the slowest rank's, with its 95 % interval; every byte received is checked. Every
     call gets another view of the same memory, as programs that pass slices do. Blocks
     of allgatherv grow with the rank, or follow a distribution; --bytes is their
-    average. With one group, as in --groups 8, the collective inside it.
+    average. A redistribution is of a matrix; its contenders are Alltoallw (native),
+    isend (a message to each in rank order) and gather_bcast. With one group, as in
+    --groups 8, the collective inside it.
 
     Starts the processes itself, here or on a lab, or runs in those of your own mpiexec:
 

@@ -6,6 +6,7 @@ from .context.check import MismatchError
 from .groups.chain import Chain
 from .groups.groups import Group, couple, hierarchy, rank_items, split
 from .measure.recorder import recording
+from .redistribution.redistribution import Redistribution
 
 __all__ = [
     "Chain",
@@ -13,6 +14,7 @@ __all__ = [
     "Intercomm",
     "Intracomm",
     "MismatchError",
+    "Redistribution",
     "couple",
     "hierarchy",
     "rank_items",

@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from ...ir import Library, Pieces
 from ...recipe import Recipe
-from ..context.context import SCRATCH
+from ..context.context import SCRATCH, Context
 from ..context.library_requests import holding, made_by
 from ..context.progress import EMPTY
 from ..memory.memory import Given
@@ -276,12 +276,12 @@ def _numbered(call: Call, answer: tuple[Any, ...], number: int, tag: int) -> Pla
     return make_plan(call, found, tag, turn)
 
 
-def check_threads(call: Call) -> None:
+def check_threads(context: Context, name: str) -> None:
     """Refuse what only a thread of ours can bring forward, where it may not."""
-    if not call.context.threads:
+    if not context.threads:
         raise RuntimeError(
-            f"the nonblocking and persistent forms of {call.name!r} need "
-            "MPI_THREAD_MULTIPLE in every process; use algorithm='native'"
+            f"the nonblocking and persistent forms of {name!r} need "
+            "MPI_THREAD_MULTIPLE in every process"
         )
 
 
@@ -296,7 +296,7 @@ def nonblocking(call: Call, tag: int) -> MPI.Request:
     if call.recipe is None:
         memory.skip()
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
-    check_threads(call)
+    check_threads(c, call.name)
     if call.question is not None:
         return requests.start(_asking(call, memory.take(), tag), c, call)
     plan = _numbered(call, (), memory.calls, tag)
@@ -320,7 +320,7 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
     native = single(call, answer)
     if native is not None:
         return c.request(native, (call, native))  # type: ignore[no-any-return]
-    check_threads(call)
+    check_threads(c, call.name)
     found = call.recipe(*answer)
     if not found.entry.node_memory:
         made = make_plan(call, found, tag)

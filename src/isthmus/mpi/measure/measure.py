@@ -14,6 +14,7 @@ from mpi4py import MPI
 from ..comm import intercomm, intracomm  # noqa: F401  they enter their classes
 from ..comm.family import ours
 from ..context.tuning import library as library
+from . import redistribution
 from .operations import CALLS, Call, Seat
 
 NOTHING = bytearray()
@@ -120,6 +121,7 @@ class Stand:
         self.ours: Any = ours(self.native)
         self._case: Any = None
         self._made: Call
+        self._side: redistribution.Side
 
     def _allgather(self, case: Any) -> Call:
         """Everyone's block of the content to everyone."""
@@ -149,6 +151,8 @@ class Stand:
 
     def prepare(self, case: Any, contender: Any) -> Trial:
         """A contender of a case (isthmus.bench.job), ready to run."""
+        if case.op == "redistribution":
+            return self._redistribution(case, contender)
         arguments, recv, expected = self._call(case)
         if contender.algorithm == "copy":
             return Trial(lambda: np.copyto(recv, expected), recv, expected)
@@ -166,6 +170,15 @@ class Stand:
         run = self._bound(call, arguments, **more)
         taken = self.ours._taken if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
+
+    def _redistribution(self, case: Any, contender: Any) -> Trial:
+        if self._case != case:
+            self._case, self._side = case, redistribution.Side(self, case)
+        side, name = self._side, contender.algorithm
+        run = redistribution.contender(side, name, contender.persistent)
+        receives = slice(None) if not side.sends else slice(0)
+        array, expected = side.array.reshape(-1), side.expected.reshape(-1)
+        return Trial(run, array[receives], expected[receives], lambda: name)
 
     def _bound(self, call: Callable[..., Any], args: Any, **more: Any) -> Any:
         """The call with its arguments: the same arrays, or other views of them."""

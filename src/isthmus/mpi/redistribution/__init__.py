@@ -1,0 +1,1 @@
+"""Redistributions on a communicator."""

@@ -1,0 +1,344 @@
+"""`isthmus.Redistribution`: a distributed array comes to lie in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from mpi4py import MPI
+
+from ...ir import Round
+from ...redistribution.exchange import crossing, spreading
+from ...redistribution.layouts import Layout
+from ...redistribution.order import turns
+from ...redistribution.picture import draw
+from ...redistribution.runs import spread
+from ..comm.intercomm import Intercomm
+from ..comm.intracomm import Intracomm
+from ..context.context import SCRATCH, Context
+from ..engine import requests
+from ..engine.engine import check_threads
+from ..engine.plan import Plan, Step, Wait
+from ..memory import device
+from . import fields
+from .agreement import agree, without_error
+from .binding import bind
+from .setup import set_up
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: one field, or several that travel together
+Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
+#: bytes: a message is cut into no shorter pieces
+LEAST = 1 << 16
+#: plans of blocking calls that are kept for one redistribution
+PLANS = 16
+
+_numbers = count()
+
+
+class Redistribution:
+    """Moves arrays from one layout to another, between two groups or inside one.
+
+    All ranks of the communicator make it together. Between groups, `source` is how the
+    array lies on the own group if that sends, `target` how it is to lie if it receives;
+    inside one group every rank gives both. `combine` says what becomes of elements that
+    several ranks have: one of them is taken, or they are combined by an `MPI.Op` or to
+    their "mean".
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intercomm | MPI.Intracomm,
+        source: Layout | None = None,
+        target: Layout | None = None,
+        combine: MPI.Op | str | None = None,
+    ) -> None:
+        ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
+        self.context: Context = ours._context()
+        self.source, self.target, self.combine = source, target, combine
+        self.same = not comm.Is_inter()
+        with self.context.uninterrupted():
+            found = set_up(self.context, self.same, source, target, combine)
+        self._setup = found
+        #: what this rank sends and receives
+        self.exchange = found.exchange
+        rank = self.context.index
+        self._shapes = {
+            name: x.local_shape(rank if x.is_regular else None)
+            for name, x in (("source", source), ("target", target))
+            if x is not None
+        }
+        self._rounds: dict[int, list[Round]] = {}
+        self._agreed: set[Any] = set()
+        #: plans of blocking calls
+        self.kept = _Kept(next(_numbers))
+
+    # -- moving
+
+    def __call__(self, field: Fields, into: Fields | None = None) -> None:
+        """Send, or receive, a field or several; with a source and a target, `field` is
+        what is sent and `into` where the other array belongs."""
+        c = self.context
+        key = _key(field, into)
+        plan = self.kept.plans.get(key)
+        if plan is None or c.checked or c.freed or c.refused:
+            plan = self._plan(key, *self._read(field, into))
+        self.kept.used = c.clock = c.clock + 1
+        try:
+            for step in plan.calls:
+                step()
+        except BaseException as error:
+            c.refuse(c.number, error)
+            raise
+        if key not in self.kept.plans:
+            plan.free()
+
+    def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
+        """Begin to move, and give an MPI request."""
+        source, target = self._read(field, into)
+        c = self.context
+        check_threads(c, "redistribution")
+        plan = self._bound(source, target, c.next_tag())
+        return requests.start(_once(plan), c, (source, target, plan))
+
+    def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
+        """A persistent MPI request that moves whenever it is started."""
+        source, target = self._read(field, into)
+        c = self.context
+        check_threads(c, "redistribution")
+        tag = c.lasting_tag()
+        plan = self._bound(source, target, tag)
+        made = requests.persistent([plan], c, (source, target))
+        c.lasting[tag] = made
+        return made
+
+    def draw(self) -> Figure:
+        """A picture of both layouts and of who sends what to whom, from A to B if there
+        are two ways. Collective where layouts are by slices or indices."""
+        c, (source, s, target, t) = self.context, self._setup.flows[0]
+        size = c.comm.size if self.same else None
+        if isinstance(source, Layout) and isinstance(target, Layout):
+            return draw(source, target, size)
+        every = c.comm.allgather((self.source, self.target))
+        p = c.local.size if c.number == c.index else c.comm.size - c.local.size
+        held, wanted = every[:p], every[p:] or every
+        if s > t:
+            held, wanted = wanted, held
+        sources = [x for x, _ in held if x is not None]
+        return draw(sources, [y for _, y in wanted if y is not None], size)
+
+    def Free(self) -> None:
+        """Give back what is kept for blocking calls."""
+        self.context.kept_calls.pop(self.kept.key, None)
+        self.kept.free()
+
+    # -- fields
+
+    def _read(self, field: Fields, into: Fields | None) -> tuple[list[np.ndarray], ...]:
+        """The fields that are sent and received, checked; the first time that there are
+        such fields, and in the checked mode, together with all ranks."""
+        c = self.context
+        if c.freed:
+            raise RuntimeError("the communicator of this redistribution was freed")
+        c.check_usable()
+        try:
+            found = self._fields(field, into)
+            signature: Any = self._signature(*found)
+        except Exception:
+            if self._agreed and not c.checked:
+                raise
+            found, signature = None, None
+        if signature in self._agreed and not c.checked:
+            assert found is not None
+            return found
+        with c.uninterrupted():
+            found = without_error(c, lambda: self._fields(field, into))
+            signature = self._signature(*found)
+            agree(c, c.comm, signature, _types)
+        self._agreed.add(signature)
+        return found
+
+    def _fields(
+        self, field: Fields, into: Fields | None
+    ) -> tuple[list[np.ndarray], ...]:
+        if (into is not None) != (self.source is not None and self.target is not None):
+            both = "what is sent and what is received" if into is None else "one field"
+            raise TypeError(f"expecting {both}")
+        first, second = _listed(field), [] if into is None else _listed(into)
+        source, target = (first, second) if self.source else ([], first)
+        for name, layout, some in (
+            ("source", self.source, source),
+            ("target", self.target, target),
+        ):
+            if layout is None:
+                continue
+            shape = self._shapes[name]
+            for k, x in enumerate(some):
+                _check(f"{name} field {k}", x, shape, name == "target")
+        if self.same and [x.dtype for x in source] != [x.dtype for x in target]:
+            raise ValueError(
+                f"what is sent is {_names(source)}, what is received {_names(target)}"
+            )
+        for x in source:
+            for y in target:
+                if _overlap(x, y):
+                    raise ValueError("a source and a target field overlap in memory")
+        if self.combine == "mean":
+            for x in target:
+                if x.dtype.kind not in "fc":
+                    raise ValueError(
+                        f"a mean needs floating-point fields, not {x.dtype}"
+                    )
+        return source, target
+
+    def _signature(
+        self, source: list[np.ndarray], target: list[np.ndarray]
+    ) -> tuple[tuple[str, ...], ...]:
+        """The types of what goes from A to B, or inside, and from B to A."""
+        sent, got = (tuple(_type(x.dtype) for x in some) for some in (source, target))
+        first = self.same or self.context.number == self.context.index
+        if len(self._setup.flows) == 1:
+            return (sent or got,)
+        return (sent, got) if first else (got, sent)
+
+    # -- plans
+
+    def _plan(
+        self, key: Any, source: list[np.ndarray], target: list[np.ndarray]
+    ) -> Plan:
+        """The plan of a blocking call, kept by where the fields lie; one that needs
+        much memory is for one call."""
+        c = self.context
+        plan = self.kept.plans.get(key)  # in the checked mode there may be one
+        if plan is None:
+            plan = self._bound(source, target, 0)
+            if key is not None and plan.scratch_bytes <= SCRATCH:
+                self.kept.add(key, plan)
+                self.kept.used = c.clock = c.clock + 1
+                c.kept_calls[self.kept.key] = self.kept
+                c.make_room()
+        return plan
+
+    def _bound(
+        self, source: list[np.ndarray], target: list[np.ndarray], tag: int
+    ) -> Plan:
+        """The rounds bound to fields."""
+        unit = sum(x.dtype.itemsize for x in source or target)
+        op = self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
+        last = [self._divide(x) for x in target] if self.combine == "mean" else []
+        return bind(
+            self._crossing(unit),
+            spreading(self.exchange, unit),
+            [fields.array_of(x) for x in source],
+            [fields.array_of(x) for x in target],
+            self.context.comm,
+            tag,
+            self.context.cut,
+            op.Reduce_local if self.combine is not None else None,
+            last,
+        )
+
+    def _crossing(self, unit: int) -> list[Round]:
+        """The rounds from sources to targets, for elements of so many bytes."""
+        found = self._rounds.get(unit)
+        if found is None:
+            table = self._setup.table
+            least = max(LEAST // max(unit, 1), 1)
+            every = None if table is None else turns(table, least)
+            found = self._rounds[unit] = crossing(self.exchange, every)
+        return found
+
+    def _divide(self, x: np.ndarray) -> Step:
+        """Divide sums by how many there are."""
+        times = np.zeros(self.exchange.wanted, np.int64)
+        for m in self.exchange.receives:
+            np.add.at(times, spread(m.start, m.size), 1)
+        by = np.maximum(times, 1).reshape(x.shape)
+        view = fields.array_of(x).view()
+        return lambda: np.divide(view, by, out=view, casting="same_kind")
+
+
+class _Kept:
+    """Plans of blocking calls, among those of the communicator."""
+
+    used, taken = 0, "redistribution"
+
+    def __init__(self, number: int) -> None:
+        self.key = "Redistribution", number
+        self.plans: dict[Any, Plan] = {}
+
+    def add(self, key: Any, plan: Plan) -> None:
+        """Keep one more."""
+        if len(self.plans) >= PLANS:
+            self.plans.pop(next(iter(self.plans))).free()
+        self.plans[key] = plan
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How much memory of our own the plans hold."""
+        return sum(plan.scratch_bytes for plan in self.plans.values())
+
+    def free(self) -> None:
+        """Give the plans back."""
+        for plan in self.plans.values():
+            plan.free()
+        self.plans.clear()
+
+
+def _once(plan: Plan) -> Iterator[Wait]:
+    yield from plan.steps()
+    plan.free()
+
+
+def _types(found: tuple[tuple[str, ...], ...]) -> str:
+    return "moves " + " and ".join(", ".join(x) or "nothing" for x in found)
+
+
+def _type(dtype: np.dtype) -> str:
+    return str(dtype) if dtype.isnative else dtype.str
+
+
+def _names(some: list[np.ndarray]) -> str:
+    return ", ".join(str(x.dtype) for x in some) or "nothing"
+
+
+def _key(field: Any, into: Any) -> Any:
+    """What a call is known by: where its fields lie and what they are. None of what is
+    no array."""
+    first, second = (x if isinstance(x, list | tuple) else (x,) for x in (field, into))
+    found: list[Any] = [len(first)]
+    for x in first if into is None else (*first, *second):
+        if type(x) is not np.ndarray:
+            return None
+        place = x.__array_interface__["data"]
+        found += *place, x.shape, x.strides, x.dtype
+    return tuple(found)
+
+
+def _listed(x: Fields) -> list[np.ndarray]:
+    return list(x) if isinstance(x, list | tuple) else [x]  # type: ignore[list-item]
+
+
+def _check(what: str, x: Any, shape: tuple[int, ...], written: bool) -> None:
+    if not isinstance(x, np.ndarray):
+        device.check(x)
+        raise TypeError(f"{what} must be a numpy array, not {type(x).__name__}")
+    if x.shape != shape:
+        raise ValueError(f"{what} has shape {x.shape}, its layout {shape}")
+    if x.dtype.hasobject:
+        raise TypeError(f"{what} has Python objects")
+    if written and not x.flags.writeable:
+        raise ValueError(f"{what} is read-only")
+
+
+def _overlap(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether two arrays have memory in common, or may have if that is hard to say."""
+    work: Any = 1000
+    try:
+        return bool(np.shares_memory(x, y, work))
+    except RuntimeError:  # numpy's TooHardError
+        return True

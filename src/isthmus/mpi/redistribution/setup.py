@@ -1,0 +1,246 @@
+"""Setting a redistribution up: what all ranks gave is checked, and each finds what it
+sends to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from mpi4py import MPI
+
+from ...redistribution.directory import Rows, addressed, block_size, meet, messages
+from ...redistribution.exchange import Exchange, numbered, regular
+from ...redistribution.layouts import Layout
+from ...redistribution.order import MOST
+from ...redistribution.schedule import own_runs, received, wanted_runs
+from ..context.check import MismatchError
+from ..context.context import Context
+from .agreement import NAME, agree, sparse_exchange, without_error
+
+#: what a group knows of a layout: all of it, or that each rank has its own
+Known: TypeAlias = Layout | str | None
+#: what the ranks of a group agree on: source, target, how to combine, global shapes
+Given: TypeAlias = tuple[Known, Known, str | None, tuple[tuple[int, ...], ...]]
+#: from a layout, on ranks from a number on, to another on ranks from a number on
+Flow: TypeAlias = tuple[Known, int, Known, int]
+Combine: TypeAlias = MPI.Op | str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a rank knows of a redistribution."""
+
+    exchange: Exchange
+    #: all messages of all ranks, if they are few: from, to, elements
+    table: list[tuple[int, int, int]] | None
+    #: what goes from where to where: one, or between groups one each way
+    flows: tuple[Flow, ...]
+
+
+def set_up(
+    c: Context, same: bool, source: Layout | None, target: Layout | None, by: Combine
+) -> Setup:
+    """Set up with all ranks; what is wrong, all raise alike."""
+    mine = without_error(c, lambda: _given(c, same, source, target, by))
+    agree(c, c.local, mine, _words)
+    firsts = [0] if same else [0, c.p]  # type: ignore[attr-defined]
+    every = [c.comm.bcast(mine if c.number == r else None, r) for r in firsts]
+    shape, flows = _checked(every, firsts)
+    found = _found(c, same, source, target, by is not None, shape, flows)
+    return Setup(found, _table(c, found), tuple(flows))
+
+
+def _given(
+    c: Context, same: bool, source: Layout | None, target: Layout | None, by: Combine
+) -> Given:
+    """What a rank gave, checked by itself."""
+    both = [x for x in (source, target) if x is not None]
+    for x in both:
+        if not isinstance(x, Layout):
+            raise TypeError(f"source and target must be a Layout, not {x!r}")
+        if x.ranks > c.local.size and x.is_regular:
+            raise ValueError(
+                f"a layout of {x.ranks} ranks for a group of {c.local.size}"
+            )
+    if not both:
+        raise ValueError("give a source, a target, or both")
+    if same and len(both) < 2:
+        raise ValueError("inside one group, every rank gives a source and a target")
+    op = _operator(by)
+    if op is not None and source is not None and len(twice := source.repeats[0]):
+        assert source.points is not None
+        raise ValueError(
+            f"index {source.points[twice[0]]} is twice in the source of one rank: it "
+            "would count twice"
+        )
+    shapes = tuple(sorted({x.shape for x in both}))
+    return _known(source), _known(target), op, shapes
+
+
+def _operator(by: Combine) -> str | None:
+    """How to combine, in words; operators of users are all alike."""
+    if not isinstance(by, MPI.Op):
+        if by not in (None, "mean"):
+            raise ValueError(f'combine must be an MPI.Op, "mean" or None, not {by!r}')
+        return by
+    if by == MPI.OP_NULL:
+        raise ValueError("combine must be an operator, not MPI.OP_NULL")
+    if not by.is_predefined:
+        return "an operator of its own"
+    every = (x for x, value in vars(MPI).items() if isinstance(value, MPI.Op))
+    return "MPI." + next(x for x in every if getattr(MPI, x) == by)
+
+
+def _known(layout: Layout | None) -> Known:
+    return layout if layout is None or layout.is_regular else "of its own"
+
+
+def _words(given: Given) -> str:
+    source, target, op, shapes = given
+    return (
+        f"gives source {source}, target {target}, combine {op}, global shape "
+        f"{', '.join(map(str, shapes))}"
+    )
+
+
+def _checked(
+    every: list[Given], firsts: list[int]
+) -> tuple[tuple[int, ...], list[Flow]]:
+    """The global shape, and what goes from where to where. All ranks look at the same
+    here, and raise the same."""
+    shapes = sorted({shape for x in every for shape in x[3]})
+    if len(shapes) > 1:
+        raise MismatchError(
+            f"{NAME}: the global shapes differ: {', '.join(map(str, shapes))}"
+        )
+    if len({x[2] for x in every}) > 1:
+        raise MismatchError(
+            f"{NAME}: group A gives combine {every[0][2]}, group B {every[1][2]}"
+        )
+    if len(every) == 1:
+        return shapes[0], [(every[0][0], 0, every[0][1], 0)]
+    flows: list[Flow] = []
+    for a, b in ((0, 1), (1, 0)):
+        source, target = every[a][0], every[b][1]
+        if (source is None) != (target is None):
+            words = (
+                ("no source", "a target")
+                if source is None
+                else ("a source", "no target")
+            )
+            raise MismatchError(
+                f"{NAME}: group {'AB'[a]} gives {words[0]}, group {'AB'[b]} {words[1]}"
+            )
+        if source is not None:
+            flows.append((source, firsts[a], target, firsts[b]))
+    return shapes[0], flows
+
+
+def _found(
+    c: Context,
+    same: bool,
+    source: Layout | None,
+    target: Layout | None,
+    every: bool,
+    shape: tuple[int, ...],
+    flows: list[Flow],
+) -> Exchange:
+    """What this rank sends and receives: found by itself if all layouts are regular,
+    else by a directory."""
+    closed = [
+        (x, s, y, t)
+        for x, s, y, t in flows
+        if isinstance(x, Layout) and isinstance(y, Layout)
+    ]
+    if len(closed) == len(flows):
+        return regular(c.number, c.comm.size, closed, same, every)
+    found = Exchange(c.number, c.comm.size, every=every)
+    mine = 0 if same else c.number - c.index
+    for _, s, _, t in flows:
+        gives = source if mine == s else None
+        takes = target if mine == t else None
+        found = _by_directory(c, found, gives, takes, same, shape)
+    return found
+
+
+def _by_directory(
+    c: Context,
+    x: Exchange,
+    source: Layout | None,
+    target: Layout | None,
+    same: bool,
+    shape: tuple[int, ...],
+) -> Exchange:
+    """What a rank that gives a source, or a target, sends and receives."""
+    n, base = c.comm.size, 0 if same else c.number - c.index
+    block = block_size(prod(shape), n)
+    held = None if source is None else own_runs(source, c.index)
+    wanted = None if target is None else wanted_runs(target, c.index)
+    rows = _packed(
+        {} if held is None else addressed(held[0], block, n),
+        {} if wanted is None else addressed(wanted[0], block, n),
+        2,
+    )
+    came = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 2)
+    met = meet(*came, block, same, x.every)
+    _check_holes(c, met.hole, shape)
+    rows = _packed(met.to_source, met.to_target, 3)
+    to_source, to_target = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 3)
+    if source is not None and held is not None:
+        some = messages([*to_source.values()], *held)
+        x = replace(x, sends=numbered(some, 0))
+    if target is not None and wanted is not None:
+        some = messages([*to_target.values()], *wanted)
+        x = received(x, target, c.index, numbered(some, 0), base)
+    return x
+
+
+def _check_holes(
+    c: Context, hole: tuple[int, int] | None, shape: tuple[int, ...]
+) -> None:
+    """Raise on all ranks if somebody wants what nobody has: the first index."""
+    nothing = prod(shape)
+    first = np.array(nothing if hole is None else hole[0])
+    c.comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
+    if int(first) == nothing:
+        return
+    mine = hole is not None and hole[0] == int(first)
+    who = np.array(hole[1] if hole is not None and mine else c.comm.size)
+    c.comm.Allreduce(MPI.IN_PLACE, who, MPI.MIN)
+    index = tuple(int(i) for i in np.unravel_index(int(first), shape))
+    raise MismatchError(
+        f"{NAME}: no source has element {index if len(index) > 1 else index[0]}, "
+        f"which {c.who(int(who))} wants"
+    )
+
+
+def _table(c: Context, x: Exchange) -> list[tuple[int, int, int]] | None:
+    own = x.table
+    total = np.array(len(own))
+    c.comm.Allreduce(MPI.IN_PLACE, total, MPI.SUM)
+    if total > MOST:
+        return None
+    return [m for row in c.comm.allgather(own) for m in row]
+
+
+def _packed(x: Rows, y: Rows, width: int) -> Rows:
+    """Two sets of rows for each rank as one array: how many there are of the first."""
+    none, found = np.empty((0, width), np.int64), {}
+    for r in {*x, *y}:
+        a, b = x.get(r, none), y.get(r, none)
+        found[r] = np.concatenate(([len(a)], a.ravel(), b.ravel())).astype(np.int64)
+    return found
+
+
+def _unpacked(got: Rows, width: int) -> tuple[Rows, Rows]:
+    first: Rows = {}
+    second: Rows = {}
+    for r, x in sorted(got.items()):
+        n, rows = int(x[0]), x[1:].reshape(-1, width)
+        if n:
+            first[r] = rows[:n]
+        if n < len(rows):
+            second[r] = rows[n:]
+    return first, second

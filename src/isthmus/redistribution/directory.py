@@ -1,0 +1,160 @@
+"""Who has what somebody wants, where ranks know only what they have themselves.
+
+The flat global indices are dealt out in blocks to all ranks: each looks after its own.
+A rank tells those who look after what it has, or wants, in runs; these find who meets
+whom, and tell both. The distributed directory of Pinar and Hendrickson 2001, as in
+Zoltan and YAXT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .messages import Message
+from .runs import Runs, cut_at, overlaps, spread
+
+#: blocks that a rank looks after, so that what is dense somewhere is spread
+BLOCKS = 16
+
+Rows = dict[int, np.ndarray]
+
+
+def block_size(n: int, ranks: int) -> int:
+    """The indices of a block, of n."""
+    return max(-(-n // (BLOCKS * ranks)), 1)
+
+
+def addressed(runs: Runs, block: int, ranks: int) -> Rows:
+    """For each rank that looks after some of the runs, rows of start and size."""
+    start, size = cut_at(runs.start, runs.size, block)
+    return split_by(start // block % ranks, np.stack((start, size), 1))
+
+
+def split_by(who: np.ndarray, rows: np.ndarray) -> Rows:
+    """Rows by who gets them, in their order."""
+    order = np.argsort(who, kind="stable")
+    ranks, first = np.unique(who[order], return_index=True)
+    edges = [*first.tolist(), len(order)]
+    return {
+        int(r): rows[order[i:j]]
+        for r, i, j in zip(ranks, edges, edges[1:], strict=False)
+    }
+
+
+@dataclass(slots=True)
+class Found:
+    """What a rank of the directory has to tell: rows of start, size and peer; the first
+    index that nobody has, and who wants it."""
+
+    to_source: Rows = field(default_factory=dict)
+    to_target: Rows = field(default_factory=dict)
+    hole: tuple[int, int] | None = None
+
+
+def _joined(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start, size and rank of all rows, ascending."""
+    if not rows:
+        return tuple(np.empty((3, 0), np.int64))  # type: ignore[return-value]
+    who = np.repeat([*rows], [len(x) for x in rows.values()])
+    start, size = np.concatenate([*rows.values()]).T
+    order = np.lexsort((who, start))
+    return start[order], size[order], who[order]
+
+
+def _cells(
+    start: np.ndarray, size: np.ndarray, who: np.ndarray
+) -> tuple[Runs, np.ndarray, np.ndarray]:
+    """Runs that the same ranks have, these ranks run by run, and how many they are."""
+    if (start[1:] >= (start + size)[:-1]).all():  # nobody has what another has
+        return Runs(start, size), who, np.ones(len(start), np.int64)
+    edges = np.unique(np.concatenate((start, start + size)))
+    cells = Runs(edges[:-1], np.diff(edges))
+    run, cell = overlaps(Runs(start, size), cells)
+    order = np.lexsort((who[run], cell))
+    return cells, who[run][order], np.bincount(cell, minlength=len(cells))
+
+
+def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Found:
+    """Who gets what from whom, of the indices that one rank looks after.
+
+    Of several sources one is taken: the target itself, if it is one (`same`), else by
+    turns; or all of them, if every source counts.
+    """
+    cells, owners, count = _cells(*_joined(sources))
+    first = np.cumsum(count) - count
+
+    wanted_start, wanted_size, wanted_by = _joined(targets)
+    wanted = Runs(wanted_start, wanted_size)
+    w, c = overlaps(wanted, cells)
+    w, c = w[count[c] > 0], c[count[c] > 0]
+    low = np.maximum(wanted.start[w], cells.start[c])
+    n = np.minimum(wanted.stop[w], cells.stop[c]) - low
+    hole = _hole(wanted, wanted_by, w, low, n)
+    if every:
+        times = count[c]
+        k = spread(first[c], times)
+        w, low, n = (np.repeat(x, times) for x in (w, low, n))
+        by, frm = wanted_by[w], owners[k]
+    else:
+        by = wanted_by[w]
+        frm = owners[first[c] + (low // block + c + by) % np.maximum(count[c], 1)]
+        if same and (count > 1).any():
+            cell = np.repeat(np.arange(len(cells)), count)
+            frm = np.where(_own(cell, owners, c, by), by, frm)
+    rows = np.stack((low, n), 1)
+    return Found(
+        split_by(frm, np.column_stack((rows, by))),
+        split_by(by, np.column_stack((rows, frm))),
+        hole,
+    )
+
+
+def _own(
+    cell: np.ndarray, owners: np.ndarray, c: np.ndarray, by: np.ndarray
+) -> np.ndarray:
+    """Whether some ranks are among the owners of some cells."""
+    most = int(max(owners.max(initial=0), by.max(initial=0))) + 1
+    found: np.ndarray = np.isin(c * most + by, cell * most + owners)
+    return found
+
+
+def _hole(
+    wanted: Runs, by: np.ndarray, w: np.ndarray, low: np.ndarray, n: np.ndarray
+) -> tuple[int, int] | None:
+    """The first index that nobody has, and who wants it."""
+    covered = np.bincount(w, n, len(wanted)).astype(np.int64)
+    short = np.flatnonzero(covered < wanted.size)
+    if not len(short):
+        return None
+    # a run that starts no later than the first one ends may have an earlier gap
+    near = wanted.start[short] < wanted.stop[short[0]]
+    return min(
+        (_first_gap(wanted, k, low[w == k], n[w == k]), int(by[k]))
+        for k in short[near].tolist()
+    )
+
+
+def _first_gap(wanted: Runs, k: int, low: np.ndarray, n: np.ndarray) -> int:
+    """The first index of run k that is not in some runs."""
+    at = int(wanted.start[k])
+    for x, size in sorted(zip(low.tolist(), n.tolist(), strict=True)):
+        if x > at:
+            break
+        at = x + size
+    return at
+
+
+def messages(told: list[np.ndarray], runs: Runs, places: np.ndarray) -> list[Message]:
+    """What a rank was told, rows of start, size and peer, as messages: where the runs
+    of each lie in its flat local array, in the order of global indices."""
+    if not told:
+        return []
+    start, size, peer = np.concatenate(told).T
+    order = np.lexsort((start, peer))
+    start, size = start[order], size[order]
+    k = np.searchsorted(runs.start, start, side="right") - 1
+    place = places[k] + start - runs.start[k]
+    by_peer = split_by(peer[order], np.stack((place, size), 1))
+    return [Message(p, rows[:, 0], rows[:, 1]) for p, rows in by_peer.items()]

@@ -1,0 +1,71 @@
+"""What there is to draw of a redistribution."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .layouts import Layout
+from .runs import spread
+from .schedule import Layouts, Whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def _owners(whole: Whole, layouts: list[Layout], base: int) -> np.ndarray:
+    """The number of a rank that has each element; of several, the first."""
+    found = np.full(prod(whole.shape), -1)
+    for r in reversed(range(len(layouts))):
+        found[whole.indices(layouts[r], r)] = base + r
+    return found.reshape(whole.shape)
+
+
+def _sources(whole: Whole) -> np.ndarray:
+    """From which rank each element comes to the first rank that receives it."""
+    found = np.full(prod(whole.shape), -1)
+    for x in reversed(whole.parts):
+        if x.number >= whole.base:
+            j = x.number - whole.base
+            mine = whole.indices(whole.targets[j], j)
+            for m in x.receives:
+                found[mine[spread(m.start, m.size)]] = m.peer
+    return found.reshape(whole.shape)
+
+
+def _words(layouts: list[Layout]) -> str:
+    if layouts[0].is_regular:
+        words = repr(layouts[0]).removeprefix("Layout.").replace("Replicate()", "R")
+        return words.replace("Shard(axis=", "S(").replace("placements=", "")
+    kind = "indices" if layouts[0].points is not None else "slices"
+    return f"{kind} of each rank, shape {layouts[0].shape}"
+
+
+def _together(layouts: list[Layout], base: int) -> dict[int, list[int]]:
+    """Of the first of several replicas, the numbers of all."""
+    first = layouts[0]
+    found: dict[tuple[int, ...], list[int]] = {}
+    for r in range(first.ranks if first.is_regular else 0):
+        found.setdefault(first.place(r)[0], []).append(base + r)
+    return {every[0]: every for every in found.values()}
+
+
+def draw(source: Layouts, target: Layouts, inside: int | None = None) -> Figure:
+    """A picture of both layouts and of who sends what to whom."""
+    from ..draw.redistribution import figure
+
+    whole = Whole(source, target, inside, every=False)
+    messages = [(x.number, m.peer, m.total) for x in whole.parts for m in x.sends]
+    ranks = range(whole.n)
+    groups = [ranks] if whole.same else [range(whole.base), range(whole.base, whole.n)]
+    return figure(
+        _owners(whole, whole.sources, 0),
+        _owners(whole, whole.targets, whole.base),
+        _sources(whole),
+        messages,
+        groups,
+        (_words(whole.sources), _words(whole.targets)),
+        (_together(whole.sources, 0), _together(whole.targets, whole.base)),
+    )

@@ -1,0 +1,209 @@
+"""A redistribution of all ranks as one object: to verify, to simulate, to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from ..contracts import Contract
+from ..marks import MARK, Memory, blank, unordered
+from ..schedules import Schedule
+from .directory import addressed, block_size, meet, messages
+from .exchange import Exchange, in_turns, numbered, regular, rounds
+from .layouts import Layout
+from .messages import Message, share, spread_to
+from .order import MOST, Turn
+from .runs import Runs, spread
+
+#: a layout of all, or what each rank knows of its own
+Layouts = Layout | Sequence[Layout]
+
+
+def _each(layout: Layouts, n: int | None) -> list[Layout]:
+    """The layout of each rank."""
+    if isinstance(layout, Layout):
+        if not layout.is_regular:
+            raise ValueError("a layout by slices or indices is one rank's: give a list")
+        ranks = layout.ranks if n is None else n
+        if layout.ranks > ranks:
+            raise ValueError(f"a layout of {layout.ranks} ranks for a group of {ranks}")
+        return [layout] * ranks
+    return list(layout)
+
+
+class Whole:
+    """All ranks of a redistribution, from a group to another or inside one."""
+
+    def __init__(
+        self, source: Layouts, target: Layouts, inside: int | None, every: bool
+    ) -> None:
+        """`inside` is the size of the one group, if there is one."""
+        self.sources, self.targets = _each(source, inside), _each(target, inside)
+        shapes = {x.shape for x in (*self.sources, *self.targets)}
+        if len(shapes) != 1:
+            raise ValueError(f"different global shapes: {sorted(shapes)}")
+        (self.shape,) = shapes
+        self.same, self.every = inside is not None, every
+        if self.same and len(self.sources) != len(self.targets):
+            raise ValueError("inside one group, every rank has a source and a target")
+        self.base = 0 if self.same else len(self.sources)
+        self.n = self.base + len(self.targets)
+
+    @cached_property
+    def parts(self) -> list[Exchange]:
+        """What each rank sends and receives."""
+        first = self.sources[0], self.targets[0]
+        if all(x.is_regular for x in first):
+            flow = first[0], 0, first[1], self.base
+            return [
+                regular(r, self.n, [flow], self.same, self.every) for r in range(self.n)
+            ]
+        return self._found()
+
+    def _found(self) -> list[Exchange]:
+        """The same by a directory, of which one rank here is all of it."""
+        block = block_size(prod(self.shape), 1)
+        held = [own_runs(x, r) for r, x in enumerate(self.sources)]
+        wanted = [wanted_runs(x, r) for r, x in enumerate(self.targets)]
+        sources, targets = (
+            {r: addressed(x, block, 1)[0] for r, (x, _) in enumerate(every) if len(x)}
+            for every in (held, wanted)
+        )
+        found = meet(sources, targets, block, self.same, self.every)
+        if found.hole is not None:
+            index = tuple(int(i) for i in np.unravel_index(found.hole[0], self.shape))
+            raise ValueError(
+                f"nobody has element {index}, which rank {found.hole[1]} "
+                "of the target wants"
+            )
+        parts = []
+        for number in range(self.n):
+            x = Exchange(number, self.n, every=self.every)
+            i, j = number, number - self.base
+            if i < len(self.sources):
+                told = [found.to_source[i]] if i in found.to_source else []
+                some = numbered(messages(told, *held[i]), self.base)
+                x = replace(x, sends=some)
+            if j >= 0:
+                told = [found.to_target[j]] if j in found.to_target else []
+                some = numbered(messages(told, *wanted[j]), 0)
+                x = received(x, self.targets[j], j, some, self.base)
+            parts.append(x)
+        return parts
+
+    @cached_property
+    def turns(self) -> list[Turn] | None:
+        """The order of the messages, if they are few enough."""
+        if sum(len(x.table) for x in self.parts) > MOST:
+            return None
+        return in_turns(self.parts)
+
+    def indices(self, layout: Layout, rank: int) -> np.ndarray:
+        """The global index of each element of a rank's array."""
+        if layout.points is not None:
+            return layout.points
+        runs, places = own_runs(layout, rank)
+        found: np.ndarray = np.empty(runs.total, np.int64)
+        found[spread(places, runs.size)] = runs.indices
+        return found
+
+    def contract(self) -> Contract:
+        """Every element of a target is that of the global array; or, if every source
+        counts, that of all its sources."""
+        mark = unordered(self.n) if self.every else MARK
+        held = [self.indices(x, r) for r, x in enumerate(self.sources)]
+        wanted = [self.indices(x, r) for r, x in enumerate(self.targets)]
+        every = np.zeros(prod(self.shape), mark)
+        every["index"] = np.arange(len(every))
+        every["lo"], every["hi"] = (self.n, 0) if self.every else (0, 1)
+        if self.every:
+            for r, x in enumerate(held):
+                some = np.unique(x)
+                every["lo"][some] = np.minimum(every["lo"][some], r)
+                every["hi"][some] = r + 1
+                every["who"][some, r // 64] |= np.uint64(1 << r % 64)
+
+        def given(r: int) -> np.ndarray:
+            if r >= len(self.sources):
+                return blank(0, mark)
+            found: np.ndarray = every[held[r]].copy()
+            if self.every:
+                found["lo"], found["hi"], found["who"] = r, r + 1, 0
+                found["who"][:, r // 64] = np.uint64(1 << r % 64)
+            return found
+
+        def before(r: int) -> Memory:
+            size = len(wanted[r - self.base]) if r >= self.base else 0
+            return {"send": given(r), "recv": blank(size, mark)}
+
+        def after(r: int) -> Memory:
+            return {"recv": every[wanted[r - self.base]]} if r >= self.base else {}
+
+        return Contract(before, after, mark)
+
+
+def own_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
+    """What a rank has, in runs of global indices, and where they lie."""
+    if layout.is_regular and rank >= layout.ranks:
+        none = np.empty(0, np.int64)
+        return Runs(none, none), none
+    return layout.flat_runs(rank)
+
+
+def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
+    """The same of a target: of what has replicas, the rank's share."""
+    runs, places = own_runs(layout, rank)
+    if not layout.is_regular or layout.replicas == 1 or rank >= layout.ranks:
+        return runs, places
+    low, high = share(layout, runs.total, layout.place(rank)[1])
+    first = np.maximum(places, low)
+    size = np.minimum(places + runs.size, high) - first
+    keep = size > 0
+    start = runs.start + first - places
+    return Runs(start[keep], size[keep]), first[keep]
+
+
+def received(
+    x: Exchange, layout: Layout, rank: int, messages: tuple[Message, ...], base: int
+) -> Exchange:
+    """A rank's part with what it receives; its group begins at a number."""
+    among = spread_to(layout, rank) if layout.is_regular else None
+    if among is not None:
+        among = [r + base for r in among[0]], *among[1:]
+    return replace(
+        x,
+        wanted=_size(layout, rank),
+        receives=messages,
+        replicas=among,
+        repeats=layout.repeats,
+    )
+
+
+def _size(layout: Layout, rank: int) -> int:
+    return prod(layout.local_shape(rank if layout.is_regular else None))
+
+
+def schedule(
+    source: Layouts,
+    target: Layouts,
+    inside: int | None = None,
+    combine: bool = False,
+) -> Schedule:
+    """What every rank does, from one group to another; or inside one group, of so many
+    ranks. A layout by slices or indices is given as a list, of each rank's own. With
+    `combine`, all sources of an element are combined."""
+    whole = Whole(source, target, inside, combine)
+    ranks = range(whole.n)
+    groups = (ranks,) if whole.same else (range(whole.base), range(whole.base, whole.n))
+    return Schedule(
+        "redistribution",
+        "list schedule" if whole.turns is not None else "shifted",
+        whole.contract(),
+        lambda r: iter(rounds(whole.parts[r], whole.turns)),
+        groups,
+        node_memory=True,  # so that rounds are built rank by rank
+    )
