@@ -420,13 +420,27 @@ class Flow:
             yield from self._take_sum(mine, c, base)
             return
         if self.everything:
-            where = self._parts(chunk, base + self._out(self.sinks.nodes[y]))
-        elif self.at_home and not self.summed:  # from where it was brought to
+            yield from self._take_all(mine, c, base + self._out(self.sinks.nodes[y]))
+            return
+        if self.at_home and not self.summed:  # from where it was brought to
             where = {y: self._parts(chunk, base)[y]}
         else:
             where = self._parts(chunk, base + self._out(self.sinks.nodes[y]), y)
         for own, near in pairs(self.parts, c, mine, where):
             yield Copy(near, own)
+
+    def _take_all(self, mine: Window, c: int, at: int) -> tuple[Local, ...]:
+        """All of chunk c, which begins at an element of "node": the same steps for all
+        sinks of a node."""
+        if (c, at) not in self._taken:
+            where = self._parts(self.parts.chunk(c), at)
+            every = pairs(self.parts, c, mine, where)
+            self._taken[c, at] = tuple(Copy(near, own) for own, near in every)
+        return self._taken[c, at]
+
+    @cached_property
+    def _taken(self) -> dict[tuple[int, int], tuple[Local, ...]]:
+        return {}
 
     def _take_sum(self, mine: Window, c: int, base: int) -> Iterator[Local]:
         """The sum of all vectors of the only node, unless it was made before."""
@@ -582,6 +596,8 @@ class Flow:
 def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
     """Local steps in n parts of about as many elements each, in their order."""
     every = list(steps)
+    if n == 1:
+        return [tuple(every)]
     total = sum(s.dst.size for s in every)
     found: list[list[Local]] = [[] for _ in range(n)]
     at = 0
