@@ -30,6 +30,7 @@ SHARED: tuple[dict[str, float], ...] = (
     {"size": 2},
     {"lanes": 2},
     {"size": 3, "lanes": 3},
+    {"startup": 1.0},
     {"startup": 0.1},
     {"size": 3, "startup": 0.1},
     {"lanes": 2, "n": 3},

@@ -354,7 +354,7 @@ def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
     }
     names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
     assert three == {(name, nodes) for name in names for nodes in every(3)}
-    assert len(names) == 6 and "node_aware(size=9,lanes=3)" in names
+    assert len(names) == 7 and "node_aware(size=9,lanes=3)" in names
 
 
 def test_a_sweep_finds_a_race(monkeypatch):

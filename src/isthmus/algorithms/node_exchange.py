@@ -97,6 +97,16 @@ class Exchange:
         return self.at_home and self.sources.n == 1
 
     @cached_property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+        return max(sum(self._out(x).totals) for x in range(self.sources.n))
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other."""
+        return max(self.sources.n, self.sinks.n) - self.at_home
+
+    @cached_property
     def part(self) -> float:
         """The elements that a vertex sends to another, at the most."""
         return max(max(self._out(x).totals) for x in range(self.sources.n))

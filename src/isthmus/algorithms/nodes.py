@@ -30,7 +30,7 @@ from collections.abc import (
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from math import ceil
+from math import ceil, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -46,6 +46,7 @@ from ..program import (
     scatter,
 )
 from . import allgatherv, reduce_scatter
+from .patterns import log2
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
@@ -53,6 +54,8 @@ SIZE = 1 << 22
 #: start-ups in the time of which a message passes that is long: then neighbours beat
 #: few rounds
 LONG = 4
+#: chunks, at the most, of what would fit into one
+FEW = 4
 
 
 #: the node of each rank
@@ -61,15 +64,33 @@ Nodes = tuple[Hashable, ...]
 Run = tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Amount:
+    """How much is to be transferred: the elements of a node's memory that all of it
+    takes at once; those that pass a node's port, in so many messages one after the
+    other; and those that a vertex sends to another; each at the most."""
+
+    need: float
+    volume: float
+    messages: int
+    part: float
+
+
 def shape(
-    need: float, part: float, ranks: int, size: float, startup: float, lanes: int = 0
+    x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
-    """In how many chunks and lanes data go that would take `need` elements of a node's
-    memory at once, and of which a part goes from a vertex to another: chunks of up to
-    `size`, and where nobody says as many lanes as there are ranks on a node, if each
-    still sends what passes in the time of a start-up."""
-    chunks = max(ceil(need / size), 1)
-    return chunks, lanes or min(max(int(part / (chunks * startup)), 1), ranks)
+    """In how many chunks and lanes data go: in chunks of up to `size`, and in a few if
+    start-ups take little of their time; where nobody says in as many lanes as there are
+    ranks on a node, if each still sends what passes in the time of a start-up."""
+    chunks = max(ceil(x.need / size), 1)
+    if x.messages:
+        # In c chunks the network takes c times the start-ups. Copies that take as long
+        # as the network are hidden but for a c-th: the root of the ratio is best then,
+        # and one chunk if they take no time. Two thirds of that root are within a sixth
+        # of the best of both.
+        few = round(sqrt(x.volume / (x.messages * startup)) * 2 / 3)
+        chunks = max(chunks, min(few, FEW))
+    return chunks, lanes or min(max(int(x.part / (chunks * startup)), 1), ranks)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
@@ -347,6 +368,22 @@ class Flow:
         if self.by == "sources":
             return max(self.parts.totals)
         return self.gives.total / max(self.sources.n, self.sinks.n)
+
+    @property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+        return self.gives.total
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other, at the least."""
+        if self.one_node:
+            return 0
+        few, many = sorted((self.sources.n, self.sinks.n))
+        found = (
+            log2(self.sources.n) * self.summed + log2(self.sinks.n) * self.everything
+        )
+        return found if self.at_home else found + ceil(many / few)
 
     @cached_property
     def long(self) -> bool:
@@ -663,6 +700,14 @@ class Transfer(Protocol):
     def part(self) -> float:
         """The elements that a vertex sends to another, at the most."""
 
+    @property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other, at the least."""
+
     def cut(self, chunks: int, lanes: int, startup: float) -> Transfer:
         """The same in so many chunks and lanes."""
 
@@ -690,8 +735,9 @@ def planned(
     many lanes; where nobody says, in as many as still send long messages."""
     need = max(sum(x.room(node) for x in given) for node in set(nodes))
     most = max(max(x.sources.most, x.sinks.most) for x in given)
-    part = max(x.part for x in given)
-    chunks, lanes = shape(need, part, most, size, startup, lanes)
+    across = (max(x.volume for x in given), max(x.messages for x in given))
+    amount = Amount(need, *across, max(x.part for x in given))
+    chunks, lanes = shape(amount, most, size, startup, lanes)
     return tuple(x.cut(chunks, lanes, startup) for x in given)
 
 
