@@ -1,15 +1,22 @@
 """An algorithm that uses the memory of nodes, without MPI: python leaders.py"""
 
+from math import ceil
+
 import isthmus
 from isthmus.ir import Copy, Recv, Round, Send
 from isthmus.registry import algorithm
 
 
+def time(p, k, cluster):
+    """Copies in and out, two meetings, and a message of each node to each other."""
+    n = min(p, cluster.ranks)
+    copies = cluster.work(k, 0, n) + cluster.work((p - 1) * k, 0, n)
+    message = cluster.alpha + n * k * cluster.beta
+    return copies + 2 * cluster.meeting + (ceil(p / n) - 1) * message
+
+
 @algorithm(
-    "allgatherv",
-    paper="the documentation of isthmus",
-    cost=lambda p, k, alpha, beta: 0.0,  # on one node, where no message is sent
-    node_memory=True,
+    "allgatherv", paper="the documentation of isthmus", cost=time, node_memory=True
 )
 def leaders(p, r, blocks, nodes=()):
     """Ranks bring their blocks to their node, whose leaders swap them; all take all.
@@ -24,9 +31,11 @@ def leaders(p, r, blocks, nodes=()):
 
     yield Round(then=(Copy(blocks[r][0], near[r][0]),), meet=True)
     if r == first(nodes[r]):
-        others = [node for node in dict.fromkeys(nodes) if node != nodes[r]]
-        receives = (Recv(first(node), blocks_of(node)) for node in others)
-        sends = (Send(first(node), blocks_of(nodes[r])) for node in others)
+        every = list(dict.fromkeys(nodes))
+        x = every.index(nodes[r])
+        after = every[x + 1 :] + every[:x]  # so that no two send to one at a time
+        receives = (Recv(first(node), blocks_of(node)) for node in reversed(after))
+        sends = (Send(first(node), blocks_of(nodes[r])) for node in after)
         yield Round((*receives, *sends))
     yield Round(meet=True)
     yield Round(then=tuple(Copy(near[i][0], blocks[i][0]) for i in range(p) if i != r))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -113,12 +114,21 @@ class Uneven(Blocks):
         """Where each block begins, and where the last ends."""
         return np.concatenate(([0], np.cumsum(self.counts, dtype=np.int64)))
 
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The same in plain ints."""
+        return self.offsets.tolist()  # type: ignore[no-any-return]
+
     def offset(self, i: Index) -> Index:
         """Where block i begins."""
+        if type(i) is int:
+            return self._ends[clip(i, 0, self.n)]
         return self.offsets[clip(i, 0, self.n)]
 
     def find(self, x: Index) -> Index:
         """The block that holds element x; an empty block holds none."""
+        if type(x) is int:
+            return clip(bisect_right(self._ends, x) - 1, 0, self.n - 1)
         i = np.searchsorted(self.offsets, x, side="right") - 1
         return clip(i, 0, self.n - 1)
 

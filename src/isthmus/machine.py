@@ -65,8 +65,10 @@ class _Node:
         """Note that a rank reads or writes elements of the node's memory."""
         at = slice(span.start, span.start + span.size)
         for verb, who in (("writes", self.writer[at]), ("reads", self.reader[at])):
+            if verb == "reads" and not writes:
+                continue
             other = (who != _NOBODY) & (who != rank.number)
-            if other.any() and (writes or verb == "writes"):
+            if other.any():
                 i = int(np.argmax(other))
                 first = f"rank {who[i]}" if who[i] >= 0 else "another rank"
                 raise Race(
@@ -122,9 +124,9 @@ class _Rank:
 
     def load(self, spans: Data) -> np.ndarray:
         """The elements of a message, in order."""
-        if not len(spans):
-            return _NOTHING
-        return np.concatenate([self.read(s) for s in spans])
+        if len(spans) == 1:
+            return self.read(next(iter(spans)))
+        return np.concatenate([self.read(s) for s in spans]) if spans else _NOTHING
 
     def store(self, spans: Data, data: np.ndarray) -> None:
         """Put a message where it belongs."""

@@ -46,9 +46,11 @@ def beside(*programs: Program) -> Program:
 
 def apart(*programs: Program) -> Program:
     """Round k of all programs in one round, each program with a "tmp" of its own."""
+    if len(programs) == 1:
+        return programs[0]
     at, found = 0, []
     for program in programs:
-        rounds = list(lay(program, {"tmp": ("tmp", at)}))
+        rounds = list(lay(program, {"tmp": ("tmp", at)}) if at else program)
         at = max(at, extent(rounds, "tmp"))
         found.append(iter(rounds))
     return beside(*found)
@@ -135,10 +137,13 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
     def moved(c: Comm) -> Comm:
         if isinstance(c, Library):
             raise ValueError("the stage 'library' gathers into one buffer only")
-        return replace(c, data=tuple(s for span in c.data for s in where(span)))
+        data = tuple([s for span in c.data for s in where(span)])
+        if isinstance(c, Send):
+            return Send(c.to, data, c.when)
+        return Recv(c.frm, data, c.when)
 
     for r in program:
-        yield Round(tuple(map(moved, r.comm)), r.then, r.meet)
+        yield Round(tuple(map(moved, r.comm)), r.then, r.meet) if r.comm else r
 
 
 def only(program: Program, when: Mask) -> Program:
@@ -162,7 +167,7 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
         return Span(buf, span.start + start, span.size)
 
     for r in place(program, lambda span: (moved(span),)):
-        steps = (replace(s, src=moved(s.src), dst=moved(s.dst)) for s in r.then)
+        steps = [type(s)(moved(s.src), moved(s.dst), s.when) for s in r.then]
         yield Round(r.comm, tuple(steps), r.meet)
 
 
@@ -260,15 +265,30 @@ def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
     return ranks
 
 
+def _is_plain(s: Span) -> bool:
+    return type(s.start) is type(s.size) is int
+
+
 def _message(c: Comm) -> Comm | None:
-    """One rank's message; if that is one plain span, as most are, without a copy."""
-    if isinstance(c, Library) or isinstance(c.data, Pieces) or len(c.data) != 1:
+    """One rank's message; if its spans are plain, as most are, without a copy."""
+    if isinstance(c, Library) or isinstance(c.data, Pieces) or not c.data:
         return _messages(c, 1)[0]
-    peer, span = c.to if isinstance(c, Send) else c.frm, c.data[0]
-    plain = type(peer) is type(span.start) is type(span.size) is int
-    if not (plain and type(c.when) is bool):
+    peer = c.to if isinstance(c, Send) else c.frm
+    if not (type(peer) is int and type(c.when) is bool and all(map(_is_plain, c.data))):
         return _messages(c, 1)[0]
-    return c if c.when and span.size else None
+    if not c.when:
+        return None
+    if all(s.size for s in c.data):
+        return c
+    some = tuple([s for s in c.data if s.size])
+    return type(c)(peer, some) if some else None
+
+
+def _step(s: Local) -> Local | None:
+    """One rank's local step; if its spans are plain, without a copy."""
+    if not (type(s.when) is bool and _is_plain(s.src) and _is_plain(s.dst)):
+        return _steps(s, 1)[0]
+    return s if s.when and s.dst.size else None
 
 
 def plain(program: Iterable[Round]) -> list[Round]:
@@ -277,7 +297,7 @@ def plain(program: Iterable[Round]) -> list[Round]:
     rounds = []
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
-        then = tuple([x for s in r.then for x in _steps(s, 1) if x is not None])
+        then = tuple([s for s in map(_step, r.then) if s is not None])
         rounds.append(Round(comm, then, r.meet))
     return rounds
 

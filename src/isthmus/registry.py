@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -55,7 +55,7 @@ class Algorithm:
         program = getattr(self.program, "func", self.program)
         return (program.__doc__ or "").strip().partition("\n")[0]
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Any]:
         """What may be set, as in "circulant(n=4)", and its default."""
         found = signature(self.program).parameters.values()

@@ -78,6 +78,8 @@ class Schedule:
 
     def all_ranks(self) -> list[list[Round]]:
         """The rounds of every rank, built for all of them at once."""
+        if self.node_memory:
+            return [self.rank(r) for r in range(self.n)]
         return [
             rounds
             for ranks, program in self.lanes()

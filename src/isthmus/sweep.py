@@ -19,6 +19,7 @@ from .sweep_sizes import SIZES, Sizes, groups
 from .verify import verify
 
 CHUNK = 64
+#: processes, at the most, where nobody says
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
 CUTS = {"size": 3, "n": 3, "window": 2, "laps": 3}
@@ -29,6 +30,7 @@ SHARED: tuple[dict[str, float], ...] = (
     {"size": 2},
     {"lanes": 2},
     {"size": 3, "lanes": 3},
+    {"startup": 1.0},
     {"startup": 0.1},
     {"size": 3, "startup": 0.1},
     {"lanes": 2, "n": 3},
@@ -204,10 +206,11 @@ def _chunks(found: Iterable[Case]) -> Iterator[list[Case]]:
         yield chunk
 
 
-def sweep(found: Iterable[Case]) -> Iterator[Tally]:
-    """Verify all cases in a few processes; the tally of each chunk as it is done."""
+def sweep(found: Iterable[Case], jobs: int = 0) -> Iterator[Tally]:
+    """Verify all cases in so many processes, or a few; the tally of each chunk as it is
+    done."""
     chunks = list(_chunks(found))
-    processes = min(PROCESSES, os.cpu_count() or 1, len(chunks))
+    processes = min(jobs or min(PROCESSES, os.cpu_count() or 1), len(chunks))
     if processes < 2:
         yield from map(examine, chunks)
         return

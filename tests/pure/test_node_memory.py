@@ -14,7 +14,9 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus import registry, sweep
 from isthmus.ahead import posting
+from isthmus.algorithms.node_costs import Cluster
 from isthmus.contracts import Contract
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.errors import Deadlock, Race, ScheduleError, Unwritten
 from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.marks import marks
@@ -354,7 +356,7 @@ def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
     }
     names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
     assert three == {(name, nodes) for name in names for nodes in every(3)}
-    assert len(names) == 6 and "node_aware(size=9,lanes=3)" in names
+    assert len(names) == 7 and "node_aware(size=9,lanes=3)" in names
 
 
 def test_a_sweep_finds_a_race(monkeypatch):
@@ -387,3 +389,13 @@ def test_the_example_of_the_documentation(monkeypatch):
     found = [x for x in every if x.algorithm == "leaders"]
     assert sweep.examine(found).failures == {}
     assert sweep.placements_in(found) == 1 + 2 + 5 + 15 + 52 + 1
+    # its closed form, where all nodes have as many ranks
+    for p, n in ((6, 3), (8, 2), (4, 4)):
+        nodes = [r // n for r in range(p)]
+        node = Memory(1e-10, 2e-11, 1e-6)
+        levels = Level(n, 1e-7, 1e-10), Level(None, 2e-6, 1e-9)
+        made = isthmus.schedule("allgatherv", "leaders", counts=[100] * p, nodes=nodes)
+        simulated = made.simulate(Hierarchy(levels, memory=node)).time
+        cluster = Cluster(n, 2e-6, 1e-9, node.alone, node.together, 0.0, node.meeting)
+        cost = registry.find("allgatherv", "leaders").cost
+        assert cost(p, 100, cluster) == pytest.approx(simulated, rel=1e-9)

@@ -9,11 +9,11 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from math import ceil
 
-from .nodes import SIZE, long_messages, shape
+from .nodes import SIZE, Amount, long_messages, shape
 from .patterns import log2
 from .streams import stream_shape
 
@@ -98,25 +98,22 @@ class Stages:
     """What the busiest node does: bytes that each of its n processes copies in and out,
     and the rounds across for each number of chunks and lanes.
 
-    If they are summed, each of so many processes brings a vector. The memory of a node
-    takes `need` bytes if all goes at once. In up to `most` lanes, a part of it goes to
-    each other vertex.
-    If it is the node of a root, this process drives all lanes.
+    If they are summed, each of so many processes brings a vector. There are up to
+    `most` lanes. If it is the node of a root, this process drives all of them.
     """
 
     n: int
-    need: float
+    amount: Amount
     bring: Chunk
     take: Chunk
     across: Callable[[int, int], Iterable[Hop]] | None = None
     vectors: int = 1
-    part: float = 0.0
     most: int = 1
     root: bool = False
 
     def time(self, c: Cluster) -> float:
         """The time of all steps: in each of them every stage does one chunk."""
-        chunks, lanes = shape(self.need, self.part, self.most, c.size, c.startup)
+        chunks, lanes = shape(self.amount, self.most, c.size, c.startup)
         hops = [] if self.across is None else list(self.across(chunks, lanes))
         bring, take = (Hop(0, 0.0, x(chunks)) for x in (self.bring, self.take))
         combined = bring.copied * (self.vectors - 1)
@@ -225,17 +222,18 @@ class _Pair:
 
     def stages(
         self,
-        need: float,
+        amount: Amount,
         copied: tuple[Chunk, Chunk],
         across: Callable[[int, int], Iterable[Hop]],
-        part: float,
         summed: bool = False,
     ) -> Stages:
         """The stages of both, of which each process copies so much in and out."""
         ranks = max(self.a.ranks, self.b.ranks)
         n = self.a.size + self.b.size if self.together else ranks
+        if self.together:
+            amount = replace(amount, messages=0)
         hops = None if self.together else across
-        return Stages(n, need, *copied, hops, ranks if summed else 1, part, ranks)
+        return Stages(n, amount, *copied, hops, ranks if summed else 1, ranks)
 
 
 def _pair(p: int, q: int, c: Cluster) -> _Pair:
@@ -259,8 +257,10 @@ def inter_allgather(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
 
     bring = in_turns(max(ka, kb), min(a.ranks, b.ranks))
     need = max(a.ranks * ka + q * kb, b.ranks * kb + p * ka)
-    copied, part = (bring, even(max(p * ka, q * kb))), max(a.ranks * ka, b.ranks * kb)
-    return pair.stages(need, copied, across, part).time(c)
+    volume, part = max(p * ka, q * kb), max(a.ranks * ka, b.ranks * kb)
+    messages = swapped(a, b, volume).messages + log2(max(a.nodes, b.nodes))
+    amount = Amount(need, volume, messages, part)
+    return pair.stages(amount, (bring, even(volume)), across).time(c)
 
 
 def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
@@ -282,8 +282,10 @@ def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
     need = n * m + (m if everything else m / min(a.nodes, b.nodes))
     if pair.together:
         need = (p + q) * m
-    part = m / max(a.nodes, b.nodes)
-    return pair.stages(need, (even(m), take), across, part, summed=True).time(c)
+    few, many = sorted((a.nodes, b.nodes))
+    messages = swapped(a, b, m).messages + log2(many) + log2(few) * everything
+    amount = Amount(need, m, messages, m / many)
+    return pair.stages(amount, (even(m), take), across, summed=True).time(c)
 
 
 def inter_allreduce(p: int, q: int, m: float, c: Cluster) -> float:
@@ -302,8 +304,9 @@ def inter_alltoall(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
     a, b, mine = pair.a, pair.b, max(q * ka, p * kb)
     hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * mine)
     need = max(a.ranks * q, b.ranks * p) * (ka + kb)
-    copied, part = (even(mine), even(mine)), a.ranks * b.ranks * max(ka, kb)
-    return pair.stages(need, copied, lambda *x: [hop], part).time(c)
+    volume, part = max(a.ranks * q * ka, b.ranks * p * kb), a.ranks * b.ranks
+    amount = Amount(need, volume, hop.messages, part * max(ka, kb))
+    return pair.stages(amount, (even(mine), even(mine)), lambda *x: [hop]).time(c)
 
 
 def inter_barrier(p: int, q: int, c: Cluster) -> float:
@@ -352,10 +355,15 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     return total + (steps + len(work) - 1 - (steps == 1)) * c.meeting
 
 
+def _inside(need: float) -> Amount:
+    """What stays on one node."""
+    return Amount(need, 0.0, 0, 0.0)
+
+
 def inter_bcast(p: int, m: float, c: Cluster) -> float:
     """A pipeline of nodes; on one node, in and out."""
     if p <= c.ranks:
-        return Stages(p, m, even(m), even(m), most=p - 1).time(c)
+        return Stages(p, _inside(m), even(m), even(m), most=p - 1).time(c)
     return _streamed(p, m, c, sums=False)
 
 
@@ -363,7 +371,8 @@ def inter_reduce(p: int, m: float, c: Cluster) -> float:
     """A pipeline of nodes; on one node, in, combined, and out."""
     if p <= c.ranks:
         n = p - 1
-        return Stages(n, n * m, even(m), even(m), vectors=n, most=n).time(c)
+        whole = _inside(n * m)
+        return Stages(n, whole, even(m), even(m), vectors=n, most=n).time(c)
     return _streamed(p, m, c, sums=True)
 
 
@@ -377,10 +386,11 @@ def _rooted(p: int, k: float, c: Cluster, in_: bool) -> float:
     one_node = p <= c.ranks
     blocks = in_turns(k, p - 1) if one_node else even(0.0)
     bring, take = (blocks, even(total)) if in_ else (even(total), blocks)
-    shape = leaves.ranks * k, leaves.ranks
     if one_node:
-        return Stages(p, total, bring, take, None, 1, *shape).time(c)
-    return Stages(1, total, bring, take, across, 1, *shape, root=True).time(c)
+        inside = _inside(total)
+        return Stages(p, inside, bring, take, most=leaves.ranks).time(c)
+    amount = Amount(total, total, leaves.nodes, leaves.ranks * k)
+    return Stages(1, amount, bring, take, across, 1, leaves.ranks, root=True).time(c)
 
 
 def inter_gather(p: int, k: float, c: Cluster) -> float:
@@ -406,7 +416,8 @@ def allgatherv(p: int, k: float, c: Cluster) -> float:
         return collected(nodes, total, long)
 
     hops, copied = across if nodes > 1 else None, (in_turns(k, n), even(total))
-    return Stages(n, total, *copied, hops, part=n * k, most=n).time(c)
+    amount = Amount(total, total, log2(nodes), n * k)
+    return Stages(n, amount, *copied, hops, most=n).time(c)
 
 
 def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
@@ -422,7 +433,9 @@ def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
     copied = even(m), even(m) if everything else in_turns(m / p, n)
     out = 0.0 if nodes == 1 else m if everything else m / nodes
     hops = across if nodes > 1 else None
-    return Stages(n, n * m + out, *copied, hops, n, m / nodes, n).time(c)
+    messages = log2(nodes) * (2 if everything else 1)
+    amount = Amount(n * m + out, m, messages, m / nodes)
+    return Stages(n, amount, *copied, hops, n, n).time(c)
 
 
 def allreduce(p: int, m: float, c: Cluster) -> float:
@@ -442,8 +455,8 @@ def alltoall(p: int, k: float, c: Cluster) -> float:
     hop = Hop(nodes - 1, n * mine * (nodes - 1) / nodes)
     need = n * mine * (1 if nodes == 1 else 2)
     across = (lambda *x: [hop]) if nodes > 1 else None
-    copied = even(mine), even(mine)
-    return Stages(n, need, *copied, across, part=n * n * k, most=n).time(c)
+    amount = Amount(need, n * mine, nodes - 1, n * n * k)
+    return Stages(n, amount, even(mine), even(mine), across, most=n).time(c)
 
 
 def barrier(p: int, c: Cluster) -> float:

@@ -27,14 +27,15 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from math import ceil
+from math import ceil, sqrt
+from typing import Protocol
 
 import numpy as np
 
-from ..ir import Copy, Local, Program, Recv, Reduce, Round, Send, Span, Spans
+from ..ir import Copy, Local, Program, Reduce, Round, Span, Spans
 from ..layout import Blocks, Shares, Uneven, cut
 from ..program import (
     apart,
@@ -45,6 +46,7 @@ from ..program import (
     scatter,
 )
 from . import allgatherv, reduce_scatter
+from .patterns import log2
 from .redistribution import receives, sends
 
 #: elements of "node" that a chunk takes, where nobody says
@@ -52,17 +54,43 @@ SIZE = 1 << 22
 #: start-ups in the time of which a message passes that is long: then neighbours beat
 #: few rounds
 LONG = 4
+#: chunks, at the most, of what would fit into one
+FEW = 4
+
+
+#: the node of each rank
+Nodes = tuple[Hashable, ...]
+#: elements of a vector that follow each other: where they begin, and how many they are
+Run = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much is to be transferred: the elements of a node's memory that all of it
+    takes at once; those that pass a node's port, in so many messages one after the
+    other; and those that a vertex sends to another; each at the most."""
+
+    need: float
+    volume: float
+    messages: int
+    part: float
 
 
 def shape(
-    need: float, part: float, ranks: int, size: float, startup: float, lanes: int = 0
+    x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
-    """In how many chunks and lanes data go that would take `need` elements of a node's
-    memory at once, and of which a part goes from a vertex to another: chunks of up to
-    `size`, and where nobody says as many lanes as there are ranks on a node, if each
-    still sends what passes in the time of a start-up."""
-    chunks = max(ceil(need / size), 1)
-    return chunks, lanes or min(max(int(part / (chunks * startup)), 1), ranks)
+    """In how many chunks and lanes data go: in chunks of up to `size`, and in a few if
+    start-ups take little of their time; where nobody says in as many lanes as there are
+    ranks on a node, if each still sends what passes in the time of a start-up."""
+    chunks = max(ceil(x.need / size), 1)
+    if x.messages:
+        # In c chunks the network takes c times the start-ups. Copies that take as long
+        # as the network are hidden but for a c-th: the root of the ratio is best then,
+        # and one chunk if they take no time. Two thirds of that root are within a sixth
+        # of the best of both.
+        few = round(sqrt(x.volume / (x.messages * startup)) * 2 / 3)
+        chunks = max(chunks, min(few, FEW))
+    return chunks, lanes or min(max(int(x.part / (chunks * startup)), 1), ranks)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
@@ -74,7 +102,7 @@ def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
 class Team:
     """Some ranks by node: for every vertex its node and its ranks."""
 
-    nodes: tuple[Hashable, ...]
+    nodes: Nodes
     ranks: tuple[tuple[int, ...], ...]
 
     @property
@@ -98,12 +126,15 @@ class Team:
         return self.ranks[x][lane % len(self.ranks[x])]
 
 
-def team(ranks: Iterable[int], nodes: Sequence[Hashable]) -> Team:
-    """Ranks by their nodes, which come in the order of their first ranks of all."""
+@lru_cache(maxsize=16)
+def team(ranks: range, nodes: Nodes, without: int = -1) -> Team:
+    """Ranks by their nodes, which come in the order of their first ranks of all; the
+    same for all ranks of a process."""
     order = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
     found: dict[Hashable, list[int]] = {}
     for r in ranks:
-        found.setdefault(nodes[r], []).append(r)
+        if r != without:
+            found.setdefault(nodes[r], []).append(r)
     chosen = sorted(found, key=order.__getitem__)
     return Team(tuple(chosen), tuple(tuple(found[node]) for node in chosen))
 
@@ -129,11 +160,36 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What ranks have of a vector in a buffer: all of it; or each its block, if `ends`
+    says where the blocks of the ranks from `base` on begin, and where the last ends. A
+    buffer that is `in_place` has room for the whole vector."""
+
+    buf: str
+    total: int
+    ends: tuple[int, ...] = ()
+    base: int = 0
+    in_place: bool = False
+
+    def block(self, r: int) -> Run:
+        """What rank r has."""
+        if not self.ends:
+            return 0, self.total
+        start, end = self.ends[r - self.base : r - self.base + 2]
+        return start, end - start
+
+    def window(self, r: int) -> Window:
+        """The same, in its buffer."""
+        start, size = self.block(r)
+        return Window(self.buf, start, size, 0 if self.in_place else start)
+
+
+@dataclass(frozen=True)
 class Parts:
     """A vector as one part for each vertex, made of runs (start, size) of the vector;
     each part is cut into chunks, and each chunk of it into lanes."""
 
-    runs: tuple[tuple[tuple[int, int], ...], ...]
+    runs: tuple[tuple[Run, ...], ...]
     chunks: int
     lanes: int
 
@@ -142,39 +198,25 @@ class Parts:
         """The elements of each part."""
         return tuple(sum(size for _, size in runs) for runs in self.runs)
 
+    @cached_property
+    def _cuts(self) -> list[list[int]]:
+        """Where each chunk begins in each part, and where the last ends."""
+        every = range(self.chunks + 1)
+        return [[int(cut(n, self.chunks, c)) for c in every] for n in self.totals]
+
     def chunk(self, c: int) -> Chunk:
         """What chunk c has of each part."""
-        if c not in self._made:
-            bounds = (self._bounds(c, z) for z in range(len(self.totals)))
-            self._made[c] = Chunk(tuple(hi - lo for lo, hi in bounds), self.lanes)
-        return self._made[c]
-
-    @cached_property
-    def _made(self) -> dict[int, Chunk]:
-        return {}
-
-    def _bounds(self, c: int, z: int) -> tuple[int, int]:
-        """From where to where chunk c reaches in part z."""
-        n = self.totals[z]
-        return int(cut(n, self.chunks, c)), int(cut(n, self.chunks, c + 1))
+        return chunk(tuple(x[c + 1] - x[c] for x in self._cuts), self.lanes)
 
     def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
         """What chunk c has of part z: where in the vector a run begins, its size, and
         where it begins in the chunk of that part."""
-        (low, high), at = self._bounds(c, z), 0
+        (low, high), at = self._cuts[z][c : c + 2], 0
         for start, size in self.runs[z]:
             first, last = max(at, low), min(at + size, high)
             if last > first:
                 yield start + first - at, last - first, first - low
             at += size
-
-
-@lru_cache(maxsize=16)
-def parts(
-    runs: tuple[tuple[tuple[int, int], ...], ...], chunks: int, lanes: int
-) -> Parts:
-    """The parts of a vector, the same for all ranks of a process."""
-    return Parts(runs, chunks, lanes)
 
 
 @dataclass(frozen=True)
@@ -232,6 +274,12 @@ class Chunk:
         return tuple(found)
 
 
+@lru_cache(maxsize=64)
+def chunk(counts: tuple[int, ...], lanes: int) -> Chunk:
+    """A chunk, the same for all ranks of a process."""
+    return Chunk(counts, lanes)
+
+
 def pairs(
     parts: Parts, c: int, mine: Window, where: Mapping[int, int]
 ) -> Iterator[tuple[Span, Span]]:
@@ -245,9 +293,9 @@ def pairs(
                 yield mine.span(low, left), Span("node", place, left)
 
 
-def merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Runs of a vector, neighbours made one."""
-    found: list[tuple[int, int]] = []
+    found: list[Run] = []
     for start, size in runs:
         if found and sum(found[-1]) == start:
             start, size = found[-1][0], found.pop()[1] + size
@@ -276,12 +324,27 @@ class Flow:
 
     sources: Team
     sinks: Team
-    parts: Parts
     by: str
-    gives: Callable[[int], Window]
-    takes: Callable[[int], Window]
+    gives: Held
+    takes: Held
     summed: bool = False
-    long: bool = False
+    chunks: int = 1
+    lanes: int = 1
+    startup: float = 1.0
+
+    def cut(self, chunks: int, lanes: int, startup: float) -> Flow:
+        """The same in so many chunks and lanes."""
+        return replace(self, chunks=chunks, lanes=lanes, startup=startup)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The vector in the parts of the vertices that hold or want them."""
+        runs: tuple[tuple[Run, ...], ...] = (((0, self.gives.total),),)
+        if self.by != "nobody":
+            mine = self.by == "sources"
+            who, held = (self.sources, self.gives) if mine else (self.sinks, self.takes)
+            runs = tuple(merged(map(held.block, ranks)) for ranks in who.ranks)
+        return Parts(runs, self.chunks, self.lanes)
 
     @property
     def at_home(self) -> bool:
@@ -295,11 +358,6 @@ class Flow:
         return self.at_home and self.sources.n == 1
 
     @property
-    def chunks(self) -> int:
-        """In how many chunks the data go."""
-        return self.parts.chunks
-
-    @property
     def everything(self) -> bool:
         """Whether every sink wants all of it."""
         return self.by != "sinks"
@@ -309,7 +367,29 @@ class Flow:
         """The elements that a vertex sends to another, at the most."""
         if self.by == "sources":
             return max(self.parts.totals)
-        return sum(self.parts.totals) / max(self.sources.n, self.sinks.n)
+        return self.gives.total / max(self.sources.n, self.sinks.n)
+
+    @property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+        return self.gives.total
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other, at the least."""
+        if self.one_node:
+            return 0
+        few, many = sorted((self.sources.n, self.sinks.n))
+        found = (
+            log2(self.sources.n) * self.summed + log2(self.sinks.n) * self.everything
+        )
+        return found if self.at_home else found + ceil(many / few)
+
+    @cached_property
+    def long(self) -> bool:
+        """Whether messages are so long that neighbours beat few rounds."""
+        part = self.part if self.by == "sources" else self.gives.total / self.sources.n
+        return long_messages(part, self.chunks, self.lanes, self.startup)
 
     # -- where data lie in "node"
 
@@ -364,7 +444,7 @@ class Flow:
         where = self._parts(chunk, at)
         if self.by == "sources":
             where = {x: where[x]} if self.at_home else self._parts(chunk, at, x)
-        for own, near in pairs(self.parts, c, self.gives(r), where):
+        for own, near in pairs(self.parts, c, self.gives.window(r), where):
             yield Copy(own, near)
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
@@ -372,24 +452,38 @@ class Flow:
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
-        chunk, mine = self.parts.chunk(c), self.takes(r)
+        chunk, mine = self.parts.chunk(c), self.takes.window(r)
         if self.one_node and self.summed:
             yield from self._take_sum(mine, c, base)
             return
         if self.everything:
-            where = self._parts(chunk, base + self._out(self.sinks.nodes[y]))
-        elif self.at_home and not self.summed:  # from where it was brought to
+            yield from self._take_all(mine, c, base + self._out(self.sinks.nodes[y]))
+            return
+        if self.at_home and not self.summed:  # from where it was brought to
             where = {y: self._parts(chunk, base)[y]}
         else:
             where = self._parts(chunk, base + self._out(self.sinks.nodes[y]), y)
         for own, near in pairs(self.parts, c, mine, where):
             yield Copy(near, own)
 
+    def _take_all(self, mine: Window, c: int, at: int) -> tuple[Local, ...]:
+        """All of chunk c, which begins at an element of "node": the same steps for all
+        sinks of a node."""
+        if (c, at) not in self._taken:
+            where = self._parts(self.parts.chunk(c), at)
+            every = pairs(self.parts, c, mine, where)
+            self._taken[c, at] = tuple(Copy(near, own) for own, near in every)
+        return self._taken[c, at]
+
+    @cached_property
+    def _taken(self) -> dict[tuple[int, int], tuple[Local, ...]]:
+        return {}
+
     def _take_sum(self, mine: Window, c: int, base: int) -> Iterator[Local]:
         """The sum of all vectors of the only node, unless it was made before."""
         chunk = self.parts.chunk(c)
         last, *others = range(len(self.sources.ranks[0]) - 1, -1, -1)
-        for i in (last, *others) if self.parts.chunks == 1 else (last,):
+        for i in (last, *others) if self.chunks == 1 else (last,):
             where = self._parts(chunk, base + self._slot(chunk, i))
             for own, near in pairs(self.parts, c, mine, where):
                 yield Copy(near, own) if i == last else Reduce(near, own)
@@ -416,7 +510,7 @@ class Flow:
     def across(self, r: int, c: int, base: int) -> Program:
         """What a rank does with other nodes for chunk c, in the lanes it drives."""
         programs = []
-        for k in range(self.parts.lanes):
+        for k in range(self.lanes):
             if self.at_home:
                 programs += self._driven(self.sources, r, k, c, base, self._home)
             else:
@@ -460,7 +554,7 @@ class Flow:
 
     def _combined(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """The sum of the lane, unless it was made before, by all ranks of the node."""
-        if self.summed and self.parts.chunks == 1:
+        if self.summed and self.chunks == 1:
             every = chunk.spans(k, 0, Span("node", 0, chunk.lane(k).total))
             steps = (s for span in every for s in self._sums(x, chunk, span, base))
             yield Round(then=tuple(steps))
@@ -504,7 +598,7 @@ class Flow:
         where = self._wanted(y, k, chunk, base)
         if self.summed:
             before = sum(1 for _ in self._sum(self.sources.n, 0, held))
-            yield from pad(iter(()), before + (self.parts.chunks == 1))
+            yield from pad(iter(()), before + (self.chunks == 1))
         frm = partial(self._driver, self.sources, k)
         across = Round(tuple(receives(y, held, wanted, frm, own)))
         yield from scatter(iter([across]), {"lane": where})
@@ -536,107 +630,11 @@ class Flow:
         return flat(n, x, blocks)
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """Blocks from every rank of the vertices of `sources` to every one of `sinks`.
-
-    `sent(x)` is what the ranks of vertex x send, one buffer after the other, as parts
-    for the vertices of the sinks; `received(y)` what those of vertex y receive, as
-    parts of the sources. Parts of both ends have their blocks in the same order.
-    """
-
-    sources: Team
-    sinks: Team
-    sent: Callable[[int], Parts]
-    received: Callable[[int], Parts]
-    gives: Callable[[int], Window]
-    takes: Callable[[int], Window]
-    summed = False
-
-    @property
-    def at_home(self) -> bool:
-        """Whether sources and sinks are on the same nodes."""
-        return self.sources.nodes == self.sinks.nodes
-
-    @property
-    def one_node(self) -> bool:
-        """Whether there is nothing across."""
-        return self.at_home and self.sources.n == 1
-
-    @property
-    def chunks(self) -> int:
-        """In how many chunks the data go."""
-        return self.sent(0).chunks
-
-    @property
-    def part(self) -> float:
-        """The elements that a vertex sends to another, at the most."""
-        return max(max(self.sent(x).totals) for x in range(self.sources.n))
-
-    def _room_in(self, node: Hashable) -> int:
-        if node not in self.sources.nodes:
-            return 0
-        return self.sent(self.sources.nodes.index(node)).chunk(0).total
-
-    def room(self, node: Hashable) -> int:
-        """The elements of "node" that a chunk takes there."""
-        room = self._room_in(node)
-        if node in self.sinks.nodes and not self.one_node:
-            room += self.received(self.sinks.nodes.index(node)).chunk(0).total
-        return room
-
-    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy the blocks of a source into "node"."""
-        if r in self.sources.places:
-            x, _ = self.sources.places[r]
-            begins = self.sent(x).chunk(c).begins
-            where = {z: base + begins[z] for z in range(self.sinks.n)}
-            for own, near in pairs(self.sent(x), c, self.gives(r), where):
-                yield Copy(own, near)
-
-    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy the blocks for a sink out of "node": those of its own node from where
-        they were brought to."""
-        if r not in self.sinks.places:
-            return
-        y, _ = self.sinks.places[r]
-        parts, at = self.received(y), base + self._room_in(self.sinks.nodes[y])
-        begins = parts.chunk(c).begins
-        where = {z: at + begins[z] for z in range(self.sources.n)}
-        if self.at_home:
-            where[y] = base + self.sent(y).chunk(c).begins[y]
-        for own, near in pairs(parts, c, self.takes(r), where):
-            yield Copy(near, own)
-
-    def across(self, r: int, c: int, base: int) -> Program:
-        """One round: in every lane, what goes to and comes from each other node."""
-        comm: list[Send | Recv] = []
-        most = max(self.sources.n, self.sinks.n)
-        if r in self.sinks.places:
-            y, i = self.sinks.places[r]
-            chunk, at = (
-                self.received(y).chunk(c),
-                base + self._room_in(self.sinks.nodes[y]),
-            )
-            for k in range(i, chunk.lanes, len(self.sinks.ranks[y])):
-                for x in ((y - t) % most for t in range(most)):
-                    if x < self.sources.n and not (self.at_home and x == y):
-                        data = chunk.piece(x, k, at + chunk.begins[x])
-                        comm.append(Recv(self.sources.driver(x, k), (data,)))
-        if r in self.sources.places:
-            x, i = self.sources.places[r]
-            chunk = self.sent(x).chunk(c)
-            for k in range(i, chunk.lanes, len(self.sources.ranks[x])):
-                for y in ((x + t) % most for t in range(most)):
-                    if y < self.sinks.n and not (self.at_home and x == y):
-                        data = chunk.piece(y, k, base + chunk.begins[y])
-                        comm.append(Send(self.sinks.driver(y, k), (data,)))
-        yield Round(tuple(comm))
-
-
 def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
     """Local steps in n parts of about as many elements each, in their order."""
     every = list(steps)
+    if n == 1:
+        return [tuple(every)]
     total = sum(s.dst.size for s in every)
     found: list[list[Local]] = [[] for _ in range(n)]
     at = 0
@@ -675,22 +673,97 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
         yield Round(end.comm, end.then, meet=t < last)
 
 
-def flowing(r: int, node: Hashable, flows: Sequence[Flow | Exchange]) -> Program:
-    """What rank r on a node does in flows of one kind, in as many chunks and lanes."""
-    chunks = flows[0].chunks
-    rooms = list(accumulate((flow.room(node) for flow in flows), initial=0))
+class Transfer(Protocol):
+    """Data on their way through nodes: a `Flow`, or an exchange of blocks."""
 
-    def at(c: int) -> Iterator[tuple[Flow | Exchange, int]]:
-        """The flows, and where the room of each for chunk c begins in "node"."""
-        for flow, room in zip(flows, rooms, strict=False):
-            yield flow, c % len(stages) * rooms[-1] + room
+    @property
+    def sources(self) -> Team:
+        """Who has the data."""
+
+    @property
+    def sinks(self) -> Team:
+        """Who wants them."""
+
+    @property
+    def chunks(self) -> int:
+        """In how many chunks they go."""
+
+    @property
+    def summed(self) -> bool:
+        """Whether what the sources have is summed."""
+
+    @property
+    def one_node(self) -> bool:
+        """Whether there is nothing across."""
+
+    @property
+    def part(self) -> float:
+        """The elements that a vertex sends to another, at the most."""
+
+    @property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other, at the least."""
+
+    def cut(self, chunks: int, lanes: int, startup: float) -> Transfer:
+        """The same in so many chunks and lanes."""
+
+    def room(self, node: Hashable) -> int:
+        """The elements of "node" that a chunk takes there."""
+
+    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy what a source has of chunk c into "node"."""
+
+    def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """A source's share of the sum of what was brought to its node."""
+
+    def across(self, r: int, c: int, base: int) -> Program:
+        """What a rank does with other nodes for chunk c."""
+
+    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy what a sink wants of chunk c out of "node"."""
+
+
+@lru_cache(maxsize=8)
+def planned(
+    nodes: Nodes, given: tuple[Transfer, ...], lanes: int, size: int, startup: float
+) -> tuple[Transfer, ...]:
+    """Transfers in chunks that take up to `size` elements of a node's memory, and in so
+    many lanes; where nobody says, in as many as still send long messages."""
+    need = max(sum(x.room(node) for x in given) for node in set(nodes))
+    most = max(max(x.sources.most, x.sinks.most) for x in given)
+    across = (max(x.volume for x in given), max(x.messages for x in given))
+    amount = Amount(need, *across, max(x.part for x in given))
+    chunks, lanes = shape(amount, most, size, startup, lanes)
+    return tuple(x.cut(chunks, lanes, startup) for x in given)
+
+
+def through_nodes(
+    r: int,
+    nodes: Nodes,
+    given: Sequence[Transfer],
+    lanes: int,
+    size: int,
+    startup: float,
+) -> Program:
+    """What rank r does in transfers of one kind: in, across by lanes, out."""
+    every = planned(nodes, tuple(given), lanes, size, startup)
+    chunks = every[0].chunks
+    rooms = list(accumulate((x.room(nodes[r]) for x in every), initial=0))
+
+    def at(c: int) -> Iterator[tuple[Transfer, int]]:
+        """The transfers, and where the room of each for chunk c begins in "node"."""
+        for x, room in zip(every, rooms, strict=False):
+            yield x, c % len(stages) * rooms[-1] + room
 
     def bring(c: int) -> Program:
         yield Round(then=tuple(s for x, base in at(c) for s in x.bring(r, c, base)))
 
     def combine(c: int) -> Program:
-        sums = ((x, base) for x, base in at(c) if isinstance(x, Flow))
-        yield Round(then=tuple(s for x, base in sums for s in x.combine(r, c, base)))
+        yield Round(then=tuple(s for x, base in at(c) for s in x.combine(r, c, base)))
 
     def across(c: int) -> Program:
         return apart(*(x.across(r, c, base) for x, base in at(c)))
@@ -699,9 +772,9 @@ def flowing(r: int, node: Hashable, flows: Sequence[Flow | Exchange]) -> Program
         yield Round(then=tuple(s for x, base in at(c) for s in x.take(r, c, base)))
 
     stages = [bring]
-    if flows[0].summed and chunks > 1:
+    if every[0].summed and chunks > 1:
         stages.append(combine)
-    if not flows[0].one_node:
+    if not every[0].one_node:
         stages.append(across)
     stages.append(take)
     return pipeline(stages, chunks)

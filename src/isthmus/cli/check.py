@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from .. import sweep
@@ -22,6 +28,7 @@ Placements = Annotated[
         help="ranks of a group, at most, of which all placements on nodes are tried",
     ),
 ]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes at a time")]
 
 
 def _table(total: sweep.Tally) -> Table:
@@ -39,7 +46,12 @@ def _table(total: sweep.Tally) -> Table:
     return table
 
 
-def check(max_: Most = 12, placements: Placements = 3, seed: Seed = 0) -> None:
+def check(
+    max_: Most = 12,
+    placements: Placements = 3,
+    seed: Seed = 0,
+    jobs: Jobs | None = None,
+) -> None:
     """Verify every algorithm on every pair of group sizes, without MPI.
 
     Those that share the memory of nodes also on every placement: of up to --placements
@@ -48,11 +60,17 @@ def check(max_: Most = 12, placements: Placements = 3, seed: Seed = 0) -> None:
     """
     console = Console()
     found = list(sweep.cases(max_, seed, placements))
-    bar = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        "left:",
+        TimeRemainingColumn(),
+    )
     total = sweep.Tally()
     with Progress("verifying", *bar, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(found))
-        for tally in sweep.sweep(found):
+        for tally in sweep.sweep(found, jobs or 0):
             total += tally
             done = tally.cases.total() + tally.declined.total()
             progress.advance(task, done)

@@ -115,7 +115,11 @@ def blocks(
 def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
     """An algorithm on a setting, with so many bytes per node on the axis."""
     a, b = blocks(setting, cluster, per_node)
-    where = {"nodes": cluster.placement} if name.startswith(NODE_AWARE) else {}
+    where = {}
+    if name == NODE_AWARE:
+        far = machine(cluster).levels[-1]
+        name = f"{name}(startup={far.alpha / (UNIT * far.beta)})"
+        where = {"nodes": cluster.placement}
     if setting.irregular:
         return schedule("inter_allgatherv", name, a=a, b=b, **where)
     p, q = len(a), len(b)

@@ -1,0 +1,209 @@
+"""Blocks from everyone to everyone through nodes (see `nodes`): Alltoall and Alltoallv.
+
+A node sends every other one the blocks of all its ranks as one part, in one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+from ..ir import Copy, Local, Program, Recv, Round, Send
+from ..layout import cut
+from .nodes import Parts, Run, Team, Window, pairs
+
+
+@dataclass(frozen=True)
+class Table:
+    """The blocks that ranks have in `buf`, each one for every rank of the other end.
+
+    `rows` says of each rank from `base` on where its blocks begin and where the last
+    ends; a single row is that of all. The other end is numbered from `other` on.
+    """
+
+    who: Team
+    rows: tuple[tuple[int, ...], ...]
+    base: int
+    other: int
+    buf: str
+
+    def row(self, r: int) -> tuple[int, ...]:
+        """Where the blocks of rank r begin, and where the last ends."""
+        return self.rows[r - self.base if len(self.rows) > 1 else 0]
+
+    @cached_property
+    def _starts(self) -> dict[int, int]:
+        """Where the buffer of each rank begins in the vector of its vertex, which has
+        those of all its ranks, one after the other."""
+        found: dict[int, int] = {}
+        for ranks in self.who.ranks:
+            sizes = (self.row(r)[-1] for r in ranks)
+            found.update(zip(ranks, accumulate(sizes, initial=0), strict=False))
+        return found
+
+    def window(self, r: int) -> Window:
+        """The buffer of a rank, in the vector of its vertex."""
+        start = self._starts[r]
+        return Window(self.buf, start, self.row(r)[-1], start)
+
+    def run(self, r: int, other: int) -> Run:
+        """The block of rank r for another, in the vector of its vertex."""
+        low, high = self.row(r)[other - self.other : other - self.other + 2]
+        return self._starts[r] + low, high - low
+
+
+def _slices(run: Run, n: int) -> list[Run]:
+    """A run in n parts."""
+    start, size = run
+    cuts = [int(cut(size, n, i)) for i in range(n + 1)]
+    return [(start + low, high - low) for low, high in pairwise(cuts)]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """From every source to every sink a block. If there are more chunks than ranks on a
+    node, blocks are cut, so that all ranks of a node have a part in every chunk."""
+
+    sent: Table
+    received: Table
+    chunks: int = 1
+    lanes: int = 1
+    summed: bool = False
+
+    def cut(self, chunks: int, lanes: int, startup: float) -> Exchange:
+        """The same in so many chunks and lanes."""
+        return replace(self, chunks=chunks, lanes=lanes)
+
+    @property
+    def sources(self) -> Team:
+        """Who has the blocks."""
+        return self.sent.who
+
+    @property
+    def sinks(self) -> Team:
+        """Who wants them."""
+        return self.received.who
+
+    @property
+    def at_home(self) -> bool:
+        """Whether sources and sinks are on the same nodes."""
+        return self.sources.nodes == self.sinks.nodes
+
+    @property
+    def one_node(self) -> bool:
+        """Whether there is nothing across."""
+        return self.at_home and self.sources.n == 1
+
+    @cached_property
+    def volume(self) -> float:
+        """The elements that pass the port of a node, at the most."""
+        return max(sum(self._out(x).totals) for x in range(self.sources.n))
+
+    @property
+    def messages(self) -> int:
+        """Of how many messages one waits for the other."""
+        return max(self.sources.n, self.sinks.n) - self.at_home
+
+    @cached_property
+    def part(self) -> float:
+        """The elements that a vertex sends to another, at the most."""
+        return max(max(self._out(x).totals) for x in range(self.sources.n))
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, int], Parts]:
+        return {}
+
+    def _out(self, x: int) -> Parts:
+        """What the ranks of vertex x send, as parts for the vertices of the sinks."""
+        if ("out", x) not in self._found:
+            every = tuple(self._runs(x, y, 0) for y in range(self.sinks.n))
+            self._found["out", x] = Parts(every, self.chunks, self.lanes)
+        return self._found["out", x]
+
+    def _in(self, y: int) -> Parts:
+        """What the ranks of vertex y receive, as parts of the vertices of the sources;
+        its blocks are in the same order as there."""
+        if ("in", y) not in self._found:
+            every = tuple(self._runs(x, y, 1) for x in range(self.sources.n))
+            self._found["in", y] = Parts(every, self.chunks, self.lanes)
+        return self._found["in", y]
+
+    def _runs(self, x: int, y: int, end: int) -> tuple[Run, ...]:
+        """The blocks from vertex x to vertex y, where they are sent from or received
+        to: by diagonals, so that any few are of many sources and for many sinks."""
+        senders, receivers = self.sources.ranks[x], self.sinks.ranks[y]
+        n, m = -(-self.chunks // self.sources.most), len(receivers)
+        both = (
+            (a, receivers[(i + d) % m]) for d in range(m) for i, a in enumerate(senders)
+        )
+        if end == 0:
+            runs = [self.sent.run(a, b) for a, b in both]
+        else:
+            runs = [self.received.run(b, a) for a, b in both]
+        if n == 1:
+            return tuple(runs)
+        parts = zip(*(_slices(run, n) for run in runs), strict=True)
+        return tuple(run for part in parts for run in part)
+
+    def _room_in(self, node: Hashable) -> int:
+        if node not in self.sources.nodes:
+            return 0
+        return self._out(self.sources.nodes.index(node)).chunk(0).total
+
+    def room(self, node: Hashable) -> int:
+        """The elements of "node" that a chunk takes there."""
+        room = self._room_in(node)
+        if node in self.sinks.nodes and not self.one_node:
+            room += self._in(self.sinks.nodes.index(node)).chunk(0).total
+        return room
+
+    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy the blocks of a source into "node"."""
+        if r in self.sources.places:
+            x, _ = self.sources.places[r]
+            parts = self._out(x)
+            where = {z: base + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
+            for own, near in pairs(parts, c, self.sent.window(r), where):
+                yield Copy(own, near)
+
+    def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Nothing."""
+        return iter(())
+
+    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
+        """Copy the blocks for a sink out of "node": those of its own node from where
+        they were brought to."""
+        if r not in self.sinks.places:
+            return
+        y, _ = self.sinks.places[r]
+        parts, low = self._in(y), base + self._room_in(self.sinks.nodes[y])
+        where = {z: low + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
+        if self.at_home:
+            where[y] = base + self._out(y).chunk(c).begins[y]
+        for own, near in pairs(parts, c, self.received.window(r), where):
+            yield Copy(near, own)
+
+    def across(self, r: int, c: int, base: int) -> Program:
+        """One round: in every lane, what goes to and comes from each other node."""
+        comm: list[Send | Recv] = []
+        most = max(self.sources.n, self.sinks.n)
+        if r in self.sinks.places:
+            y, i = self.sinks.places[r]
+            chunk = self._in(y).chunk(c)
+            at = base + self._room_in(self.sinks.nodes[y])
+            for k in range(i, chunk.lanes, len(self.sinks.ranks[y])):
+                for x in ((y - t) % most for t in range(most)):
+                    if x < self.sources.n and not (self.at_home and x == y):
+                        data = chunk.piece(x, k, at + chunk.begins[x])
+                        comm.append(Recv(self.sources.driver(x, k), (data,)))
+        if r in self.sources.places:
+            x, i = self.sources.places[r]
+            chunk = self._out(x).chunk(c)
+            for k in range(i, chunk.lanes, len(self.sources.ranks[x])):
+                for y in ((x + t) % most for t in range(most)):
+                    if y < self.sinks.n and not (self.at_home and x == y):
+                        data = chunk.piece(y, k, base + chunk.begins[y])
+                        comm.append(Send(self.sinks.driver(y, k), (data,)))
+        yield Round(tuple(comm))
