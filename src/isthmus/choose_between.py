@@ -111,15 +111,32 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
 
 
-def per_byte(collective: str, p: int, q: int, machine: Machine) -> dict[str, float]:
-    """What a byte of a block or vector takes on the port of a node: one that all ranks
-    of a node need, or add to, crosses once with node memory, and once for each of them
-    without; the MPI library has its own ways, and once is the least."""
+def runs(nodes: Sequence[int]) -> int:
+    """How often a chain of ranks comes to the node that it comes to most often."""
+    starts = [n for i, n in enumerate(nodes) if i == 0 or nodes[i - 1] != n]
+    return max(starts.count(n) for n in starts)
+
+
+def per_byte(
+    collective: str, p: int, q: int, machine: Machine, runs: int
+) -> dict[str, tuple[float, float]]:
+    """What a byte of a short and of a long block or vector takes on the port of a node.
+
+    One that all ranks of a node need, or add to, crosses once with node memory, and
+    once for each of them without. Long vectors from or to a root go down a chain of
+    ranks, which comes to a node once if its ranks follow each other, and whose partners
+    do not change. The MPI library has its own ways, and once is the least.
+    """
     bytes_ = {"inter_allgather": max(p, q), "inter_allreduce": 2}.get(collective, 1)
-    port, times = bytes_ * machine.beta, machine.sharing
+    port = bytes_ * machine.beta
+    flat = machine.sharing * port
     if collective in ("inter_alltoall", "inter_gather", "inter_scatter"):
-        port, times = port * machine.sharing, 1
-    return {NODE: port, FLAT: times * port, LIBRARY: port}
+        return dict.fromkeys((NODE, FLAT, LIBRARY), (flat, flat))
+    if collective in ("inter_bcast", "inter_reduce"):
+        long = port * machine.changing, port * runs
+    else:
+        long = port, flat
+    return {NODE: (port, long[0]), FLAT: (flat, long[1]), LIBRARY: (port, port)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +145,19 @@ class Times:
 
     sizes: tuple[int, ...]
     seconds: dict[str, tuple[float, ...]]
-    #: where a network was tried, with short messages only: what a byte takes
-    per_byte: dict[str, float]
+    #: where a network was tried, with short messages only: see `per_byte`
+    per_byte: dict[str, tuple[float, float]]
 
     def of(self, candidate: str, nbytes: int) -> float:
         """Between two sizes, and beyond the last, on a line; but no less than the port
         takes, as a few messages in a row may pass without waiting for it."""
         sizes, found = self.sizes, self.seconds[candidate]
         if nbytes <= sizes[-1] or len(sizes) == 1:
-            least = self.per_byte.get(candidate, 0.0) * nbytes
-            return max(float(np.interp(nbytes, sizes, found)), least)
+            least, _ = self.per_byte.get(candidate, (0.0, 0.0))
+            return max(float(np.interp(nbytes, sizes, found)), least * nbytes)
         slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
-        return found[-1] + self.per_byte.get(candidate, slope) * (nbytes - sizes[-1])
+        _, slope = self.per_byte.get(candidate, (0.0, slope))
+        return found[-1] + slope * (nbytes - sizes[-1])
 
     def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
         """The fastest of some candidates."""

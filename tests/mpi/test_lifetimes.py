@@ -246,6 +246,7 @@ def test_arrays_that_move_between_calls_inside_a_group(comm, name):
     ours.Free()
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")
 def test_an_array_whose_type_changes_is_another_call(comm, groups):
     send, recv = np.full(8, comm.rank + 1.0), np.empty(8)
     for _ in range(3):

@@ -102,13 +102,24 @@ def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only(
 
 def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
     """However fast a few short messages were, long ones take the port's time."""
-    machine = Machine(1e-5, 1e-8, sharing=4)
-    found = choose_between.per_byte("inter_bcast", 8, 8, machine)
+    machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
+    found = choose_between.per_byte("inter_reduce_scatter", 8, 8, machine, 1)
     times = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
     flat, every = Choice("chain", "first"), ["flat", "node_aware", "native"]
     assert times.best(8, flat, every).name == "chain"
     assert times.best(1 << 20, flat, every).name == "node_aware"
     assert times.of("flat", 4096) == pytest.approx(4 * 4096e-8)
     assert times.of("node_aware", 1 << 20) == pytest.approx(1e-4 + 1044480e-8)
-    alltoall = choose_between.per_byte("inter_alltoall", 8, 8, machine)
-    assert alltoall["flat"] == alltoall["node_aware"] == pytest.approx(4e-8)
+    alltoall = choose_between.per_byte("inter_alltoall", 8, 8, machine, 1)
+    assert alltoall["flat"] == alltoall["node_aware"] == pytest.approx((4e-8, 4e-8))
+
+
+def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
+    machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
+    flat, every = Choice("chain", "first"), ["flat", "node_aware"]
+    for nodes, best in (([0, 0, 1, 1], "chain"), ([0, 1, 0, 1], "node_aware")):
+        times = choose_between.runs(nodes)
+        found = choose_between.per_byte("inter_bcast", 4, 4, machine, times)
+        tried = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
+        assert tried.best(1 << 20, flat, every).name == best
+        assert tried.best(4096, flat, every).name == "node_aware"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte
+from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte, runs
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -118,5 +118,8 @@ def tried(comm: Any, collective: str) -> Times:
             break
     seconds = np.array(columns).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    beyond = {} if c.one_node else per_byte(collective, c.p, c.q, c.machine)
+    beyond = {}
+    if not c.one_node:
+        most = max(runs(c.nodes[: c.p]), runs(c.nodes[c.p :]))
+        beyond = per_byte(collective, c.p, c.q, c.machine, most)
     return Times(sizes[: len(columns)], table, beyond)
