@@ -22,8 +22,17 @@ CASES = {
 
 @pytest.mark.parametrize("of", CASES)
 def test_close_to_the_limit_of_the_port(of):
-    groups, each, most = CASES[of]
-    case = Case(of, groups, each, per_node=8)
+    assert 1 <= of_limit(of, *CASES[of][:2], per_node=8) < CASES[of][-1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
+def test_close_to_the_limit_of_the_port_on_32_nodes_of_32(of):
+    assert 1 <= of_limit(of, (1, 1024), (8 * MIB,), per_node=32) < 1.10
+
+
+def of_limit(of, groups, each, per_node):
+    """How many times the limit a node-aware algorithm takes."""
+    case = Case(of, groups, each, per_node=per_node)
     model = on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
-    found = simulated(case, model, "node_aware").time / limit(case, model)
-    assert 1 <= found < most
+    return simulated(case, model, "node_aware").time / limit(case, model)

@@ -325,7 +325,7 @@ def _circle(nodes: int, c: Cluster) -> float:
 def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     """A circulant pipeline of nodes that never pauses, a few rounds to a meeting: what
     came in a step is put into "node" in the next and taken in that after it; what goes
-    is brought, combined and fetched in the steps before."""
+    is brought and combined in the steps before."""
     leaves = group(p - 1, c)
     vertices, n = leaves.nodes + 1, leaves.ranks
     how = stream_shape(m, vertices, n, c.startup, c.size, sums)
@@ -334,10 +334,10 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     steps, size = ceil(rounds / between), min(between * piece, m)
     # of the few parts of a step, one lane may have more than another
     driven = size * (1 + (lanes - 1) / between**0.5) / lanes
-    if n == 1:
-        work = [(0.0, 0.0)] * (2 + sums)
-    elif sums:
-        work = [(size, 0.0), (0.0, size * (n - 1) / n), (driven, 0.0)]
+    if sums:
+        work = [(size, 0.0), (0.0, size * (n - 1) / n)]
+    elif n == 1:
+        work = [(0.0, 0.0)] * 2
     else:
         work = [(driven, 0.0), (driven if n <= lanes else size, 0.0)]
     copied, reduced = (sum(x) / between for x in zip(*work, strict=True))
@@ -345,14 +345,16 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
         copied = size / between
     beside = c.work(copied, reduced, n) if steps > 1 else 0.0
     late = c.work(0, piece, lanes) if sums else 0.0
+    meetings = steps + 1 - (steps == 1 and not sums)
+    if sums and how.shared:
+        late, meetings = c.work(0, piece / n, n), meetings + steps - 1
     each = c.alpha + piece * c.beta
     total = how.parts * max(each, beside) + (rounds - how.parts) * each
     # what arrived is combined in the next round, or before it if it goes on at once
     total += (rounds + 1) * late / 2
-    # before the first rounds, or after the last ones, there is nothing beside them; a
-    # single step does one stage more
+    # before the first rounds, or after the last ones, there is nothing beside them
     total += sum(c.work(*x, n) for x in work)
-    return total + (steps + len(work) - 1 - (steps == 1)) * c.meeting
+    return total + meetings * c.meeting
 
 
 def _inside(need: float) -> Amount:

@@ -1,8 +1,10 @@
 """Streams: a pipeline of nodes between a root and the nodes of its leaves.
 
-A flat pipeline must not pause, so it runs in the own memory of the ranks that drive it,
-and "node" (see `nodes`) is only the way to and from the other ranks of their nodes: a
-few rounds at a time, with a meeting after them.
+A flat pipeline must not pause, so "node" (see `nodes`) is only the way between the
+ranks that drive it and the others of their nodes: a few rounds at a time, with a
+meeting after them. What arrives of a broadcast is put there a step later, and taken
+after that. Of a sum, the ranks bring a part and combine it in the steps before; it grows
+there by what arrives, until it is sent.
 
 The root and each node are a vertex of the flat algorithm, a broadcast in parts on a
 circulant graph, or the same backwards. The parts take turns among the lanes of a node.
@@ -16,11 +18,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from heapq import heappop, heappush
 from itertools import compress
 from math import ceil
 
-from ..ir import Copy, Index, Local, Program, Reduce, Round, Span, Spans
-from ..layout import Shares
+from ..ir import (
+    Copy,
+    Index,
+    Library,
+    Local,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+    Spans,
+)
+from ..layout import Shares, cut
 from ..program import (
     beside,
     lay,
@@ -53,6 +68,13 @@ class Shape:
     lanes: int
     parts: int
     between: int
+
+    @property
+    def shared(self) -> bool:
+        """Whether all ranks of a node combine what arrives, and meet once more in every
+        round. Where there is room for but one round of them parts are long, and it
+        takes less than the driver alone would."""
+        return self.between == 1
 
 
 def parts_in(between: int, sums: bool) -> int:
@@ -90,10 +112,17 @@ def stream_shape(
 @dataclass(frozen=True)
 class Vertex:
     """What a vertex does in each lane, step by step, and the parts that pass through
-    "node" for each step, by lane; `room` elements at the most."""
+    "node" for each step, by lane; `room` elements at the most.
+
+    Of a sum, the part that begins at element j of the vector lies at `slots[j]` of
+    "node", where it grows until it is sent; behind all of them, at `end`, is room for
+    two parts that arrive.
+    """
 
     lanes: tuple[list[list[Round]], ...]
     spans: list[list[tuple[int, Span]]]
+    slots: dict[int, int]
+    end: int
 
     @cached_property
     def room(self) -> int:
@@ -105,30 +134,93 @@ class Vertex:
 def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
     """Vertex v of so many, for m elements: the same for all ranks of its node."""
     pieces, count = Shares(shape.parts, m), shape.parts - 1 + log2(vertices)
+    most, n = int(pieces.size(0)), shape.between
 
     def lane(s: Span) -> int:
         return int(pieces.find(s.start)) % shape.lanes
 
     def steps(program: Program) -> list[list[Round]]:
         # backwards, an empty round may end it
-        rounds, n = plain(pad(program, count))[:count], shape.between
+        rounds = plain(pad(program, count))[:count]
         return [rounds[t : t + n] for t in range(0, count, n)] or [[]]
 
     forth = plain(bcast.circulant(vertices, v, m, 0, shape.parts))
+    used: list[dict[int, Span]] = [{} for _ in range(0, max(count, 1), n)]
+    for t, x in enumerate(reversed(forth)):
+        # with what arrives the node's sum is combined after the round, if all do so
+        for late, spans in ((0, writes(x)), (shape.shared, reads(x))):
+            used[min((t + late) // n, len(used) - 1)] |= {s.start: s for s in spans}
+    slots = _slots(used, most) if sums and v else {}
     lanes = []
     for k in range(shape.lanes):
         mine: Program = iter([_only(x, lane, k) for x in forth])
         if sums:
-            room = int(pieces.size(0))
-            mine = mirrored(mine, pieces, v == 0, v > 0, room)
-            mine = _postponed(plain(mine), room)
+            mine = (
+                _growing(list(mine), slots)
+                if v
+                else mirrored(mine, pieces, True, False, most)
+            )
+            if not shape.shared:
+                mine = _postponed(plain(mine), most)
         lanes.append(steps(mine))
-    every = [list(beside(*map(iter, x))) for x in zip(*lanes, strict=True)]
-    if sums:
-        spans = _first_reads(every) if v else [[] for _ in every]
+    if not sums:
+        every = (beside(*map(iter, x)) for x in zip(*lanes, strict=True))
+        passing = [[s for x in rounds for s in writes(x)] for rounds in every]
     else:
-        spans = [[s for x in rounds for s in writes(x)] for rounds in every]
-    return Vertex(tuple(lanes), [[(lane(s), s) for s in x] for x in spans])
+        passing = _first_used(used) if v else [[] for _ in used]
+    end = max(slots.values(), default=-most) + most
+    by_lane = [[(lane(s), s) for s in x] for x in passing]
+    return Vertex(tuple(lanes), by_lane, slots, end)
+
+
+def _first_used(used: list[dict[int, Span]]) -> list[list[Span]]:
+    """The spans of "send" of the parts that are used in each step, and in none before
+    it."""
+    seen: set[int] = set()
+    found = []
+    for parts in used:
+        new = (s for j, s in parts.items() if j not in seen)
+        found.append([Span("send", s.start, s.size) for s in new])
+        seen |= parts.keys()
+    return found
+
+
+def _slots(used: list[dict[int, Span]], size: int) -> dict[int, int]:
+    """Where the parts are that are used in each step, each from two steps before its
+    first one, when it is brought, to its last: who comes takes what is free."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for t, parts in enumerate(used):
+        for j in parts:
+            first.setdefault(j, t)
+            last[j] = t
+    found: dict[int, int] = {}
+    taken: list[tuple[int, int]] = []  # until when, and which
+    free: list[int] = []
+    for j in sorted(first, key=first.__getitem__):
+        while taken and taken[0][0] < first[j] - 2:
+            heappush(free, heappop(taken)[1])
+        found[j] = heappop(free) if free else len(taken) * size
+        heappush(taken, (last[j], found[j]))
+    return found
+
+
+def _growing(forth: list[Round], slots: dict[int, int]) -> Program:
+    """A broadcast backwards, in which parts grow in "node": what arrives is combined
+    with what is there."""
+    for x in reversed(forth):
+        comm: list[Send | Recv] = []
+        steps: list[Reduce] = []
+        for c in x.comm:
+            assert not isinstance(c, Library)
+            (s,) = c.data
+            here, came = Span("node", slots[s.start], s.size), Span("tmp", 0, s.size)
+            if isinstance(c, Recv):
+                comm.append(Send(c.frm, (here,)))
+            else:
+                comm.append(Recv(c.to, (came,)))
+                steps.append(Reduce(came, here))
+        yield Round(tuple(comm), tuple(steps))
 
 
 def _only(r: Round, lane: Callable[[Span], int], k: int) -> Round:
@@ -159,24 +251,8 @@ def _postponed(rounds: list[Round], room: int) -> Program:
 
 
 def _turned(room: int, turn: int, s: Span) -> Spans:
-    """A span of "tmp" if there are two rooms before what grows there."""
-    return (Span(s.buf, s.start + room * (turn or s.start >= room), s.size),)
-
-
-def _first_reads(steps: list[list[Round]]) -> list[list[Span]]:
-    """The spans of "send" that are read in each step, and in none before it."""
-    seen: set[Span] = set()
-    found = []
-    for rounds in steps:
-        every = [
-            s
-            for x in rounds
-            for s in (*reads(x), *(step.src for step in x.then))
-            if s.buf == "send"
-        ]
-        found.append([s for s in dict.fromkeys(every) if s not in seen])
-        seen |= set(every)
-    return found
+    """A span of "tmp", of which two rooms take turns."""
+    return (Span(s.buf, s.start + room * turn, s.size),)
 
 
 @dataclass(frozen=True)
@@ -240,47 +316,68 @@ class Stream:
         """From the "send" of all leaves, combined, to the root's "recv"."""
         v, i, n = self.where(r)
         of, mine = self.vertex(v, sums=True), range(i, self.shape.lanes, n)
-        # the sums of a node lie in "tmp" of who drives their lane, before what it uses
-        where = {"send": ("tmp", 0), "tmp": ("tmp", self.m)} if n > 1 else {}
+        most = int(Shares(self.shape.parts, self.m).size(0))
 
-        def slot(t: int, j: int) -> int:
-            """Where rank j brings what is for step t: the last one to the sum's."""
-            if j == n - 1:
-                return t % 3 * of.room
-            return (3 + t % 2 * (n - 1) + j) * of.room
-
-        def passes(t: int) -> Iterator[tuple[int, Span, int]]:
-            """What is for step t, by lane, and where in a slot it is."""
-            at = 0
-            for k, s in of.spans[t] if n > 1 else ():
-                yield k, s, at
+        def passes(t: int) -> Iterator[tuple[Span, range]]:
+            """What is for step t, and where in "node" each rank but the last brings it:
+            that one brings it to where it grows."""
+            at = of.end + 2 * most + t % 2 * (n - 1) * of.room
+            for _, s in of.spans[t]:
+                yield s, range(at, at + (n - 1) * of.room, of.room)
                 at += s.size
 
         def bring(t: int) -> Program:
-            low = slot(t, i)
-            steps = (Copy(s, Span("node", low + at, s.size)) for _, s, at in passes(t))
+            steps = (
+                Copy(
+                    s, Span("node", near[i] if i < n - 1 else of.slots[s.start], s.size)
+                )
+                for s, near in passes(t)
+            )
             yield Round(then=tuple(steps))
 
         def combine(t: int) -> Program:
-            share = Shares(n, sum(s.size for _, s, _ in passes(t)), "node")[i][0]
-            *others, total = (
-                Span("node", slot(t, j) + int(share.start), int(share.size))
-                for j in range(n)
-            )
-            yield Round(then=tuple(Reduce(x, total) for x in reversed(others)))
-
-        def fetch(t: int) -> Program:
-            low = slot(t, n - 1)
-            steps = (
-                Copy(Span("node", low + at, s.size), Span("tmp", s.start, s.size))
-                for k, s, at in passes(t)
-                if k in mine
-            )
+            steps = []
+            for s, near in passes(t):
+                low, size = cut(s.size, n, i), cut(s.size, n, i + 1) - cut(s.size, n, i)
+                total = Span("node", of.slots[s.start] + low, size)
+                others = (Span("node", at + low, size) for at in reversed(near))
+                steps += [Reduce(x, total) for x in others]
             yield Round(then=tuple(steps))
 
         def send(t: int) -> Program:
-            return lay(self.driven(of, mine, t), where)
+            rounds = self.driven(of, mine, t)
+            if v and self.shape.shared:
+                return lay((Round(x.comm) for x in rounds), {"tmp": ("node", came(t))})
+            return rounds
 
-        if len(of.spans) > 1:
-            return pipeline([bring, combine, fetch, send], len(of.spans))
-        return pipeline([bring, combine, lambda t: then(fetch(t), send(t))], 1)
+        def came(t: int) -> int:
+            """Where in "node" a part arrives in step t, if all ranks combine it."""
+            return of.end + t % 2 * most
+
+        def arrived(t: int, urgent: bool) -> Iterator[Reduce]:
+            """The share of a rank in combining what arrived in step t: what is sent in
+            the next one at once, else beside its messages."""
+            if not v or not 0 <= t < steps - 1:
+                return
+            sent = {s for x in of.lanes for y in x[t + 1] for s in reads(y)}
+            for s in (s for x in of.lanes for y in x[t] for s in y.then):
+                if (s.dst in sent) == urgent:
+                    src = Span("node", came(t), s.src.size)
+                    yield Reduce(_share(src, i, n), _share(s.dst, i, n))
+
+        stages, steps = [bring, combine, send], len(of.spans)
+        if not self.shape.shared:
+            yield from pipeline(stages, steps)
+            return
+        # a step is one round here; all ranks of a node combine what arrived in it
+        for t, x in enumerate(pipeline(stages, steps), start=-2):
+            local = (*x.then, *arrived(t - 1, urgent=False))
+            yield Round(x.comm, local, x.meet)
+            if 0 <= t < steps - 1:
+                yield Round(then=tuple(arrived(t, urgent=True)), meet=True)
+
+
+def _share(s: Span, i: int, n: int) -> Span:
+    """The i-th of n shares of a span."""
+    low, high = cut(s.size, n, i), cut(s.size, n, i + 1)
+    return Span(s.buf, s.start + low, high - low)
