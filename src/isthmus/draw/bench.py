@@ -95,7 +95,12 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
         limits = sorted({(d.size, d.limit) for d in here if d.limit is not None})
         if limits:
             axes.plot(
-                *zip(*limits, strict=True), "--", color=LIMIT, lw=1, label="limit"
+                *zip(*limits, strict=True),
+                "--",
+                color=LIMIT,
+                lw=1,
+                marker="_",
+                label="limit",
             )
         sizes = sorted({dot.size for dot in here})
         axes.set(xscale="log", yscale="log")
