@@ -3,8 +3,8 @@
 A flat pipeline must not pause, so "node" (see `nodes`) is only the way between the
 ranks that drive it and the others of their nodes: a few rounds at a time, with a
 meeting after them. What arrives of a broadcast is put there a step later, and taken
-after that. Of a sum, the ranks bring a part and combine it in the steps before; it
-grows there by what arrives, until it is sent.
+after that. Of a sum, the ranks bring a part and combine it in the steps before; there
+it grows by what arrives, until it is sent.
 
 The root and each node are a vertex of the flat algorithm, a broadcast in parts on a
 circulant graph, or the same backwards. The parts take turns among the lanes of a node.
