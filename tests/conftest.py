@@ -7,10 +7,6 @@ from hypothesis import settings
 
 pytest_plugins = ["launcher", "pytester"]
 
-# how long an example takes says nothing on a busy machine
-settings.register_profile("isthmus", deadline=None)
-settings.load_profile("isthmus")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all tests, with all cases")
@@ -20,6 +16,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes its time, so only with --long")
     if config.option.long:
         os.environ["ISTHMUS_TEST_LONG"] = "1"
+    # How long an example takes says nothing on a busy machine.
+    examples = 100 if "ISTHMUS_TEST_LONG" in os.environ else 30
+    settings.register_profile("isthmus", deadline=None, max_examples=examples)
+    settings.load_profile("isthmus")
 
 
 def pytest_collection_modifyitems(

@@ -18,6 +18,9 @@ once = pytest.mark.skipif(
     reason="as under any library: tested with MPICH",
 )
 
+#: where cases take turns, so that two libraries have different ones
+TURN = int(MPI.get_vendor()[0] == "Open MPI")
+
 #: for what starts ranks on a lab
 starts_on_lab = pytest.mark.skipif(
     MPI.get_vendor()[0] == "Open MPI" and MPI.get_vendor()[1] < (5,),

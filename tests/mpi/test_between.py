@@ -20,7 +20,7 @@ from groups import pairs
 from isthmus.mpi.context.tuning import INLINE
 from isthmus.mpi.operations import tasks_rooted
 from sampling import LONG, some
-from support import agree, without_persistent_collectives
+from support import TURN, agree, without_persistent_collectives
 
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 5: [(1, 4), (3, 2)], 8: [(4, 4), (2, 6)]}
@@ -72,9 +72,8 @@ def test_every_algorithm(comm, op):
             cases.append(call(kit := Kit(groups), op, kind, root))
             getattr(groups.native, op)(*cases[-1].args)
             agree(comm, not cases[-1].fault, f"native {op} {kind}: {cases[-1].fault}")
-        every = max(2, min(len(cases) // (2 if comm.size <= 5 else 1), len(names(op))))
-        for turn, name in enumerate(names(op), shape):
-            for case in some(cases, every, turn):
+        for turn, name in enumerate(names(op), shape + TURN):
+            for case in some(cases, len(cases), turn):
                 check(kit, op, case, name)
 
 
@@ -94,12 +93,12 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 
 
-@pytest.mark.mpi(2, 5)
-@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.mpi(*[2] * LONG, 5)
 @pytest.mark.parametrize("op", OPERATIONS)
-def test_a_library_without_persistent_collectives(comm, monkeypatch, op, few):
+def test_a_library_without_persistent_collectives(comm, monkeypatch, op):
     """Every algorithm then has requests of ours; only "native" has none."""
     without_persistent_collectives(monkeypatch)
+    few = (OPERATIONS.index(op) + TURN) % 2
     monkeypatch.setattr(tasks_rooted, "FEW", 8 if few else 0)
     for shape, groups in enumerate(pairs(comm, SHAPES)):
         cases = [call(kit := Kit(groups), op, "zeros", x) for x in roots(comm, op)]

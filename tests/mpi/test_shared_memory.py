@@ -14,8 +14,8 @@ from groups import SHAPES, pairs, same
 from isthmus.mpi.context import context
 from isthmus.mpi.memory import node_memory
 from isthmus.mpi.memory.node_memory import Meeting, NodeMemory, Turn
-from sampling import LONG
-from support import agree
+from sampling import LONG, some
+from support import TURN, agree
 
 pytestmark = pytest.mark.mpi(5)
 #: for what also depends on how many there are; with groups of one size
@@ -183,7 +183,7 @@ class Typed(Swapped):
 KINDS = [Vector, Block, All, Gathered, Same, Equal, Swapped, Typed]
 
 
-@pytest.fixture(params=[0, 1, 2, 3])
+@pytest.fixture(params=some([0, 1, 2, 3], 2, TURN))
 def per_node(request, monkeypatch):
     """So many ranks share memory."""
     monkeypatch.setenv("ISTHMUS_PER_NODE", str(request.param))
@@ -219,7 +219,7 @@ def test_data_that_take_many_chunks(comm, small, per_node):
     """With parts of any size, elements of 1 to 16 bytes, some of them with chunks that
     leave nothing for a rank."""
     for groups in pairs(comm, MORE, turn=per_node):
-        for turn in range(20 if LONG else 8):
+        for turn in range(20 if LONG else 5):
             rng = np.random.default_rng([turn, per_node])
             total = int(rng.integers(0, 6000))
             dtype = rng.choice(["u1", "f4", "f8", "c16"])

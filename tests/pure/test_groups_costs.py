@@ -192,6 +192,7 @@ def test_the_memory_of_hash_does_not_grow():
         assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
 
 
+@pytest.mark.long
 def test_the_memory_of_radix_does_not_grow():
     """Keys of 32 bits, each twice, so that no chain is short before the last bits.
 
@@ -206,7 +207,7 @@ def test_the_memory_of_radix_does_not_grow():
             "radix", n, lambda i: 0, lambda i: keys[i % half], split=False, memory=True
         ).peak
 
-    peaks = [peak(n) for n in (512, 1024 if LONG else 640)]
+    peaks = [peak(n) for n in (512, 1024)]
     assert peaks[1] <= peaks[0] + WORD <= BOUND
 
 

@@ -277,7 +277,7 @@ def long(draw):
     return isthmus.schedule(of, name, nodes=nodes, **sizes), size
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if LONG else 25)
 @given(long())
 def test_memory_of_nodes_is_bounded(given):
     """A rank needs five times the size of a chunk at the most."""
@@ -287,7 +287,7 @@ def test_memory_of_nodes_is_bounded(given):
 
 
 @pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
-@pytest.mark.parametrize("ranks", [1, 3, 32])
+@pytest.mark.parametrize("ranks", [1, 3, 32 if LONG else 8])
 def test_memory_of_streams_is_bounded(of, ranks):
     """What the ranks of a node bring for a few rounds, of a long vector."""
     nodes = [0, *(1 + r // ranks for r in range(5 * ranks))]

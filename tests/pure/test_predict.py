@@ -18,7 +18,7 @@ from isthmus.predict import LIBRARY, candidates, default, predict
 from isthmus.predict_case import Case
 from isthmus.predict_times import limit
 from isthmus.registry import algorithms
-from sampling import LONG, some
+from sampling import some
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 #: a gigabit network between nodes of four, whose memory is much faster
@@ -161,15 +161,16 @@ def test_the_choice_inside_a_group_is_close_to_the_best(kind):
         assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
 
 
-@pytest.mark.parametrize("groups", ["6", "6,4"] if LONG else ["4", "4,3"])
 @pytest.mark.parametrize("name", INSIDE)
-def test_predict_every_collective_on_nodes(cli, name, groups):
-    status, out, _ = cli(f"predict {name} --groups {groups} --bytes 600 --per-node 2")
-    assert status == 0 and "2 a node" in out and "\nnode_aware " in out
-    one_node = cli(f"predict {name} --groups {groups} --bytes 600 --per-node 16")
-    assert one_node[0] == 0 and "\nnode_aware " in one_node[1]
-    claimed = cli(f"predict {name} --groups {groups} --per-node 2 --most 0")
-    assert claimed[0] == 0 and "node_aware" in claimed[1]
+def test_predict_every_collective_on_nodes(cli, name):
+    """Inside a group and between two; on nodes, on one node, and by closed forms."""
+    forms = ["--bytes 600 --per-node 2", "--bytes 600 --per-node 16"]
+    ways = product(["4", "4,3"], [*forms, "--per-node 2 --most 0"])
+    for groups, form in some(ways, 4, list(INSIDE).index(name)):
+        status, out, _ = cli(f"predict {name} --groups {groups} {form}")
+        assert status == 0 and "node_aware" in out
+        assert "most" in form or "\nnode_aware " in out
+        assert "16" in form or "2 a node" in out
 
 
 def test_nothing_beats_the_port_of_a_node():

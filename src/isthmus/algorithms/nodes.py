@@ -19,6 +19,7 @@ sources to sinks, an allgatherv among the sinks.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import (
     Callable,
     Hashable,
@@ -199,6 +200,12 @@ class Parts:
         return tuple(sum(size for _, size in runs) for runs in self.runs)
 
     @cached_property
+    def _begins(self) -> list[list[int]]:
+        """Where each run begins in each part."""
+        sizes = ([size for _, size in runs] for runs in self.runs)
+        return [list(accumulate(x[:-1], initial=0)) for x in sizes]
+
+    @cached_property
     def _cuts(self) -> list[list[int]]:
         """Where each chunk begins in each part, and where the last ends."""
         every = range(self.chunks + 1)
@@ -211,12 +218,14 @@ class Parts:
     def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
         """What chunk c has of part z: where in the vector a run begins, its size, and
         where it begins in the chunk of that part."""
-        (low, high), at = self._cuts[z][c : c + 2], 0
-        for start, size in self.runs[z]:
+        (low, high), begins = self._cuts[z][c : c + 2], self._begins[z]
+        if low == high:
+            return
+        for i in range(bisect_right(begins, low) - 1, bisect_left(begins, high)):
+            at, (start, size) = begins[i], self.runs[z][i]
             first, last = max(at, low), min(at + size, high)
             if last > first:
                 yield start + first - at, last - first, first - low
-            at += size
 
 
 @dataclass(frozen=True)
