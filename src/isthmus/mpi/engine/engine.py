@@ -314,7 +314,10 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
     """Set a call up, to be started any number of times."""
     c = call.context
     if call.recipe is None:
-        return c.comm.Recv_init(*_NOTHING)  # type: ignore[no-any-return]
+        # With MPICH 4.0, a persistent message from nobody spoils the persistent
+        # collective that is made after it.
+        alone = made_by(MPI.COMM_SELF.Barrier_init)
+        return alone or c.comm.Recv_init(*_NOTHING)  # type: ignore[no-any-return]
     with c.uninterrupted():
         answer = complete(_asked(call, tag))
     native = single(call, answer)
