@@ -317,7 +317,7 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
         # With MPICH 4.0, a persistent message from nobody spoils the persistent
         # collective that is made after it.
         alone = made_by(MPI.COMM_SELF.Barrier_init)
-        return alone or c.comm.Recv_init(*_NOTHING)  # type: ignore[no-any-return]
+        return alone or c.comm.Recv_init(*_NOTHING)
     with c.uninterrupted():
         answer = complete(_asked(call, tag))
     native = single(call, answer)
