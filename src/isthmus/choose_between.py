@@ -6,6 +6,7 @@ cost that each of them claims.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -114,7 +115,7 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
 def runs(nodes: Sequence[int]) -> int:
     """How often a chain of ranks comes to the node that it comes to most often."""
     starts = [n for i, n in enumerate(nodes) if i == 0 or nodes[i - 1] != n]
-    return max(starts.count(n) for n in starts)
+    return max(Counter(starts).values())
 
 
 def per_byte(

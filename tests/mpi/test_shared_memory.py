@@ -10,7 +10,7 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from groups import SHAPES, pairs, same
+from groups import SHAPES, pair, pairs, same
 from isthmus.mpi.context import context
 from isthmus.mpi.memory import node_memory
 from isthmus.mpi.memory.node_memory import Meeting, NodeMemory, Turn
@@ -522,3 +522,20 @@ def test_without_shared_memory(comm, monkeypatch, fails):
             for name in ("auto", "node_aware"):
                 kind(groups, 24, 1).call(2, algorithm=name)
     test_no_file_is_left(comm)
+
+
+@pytest.mark.mpi(5)
+def test_long_data_of_a_root_go_down_a_chain_that_comes_to_each_node_once(
+    comm, monkeypatch
+):
+    monkeypatch.setenv("ISTHMUS_PER_NODE", "2")
+    groups = pair(comm, 1)
+    for nbytes, name in ((64, "node_aware"), (1 << 22, "chain")):
+        data = np.zeros(nbytes // 8)
+        role = 0 if comm.rank else MPI.ROOT
+        ours = groups.ours
+        agree(comm, ours._read("Bcast", "auto", (data, role)).name == name)
+        data[:] = comm.rank == 0
+        ours.Bcast(data, role)
+        agree(comm, bool((data == 1).all()))
+    groups.free()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte, runs
+from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -120,6 +120,5 @@ def tried(comm: Any, collective: str) -> Times:
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
     beyond = {}
     if not c.one_node:
-        most = max(runs(c.nodes[: c.p]), runs(c.nodes[c.p :]))
-        beyond = per_byte(collective, c.p, c.q, c.machine, most)
+        beyond = per_byte(collective, c.p, c.q, c.machine, c.runs)
     return Times(sizes[: len(columns)], table, beyond)

@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose import BUILT_IN, NETWORK
-from ...choose_between import Times
+from ...choose_between import Times, runs
 from ...estimate import Machine
 from ...recipe import Equal, Group, Sizes, listed
 from ...recipe_between import Pair
@@ -57,6 +57,8 @@ class InterContext(Context):
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
         self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
+        #: how often a chain of a group comes to the same node
+        self.runs = max(runs(self.nodes[: self.p]), runs(self.nodes[self.p :]))
         #: what the candidates for collectives take, once they were tried
         self.times: dict[str, Times] = {}
         self.tries = self.settings.trial and not self.checked

@@ -79,9 +79,11 @@ def settled(
         return name, False
     found, times = flat(), c.times.get(collective)
     if times is None:
-        # two have one message; of irregular calls, some ranks would have to ask
+        # two have one message; of irregular calls, some ranks would have to ask; and a
+        # chain that comes to each node once passes no port twice either
         many = c.comm.size > 2 and not collective.endswith("v")
-        if commutative and c.node_memory and many:
+        once = found.name == "chain" and not c.one_node and c.runs == 1
+        if commutative and c.node_memory and many and not once:
             found = Choice(NODE, "as ranks share nodes")
         log_choice(collective, found)
         return found.name, False
