@@ -37,8 +37,6 @@ class Batch:
 
     def __init__(self, config: pytest.Config, mpiexec: str, factor: float) -> None:
         self.config, self.mpiexec, self.factor = config, mpiexec, factor
-        self.environ = dict(os.environ) | ENVIRONMENT
-        self.environ.pop("PYTEST_ADDOPTS", None)  # meant for the parent alone
         self.folder = tempfile.TemporaryDirectory(prefix="isthmus-")
         self.numbers = count()
         self.waiting: list[pytest.Item] = []
@@ -59,7 +57,8 @@ class Batch:
         tests = tuple((item.nodeid, self.limit(item)) for item in items)
         library = library_of(self.mpiexec)
         job = Job(str(folder), library, GRACE * self.factor, tests)
-        env = self.environ | {JOB: str(job.save())}
+        env = os.environ | ENVIRONMENT | {JOB: str(job.save())}
+        env.pop("PYTEST_ADDOPTS", None)  # meant for the parent alone
         files = dict.fromkeys(str(item.path) for item in items)
         argv = command(self.mpiexec, size, "-m", "pytest", *self.options(), *files)
         return Launch(argv, env, self.config.invocation_params.dir, folder)

@@ -11,7 +11,16 @@ from launcher.ranks import Job, Verdict, combine
 from launcher.reports import BELOW, names
 
 TESTS = Path(__file__).parents[1]
-PLUGIN = "pytest_plugins = ['launcher']"
+PLUGIN = """
+import os
+from launcher.ranks import JOB
+
+pytest_plugins = ["launcher"]
+
+def pytest_configure(config):
+    if JOB not in os.environ:
+        os.environ["SET_BY_THE_PARENT"] = "1"
+"""
 QUICK = "-p no:hypothesispytest"  # its import is most of the time a small suite takes
 
 needs_mpi = pytest.mark.skipif(
@@ -19,6 +28,8 @@ needs_mpi = pytest.mark.skipif(
 )
 
 FAIR = """
+import os
+
 import pytest
 
 pytestmark = pytest.mark.mpi(2)
@@ -31,6 +42,7 @@ def test_both(comm, mpi_library):
 @pytest.mark.mpi(1, 3)
 def test_sizes(comm, mpi_size):
     assert comm.size == mpi_size
+    assert os.environ["SET_BY_THE_PARENT"] == "1"
 
 @pytest.mark.parametrize("letter", "ab")
 def test_letter(comm, letter, tmp_path):

@@ -127,7 +127,8 @@ node have in memory that they share, and every byte enters a node once (see
 [Nodes](../nodes.md)). Its limit is the longer of two times: the port's, for what must
 enter the busiest node, and the memory's, in which all processes of a node copy their
 blocks in and the other group's out. "Flat" is the best of the others in figures 4 and
-5.
+5. It can be below this limit: a message goes straight into the buffer of the process
+that it is for, while node-aware data are copied there.
 
 {limits}
 
