@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +13,7 @@ pytest.importorskip("rich")
 
 from typer.testing import CliRunner
 
+import isthmus
 from isthmus import sweep
 from isthmus.bench import worker
 from isthmus.cli import main
@@ -102,6 +105,27 @@ def test_list_names_papers_and_ideas(cli):
     assert status == 0
     assert all(c in out for c in collectives())
     assert "segmented+…" in out and "Bruck et al. 1997" in out
+
+
+def test_list_shows_rows_that_have_all_words(cli):
+    status, out, _ = cli("list", "allgatherv", "träff")
+    assert status == 0 and "circulant" in out and "bruck" not in out.split()
+    found = json.loads(cli("list", "--json")[1])
+    assert {row["collective"] for row in found} == set(collectives())
+    some = json.loads(cli("list", "--json", "inter_bcast", "chain")[1])
+    assert [row["algorithm"] for row in some] == ["chain"]
+    assert json.loads(cli("list", "--json", "nothing at all")[1]) == []
+    status, out, err = cli("list", "nothing at all")
+    assert status == 2 and err.count("\n") == 1 and "'nothing at all'" in err
+
+
+def test_version_and_module(cli):
+    assert cli("--version") == (0, f"isthmus {isthmus.__version__}\n", "")
+    run = [sys.executable, "-m", "isthmus", "--version"]
+    assert subprocess.check_output(run, text=True).split() == [
+        "isthmus",
+        isthmus.__version__,
+    ]
 
 
 def test_draw_writes_a_picture(cli, tmp_path):

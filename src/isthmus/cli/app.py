@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..mpiexec import LaunchError, own_rank
 from . import (
     bench,
@@ -29,6 +31,26 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"isthmus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="which one this is"
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command()(demo.demo)
 app.command()(bench.bench)
 app.command()(check.check)
