@@ -181,6 +181,15 @@ def test_nothing_beats_the_port_of_a_node():
         assert ours.time < 1.5 * found.limit, name
 
 
+def test_predict_for_programs(cli):
+    status, out, _ = cli("predict allgather --groups 8,4 --bytes 1KiB --json")
+    found = json.loads(out)
+    assert status == 0 and found["case"]["groups"] == [8, 4]
+    times = [row["time"] for row in found["rows"]]
+    assert times == sorted(times) and times[0] >= found["limit"] * (1 - 1e-9) > 0
+    assert found["chosen"] in {row["name"] for row in found["rows"]}
+
+
 def test_predict_a_distribution(cli):
     status, out, _ = cli(
         "predict allgatherv --groups 32 --bytes 1MiB --distribution half"

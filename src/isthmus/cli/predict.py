@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -157,6 +159,9 @@ def predict(
             min=0,
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="seconds, for programs")
+    ] = False,
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
 
@@ -171,13 +176,17 @@ def predict(
     model = sim.machine(machine)
     if case.per_node:
         model = on_nodes(model, case.nodes)
-    console = Console()
+    # a bar must not come among what a program reads
+    console = Console(stderr=as_json)
     most = _affordable(model) if most is None else most
     bar = (BarColumn(), MofNCompleteColumn())
     with Progress("simulating", *bar, console=console, transient=True) as progress:
         total = len(candidates(case, model, most))
         every = progress.track(rows(case, model, most), total=total)
         found = answer(case, model, every)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
+        return
     console.print(_heading(case, machine), style="bold", highlight=False)
     console.print(_table(found), highlight=False)
     console.print()
