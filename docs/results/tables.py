@@ -71,3 +71,4 @@ if __name__ == "__main__":
     write("one_node_times.txt", "{}-one_node.csv", microseconds)
     write("one_node_same.txt", "{}-one_node-same.csv", forms)
     write("four_a_host.txt", "{}-four_a_host.csv", limit)
+    write("one_a_host.txt", "{}-one_a_host.csv", limit)
