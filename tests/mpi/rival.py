@@ -90,6 +90,31 @@ def reduce_init_then_ibarrier(inter) -> None:
     assert got is None or (got == 2).all(), got
 
 
+def persistent_after_one_from_nobody(inter) -> None:
+    """Ranks 1 and 2 have no part in a first call, but in the second."""
+    low = None if LOW else box(0)
+    if isinstance(inter, isthmus.Intercomm):
+        first = inter.Scatter_init(
+            np.ones(8) if world.rank == 0 else None, low, role(0)
+        )
+    else:
+        first = world.Recv_init(box(0), MPI.PROC_NULL)
+    first.Start()
+    first.Wait()
+    first.Free()
+    data = box(world.rank)
+    if isinstance(inter, isthmus.Intercomm):
+        last = 1 if LOW else MPI.ROOT if world.rank == 4 else MPI.PROC_NULL
+        second = inter.Scatter_init(np.full(12, 4.0), data if LOW else None, last)
+    else:
+        second = world.Bcast_init(data, 4)
+    for _ in range(2):
+        second.Start()
+        second.Wait()
+    second.Free()
+    assert not LOW or (data == 4).all(), data
+
+
 def gatherv_of_equal_signatures(inter) -> None:
     couple = MPI.INT.Create_contiguous(2).Commit()
     send = np.arange(4, dtype="i4") + 10 * world.rank
@@ -121,6 +146,7 @@ CASES = {
         bcast_init_from_root_1,
         ireduce_then_iallreduce,
         reduce_init_then_ibarrier,
+        persistent_after_one_from_nobody,
         gatherv_of_equal_signatures,
         scatterv_of_equal_signatures,
     )

@@ -24,6 +24,7 @@ CASES = [
     "bcast_init_from_root_1",
     "ireduce_then_iallreduce",
     "reduce_init_then_ibarrier",
+    "persistent_after_one_from_nobody",
     "gatherv_of_equal_signatures",
     "scatterv_of_equal_signatures",
 ]
