@@ -23,6 +23,9 @@ PER_NODE = "ISTHMUS_PER_NODE"
 #: whether what may be chosen is measured while a program runs; else sizes alone decide
 TRIAL = "ISTHMUS_TRIAL"
 
+#: Python files with algorithms of a user's own
+IMPORT = "ISTHMUS_IMPORT"
+
 #: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
 #: ISTHMUS_INTRA_BCAST
 BETWEEN = (
@@ -83,3 +86,9 @@ def device(environ: Mapping[str, str] | None = None) -> str | None:
     if found not in (None, *DEVICES):
         raise ValueError(f"{DEVICE}={found}: it is one of {', '.join(DEVICES)}")
     return found
+
+
+def own_algorithms(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The files from which a user's own algorithms are imported."""
+    environ = os.environ if environ is None else environ
+    return [path for path in environ.get(IMPORT, "").split(os.pathsep) if path]

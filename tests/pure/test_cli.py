@@ -119,6 +119,49 @@ def test_list_shows_rows_that_have_all_words(cli):
     assert status == 2 and err.count("\n") == 1 and "'nothing at all'" in err
 
 
+OWN = """
+from isthmus.ir import Recv, Round, Send
+from isthmus.registry import algorithm
+
+
+def cost(p, q, ka, kb, alpha, beta, stage):
+    return max(p, q) * (alpha + max(ka, kb) * beta)
+
+
+@algorithm("inter_allgather", "inter_allgatherv", paper="a test", cost=cost)
+def swapping(r, here, there, stage):
+    'Everyone swaps blocks with everyone, one after the other.'
+    n = max(here.n, there.n)
+    for t in range(n):
+        j = (t - r) % n
+        to, known = there.base + j, j < there.n
+        yield Round((Recv(to, there.blocks[j], known), Send(to, here.own(r), known)))
+"""
+
+
+def test_algorithms_of_ones_own_can_be_imported(tmp_path):
+    """In every command, and in the processes that it starts."""
+    path = tmp_path / "my_algorithms.py"
+    path.write_text(OWN)
+
+    def run(*words):
+        argv = [sys.executable, "-m", "isthmus", "--import", str(path), *words]
+        return subprocess.run(argv, capture_output=True, text=True)
+
+    done = run("list", "swapping")
+    assert done.returncode == 0 and "inter_allgatherv" in done.stdout
+    done = run("check", "--jobs", "2", *FEW.split())
+    rows = [x.split() for x in done.stdout.splitlines() if "swapping" in x]
+    assert done.returncode == 0 and {row[-1] for row in rows} == {"right"}
+    path = tmp_path / "numpy.py"
+    path.write_text("")
+    done = run("list")
+    assert done.returncode == 2 and "there is another module 'numpy'" in done.stderr
+    path = tmp_path / "missing.py"
+    done = run("list")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_version_and_module(cli):
     assert cli("--version") == (0, f"isthmus {isthmus.__version__}\n", "")
     run = [sys.executable, "-m", "isthmus", "--version"]

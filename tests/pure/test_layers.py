@@ -73,7 +73,7 @@ ALLOWED = {
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},
-    "algorithms": FORM | {"registry", "algorithms"},
+    "algorithms": FORM | {"registry", "settings", "algorithms"},
     "explore": FORM
     | {"contracts", "cost", "draw", "explore", "marks", "predict_times", "registry"}
     | {"schedules"},

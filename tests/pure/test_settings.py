@@ -28,6 +28,7 @@ def _names():
             settings.DEVICE,
             settings.PER_NODE,
             settings.TRIAL,
+            settings.IMPORT,
         }
     )
 

@@ -32,6 +32,8 @@ from . import (
     scatterv,
 )
 
+from . import own  # isort: skip  # after all others, on which they may build
+
 __all__ = [
     "allgatherv",
     "allgatherv_blocked",
@@ -59,6 +61,7 @@ __all__ = [
     "inter_reduce_scatter_roots",
     "inter_scatterv",
     "node_aware",
+    "own",
     "reduce",
     "reduce_scatter",
     "scatterv",

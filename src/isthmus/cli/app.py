@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 from .. import __version__
+from ..algorithms import own
 from ..mpiexec import LaunchError, own_rank
+from ..settings import IMPORT, own_algorithms
 from . import (
     bench,
     check,
@@ -47,8 +50,18 @@ def _options(
             "--version", callback=_version, is_eager=True, help="which one this is"
         ),
     ] = False,
+    import_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import", help="a Python file with algorithms of your own; any number"
+        ),
+    ] = None,
 ) -> None:
-    pass
+    if import_:
+        found = [os.path.abspath(path) for path in import_]
+        own.load(found)
+        # for the processes that a command starts
+        os.environ[IMPORT] = os.pathsep.join([*own_algorithms(), *found])
 
 
 app.command()(demo.demo)

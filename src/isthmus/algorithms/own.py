@@ -1,0 +1,36 @@
+"""Algorithms of a user's own, in Python files that are named when isthmus starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from ..settings import own_algorithms
+
+
+def load(paths: Iterable[str]) -> None:
+    """Import each file once, by its name without the ending."""
+    for path in paths:
+        file = Path(path)
+        if not file.is_file():
+            raise ValueError(f"{path}: no such file to import algorithms from")
+        found = sys.modules.get(file.stem)
+        where = getattr(found, "__file__", None)
+        if where is not None and os.path.samefile(where, file):
+            continue
+        if found is not None:
+            raise ValueError(f"{path}: there is another module {file.stem!r}")
+        spec = spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        sys.modules[file.stem] = module = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[file.stem]
+            raise
+
+
+load(own_algorithms())
