@@ -25,10 +25,20 @@ def test_close_to_the_limit_of_the_port(of):
     assert 1 <= of_limit(of, *CASES[of][:2], per_node=4) < CASES[of][-1]
 
 
+#: the same of 32 nodes with 32 ranks
+LARGE = {
+    "inter_allgather": ((512, 512), (MIB // 4, MIB // 4), 1.15),
+    "inter_allreduce": ((512, 512), (8 * MIB, 8 * MIB), 1.15),
+    "inter_reduce_scatter": ((512, 512), (8 * MIB, 8 * MIB), 1.15),
+    "inter_bcast": ((1, 1024), (8 * MIB,), 1.10),
+    "inter_reduce": ((1, 1024), (8 * MIB,), 1.10),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("of", ["inter_bcast", "inter_reduce"])
+@pytest.mark.parametrize("of", LARGE)
 def test_close_to_the_limit_of_the_port_on_32_nodes_of_32(of):
-    assert 1 <= of_limit(of, (1, 1024), (8 * MIB,), per_node=32) < 1.10
+    assert 1 <= of_limit(of, *LARGE[of][:2], per_node=32) < LARGE[of][-1]
 
 
 def of_limit(of, groups, each, per_node):
