@@ -129,6 +129,18 @@ class Vertex:
         """The elements that pass for a step, at the most."""
         return max(sum(int(s.size) for _, s in spans) for spans in self.spans)
 
+    @cached_property
+    def arriving(self) -> list[list[tuple[Span, bool]]]:
+        """The sums that grow by what arrives in each step but the last, and whether the
+        next one sends them."""
+        steps = list(zip(*self.lanes, strict=True))
+        sent = [{s for x in now for y in x for s in reads(y)} for now in steps]
+        grow = [[s.dst for x in now for y in x for s in y.then] for now in steps]
+        return [
+            [(total, total in after) for total in now]
+            for now, after in zip(grow, sent[1:], strict=False)
+        ]
+
 
 @lru_cache(maxsize=64)
 def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
@@ -338,10 +350,10 @@ class Stream:
         def combine(t: int) -> Program:
             steps = []
             for s, near in passes(t):
-                low, size = cut(s.size, n, i), cut(s.size, n, i + 1) - cut(s.size, n, i)
-                total = Span("node", of.slots[s.start] + low, size)
-                others = (Span("node", at + low, size) for at in reversed(near))
-                steps += [Reduce(x, total) for x in others]
+                total = Span("node", of.slots[s.start], s.size)
+                for at in reversed(near):
+                    theirs = Span("node", at, s.size)
+                    steps.append(Reduce(_share(theirs, i, n), _share(total, i, n)))
             yield Round(then=tuple(steps))
 
         def send(t: int) -> Program:
@@ -357,13 +369,10 @@ class Stream:
         def arrived(t: int, urgent: bool) -> Iterator[Reduce]:
             """The share of a rank in combining what arrived in step t: what is sent in
             the next one at once, else beside its messages."""
-            if not v or not 0 <= t < steps - 1:
-                return
-            sent = {s for x in of.lanes for y in x[t + 1] for s in reads(y)}
-            for s in (s for x in of.lanes for y in x[t] for s in y.then):
-                if (s.dst in sent) == urgent:
-                    src = Span("node", came(t), s.src.size)
-                    yield Reduce(_share(src, i, n), _share(s.dst, i, n))
+            for total, at_once in of.arriving[t] if v and 0 <= t < steps - 1 else ():
+                if at_once == urgent:
+                    part = Span("node", came(t), total.size)
+                    yield Reduce(_share(part, i, n), _share(total, i, n))
 
         stages, steps = [bring, combine, send], len(of.spans)
         if not self.shape.shared:
