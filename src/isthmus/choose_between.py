@@ -21,6 +21,8 @@ from .registry import find, named
 
 #: what an algorithm may be: without node memory, with it, or the library's own call
 FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
+#: the flat algorithm for long vectors from or to a root
+CHAIN = "chain"
 #: up to so many times the longest message that was tried, the library's call counts
 BEYOND = 4
 
@@ -55,7 +57,7 @@ def whole(
     p, cost = q + 1, (machine.alpha, byte * machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
-        "chain": _pipelined(q - 1, m, machine, byte),
+        CHAIN: _pipelined(q - 1, m, machine, byte),
     }
     if commutative:
         # the one that a rank sends to changes, and the one that it receives from too
@@ -124,20 +126,27 @@ def per_byte(
     """What a byte of a short and of a long block or vector takes on the port of a node.
 
     One that all ranks of a node need, or add to, crosses once with node memory, and
-    once for each of them without. Long vectors from or to a root go down a chain of
-    ranks, which comes to a node once if its ranks follow each other, and whose partners
-    do not change. The MPI library has its own ways, and once is the least.
+    once for each of them without; but a chain of ranks comes to a node once if those
+    of the node follow each other, and its partners do not change. The MPI library has
+    its own ways, and once is the least.
     """
     bytes_ = {"inter_allgather": max(p, q), "inter_allreduce": 2}.get(collective, 1)
     port = bytes_ * machine.beta
     flat = machine.sharing * port
     if collective in ("inter_alltoall", "inter_gather", "inter_scatter"):
         return dict.fromkeys((NODE, FLAT, LIBRARY), (flat, flat))
+    found = {NODE: (port, port), FLAT: (flat, flat), LIBRARY: (port, port)}
     if collective in ("inter_bcast", "inter_reduce"):
-        long = port * machine.changing, port * runs
-    else:
-        long = port, flat
-    return {NODE: (port, long[0]), FLAT: (flat, long[1]), LIBRARY: (port, port)}
+        found |= {NODE: (port, port * machine.changing), CHAIN: (flat, port * runs)}
+    return found
+
+
+def untried(flat: Choice, per_byte: dict[str, tuple[float, float]]) -> Choice:
+    """Where ranks share nodes and nothing was tried: node memory, unless the flat
+    algorithm is one that takes the port of a node less."""
+    if flat.name in per_byte and per_byte[flat.name][1] < per_byte[NODE][1]:
+        return flat
+    return Choice(NODE, "as ranks share nodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +158,24 @@ class Times:
     #: where a network was tried, with short messages only: see `per_byte`
     per_byte: dict[str, tuple[float, float]]
 
-    def of(self, candidate: str, nbytes: int) -> float:
+    def of(self, candidate: str, nbytes: int, flat: str = "") -> float:
         """Between two sizes, and beyond the last, on a line; but no less than the port
-        takes, as a few messages in a row may pass without waiting for it."""
+        takes, as a few messages in a row may pass without waiting for it. `flat` is the
+        algorithm of the flat candidate."""
         sizes, found = self.sizes, self.seconds[candidate]
+        port = self.per_byte.get(candidate)
+        if candidate == FLAT:
+            port = self.per_byte.get(flat, port)
         if nbytes <= sizes[-1] or len(sizes) == 1:
-            least, _ = self.per_byte.get(candidate, (0.0, 0.0))
-            return max(float(np.interp(nbytes, sizes, found)), least * nbytes)
+            least = port[0] * nbytes if port else 0.0
+            return max(float(np.interp(nbytes, sizes, found)), least)
         slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
-        _, slope = self.per_byte.get(candidate, (0.0, slope))
-        return found[-1] + slope * (nbytes - sizes[-1])
+        return found[-1] + (port[1] if port else slope) * (nbytes - sizes[-1])
 
     def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
         """The fastest of some candidates."""
-        times = {x: self.of(x, nbytes) for x in candidates if x in self.seconds}
+        known = (x for x in candidates if x in self.seconds)
+        times = {x: self.of(x, nbytes, flat.name) for x in known}
         if self.per_byte and nbytes > BEYOND * self.sizes[-1]:
             times.pop(LIBRARY, None)
         found = min(times, key=lambda x: times[x])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose_between import FLAT, LIBRARY, NODE, Times, per_byte
+from ...choose_between import FLAT, LIBRARY, NODE, Times
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -118,7 +118,4 @@ def tried(comm: Any, collective: str) -> Times:
             break
     seconds = np.array(columns).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    beyond = {}
-    if not c.one_node:
-        beyond = per_byte(collective, c.p, c.q, c.machine, c.runs)
-    return Times(sizes[: len(columns)], table, beyond)
+    return Times(sizes[: len(columns)], table, c.per_byte(collective))

@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose import BUILT_IN, NETWORK
-from ...choose_between import Times, runs
+from ...choose_between import Times, per_byte, runs
 from ...estimate import Machine
 from ...recipe import Equal, Group, Sizes, listed
 from ...recipe_between import Pair
@@ -57,8 +57,6 @@ class InterContext(Context):
         self.there_base = 0 if self.mine else self.p
         self.here_base = self.p if self.mine else 0
         self.pair = Pair(self.here, self.there, self.mine, self.index, self.placement)
-        #: how often a chain of a group comes to the same node
-        self.runs = max(runs(self.nodes[: self.p]), runs(self.nodes[self.p :]))
         #: what the candidates for collectives take, once they were tried
         self.times: dict[str, Times] = {}
         self.tries = self.settings.trial and not self.checked
@@ -159,6 +157,17 @@ class InterContext(Context):
                     request.Free()
                 self._intercomms.pop(root).Free()
         return root in self._made
+
+    @cached_property
+    def _runs(self) -> int:
+        """How often a chain of a group comes to the same node."""
+        return max(runs(self.nodes[: self.p]), runs(self.nodes[self.p :]))
+
+    def per_byte(self, collective: str) -> dict[str, tuple[float, float]]:
+        """What bytes take on the port of a node; nothing, where there is but one."""
+        if self.one_node:
+            return {}
+        return per_byte(collective, self.p, self.q, self.machine, self._runs)
 
     def measure(self) -> None:
         """Measure what a message costs, if nobody did; by all ranks together."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mpi4py import MPI
 
 from ...choose import Choice
-from ...choose_between import FLAT, LIBRARY, NODE, check
+from ...choose_between import FLAT, LIBRARY, NODE, check, untried
 from ...recipe import Recipe
 from ..context.check import agree, share
 from ..context.context import Context
@@ -79,12 +79,10 @@ def settled(
         return name, False
     found, times = flat(), c.times.get(collective)
     if times is None:
-        # two have one message; of irregular calls, some ranks would have to ask; and a
-        # chain that comes to each node once passes no port twice either
+        # two have one message; of irregular calls, some ranks would have to ask
         many = c.comm.size > 2 and not collective.endswith("v")
-        once = found.name == "chain" and not c.one_node and c.runs == 1
-        if commutative and c.node_memory and many and not once:
-            found = Choice(NODE, "as ranks share nodes")
+        if commutative and c.node_memory and many:
+            found = untried(found, c.per_byte(collective))
         log_choice(collective, found)
         return found.name, False
     ours = [FLAT, NODE] if commutative else [FLAT]
