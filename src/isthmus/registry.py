@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from inspect import Parameter, signature
 from typing import Any
 
 from .ir import Program
 from .layout import Blocks
+from .plugins import load
+from .settings import plugins
 
 #: An intragroup allgather: what rank r of n does so that all have all blocks.
 Stage = Callable[[int, Any, Blocks], Program]
@@ -80,6 +82,17 @@ class Algorithm:
 _algorithms: dict[tuple[str, str], Algorithm] = {}
 
 
+@cache
+def _load_plugins() -> None:
+    load(plugins())
+
+
+def _all() -> dict[tuple[str, str], Algorithm]:
+    """Every algorithm; those of users are imported when one is first looked for."""
+    _load_plugins()
+    return _algorithms
+
+
 def algorithm(
     *collectives: str,
     paper: str,
@@ -101,18 +114,18 @@ def algorithm(
 
 def algorithms(collective: str) -> Iterator[Algorithm]:
     """The algorithms registered for a collective."""
-    return (entry for (of, _), entry in _algorithms.items() if of == collective)
+    return (entry for (of, _), entry in _all().items() if of == collective)
 
 
 def collectives() -> list[str]:
     """The collectives that have an algorithm."""
-    return sorted({of for of, _ in _algorithms})
+    return sorted({of for of, _ in _all()})
 
 
 def find(collective: str, name: str) -> Algorithm:
     """The algorithm of that name, or an error that lists the names there are."""
     try:
-        return _algorithms[collective, name]
+        return _all()[collective, name]
     except KeyError:
         known = ", ".join(sorted(a.name for a in algorithms(collective)))
         raise ValueError(

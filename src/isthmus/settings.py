@@ -23,7 +23,7 @@ PER_NODE = "ISTHMUS_PER_NODE"
 #: whether what may be chosen is measured while a program runs; else sizes alone decide
 TRIAL = "ISTHMUS_TRIAL"
 
-#: Python files with algorithms of a user's own
+#: Python files with algorithms of users
 IMPORT = "ISTHMUS_IMPORT"
 
 #: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
@@ -88,7 +88,7 @@ def device(environ: Mapping[str, str] | None = None) -> str | None:
     return found
 
 
-def own_algorithms(environ: Mapping[str, str] | None = None) -> list[str]:
-    """The files from which a user's own algorithms are imported."""
+def plugins(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The files from which algorithms of users are imported."""
     environ = os.environ if environ is None else environ
     return [path for path in environ.get(IMPORT, "").split(os.pathsep) if path]

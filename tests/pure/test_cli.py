@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from isthmus.cli import main
 from isthmus.cli.app import app
 from isthmus.errors import Deadlock
 from isthmus.registry import algorithms, collectives
+from isthmus.settings import IMPORT
 from sampling import LONG, some
 
 #: what `isthmus check` is asked for, if not for more
@@ -159,6 +161,9 @@ def test_algorithms_of_ones_own_can_be_imported(tmp_path):
     assert done.returncode == 2 and "there is another module 'numpy'" in done.stderr
     path = tmp_path / "missing.py"
     done = run("list")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    argv, env = [sys.executable, "-m", "isthmus", "list"], {IMPORT: str(path)}
+    done = subprocess.run(argv, capture_output=True, text=True, env=os.environ | env)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
 
 

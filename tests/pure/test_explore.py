@@ -23,7 +23,7 @@ from isthmus.explore.run import runs
 from isthmus.export import chrome
 from isthmus.marks import blank, marks
 from isthmus.program import extent
-from isthmus.registry import algorithms, collectives, find as find_algorithm
+from isthmus.registry import algorithms, collectives, find as find_algorithm, resolve
 from sampling import LONG, some
 
 SEED = 26
@@ -31,12 +31,11 @@ MIB = 1 << 20
 
 
 @cache
-@cache
 def every(each: int, most: int = 4) -> list[isthmus.schedules.Schedule]:
     """Some schedules of every algorithm: sizes, options and placements at random."""
     rng, found = random.Random(SEED), {}
     for case in sweep.cases(most, SEED):
-        key = case.collective, case.algorithm.partition("(")[0].partition("+")[0]
+        key = case.collective, resolve(case.collective, case.algorithm)[0].name
         found.setdefault(key, []).append(case)
     made = []
     for cases in found.values():

@@ -35,7 +35,8 @@ ALLOWED = {
     "contracts_between": {"marks", "contracts"},
     "contracts_rooted": {"marks", "contracts"},
     "verify": FORM | {"errors", "marks", "machine", "contracts"},
-    "registry": FORM,
+    "plugins": set(),
+    "registry": FORM | {"plugins", "settings"},
     "ahead": FORM,
     "estimate": {"algorithms"},
     "fit": {"estimate"},
@@ -73,7 +74,7 @@ ALLOWED = {
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "registry", "reproduce", "schedules"},
     "groups": {"errors", "groups"},
-    "algorithms": FORM | {"registry", "settings", "algorithms"},
+    "algorithms": FORM | {"registry", "algorithms"},
     "explore": FORM
     | {"contracts", "cost", "draw", "explore", "marks", "predict_times", "registry"}
     | {"schedules"},

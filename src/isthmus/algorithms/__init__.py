@@ -32,8 +32,6 @@ from . import (
     scatterv,
 )
 
-from . import own  # isort: skip  # after all others, on which they may build
-
 __all__ = [
     "allgatherv",
     "allgatherv_blocked",
@@ -61,7 +59,6 @@ __all__ = [
     "inter_reduce_scatter_roots",
     "inter_scatterv",
     "node_aware",
-    "own",
     "reduce",
     "reduce_scatter",
     "scatterv",

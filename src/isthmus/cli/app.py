@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from .. import __version__
-from ..algorithms import own
+from .. import __version__, plugins
 from ..mpiexec import LaunchError, own_rank
-from ..settings import IMPORT, own_algorithms
+from ..settings import IMPORT, plugins as named
 from . import (
     bench,
     check,
@@ -59,9 +58,9 @@ def _options(
 ) -> None:
     if import_:
         found = [os.path.abspath(path) for path in import_]
-        own.load(found)
+        plugins.load(found)
         # for the processes that a command starts
-        os.environ[IMPORT] = os.pathsep.join([*own_algorithms(), *found])
+        os.environ[IMPORT] = os.pathsep.join([*named(), *found])
 
 
 app.command()(demo.demo)

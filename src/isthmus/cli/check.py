@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.table import Table
 
 from .. import sweep
+from ..registry import resolve
 
 Most = Annotated[int, typer.Option("--max", min=1, help="ranks of a group, at most")]
 Seed = Annotated[int, typer.Option(help="of the random counts and placements")]
@@ -31,20 +32,15 @@ Placements = Annotated[
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes at a time")]
 
 
-def _plain(name: str) -> str:
-    """The name of an algorithm without its options and its stage."""
-    return name.partition("+")[0].partition("(")[0]
-
-
 def _table(total: sweep.Tally) -> Table:
     """A row for each algorithm, with whatever options and stage."""
     table = Table("collective", "algorithm", box=None, pad_edge=False)
     table.add_column("cases", justify="right")
     table.add_column("result")
     cases: Counter[tuple[str, str]] = Counter()
-    wrong = {(of, _plain(name)) for of, name in total.failures}
+    wrong = {(of, resolve(of, name)[0].name) for of, name in total.failures}
     for (of, name), n in total.cases.items():
-        cases[of, _plain(name)] += n
+        cases[of, resolve(of, name)[0].name] += n
     for key, n in cases.items():
         result = "[bold red]wrong[/]" if key in wrong else "[green]right[/]"
         table.add_row(*key, str(n), result)

@@ -1,4 +1,4 @@
-"""Algorithms of a user's own, in Python files that are named when isthmus starts."""
+"""Algorithms of users, in Python files that `--import` or the environment names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-
-from ..settings import own_algorithms
 
 
 def load(paths: Iterable[str]) -> None:
@@ -31,6 +29,3 @@ def load(paths: Iterable[str]) -> None:
         except BaseException:
             del sys.modules[file.stem]
             raise
-
-
-load(own_algorithms())
