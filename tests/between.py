@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from groups import Pair, same
-from isthmus import registry
+from isthmus.schedules import registry
 
 ROOTED = ["Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv"]
 MUTUAL = [

@@ -21,7 +21,7 @@ from mpi4py import MPI
 
 from between import KINDS, OPERATIONS, REDUCING, Case, Kit, call, chain, in_order, names
 from groups import SHAPES, Pair, pair
-from isthmus.mpiexec import own_rank
+from isthmus.lab.mpiexec import own_rank
 from launcher.mpirun import ENVIRONMENT, command, find_mpiexec
 
 FORMS = ("blocking", "nonblocking", "persistent")

@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 import isthmus
-from isthmus import registry
+from isthmus.schedules import registry
 from sampling import some
 
 #: the group sizes tested at each number of ranks

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from isthmus import Layout, Replicate, Shard
-from isthmus.layout import cut
+from isthmus.schedules.layout import cut
 
 KINDS = ("blocks", "cyclic", "sharded", "slices", "indices")
 #: the largest extent of an axis, by the number of axes

@@ -1,6 +1,6 @@
 """What the cost functions say of a large exchange, in multiples of the lower bound."""
 
-from isthmus import registry
+from isthmus.schedules import registry
 
 collect = registry.find("allgatherv", "bruck").cost
 SHAPES = [(64, 64, 1, 1), (100, 28, 1, 1), (100, 28, 1, 4), (512, 8, 1, 64)]

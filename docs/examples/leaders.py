@@ -3,8 +3,8 @@
 from math import ceil
 
 import isthmus
-from isthmus.ir import Copy, Recv, Round, Send
-from isthmus.registry import algorithm
+from isthmus.schedules.ir import Copy, Recv, Round, Send
+from isthmus.schedules.registry import algorithm
 
 
 def time(p, k, cluster):

@@ -1,7 +1,7 @@
 """An algorithm of one's own: mpiexec -n 5 python pairwise.py"""
 
-from isthmus.ir import Recv, Round, Send
-from isthmus.registry import algorithm
+from isthmus.schedules.ir import Recv, Round, Send
+from isthmus.schedules.registry import algorithm
 
 
 @algorithm(

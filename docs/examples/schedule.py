@@ -1,7 +1,7 @@
 """Schedules without MPI: python schedule.py"""
 
 import isthmus
-from isthmus.ir import Recv
+from isthmus.schedules.ir import Recv
 
 made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
 made.verify()  # raises if any rank would end with a wrong element

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import distributions
-from .collectives import schedule
+from .collectives.schedule import schedule
 from .groups.compare import register_comparison
 from .groups.encoding import register_encoding
 from .redistribution import Layout, Replicate, Shard

@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 import isthmus
 from groups import same, values
-from isthmus import registry
+from isthmus.schedules import registry
 from support import agree
 
 pytestmark = pytest.mark.mpi(1, 5)

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
-from isthmus.choose_between import Times
+from isthmus.choose.between import Times
 from isthmus.mpi.comm import intercomm
 from isthmus.mpi.comm.collective import Left
 from isthmus.mpi.comm.intercomm import TRIED

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 import isthmus
 from groups import same, values
-from isthmus import registry
+from isthmus.schedules import registry
 from support import FORMS, agree, done
 from things import equal, thing
 

@@ -12,8 +12,8 @@ from mpi4py import MPI
 import isthmus
 from groups import same, values
 from inside import SIZES, Case, comms
-from isthmus import registry
 from isthmus.distributions import DISTRIBUTIONS, counts
+from isthmus.schedules import registry
 from sampling import LONG, some
 from support import (
     agree,

@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
-from isthmus.choose_between import Times
+from isthmus.choose.between import Times
 from isthmus.mpi.comm import intercomm
 from isthmus.mpi.comm.trial import OPERATIONS
 from isthmus.mpi.engine.requests import Persistent

@@ -11,11 +11,11 @@ from mpi4py import MPI
 
 import isthmus
 from groups import SHAPES, pair, same, values
+from isthmus.choose.recipe import Equal, Placement, Sizes, between, inside, listed
 from isthmus.distributions import counts
-from isthmus.ir import Pieces, Recv, Round, Send, Span
 from isthmus.mpi.engine.plan import Binding, Plan, bind
 from isthmus.mpi.memory.memory import scratch_view
-from isthmus.recipe import Equal, Placement, Sizes, between, inside, listed
+from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
 from sampling import LONG
 from support import agree, once
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry
-from isthmus.ir import Recv, Send
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Recv, Send
 from sampling import LONG, some
 
 INTER = [a.name for a in registry.algorithms("inter_allgatherv")]

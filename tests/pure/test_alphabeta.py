@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import registry
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.schedules import registry
 
 INTER = [a for a in registry.algorithms("inter_allgather") if not a.node_memory]
 STAGES = ["ring", "bruck", "recursive_doubling"]

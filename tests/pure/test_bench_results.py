@@ -20,10 +20,10 @@ from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
 from isthmus.bench.summary import lines
-from isthmus.collectives import schedule
-from isthmus.ir import Send
+from isthmus.collectives.schedule import schedule
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST
+from isthmus.schedules.ir import Send
 
 AUTO = Contender("auto")
 #: elements of a vector or block: a multiple of all sizes of groups

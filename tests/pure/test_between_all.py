@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import choose_between, registry
 from isthmus.algorithms.patterns import is_power, log2
-from isthmus.collectives_between import BUILDERS
-from isthmus.contracts import Contract
+from isthmus.check.sizes import SIZES
+from isthmus.choose import between as choose_between
+from isthmus.choose.estimate import Machine
+from isthmus.collectives.between import BUILDERS
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
-from isthmus.errors import BadOrder, ScheduleError, Unwritten
-from isthmus.estimate import Machine
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
-from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.layout import Blocks, Even, Rows, Side, Uneven
-from isthmus.machine import run
-from isthmus.program import lay, only, trim
-from isthmus.sweep_sizes import SIZES
-from isthmus.verify import WrongResult, verify
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.schedules.layout import Blocks, Even, Rows, Side, Uneven
+from isthmus.schedules.program import lay, only, trim
+from isthmus.verify.contracts import Contract
+from isthmus.verify.errors import BadOrder, ScheduleError, Unwritten
+from isthmus.verify.reference_machine import run
+from isthmus.verify.verify import WrongResult, verify
 from sampling import LONG, some
 
 ENTRIES = [

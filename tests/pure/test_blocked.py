@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import DISTRIBUTIONS
-from isthmus.ir import Recv
+from isthmus.schedules.ir import Recv
 from sampling import LONG, some
 
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 300)), min_size=1, max_size=24)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isthmus import choose, choose_between, estimate
-from isthmus.choose import Choice
-from isthmus.choose_between import Times
-from isthmus.collectives import schedule
+from isthmus.choose import between as choose_between, choose, estimate
+from isthmus.choose.between import Times
+from isthmus.choose.choose import Choice
+from isthmus.choose.estimate import Machine
+from isthmus.collectives.schedule import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX, counts
-from isthmus.estimate import Machine
 
 #: a network, whose library has a ring with whole blocks and is as fast as we are
 NETWORK = Machine(2e-6, 1 / 12e9)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import estimate
-from isthmus.ahead import posting
 from isthmus.algorithms.allgatherv_circulant import best_n, circulant
 from isthmus.algorithms.circulant import receive_table, receives, rounds, skips
+from isthmus.choose import estimate
+from isthmus.choose.estimate import Machine
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.estimate import Machine
-from isthmus.ir import Recv, Send
-from isthmus.layout import Uneven
-from isthmus.program import trim
+from isthmus.schedules.ahead import posting
+from isthmus.schedules.ir import Recv, Send
+from isthmus.schedules.layout import Uneven
+from isthmus.schedules.program import trim
 from sampling import some
 
 #: sizes for which the generator of an MPI library is wrong

@@ -15,13 +15,13 @@ pytest.importorskip("rich")
 from typer.testing import CliRunner
 
 import isthmus
-from isthmus import sweep
 from isthmus.bench import worker
+from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
-from isthmus.errors import Deadlock
-from isthmus.registry import algorithms, collectives
+from isthmus.schedules.registry import algorithms, collectives
 from isthmus.settings import IMPORT
+from isthmus.verify.errors import Deadlock
 from sampling import LONG, some
 
 #: what `isthmus check` is asked for, if not for more
@@ -122,8 +122,8 @@ def test_list_shows_rows_that_have_all_words(cli):
 
 
 OWN = """
-from isthmus.ir import Recv, Round, Send
-from isthmus.registry import algorithm
+from isthmus.schedules.ir import Recv, Round, Send
+from isthmus.schedules.registry import algorithm
 
 
 def cost(p, q, ka, kb, alpha, beta, stage):

@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from isthmus.bench import worker
 from isthmus.cli import lab_report, main, record, reproduce, tune
-from isthmus.schedules import Schedule
+from isthmus.schedules.schedule import Schedule
 
 #: commands, with {} where a file is written
 FILES = [

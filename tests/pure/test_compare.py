@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from isthmus import mpiexec as mpiexec_module
 from isthmus.bench import compare, demo, field, launch, worker
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
@@ -24,7 +23,8 @@ from isthmus.bench.job import (
 from isthmus.bench.launches import Collected
 from isthmus.bench.outcome import Outcome, Result, merge, read_outcome
 from isthmus.bench.units import read_bytes, show_bytes, show_time
-from isthmus.mpiexec import LaunchError
+from isthmus.lab import mpiexec as mpiexec_module
+from isthmus.lab.mpiexec import LaunchError
 
 AUTO = Contender("auto")
 

@@ -9,16 +9,16 @@ import pytest
 
 from isthmus import schedule
 from isthmus.cli.simulate import DEFAULTS
-from isthmus.collectives_between import BUILDERS
-from isthmus.contracts import Contract
+from isthmus.collectives.between import BUILDERS
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
-from isthmus.errors import Deadlock
-from isthmus.ir import Round
-from isthmus.marks import blank
-from isthmus.registry import algorithms
-from isthmus.schedules import Schedule
+from isthmus.schedules.ir import Round
+from isthmus.schedules.registry import algorithms
+from isthmus.schedules.schedule import Schedule
+from isthmus.verify.contracts import Contract
+from isthmus.verify.errors import Deadlock
+from isthmus.verify.marks import blank
 
 pytest.importorskip("matplotlib")
 

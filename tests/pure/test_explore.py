@@ -13,7 +13,7 @@ import pytest
 
 import isthmus
 from browser import Browser, find
-from isthmus import machine, sweep
+from isthmus.check import sweep
 from isthmus.cost.machines import load
 from isthmus.cost.placement import MACHINE, on_nodes, placed
 from isthmus.cost.recorded import of_events
@@ -21,9 +21,16 @@ from isthmus.explore.limit import limit
 from isthmus.explore.page import data, write
 from isthmus.explore.run import runs
 from isthmus.export import chrome
-from isthmus.marks import blank, marks
-from isthmus.program import extent
-from isthmus.registry import algorithms, collectives, find as find_algorithm, resolve
+from isthmus.schedules.program import extent
+from isthmus.schedules.registry import (
+    algorithms,
+    collectives,
+    find as find_algorithm,
+    resolve,
+)
+from isthmus.schedules.schedule import Schedule
+from isthmus.verify import reference_machine as machine
+from isthmus.verify.marks import blank, marks
 from sampling import LONG, some
 
 SEED = 26
@@ -31,7 +38,7 @@ MIB = 1 << 20
 
 
 @cache
-def every(each: int, most: int = 4) -> list[isthmus.schedules.Schedule]:
+def every(each: int, most: int = 4) -> list[Schedule]:
     """Some schedules of every algorithm: sizes, options and placements at random."""
     rng, found = random.Random(SEED), {}
     for case in sweep.cases(most, SEED):

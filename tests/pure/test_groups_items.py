@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from chains import in_order, links, members, pickled, run, some_order
-from isthmus.errors import Deadlock
 from isthmus.groups import compare
 from isthmus.groups.agree import Refused, agree
 from isthmus.groups.items import Item, rank_items
 from isthmus.groups.split import split
+from isthmus.verify.errors import Deadlock
 
 
 def expected(chain, items):

@@ -8,7 +8,6 @@ import random
 import numpy as np
 import pytest
 
-from isthmus.errors import BadMessage
 from isthmus.groups import scans, vm, vm_lanes
 from isthmus.groups.chain import from_addresses, from_size
 from isthmus.groups.dialogue import Exchange, Post
@@ -17,6 +16,7 @@ from isthmus.groups.jenkins import bin_of
 from isthmus.groups.lanes import bit_length, codes, each_byte
 from isthmus.groups.place import in_lanes, number
 from isthmus.groups.split import entry_of, find, place
+from isthmus.verify.errors import BadMessage
 from sampling import LONG, some
 
 NAMES = ["bitonic", "radix", "hash", "hash64"]

@@ -7,11 +7,11 @@ import operator
 import numpy as np
 import pytest
 
-from isthmus.errors import BadMessage, Deadlock
 from isthmus.groups import scans, vm
 from isthmus.groups.chain import from_size, rounds
 from isthmus.groups.dialogue import Allgather, Exchange, Post, nbytes
 from isthmus.groups.memory import footprint
+from isthmus.verify.errors import BadMessage, Deadlock
 
 
 def say(*steps):

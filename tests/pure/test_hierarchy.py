@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import registry
-from isthmus.contracts import Contract
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level
-from isthmus.errors import Deadlock
-from isthmus.ir import Recv, Reduce, Round, Send, Span
-from isthmus.schedules import Schedule
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Recv, Reduce, Round, Send, Span
+from isthmus.schedules.schedule import Schedule
+from isthmus.verify.contracts import Contract
+from isthmus.verify.errors import Deadlock
 
 INNER, OUTER = AlphaBeta(3e-7, 1.3e-10), AlphaBeta(1.7e-6, 2.1e-10)
 INTER = [

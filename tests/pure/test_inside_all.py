@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry
 from isthmus.algorithms.patterns import log2
+from isthmus.check.sizes import SIZES
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.errors import BadOrder, ScheduleError
-from isthmus.ir import Recv, Send
-from isthmus.layout import Told, Uneven
-from isthmus.program import extent, trim
-from isthmus.sweep_sizes import SIZES
-from isthmus.verify import verify
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Recv, Send
+from isthmus.schedules.layout import Told, Uneven
+from isthmus.schedules.program import extent, trim
+from isthmus.verify.errors import BadOrder, ScheduleError
+from isthmus.verify.verify import verify
 
 ALL = ("allreduce", "gatherv", "scatterv", "alltoall", "alltoallv", "barrier")
 ENTRIES = [(of, entry) for of in ALL for entry in registry.algorithms(of)]

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry
 from isthmus.algorithms import bcast, inter_bcast
 from isthmus.algorithms.patterns import log2
-from isthmus.contracts_rooted import reduce as promised
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.errors import BadOrder
-from isthmus.ir import Recv, Send
-from isthmus.layout import Even, Leaves, Told, Uneven
-from isthmus.program import backwards, extent, trim
-from isthmus.verify import verify
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Recv, Send
+from isthmus.schedules.layout import Even, Leaves, Told, Uneven
+from isthmus.schedules.program import backwards, extent, trim
+from isthmus.verify.contracts_rooted import reduce as promised
+from isthmus.verify.errors import BadOrder
+from isthmus.verify.verify import verify
 from sampling import LONG
 
 WHOLE = ("inter_bcast", "inter_reduce")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,73 +15,36 @@ import isthmus
 
 ROOT = Path(isthmus.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-FORM = {"ir", "layout", "program"}
-NAMED = {"ir", "layout", "registry", "schedules", "sizes"}
 #: what a person starts or imports: it may know everything
 TOP = {"__init__", "__main__", "bench", "cli"}
-ALLOWED = {
-    "ir": set(),
-    "layout": {"ir"},
+#: what each folder or file imports when it is imported itself
+KNOWS = {
     "distributions": set(),
-    "tables": set(),
     "settings": set(),
-    "program": {"ir"},
-    "schedules": FORM
-    | {"contracts", "verify", "cost", "draw", "explore"},  # at need only
-    "cost": FORM | {"errors", "schedules", "cost", "tables"},
-    "export": FORM | {"schedules", "cost", "export"},
-    "errors": set(),
-    "marks": {"errors"},
-    "machine": FORM | {"errors", "marks"},
-    "contracts": {"marks"},
-    "contracts_between": {"marks", "contracts"},
-    "contracts_rooted": {"marks", "contracts"},
-    "verify": FORM | {"errors", "marks", "machine", "contracts"},
-    "plugins": set(),
-    "registry": FORM | {"plugins", "settings"},
-    "ahead": FORM,
-    "estimate": {"algorithms"},
-    "fit": {"estimate"},
-    "tuning": {"cost", "estimate", "registry", "schedules", "settings", "tables"},
-    "choose": FORM | {"registry", "estimate"},
-    "choose_between": {"algorithms", "choose", "estimate", "registry"},
-    "sizes": {"layout"},
-    "collectives_between": NAMED | {"contracts", "contracts_between"},
-    "collectives_rooted": NAMED | {"contracts_rooted"},
-    "collectives": NAMED
-    | {"algorithms", "choose", "contracts", "contracts_between"}
-    | {"collectives_between", "collectives_rooted"},
-    "recipe": FORM | {"choose", "collectives", "estimate", "registry"},
-    "recipe_between": FORM | {"algorithms", "recipe", "registry"},
-    "sweep_nodes": set(),
-    "sweep_sizes": set(),
-    "sweep": {"collectives", "errors", "registry", "sweep_nodes", "sweep_sizes"}
-    | {"verify"},
-    "predict_case": {"collectives", "distributions", "layout", "schedules"},
-    "predict_times": FORM
-    | {"algorithms", "choose", "contracts", "cost"}
-    | {"predict_case", "registry", "schedules"},
-    "predict": FORM
-    | {"choose", "estimate", "predict_case", "predict_times", "registry"}
-    | {"schedules", "tuning"},
-    "mpiexec": set(),
-    "lab": {"lab", "mpiexec"},
-    "mpi": FORM
-    | {"ahead", "choose", "choose_between", "cost", "distributions", "estimate"}
-    | {"fit", "groups", "mpi", "recipe", "recipe_between", "redistribution"}
-    | {"registry", "settings", "tuning"},
-    "redistribution": FORM
-    | {"algorithms", "choose", "contracts", "draw", "marks"}
-    | {"redistribution", "schedules"},
+    "lab": set(),
+    "schedules": {"settings"},
+    "algorithms": {"schedules"},
+    "verify": {"schedules"},
+    "cost": {"schedules", "verify"},
+    "groups": {"verify"},
+    "collectives": {"algorithms", "schedules", "verify"},
+    "check": {"collectives", "schedules", "verify"},
+    "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},
+    "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
+    | {"schedules", "verify"},
+    "redistribution": {"algorithms", "schedules", "verify"},
+    "draw": {"cost", "groups", "schedules", "verify"},
+    "explore": {"cost", "draw", "predict", "schedules", "verify"},
+    "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
-    | {"groups", "registry", "reproduce", "schedules"},
-    "groups": {"errors", "groups"},
-    "algorithms": FORM | {"registry", "algorithms"},
-    "explore": FORM
-    | {"contracts", "cost", "draw", "explore", "marks", "predict_times", "registry"}
-    | {"schedules"},
-    "draw": FORM
-    | {"errors", "marks", "contracts", "schedules", "cost", "groups", "draw"},
+    | {"groups", "schedules"},
+    "mpi": {"algorithms", "choose", "cost", "distributions", "groups"}
+    | {"redistribution", "schedules", "settings"},
+}
+#: what else is imported at need, where a method leads on
+AT_NEED = {
+    "schedules": {"cost", "draw", "explore", "verify"},
+    "redistribution": {"draw"},
 }
 
 #: the folders of mpi/, each of which knows those before it; the last two, all of these
@@ -92,10 +57,10 @@ def layer(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> set[str]:
-    """The layers of isthmus and the other packages a file imports."""
+def imports(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
+    """The layers of isthmus and the other packages that are imported there."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -104,17 +69,31 @@ def imports(path: Path) -> set[str]:
             package = path.parents[node.level - 1]
             names = [node.module] if node.module else [a.name for a in node.names]
             found |= {layer(package / n.replace(".", "/")) for n in names}
-    return found
+    return found - {layer(path)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_layer_knows_only_those_below(path):
-    known = {layer(f) for f in FILES}
-    seen = imports(path)
-    if layer(path) not in TOP:
-        assert seen & known <= ALLOWED[layer(path)]
-    if layer(path) != "mpi":
-        assert "mpi4py" not in seen
+    layers = {layer(f) for f in FILES}
+    tree = ast.parse(path.read_text())
+    seen, at_need = imports(path, tree.body), imports(path, ast.walk(tree))
+    me = layer(path)
+    if me not in TOP:
+        assert seen & layers <= KNOWS[me]
+        assert at_need & layers <= KNOWS[me] | AT_NEED.get(me, set())
+    if me != "mpi":
+        assert "mpi4py" not in at_need
+
+
+def test_layers_do_not_know_each_other_in_a_circle():
+    graphlib.TopologicalSorter(KNOWS).prepare()
+
+
+def test_what_a_layer_may_know_it_does():
+    for name, below in KNOWS.items():
+        paths = [f for f in FILES if layer(f) == name]
+        seen = set().union(*(imports(f, ast.parse(f.read_text()).body) for f in paths))
+        assert below <= seen, name
 
 
 @pytest.mark.parametrize("folder", [*ENGINE, *sorted(ABOVE)])

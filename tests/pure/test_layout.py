@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from isthmus.layout import Even, Mapped, Shares, Side, Uneven, cut, overlap
+from isthmus.schedules.layout import Even, Mapped, Shares, Side, Uneven, cut, overlap
 
 COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 50)), min_size=1, max_size=12)
 BLOCKS = st.one_of(

@@ -17,10 +17,10 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
-from isthmus.errors import BadMessage, Deadlock
 from isthmus.export.goal import goal, write_goal
-from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.schedules import Schedule
+from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.schedules.schedule import Schedule
+from isthmus.verify.errors import BadMessage, Deadlock
 
 FILE = Path(__file__).parent / "golden" / "loggops.json"
 GOLDEN = json.loads(FILE.read_text())

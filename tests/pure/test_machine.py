@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 import isthmus
-from isthmus.contracts import Contract, allgatherv, reduce
-from isthmus.errors import (
+from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.verify.contracts import Contract, allgatherv, reduce
+from isthmus.verify.errors import (
     BadMessage,
     BadOrder,
     Deadlock,
@@ -16,10 +17,9 @@ from isthmus.errors import (
     ScheduleError,
     Unwritten,
 )
-from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.machine import run
-from isthmus.marks import blank, marks
-from isthmus.verify import WrongResult, verify
+from isthmus.verify.marks import blank, marks
+from isthmus.verify.reference_machine import run
+from isthmus.verify.verify import WrongResult, verify
 
 
 @pytest.fixture

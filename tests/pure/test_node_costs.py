@@ -7,7 +7,7 @@ import pytest
 import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
-from isthmus.registry import find
+from isthmus.schedules.registry import find
 from sampling import some
 
 #: seconds a message and a byte: many start-ups in a byte's time, and few

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry, sweep
-from isthmus.ahead import posting
 from isthmus.algorithms.node_costs import Cluster
-from isthmus.contracts import Contract
+from isthmus.check import sweep
+from isthmus.check.placements import every, in_a_row, loads, placements, scattered
+from isthmus.check.sizes import SIZES, groups
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
-from isthmus.errors import Deadlock, Race, ScheduleError, Unwritten
-from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.marks import marks
-from isthmus.program import extent, lay
-from isthmus.sweep_nodes import every, in_a_row, loads, placements, scattered
-from isthmus.sweep_sizes import SIZES, groups
-from isthmus.verify import verify
+from isthmus.schedules import registry
+from isthmus.schedules.ahead import posting
+from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.schedules.program import extent, lay
+from isthmus.verify.contracts import Contract
+from isthmus.verify.errors import Deadlock, Race, ScheduleError, Unwritten
+from isthmus.verify.marks import marks
+from isthmus.verify.verify import verify
 from sampling import LONG
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "leaders.py"

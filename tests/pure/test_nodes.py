@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus import registry
 from isthmus.algorithms.allgatherv_nodes import node_ring, places
 from isthmus.cost.hierarchy import Hierarchy, Level
-from isthmus.ir import Recv, Send
-from isthmus.layout import Uneven
-from isthmus.program import trim
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Recv, Send
+from isthmus.schedules.layout import Uneven
+from isthmus.schedules.program import trim
 from sampling import LONG
 
 COUNT = st.one_of(st.just(0), st.integers(0, 60))

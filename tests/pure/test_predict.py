@@ -14,10 +14,10 @@ from isthmus.cli.predict import INSIDE
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.distributions import SIX
-from isthmus.predict import LIBRARY, candidates, default, predict
-from isthmus.predict_case import Case
-from isthmus.predict_times import limit
-from isthmus.registry import algorithms
+from isthmus.predict.case import Case
+from isthmus.predict.predict import LIBRARY, candidates, default, predict
+from isthmus.predict.times import limit
+from isthmus.schedules.registry import algorithms
 from sampling import some
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from isthmus.ir import Copy, Pieces, Recv, Round, Send, Span
-from isthmus.program import beside, extent, per_rank, place, shift, then, trim
+from isthmus.schedules.ir import Copy, Pieces, Recv, Round, Send, Span
+from isthmus.schedules.program import beside, extent, per_rank, place, shift, then, trim
 
 
 def hello(to, n=1):

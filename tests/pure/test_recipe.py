@@ -7,16 +7,16 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from isthmus import choose
-from isthmus.ahead import posting
-from isthmus.contracts import inter_allgatherv
-from isthmus.estimate import Machine
-from isthmus.ir import Recv
-from isthmus.program import reads, writes
-from isthmus.recipe import Equal, Sizes, Summed, between, grain, listed, settle
-from isthmus.recipe_between import Pair, alltoall
-from isthmus.registry import algorithms
-from isthmus.verify import verify
+from isthmus.algorithms import stages
+from isthmus.choose.estimate import Machine
+from isthmus.choose.recipe import Equal, Sizes, Summed, between, grain, listed, settle
+from isthmus.choose.recipe_between import Pair, alltoall
+from isthmus.schedules.ahead import posting
+from isthmus.schedules.ir import Recv
+from isthmus.schedules.program import reads, writes
+from isthmus.schedules.registry import algorithms
+from isthmus.verify.contracts import inter_allgatherv
+from isthmus.verify.verify import verify
 from sampling import LONG
 
 NAMES = [
@@ -110,10 +110,10 @@ def test_on_a_network_long_shares_go_in_laps():
 
 
 def test_stages_follow_the_group_and_its_data():
-    assert choose.stage_for(2, 8) == "ring"
-    assert choose.stage_for(8, 8) == "recursive_doubling"
-    assert choose.stage_for(7, 8) == "bruck"
-    assert choose.stage_for(8, 1 << 30) == "ring"
+    assert stages.stage_for(2, 8) == "ring"
+    assert stages.stage_for(8, 8) == "recursive_doubling"
+    assert stages.stage_for(7, 8) == "bruck"
+    assert stages.stage_for(8, 1 << 30) == "ring"
 
 
 def touches(r):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isthmus.algorithms.piece_size import square_root
-from isthmus.collectives import schedule
+from isthmus.collectives.schedule import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (
     kang2019,

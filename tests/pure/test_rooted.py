@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import registry
 from isthmus.algorithms import bcast
 from isthmus.algorithms.circulant import cuts
 from isthmus.algorithms.patterns import log2
-from isthmus.contracts import Contract, reduce as promised
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.errors import BadOrder, CountedTwice
-from isthmus.ir import Copy, Recv, Reduce, Round, Send, Span
-from isthmus.marks import blank, marks, unordered
-from isthmus.predict import predict
-from isthmus.predict_case import Case
-from isthmus.predict_times import limit
-from isthmus.program import extent, renumber, shift, trim
-from isthmus.verify import WrongResult, verify
+from isthmus.predict.case import Case
+from isthmus.predict.predict import predict
+from isthmus.predict.times import limit
+from isthmus.schedules import registry
+from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
+from isthmus.schedules.program import extent, renumber, shift, trim
+from isthmus.verify.contracts import Contract, reduce as promised
+from isthmus.verify.errors import BadOrder, CountedTwice
+from isthmus.verify.marks import blank, marks, unordered
+from isthmus.verify.verify import WrongResult, verify
 from sampling import some
 
 ENTRIES = [

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import pytest
 
 import isthmus
-from isthmus.contracts import Contract
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.export import simgrid
-from isthmus.ir import Recv, Reduce, Round, Send, Span
-from isthmus.schedules import Schedule
+from isthmus.schedules.ir import Recv, Reduce, Round, Send, Span
+from isthmus.schedules.schedule import Schedule
+from isthmus.verify.contracts import Contract
 
 FILE = Path(__file__).parent / "golden" / "simgrid.json"
 GOLDEN = json.loads(FILE.read_text())

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.ir import Recv, Round
+from isthmus.schedules.ir import Recv, Round
 from sampling import LONG
 
 TRANSFER = AlphaBeta(alpha=0.0, beta=1.0)

@@ -9,17 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isthmus import choose, collectives, fit, predict
 from isthmus.bench import crossovers
 from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.tune import Found, read_found
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.estimate import Machine
-from isthmus.fit import Samples
-from isthmus.predict_case import Case
-from isthmus.recipe import Equal, Sizes, between, settle
-from isthmus.tuning import (
+from isthmus.choose import choose, fit
+from isthmus.choose.estimate import Machine
+from isthmus.choose.fit import Samples
+from isthmus.choose.recipe import Equal, Sizes, between, settle
+from isthmus.choose.tuning import (
     FIELDS,
     OWN,
     Origin,
@@ -31,6 +29,10 @@ from isthmus.tuning import (
     wanted,
     written,
 )
+from isthmus.collectives import schedule as collectives
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.predict import predict
+from isthmus.predict.case import Case
 
 ORIGIN = Origin('A "B" 1.0', "host", "2026-01-01", "0.1.0", 8, 4)
 NEAR = Machine(1e-6, 1e-10, 2e-11, 32768, 1.5, 1, 2e-7, 4096, 8192)
@@ -151,7 +153,7 @@ def test_lines_cross_where_they_do():
 
 def test_the_librarys_factor_is_that_of_long_blocks():
     machine = Machine(1e-6, 1e-9)
-    from isthmus.estimate import library
+    from isthmus.choose.estimate import library
 
     times = {n: 3 * library(np.full(5, n), machine) for n in (10**5, 10**6)}
     times |= {8: 1.0, 64: 1.0}

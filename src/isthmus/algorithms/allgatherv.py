@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Index, Library, Program, Recv, Round, Send
-from ..layout import Blocks
-from ..registry import algorithm
+from ..schedules.ir import Index, Library, Program, Recv, Round, Send
+from ..schedules.layout import Blocks
+from ..schedules.registry import algorithm
 from . import patterns
 from .patterns import log2, tree
 

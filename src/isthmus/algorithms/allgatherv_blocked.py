@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
+from ..schedules.layout import Blocks
+from ..schedules.registry import algorithm
 from .patterns import STARTUP
 from .piece_size import piece_size, pieces
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Index, Pieces, Program, Recv, Round, Send
-from ..layout import Blocks
-from ..registry import algorithm
+from ..schedules.ir import Index, Pieces, Program, Recv, Round, Send
+from ..schedules.layout import Blocks
+from ..schedules.registry import algorithm
 from .circulant import cuts, rounds, skips
 from .patterns import STARTUP, log2
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Blocks, pick
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send
+from ..schedules.layout import Blocks, pick
+from ..schedules.registry import algorithm
 from .allgatherv_blocked import blocked_cost, pipeline, sizes, table
 from .patterns import STARTUP
 from .piece_size import piece_size

@@ -5,10 +5,10 @@ Everyone contributes "send", of m elements.
 
 from __future__ import annotations
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..layout import Shares
-from ..program import lay
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Shares
+from ..schedules.program import lay
+from ..schedules.registry import algorithm
 from . import inter_shares
 from .allgatherv import ring
 from .folding import Folded, sums

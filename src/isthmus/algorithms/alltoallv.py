@@ -6,9 +6,9 @@ knows no more.
 
 from __future__ import annotations
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..layout import Blocks
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Blocks
+from ..schedules.registry import algorithm
 from .patterns import log2
 
 BOTH = ("alltoall", "alltoallv")

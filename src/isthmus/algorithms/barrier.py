@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program
-from ..registry import algorithm
+from ..schedules.ir import Index, Program
+from ..schedules.registry import algorithm
 from .inter_barrier import circle
 from .patterns import log2
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Blocks, Shares
-from ..program import backwards, renumber, then
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send
+from ..schedules.layout import Blocks, Shares
+from ..schedules.program import backwards, renumber, then
+from ..schedules.registry import algorithm
 from .allgatherv import ring
 from .circulant import cuts, rounds
 from .gather import up

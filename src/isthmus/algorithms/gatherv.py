@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..layout import Blocks, Mapped, Uneven
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Blocks, Mapped, Uneven
+from ..schedules.registry import algorithm
 from . import gather
 from .inter_gatherv import linear_cost
 from .patterns import tree

@@ -8,8 +8,19 @@ piece whose number has the bits of r in reverse order. Backwards, it is an allga
 
 from __future__ import annotations
 
-from ..ir import Copy, Index, Local, Program, Recv, Reduce, Round, Send, Span, Spans
-from ..layout import Blocks, pick
+from ..schedules.ir import (
+    Copy,
+    Index,
+    Local,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+    Spans,
+)
+from ..schedules.layout import Blocks, pick
 from .patterns import log2
 
 

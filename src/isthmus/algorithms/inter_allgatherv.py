@@ -12,19 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import (
-    Blocks,
-    Mapped,
-    Shares,
-    Side,
-    Uneven,
-    cut,
-    lesser,
-    pick,
-)
-from ..program import place, shift
-from ..registry import Stage, algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
+from ..schedules.layout import Blocks, Mapped, Shares, Side, Uneven, cut, lesser, pick
+from ..schedules.program import place, shift
+from ..schedules.registry import Stage, algorithm
 from .redistribution import receives, sends
 from .turns import all_partners
 

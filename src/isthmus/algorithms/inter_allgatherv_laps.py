@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir import Index, Program, Round, Span, Spans
-from ..layout import Blocks, Shares, Side, cut
-from ..program import beside, late, shift
-from ..registry import Stage, algorithm
+from ..schedules.ir import Index, Program, Round, Span, Spans
+from ..schedules.layout import Blocks, Shares, Side, cut
+from ..schedules.program import beside, late, shift
+from ..schedules.registry import Stage, algorithm
 from .allgatherv import ring, ring_cost
 from .inter_allgatherv import BOTH, KANG, exchange, segmented_cost
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Round, Send, Span
-from ..layout import Even, Side
-from ..program import pad, shift
-from ..registry import Stage, algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Even, Side
+from ..schedules.program import pad, shift
+from ..schedules.registry import Stage, algorithm
 from . import bcast, gather
 from .inter_allgatherv import BOTH, KANG
 from .patterns import log2

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..ir import Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Mapped, Shares, Side, cut, pick
-from ..registry import Stage, algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
+from ..schedules.layout import Mapped, Shares, Side, cut, pick
+from ..schedules.registry import Stage, algorithm
 from .inter_allgatherv import BOTH, collect, is_larger, larger_first, segmented
 from .patterns import ring
 

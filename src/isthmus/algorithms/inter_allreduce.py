@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..ir import Index, Program
-from ..layout import Shares, Side
-from ..program import lay, shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program
+from ..schedules.layout import Shares, Side
+from ..schedules.program import lay, shift
+from ..schedules.registry import algorithm
 from . import inter_reduce_scatter
 from .allgatherv import ring
 from .inter_reduce_scatter import across_cost, ordered_cost

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Span
-from ..layout import Side
-from ..program import pad, shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Span
+from ..schedules.layout import Side
+from ..schedules.program import pad, shift
+from ..schedules.registry import algorithm
 from . import bcast
 from .leaders import (
     halves_cost,

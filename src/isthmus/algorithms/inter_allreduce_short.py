@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Comm, Index, Program, Recv, Round, Send, Span
-from ..layout import Shares, Side, pick
-from ..program import pad
-from ..registry import algorithm
+from ..schedules.ir import Comm, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Shares, Side, pick
+from ..schedules.program import pad
+from ..schedules.registry import algorithm
 from .folding import Folded, sums
 from .patterns import log2
 

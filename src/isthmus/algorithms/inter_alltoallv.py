@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir import Index, Mask, Program, Recv, Round, Send, Span
-from ..layout import Blocks, Side, pick
-from ..registry import algorithm
+from ..schedules.ir import Index, Mask, Program, Recv, Round, Send, Span
+from ..schedules.layout import Blocks, Side, pick
+from ..schedules.registry import algorithm
 from .patterns import STARTUP, log2
 from .turns import paced_cost, partners, piece, piece_size
 

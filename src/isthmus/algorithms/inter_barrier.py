@@ -6,10 +6,10 @@ before everyone of both has come.
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Side
-from ..program import pad, shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send
+from ..schedules.layout import Side
+from ..schedules.program import pad, shift
+from ..schedules.registry import algorithm
 from .patterns import is_power, log2, tree
 
 

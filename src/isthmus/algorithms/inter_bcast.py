@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir import Index, Program, Recv, Round, Send
-from ..layout import Leaves, Shares
-from ..program import shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Round, Send
+from ..schedules.layout import Leaves, Shares
+from ..schedules.program import shift
+from ..schedules.registry import algorithm
 from . import bcast
 from .allgatherv import ring
 from .patterns import STARTUP, log2, outer

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..layout import Blocks, Leaves, Mapped, Side, Uneven
-from ..program import pad, place
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
+from ..schedules.layout import Blocks, Leaves, Mapped, Side, Uneven
+from ..schedules.program import pad, place
+from ..schedules.registry import algorithm
 from . import gather
 from .patterns import log2, outer
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Leaves, Mapped, Shares, pick
-from ..program import pad, shift
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.layout import Leaves, Mapped, Shares, pick
+from ..schedules.program import pad, shift
+from ..schedules.registry import algorithm
 from . import bcast, gather, inter_bcast, reduce, reduce_halving
 from .patterns import STARTUP, log2, outer
 from .reduce_mirrored import mirrored

@@ -3,9 +3,9 @@ one leaf after the other."""
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Reduce, Round, Send, Span
-from ..program import pad, shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.program import pad, shift
+from ..schedules.registry import algorithm
 from . import inter_bcast, reduce, reduce_halving
 from .patterns import log2, outer
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..ir import Index, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Even, Side
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.layout import Even, Side
+from ..schedules.registry import algorithm
 from .inter_shares import Way, commutative, ordered as by_rank, sums_across
 from .patterns import STARTUP, is_power
 from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost

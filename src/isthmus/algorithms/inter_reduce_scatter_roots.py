@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Side
-from ..program import lay, pad, shift
-from ..registry import algorithm
+from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.layout import Side
+from ..schedules.program import lay, pad, shift
+from ..schedules.registry import algorithm
 from .inter_reduce_scatter import BOTH
 from .leaders import (
     halves_cost,

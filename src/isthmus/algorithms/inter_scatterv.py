@@ -6,10 +6,10 @@ to the "recv" of the leaves, vertices 1 to p - 1.
 
 from __future__ import annotations
 
-from ..ir import Index, Program
-from ..layout import Leaves
-from ..program import backwards
-from ..registry import algorithm
+from ..schedules.ir import Index, Program
+from ..schedules.layout import Leaves
+from ..schedules.program import backwards
+from ..schedules.registry import algorithm
 from . import gather, inter_gatherv
 
 BOTH = ("inter_scatter", "inter_scatterv")

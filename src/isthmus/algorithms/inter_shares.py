@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..ir import Index, Program, Round, Span
-from ..layout import Blocks, Shares, Side
-from ..program import lay, pad, shift
-from ..registry import Stage
+from ..schedules.ir import Index, Program, Round, Span
+from ..schedules.layout import Blocks, Shares, Side
+from ..schedules.program import lay, pad, shift
+from ..schedules.registry import Stage
 from . import allgatherv, reduce_scatter
 from .halving import doubling, halving, reverse
 from .patterns import is_power, log2

@@ -3,9 +3,9 @@ blocks of what MPI libraries do between groups."""
 
 from __future__ import annotations
 
-from ..ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..layout import Blocks, Shares, Side
-from ..program import lay, only, renumber, then
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Blocks, Shares, Side
+from ..schedules.program import lay, only, renumber, then
 from . import bcast, reduce
 from .folding import Folded, fold, fold_cost
 from .halving import gathering, halving, reverse

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Copy, Program, Round, Span
-from ..layout import Blocks, Even, Rows, Side
-from ..program import renumber, then
-from ..registry import Register, Stage, algorithm
+from ..schedules.ir import Copy, Program, Round, Span
+from ..schedules.layout import Blocks, Even, Rows, Side
+from ..schedules.program import renumber, then
+from ..schedules.registry import Register, Stage, algorithm
 from . import node_costs
 from .inter_barrier import circle
 from .node_exchange import Exchange, Table

@@ -36,16 +36,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ..ir import Copy, Local, Program, Reduce, Round, Span, Spans
-from ..layout import Blocks, Shares, Uneven, cut
-from ..program import (
-    apart,
-    beside,
-    lay,
-    pad,
-    renumber,
-    scatter,
-)
+from ..schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
+from ..schedules.layout import Blocks, Shares, Uneven, cut
+from ..schedules.program import apart, beside, lay, pad, renumber, scatter
 from . import allgatherv, reduce_scatter
 from .patterns import log2
 from .redistribution import receives, sends

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..ir import Index, Mask
+from ..schedules.ir import Index, Mask
 
 #: how many elements pass in the time of a start-up, where nobody says
 STARTUP = float(1 << 14)

@@ -5,9 +5,9 @@ Everyone contributes "send"; the result is the root's "recv".
 
 from __future__ import annotations
 
-from ..ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Shares
-from ..registry import algorithm
+from ..schedules.ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.layout import Shares
+from ..schedules.registry import algorithm
 from . import bcast
 from .patterns import STARTUP, tree
 from .reduce_mirrored import mirrored

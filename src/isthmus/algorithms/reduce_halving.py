@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from ..ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Shares, pick
+from ..schedules.ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.layout import Shares, pick
 from .patterns import log2
 
 

@@ -7,8 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..ir import Comm, Copy, Library, Mask, Program, Recv, Reduce, Round, Send, Span
-from ..layout import Shares
+from ..schedules.ir import (
+    Comm,
+    Copy,
+    Library,
+    Mask,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+)
+from ..schedules.layout import Shares
 
 
 @dataclass(frozen=True)

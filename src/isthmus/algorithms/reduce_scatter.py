@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir import (
+from ..schedules.ir import (
     Comm,
     Copy,
     Index,
@@ -20,8 +20,8 @@ from ..ir import (
     Send,
     Span,
 )
-from ..layout import Blocks, lesser, pick
-from ..registry import algorithm
+from ..schedules.layout import Blocks, lesser, pick
+from ..schedules.registry import algorithm
 from .patterns import log2
 
 

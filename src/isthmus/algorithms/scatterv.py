@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir import Index, Program
-from ..layout import Blocks
-from ..program import backwards
-from ..registry import algorithm
+from ..schedules.ir import Index, Program
+from ..schedules.layout import Blocks
+from ..schedules.program import backwards
+from ..schedules.registry import algorithm
 from . import gather, gatherv
 from .inter_gatherv import linear_cost
 

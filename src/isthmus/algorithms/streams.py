@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from itertools import compress
 from math import ceil
 
-from ..ir import (
+from ..schedules.ir import (
     Copy,
     Index,
     Library,
@@ -35,8 +35,8 @@ from ..ir import (
     Span,
     Spans,
 )
-from ..layout import Shares, cut
-from ..program import (
+from ..schedules.layout import Shares, cut
+from ..schedules.program import (
     beside,
     lay,
     meanwhile,

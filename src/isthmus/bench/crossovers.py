@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .. import choose, estimate, fit
-from ..collectives import schedule
-from ..estimate import Machine
-from ..recipe import Equal, Sizes, settle
-from ..tuning import Tuned, Tuning, fitted
+from ..algorithms.stages import stage_for
+from ..choose import choose, estimate, fit
+from ..choose.estimate import Machine
+from ..choose.recipe import Equal, Sizes, settle
+from ..choose.tuning import Tuned, Tuning, fitted
+from ..collectives.schedule import schedule
 from . import job as jobs
 from .job import NATIVE, Case, Contender, Job
 from .outcome import Outcome
@@ -175,7 +176,7 @@ def _auto(case: Case, machine: Machine) -> str:
     name = settle("auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])), machine)
     if name == "direct":
         return name
-    stage = choose.stage_for(p, sum(case.b), machine.ring)
+    stage = stage_for(p, sum(case.b), machine.ring)
     return f"balanced+{'ring' if stage == 'ring' else _doubling(p, q)}"
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..choose import stage_for
-from ..collectives import schedule
-from ..recipe import Equal, Sizes, settle
-from ..registry import find
+from ..algorithms.stages import stage_for
+from ..choose.recipe import Equal, Sizes, settle
+from ..collectives.schedule import schedule
+from ..schedules.registry import find
 from . import field, worker
 from .environment import Software
 from .job import NATIVE, Case, Contender, Job, contenders

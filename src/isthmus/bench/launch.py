@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from ..mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
+from ..lab.mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
 
 OPEN_MPI = {
     # As in a container, and with more ranks than cores.

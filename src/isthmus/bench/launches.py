@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..mpiexec import own_rank
+from ..lab.mpiexec import own_rank
 from . import worker
 from .environment import Software
 from .job import Job

@@ -10,8 +10,8 @@ from typing import Any
 from ..lab import Lab, LabError, Network, find, missing
 from ..lab.launch import placed
 from ..lab.links import BURST
+from ..lab.mpiexec import own_rank
 from ..lab.names import show_rate
-from ..mpiexec import own_rank
 from .job import Case
 from .launch import Here, Start
 from .operations import must_move

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cost.recorded import End, Log
-from ..mpiexec import LaunchError, own_rank
+from ..lab.mpiexec import LaunchError, own_rank
 from .job import Case, Contender, read_case
 from .launch import Here, Start, launch
 

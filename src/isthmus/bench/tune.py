@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..estimate import Machine
-from ..mpiexec import own_rank
-from ..tuning import Origin, Tuning
+from ..choose.estimate import Machine
+from ..choose.tuning import Origin, Tuning
+from ..lab.mpiexec import own_rank
 from . import crossovers
 from .compare import compare
 from .launch import Here, Start, launch

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..mpiexec import LaunchError, own_rank
+from ..lab.mpiexec import LaunchError, own_rank
 from . import field
 from .compare import WrongData, compare
 from .environment import Software

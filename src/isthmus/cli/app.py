@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from .. import __version__, plugins
-from ..mpiexec import LaunchError, own_rank
+from .. import __version__
+from ..lab.mpiexec import LaunchError, own_rank
+from ..schedules import plugins
 from ..settings import IMPORT, plugins as named
 from . import (
     bench,

@@ -14,9 +14,9 @@ from ..bench.job import Job
 from ..bench.operations import BY_HAND, PERSISTENT
 from ..bench.place import place
 from ..bench.units import read_bytes
-from ..mpiexec import own_rank
+from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
-from ..registry import named
+from ..schedules.registry import named
 from . import parse
 from .draw import save
 from .files import check_file, check_picture

@@ -17,8 +17,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from .. import sweep
-from ..registry import resolve
+from ..check import sweep
+from ..schedules.registry import resolve
 
 Most = Annotated[int, typer.Option("--max", min=1, help="ranks of a group, at most")]
 Seed = Annotated[int, typer.Option(help="of the random counts and placements")]

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from ..bench import demo as tour, worker
-from ..mpiexec import own_rank
+from ..lab.mpiexec import own_rank
 from . import parse
 from .draw import save
 from .files import check_folder

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..mpiexec import own_rank
+from ..lab.mpiexec import own_rank
 
 
 def check_file(path: Path | None) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..registry import Algorithm, algorithms, collectives as names
+from ..schedules.registry import Algorithm, algorithms, collectives as names
 
 Words = Annotated[
     list[str] | None,

@@ -14,16 +14,9 @@ from rich.table import Table
 from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
-from ..predict import (
-    LIBRARY,
-    OPAQUE,
-    Answer,
-    answer,
-    candidates,
-    rows,
-)
-from ..predict_case import WHOLE, Case
-from ..schedules import Model
+from ..predict.case import WHOLE, Case
+from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
+from ..schedules.schedule import Model
 from . import simulate as sim
 from .parse import integers
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from .. import schedule
+from ..choose.tuning import Tuned, is_tuning, read
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
-from ..schedules import Model, Schedule
-from ..tuning import Tuned, is_tuning, read
+from ..schedules.schedule import Model, Schedule
 from .parse import integers
 
 #: sizes for what is not given

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
 
-from ..mpiexec import own_rank
+from ..lab.mpiexec import own_rank
 
 
 def busy(console: Console, words: str) -> AbstractContextManager[Any]:

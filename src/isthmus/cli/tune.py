@@ -17,9 +17,18 @@ from ..bench.crossovers import Row, Taken
 from ..bench.environment import load
 from ..bench.place import place as where
 from ..bench.units import show_bytes, show_time
-from ..estimate import Machine
-from ..mpiexec import own_rank
-from ..tuning import FIELDS, NOTHING, VARIABLE, Tuning, place, read, wanted, written
+from ..choose.estimate import Machine
+from ..choose.tuning import (
+    FIELDS,
+    NOTHING,
+    VARIABLE,
+    Tuning,
+    place,
+    read,
+    wanted,
+    written,
+)
+from ..lab.mpiexec import own_rank
 from .draw import save
 from .files import check_file, check_picture
 from .lab_options import RATE, Named

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import Deadlock
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
+from ..verify.errors import Deadlock
 from .messages import Messages, steps
 from .tally import Tally
 from .timeline import Timeline

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ..errors import Deadlock
+from ..verify.errors import Deadlock
 
 #: The round of a message that does not come.
 NEVER = 1 << 62

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
 from .alphabeta import ports as own_ports
 from .contention import Queue, Traffic
 from .messages import Messages, Step, steps

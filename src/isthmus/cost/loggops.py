@@ -18,8 +18,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ..errors import BadMessage, Deadlock
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
+from ..verify.errors import BadMessage, Deadlock
 from .loggops_steps import ARRIVAL, RECV, SEND, Stages, Step, stages
 from .timeline import Events, Timeline
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..ir import Comm, Library, Reduce, Round, Send
-from ..program import per_rank
-from ..schedules import Schedule
+from ..schedules.ir import Comm, Library, Reduce, Round, Send
+from ..schedules.program import per_rank
+from ..schedules.schedule import Schedule
 
 # In the order in which the steps of a round are queued; an arrival is nobody's step.
 SEND, RECV, CALC, ARRIVAL = range(4)

@@ -34,10 +34,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..schedules import Model
-from ..tables import Table, load as load_toml, text as _text
+from ..schedules.schedule import Model
 from .alphabeta import AlphaBeta
 from .hierarchy import Hierarchy, Level, Memory
+from .tables import Table, load as load_toml, text as _text
 
 SHIPPED = Path(__file__).parents[1] / "machines"
 

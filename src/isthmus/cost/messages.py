@@ -9,9 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadMessage
-from ..ir import Comm, Library, Pieces, Program, Recv, Reduce, Round, Send, is_signal
-from ..program import meanwhile
+from ..schedules.ir import (
+    Comm,
+    Library,
+    Pieces,
+    Program,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    is_signal,
+)
+from ..schedules.program import meanwhile
+from ..verify.errors import BadMessage
 
 
 @dataclass(frozen=True)

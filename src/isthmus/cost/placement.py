@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
-from ..schedules import Model, Schedule
+from ..schedules.schedule import Model, Schedule
 from .alphabeta import AlphaBeta
 from .hierarchy import Hierarchy, Level, Memory
 

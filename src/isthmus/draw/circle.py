@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..marks import Memory
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
+from ..verify.marks import Memory
 from .palette import EMPTY, INK, Colour, on
 from .steps import Message, Step, steps
 

@@ -12,10 +12,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..errors import Deadlock
-from ..ir import Comm, Data, Library, Local, Pieces, Recv, Round, Send
-from ..program import data_of
-from ..schedules import Schedule
+from ..schedules.ir import Comm, Data, Library, Local, Pieces, Recv, Round, Send
+from ..schedules.program import data_of
+from ..schedules.schedule import Schedule
+from ..verify.errors import Deadlock
 from .palette import Node, nodes_of
 
 #: a local step, and the rank that does it

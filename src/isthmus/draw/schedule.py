@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..marks import Memory, blank
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
+from ..verify.marks import Memory, blank
 from .palette import EMPTY, FAINT, INK, Group, Node, groups_of, nodes_of, on
 from .sheet import (
     BAR,

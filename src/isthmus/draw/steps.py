@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..ir import Data, Library, Reduce, Round
-from ..marks import Memory, blank, combine
-from ..program import extent
-from ..schedules import Schedule
+from ..schedules.ir import Data, Library, Reduce, Round
+from ..schedules.program import extent
+from ..schedules.schedule import Schedule
+from ..verify.marks import Memory, blank, combine
 from . import order
 from .order import Done, Sent, in_node
 from .palette import nodes_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from io import StringIO
 
-from ..ir import Recv, Send
-from ..schedules import Schedule
+from ..schedules.ir import Recv, Send
+from ..schedules.schedule import Schedule
 
 #: ranks of a picture that a notebook shows unasked, and elements over all its steps
 RANKS, ELEMENTS = 64, 1 << 22

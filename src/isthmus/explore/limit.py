@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..cost.hierarchy import Hierarchy
 from ..cost.placement import nodes as placed_on
-from ..predict_times import message
-from ..schedules import Model, Schedule
+from ..predict.times import message
+from ..schedules.schedule import Model, Schedule
 from .run import Images
 
 #: elements of all buffers together that are looked at

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
-from ..ir import Library
-from ..schedules import Model, Schedule
+from ..schedules.ir import Library
+from ..schedules.schedule import Model, Schedule
 from .limit import limit
 from .run import DETAIL, MOST, detail, head
 from .times import times

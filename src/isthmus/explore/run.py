@@ -14,11 +14,11 @@ import numpy as np
 from ..cost.placement import nodes as placed_on
 from ..draw.order import Done, Sent, Step, order
 from ..draw.palette import groups_of, nodes_of
-from ..ir import Data, Library, Reduce, Span
-from ..marks import Memory
-from ..program import extent
-from ..registry import resolve
-from ..schedules import Schedule
+from ..schedules.ir import Data, Library, Reduce, Span
+from ..schedules.program import extent
+from ..schedules.registry import resolve
+from ..schedules.schedule import Schedule
+from ..verify.marks import Memory
 
 #: the buffers, by their numbers in the data
 BUFFERS = ("send", "recv", "tmp", "node")

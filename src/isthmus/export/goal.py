@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from ..ir import Comm, Library, Recv, Reduce, Round
-from ..schedules import Schedule
+from ..schedules.ir import Comm, Library, Recv, Reduce, Round
+from ..schedules.schedule import Schedule
 
 
 def _message(c: Comm, unit: int) -> str:

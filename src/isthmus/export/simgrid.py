@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Protocol
 
-from ..ir import Comm, Recv, Reduce, Round, Send
-from ..schedules import Schedule
+from ..schedules.ir import Comm, Recv, Reduce, Round, Send
+from ..schedules.schedule import Schedule
 
 #: What SMPI adds to every message, in bytes.
 ENVELOPE = 16

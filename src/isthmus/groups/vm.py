@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
-from ..errors import BadMessage, Deadlock
+from ..verify.errors import BadMessage, Deadlock
 from .dialogue import Allgather, Dialogue, Exchange, Post, Step, nbytes
 from .memory import footprint
 from .tally import Message, Run, Tally

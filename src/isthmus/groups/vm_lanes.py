@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadMessage
+from ..verify.errors import BadMessage
 from . import vm
 from .chain import Link
 from .dialogue import Allgather, Dialogue, Exchange, Post, Step

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
 from . import names, spaces
+from .mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
 from .names import BRIDGE, SUBNET
 from .tools import inside
 

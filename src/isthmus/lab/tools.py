@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ..mpiexec import LaunchError
+from .mpiexec import LaunchError
 
 #: commands, and the packages that bring them
 TOOLS = {

@@ -7,11 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..algorithms.stages import stage_by_size
 from ..algorithms.turns import piece_size
-from ..choose import stage_by_size
-from ..ir import Comm, Copy, Library, Local, Pieces, Recv, Reduce, Round, Send, Span
-from ..layout import Shares
-from ..program import renumber, trim
+from ..schedules.ir import (
+    Comm,
+    Copy,
+    Library,
+    Local,
+    Pieces,
+    Recv,
+    Reduce,
+    Round,
+    Send,
+    Span,
+)
+from ..schedules.layout import Shares
+from ..schedules.program import renumber, trim
 from .layouts import Layout
 from .messages import Message, incoming, outgoing, spread_to
 from .order import Turn, shifted, turns

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layout import cut
+from ..schedules.layout import cut
 from .runs import Runs, common, flatten, interval, sorted_runs, spread
 
 #: what a rank holds of each axis; of the array it holds their product

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from ..layout import Shares
+from ..schedules.layout import Shares
 from .layouts import Layout, Region
 from .runs import Runs, common, flatten, joined
 

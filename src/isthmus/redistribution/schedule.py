@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
-from ..contracts import Contract
-from ..marks import MARK, Memory, blank, unordered
-from ..schedules import Schedule
+from ..schedules.schedule import Schedule
+from ..verify.contracts import Contract
+from ..verify.marks import MARK, Memory, blank, unordered
 from .directory import addressed, block_size, meet, messages
 from .exchange import Exchange, in_turns, numbered, regular, rounds
 from .layouts import Layout

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..collectives import schedule
+from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy
 from ..cost.machines import load
-from ..registry import algorithms
-from ..schedules import Schedule
+from ..schedules.registry import algorithms
+from ..schedules.schedule import Schedule
 
 #: message sizes per node, in bytes: the axis of figures 4 to 6
 SIZES = tuple(1 << k for k in range(16, 24))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..collectives import schedule
+from ..collectives.schedule import schedule
 from .kang2019 import CLUSTERS, SETTINGS, Cluster, Point, Setting
 
 if TYPE_CHECKING:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .moody2011 import (
-    CHENG,
-    DAWN,
-    FEW,
-    LENGTHS,
-    SIERRA,
-    SORTS,
-    SPLITS,
-    Memory,
-    Point,
-)
+from .moody2011 import CHENG, DAWN, FEW, LENGTHS, SIERRA, SORTS, SPLITS, Memory, Point
 from .moody2011_claims import LABELS, as_assumed, pick
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ import numpy as np
 from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.patterns import log2
 from ..algorithms.piece_size import best, square_root
-from ..collectives import schedule
+from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
 from ..cost.machines import load
 from ..cost.messages import steps
 from ..cost.timeline import Timeline
 from ..distributions import SIX, counts
-from ..schedules import Model, Schedule
+from ..schedules.schedule import Model, Schedule
 
 #: the ways to do it, as the figures and tables name them
 RING, FIXED, BEST, CIRCULANT, BOUND = (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from mpi4py import MPI
 
-from ...choose import stage_for
+from ...algorithms.stages import stage_for
 from ..context.context import Context
 from ..context.context_intra import IntraContext
 from ..memory.device import checking

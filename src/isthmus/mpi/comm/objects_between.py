@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...recipe_between import Star
+from ...choose.recipe_between import Star
 from ..context.context_inter import InterContext
 from ..engine import engine
 from ..memory.buffers import Message

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose_between import FLAT, LIBRARY, NODE, Times
+from ...choose.between import FLAT, LIBRARY, NODE, Times
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)

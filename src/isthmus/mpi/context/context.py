@@ -11,7 +11,7 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...recipe import Placement
+from ...choose.recipe import Placement
 from ...settings import Settings, read
 from ..memory.device import taken
 from ..memory.node_memory import ROOM, NodeMemory, Turn

@@ -9,11 +9,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import BUILT_IN, NETWORK
-from ...choose_between import Times, per_byte, runs
-from ...estimate import Machine
-from ...recipe import Equal, Group, Sizes, listed
-from ...recipe_between import Pair
+from ...choose.between import Times, per_byte, runs
+from ...choose.choose import BUILT_IN, NETWORK
+from ...choose.estimate import Machine
+from ...choose.recipe import Equal, Group, Sizes, listed
+from ...choose.recipe_between import Pair
 from .context import Context, Native
 from .library_requests import holding
 from .probe import probe

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from mpi4py import MPI
 
-from ...choose import BUILT_IN
-from ...estimate import Machine
+from ...choose.choose import BUILT_IN
+from ...choose.estimate import Machine
 from .context import Context, Native
 from .probe import probe
 from .tuning import shared

@@ -11,9 +11,9 @@ import numpy as np
 from mpi4py import MPI
 
 from ... import __version__
-from ...estimate import Machine
-from ...fit import Samples, machine
-from ...tuning import Origin, Tuning
+from ...choose.estimate import Machine
+from ...choose.fit import Samples, machine
+from ...choose.tuning import Origin, Tuning
 from .probe import PIECES, shift, worst
 from .tuning import here, nodes_of, shared
 

@@ -10,8 +10,8 @@ from time import perf_counter
 import numpy as np
 from mpi4py import MPI
 
-from ... import estimate
-from ...estimate import Machine
+from ...choose import estimate
+from ...choose.estimate import Machine
 
 #: bytes of a short and of a long message
 SHORT, LONG = 1, 1 << 16

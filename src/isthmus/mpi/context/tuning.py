@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from mpi4py import MPI
 
-from ...estimate import Machine
-from ...tuning import Tuning, read, wanted
+from ...choose.estimate import Machine
+from ...choose.tuning import Tuning, read, wanted
 
 _log = logging.getLogger("isthmus")
 _given: Tuning | None = None

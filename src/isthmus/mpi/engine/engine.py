@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...ir import Library, Pieces
-from ...recipe import Recipe
+from ...choose.recipe import Recipe
+from ...schedules.ir import Library, Pieces
 from ..context.context import SCRATCH, Context
 from ..context.library_requests import holding, made_by
 from ..context.progress import EMPTY

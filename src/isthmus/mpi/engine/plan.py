@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...ahead import posting
-from ...ir import Copy, Data, Library, Local, Pieces, Recv, Round, Send, Span
-from ...program import meanwhile
+from ...schedules.ahead import posting
+from ...schedules.ir import Copy, Data, Library, Local, Pieces, Recv, Round, Send, Span
+from ...schedules.program import meanwhile
 from ..memory import memory
 from ..memory.memory import Given, Piece, View
 from ..memory.node_memory import Meeting, Turn

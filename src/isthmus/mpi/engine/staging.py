@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...program import extent
-from ...recipe import Recipe
+from ...choose.recipe import Recipe
+from ...schedules.program import extent
 from ..context.context import Context
 from ..memory import memory
 from ..memory.buffers import Message

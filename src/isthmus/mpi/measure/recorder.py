@@ -15,9 +15,9 @@ from typing import Any
 
 from mpi4py import MPI
 
+from ...choose.recipe import Recipe
 from ...cost.recorded import End, Log, Recorded, timeline
-from ...ir import Library, Recv, Send
-from ...recipe import Recipe
+from ...schedules.ir import Library, Recv, Send
 from ..context.context import Context
 from ..engine.plan import Plan, Stage
 from .clock import now, offset

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from mpi4py import MPI
 
-from ...choose import Choice
-from ...choose_between import FLAT, LIBRARY, NODE, check, untried
-from ...recipe import Recipe
+from ...choose.between import FLAT, LIBRARY, NODE, check, untried
+from ...choose.choose import Choice
+from ...choose.recipe import Recipe
 from ..context.check import agree, share
 from ..context.context import Context
 from ..memory import buffers

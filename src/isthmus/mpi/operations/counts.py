@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...recipe import Group, Summed, listed
-from ...registry import resolve
+from ...choose.recipe import Group, Summed, listed
+from ...schedules.registry import resolve
 from ..context.context_inter import InterContext
 from .call import Asking
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import choose_between as choose, recipe_between as recipes
-from ...choose import Choice
-from ...estimate import Machine
-from ...recipe import Group, Recipe, Sizes, between, settle
-from ...registry import named, resolve
+from ...choose import between as choose, recipe_between as recipes
+from ...choose.choose import Choice
+from ...choose.estimate import Machine
+from ...choose.recipe import Group, Recipe, Sizes, between, settle
+from ...schedules.registry import named, resolve
 from ..context.context_inter import InterContext
 from ..memory import buffers
 from ..memory.buffers import Message

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ... import choose, recipe
-from ...recipe import Equal, Group, Recipe, listed
-from ...registry import fitting, resolve
+from ...choose import choose, recipe
+from ...choose.recipe import Equal, Group, Recipe, listed
+from ...schedules.registry import fitting, resolve
 from ..context.context_intra import IntraContext
 from ..memory import buffers
 from ..memory.buffers import Message

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ... import choose_between as choose, recipe_between as recipes
-from ...choose import Choice
-from ...estimate import Machine
-from ...recipe import Recipe
-from ...recipe_between import Star
-from ...registry import named
+from ...choose import between as choose, recipe_between as recipes
+from ...choose.choose import Choice
+from ...choose.estimate import Machine
+from ...choose.recipe import Recipe
+from ...choose.recipe_between import Star
+from ...schedules.registry import named
 from ..context.context_inter import InterContext
 from ..context.library_requests import made_by
 from ..memory import buffers, memory

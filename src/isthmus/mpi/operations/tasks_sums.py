@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ... import choose_between as choose, recipe_between as recipes
-from ...recipe import Recipe
+from ...choose import between as choose, recipe_between as recipes
+from ...choose.recipe import Recipe
 from ..context.check import MismatchError
 from ..context.context_inter import InterContext
 from ..context.library_requests import made_by

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...ir import Copy, Data, Local, Pieces, Recv, Round, Send
-from ...program import extent
 from ...redistribution.runs import some_of
+from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
+from ...schedules.program import extent
 from ..engine.plan import Plan, Stage, Step
 from ..memory import memory
 from . import fields

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from mpi4py import MPI
 
-from ...ir import Round
 from ...redistribution.exchange import crossing, spreading
 from ...redistribution.layouts import Layout
 from ...redistribution.order import turns
 from ...redistribution.picture import draw
 from ...redistribution.runs import spread
+from ...schedules.ir import Round
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
 from ..context.context import SCRATCH, Context

@@ -11,9 +11,10 @@ from math import sqrt
 
 import numpy as np
 
-from .algorithms.allgatherv_circulant import best_n, volumes
-from .algorithms.patterns import log2
-from .algorithms.piece_size import best, pieces
+from ..algorithms.allgatherv_circulant import best_n, volumes
+from ..algorithms.patterns import log2
+from ..algorithms.piece_size import best, pieces
+from ..algorithms.stages import RING
 
 #: no plan has more: it would take longer to make than it gains
 MOST_LAPS = 32
@@ -42,7 +43,7 @@ class Machine:
     sharing: int = 1
     message: float = 1e-6
     small: int = 1 << 16
-    ring: int = 1 << 17
+    ring: int = RING
     changing: float = 1.0
 
     @property

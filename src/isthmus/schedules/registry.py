@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from importlib import import_module
 from inspect import Parameter, signature
+from pkgutil import iter_modules
 from typing import Any
 
+from ..settings import plugins
 from .ir import Program
 from .layout import Blocks
 from .plugins import load
-from .settings import plugins
 
 #: An intragroup allgather: what rank r of n does so that all have all blocks.
 Stage = Callable[[int, Any, Blocks], Program]
@@ -83,13 +85,17 @@ _algorithms: dict[tuple[str, str], Algorithm] = {}
 
 
 @cache
-def _load_plugins() -> None:
+def _load() -> None:
+    """Import every file of `algorithms`, and those that users name."""
+    package = import_module("isthmus.algorithms")
+    for file in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{file.name}")
     load(plugins())
 
 
 def _all() -> dict[tuple[str, str], Algorithm]:
-    """Every algorithm; those of users are imported when one is first looked for."""
-    _load_plugins()
+    """Every algorithm; they are imported when one is first looked for."""
+    _load()
     return _algorithms
 
 

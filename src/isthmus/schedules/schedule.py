@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .contracts import Contract
 from .ir import Index, Program, Round
 from .program import per_rank, trim
-from .verify import verify
 
 if TYPE_CHECKING:
-    from .cost.timeline import Timeline
+    from ..cost.timeline import Timeline
+    from ..verify.contracts import Contract
 
 
 class Model(Protocol):
@@ -99,16 +98,18 @@ class Schedule:
     ) -> Path:
         """Write a page to step through this schedule in a browser, beside others; with
         its times on machines and of recorded runs, by their names."""
-        from .explore.page import write
+        from ..explore.page import write
 
         return write(path, (self, *others), machines, recorded)
 
     def _repr_svg_(self) -> str | None:
         """A picture for notebooks, where matplotlib is installed."""
-        from .draw.svg import svg
+        from ..draw.svg import svg
 
         return svg(self)
 
     def verify(self) -> None:
         """Run all ranks on marked data; raise what is wrong, where, in which round."""
+        from ..verify.verify import verify
+
         verify(self.all_ranks(), self.contract, self.nodes)

@@ -14,11 +14,9 @@ from math import ceil
 
 import numpy as np
 
+from ..algorithms.stages import stage_for
 from . import estimate
 from .estimate import Machine
-from .ir import Index, Program
-from .layout import Blocks
-from .registry import Stage, stage
 
 #: what messages cost where nobody has measured it
 BUILT_IN = Machine(alpha=8e-6, beta=2e-10)
@@ -35,23 +33,6 @@ MARGIN = 0.85
 MARGIN_WHOLE = 0.65
 #: more bytes than this an int cannot count
 LIMIT = (1 << 31) - 1
-
-
-def stage_for(n: int, nbytes: int, ring: int = BUILT_IN.ring) -> str:
-    """The intragroup allgather for n ranks that gather nbytes; of `ring` bytes a rank
-    and more, by neighbours."""
-    if n <= 2 or nbytes >= n * ring:
-        return "ring"
-    return "bruck" if n & (n - 1) else "recursive_doubling"
-
-
-def stage_by_size(unit: int, ring: int = BUILT_IN.ring) -> Stage:
-    """The stage that fits a group and what it gathers, in units of `unit` bytes."""
-
-    def program(n: int, r: Index, blocks: Blocks) -> Program:
-        return stage(stage_for(n, blocks.total * unit, ring))(n, r, blocks)
-
-    return program
 
 
 def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import choose
-from .algorithms.node_costs import Cluster
-from .contracts import Contract
-from .cost.hierarchy import Hierarchy
-from .ir import Index, Program, Recv, Round, Send, Span
-from .predict_case import Case
-from .registry import find, resolve
-from .schedules import Model, Schedule
+from ..algorithms.node_costs import Cluster
+from ..algorithms.stages import stage_for
+from ..cost.hierarchy import Hierarchy
+from ..schedules.ir import Index, Program, Recv, Round, Send, Span
+from ..schedules.registry import find, resolve
+from ..schedules.schedule import Model, Schedule
+from ..verify.contracts import Contract
+from .case import Case
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _stage_cost(name: str) -> Callable[..., float]:
     tail = name.partition("+")[2]
 
     def cost(n: int, k: float, alpha: float, beta: float) -> float:
-        stage = find("allgatherv", tail or choose.stage_for(n, int(n * k)))
+        stage = find("allgatherv", tail or stage_for(n, int(n * k)))
         return stage.cost(n, k, alpha, beta)
 
     return cost

@@ -8,14 +8,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..algorithms.stages import stage_by_size
+from ..collectives.schedule import inter_program
+from ..schedules.ir import Round
+from ..schedules.layout import Even, Found, Side, Told, Uneven
+from ..schedules.program import trim
+from ..schedules.registry import Algorithm, resolve
 from . import choose
 from .choose import BUILT_IN
-from .collectives import inter_program
 from .estimate import Machine
-from .ir import Round
-from .layout import Even, Found, Side, Told, Uneven
-from .program import trim
-from .registry import Algorithm, resolve
 
 #: blocks are cut at multiples of this many bytes at the most
 GRAIN = 64
@@ -201,7 +202,7 @@ def between(
     p = sizes.a.n
     sides = Side(0, _in_units(sizes.a, a)), Side(p, _in_units(sizes.b, b))
     here, there = (a, b) if number < p else (b, a)
-    stage = stage or choose.stage_by_size(there, machine.ring)
+    stage = stage or stage_by_size(there, machine.ring)
     entry = placement.given(entry, a, machine.startup)
     rounds = trim(inter_program(entry, sides, number, stage))
     units = {"send": here, "recv": there, "tmp": here, "node": here}

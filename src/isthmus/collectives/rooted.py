@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import contracts_rooted as contracts
-from .layout import Even, Leaves, Uneven
-from .registry import Algorithm
-from .schedules import Made
+from ..schedules.layout import Even, Leaves, Uneven
+from ..schedules.registry import Algorithm
+from ..schedules.schedule import Made
+from ..verify import contracts_rooted as contracts
 from .sizes import checked, counts_of, uneven
 
 #: from the counts of the leaves to what the collective promises

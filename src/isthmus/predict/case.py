@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from . import distributions
-from .collectives import schedule
-from .layout import Shares
-from .schedules import Schedule
+from .. import distributions
+from ..collectives.schedule import schedule
+from ..schedules.layout import Shares
+from ..schedules.schedule import Schedule
 
 #: collectives of one group in which one process has or gets everything
 ROOTED = ("bcast", "reduce", "gatherv", "scatterv")

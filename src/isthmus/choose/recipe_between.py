@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from .algorithms.turns import SHORT
-from .layout import Blocks, Even, Found, Leaves, Rows, Side, Told, Uneven
-from .program import renumber, trim
+from ..algorithms.turns import SHORT
+from ..schedules.layout import Blocks, Even, Found, Leaves, Rows, Side, Told, Uneven
+from ..schedules.program import renumber, trim
+from ..schedules.registry import Algorithm, named
 from .recipe import UNPLACED, Placement, Recipe, grain
-from .registry import Algorithm, named
 
 BUFFERS = ("send", "recv", "tmp", "node")
 

@@ -9,14 +9,14 @@ from math import inf
 
 import numpy as np
 
-from . import choose
-from .estimate import Machine
-from .ir import Pieces
-from .predict_case import Case
-from .predict_times import Row, formula, limit, line, simulated, startups
-from .registry import algorithms
-from .schedules import Model, Schedule
-from .tuning import Tuned
+from ..choose import choose
+from ..choose.estimate import Machine
+from ..choose.tuning import Tuned
+from ..schedules.ir import Pieces
+from ..schedules.registry import algorithms
+from ..schedules.schedule import Model, Schedule
+from .case import Case
+from .times import Row, formula, limit, line, simulated, startups
 
 #: collectives for which `choose` can be asked without a communicator
 CHOSEN = ("allgatherv", "bcast", "inter_allgather", "inter_allgatherv")

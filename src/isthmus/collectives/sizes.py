@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .layout import Blocks, Uneven
+from ..schedules.layout import Blocks, Uneven
 
 
 def checked(name: str, n: int, least: int) -> int:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import contracts_between as contracts
-from .contracts import Contract
-from .ir import Index, Program
-from .layout import Blocks, Even, Found, Rows, Side
-from .registry import Algorithm
-from .schedules import Made
+from ..schedules.ir import Index, Program
+from ..schedules.layout import Blocks, Even, Found, Rows, Side
+from ..schedules.registry import Algorithm
+from ..schedules.schedule import Made
+from ..verify import contracts_between as contracts
+from ..verify.contracts import Contract
 from .sizes import checked, counts_of, uneven
 
 #: what rank r of its group does, if the two sides are its own and the other

@@ -9,21 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from . import (
-    algorithms,
-    collectives_between,
-    collectives_rooted,
-    contracts,
-    contracts_between,
-)
-from .choose import stage_by_size
-from .ir import Index, Program
-from .layout import Blocks, Even, Found, Rows, Side
-from .registry import Algorithm, Stage, collectives, resolve
-from .schedules import Made, Schedule
+from ..algorithms.stages import stage_by_size
+from ..schedules.ir import Index, Program
+from ..schedules.layout import Blocks, Even, Found, Rows, Side
+from ..schedules.registry import Algorithm, Stage, collectives, resolve
+from ..schedules.schedule import Made, Schedule
+from ..verify import contracts, contracts_between
+from . import between as collectives_between, rooted as collectives_rooted
 from .sizes import checked, counts_of, uneven
-
-__all__ = ["algorithms", "inter_program", "schedule"]
 
 
 def inter_program(

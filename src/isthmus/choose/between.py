@@ -13,11 +13,11 @@ from math import sqrt
 
 import numpy as np
 
-from .algorithms.patterns import log2
-from .algorithms.turns import LONG
+from ..algorithms.patterns import log2
+from ..algorithms.turns import LONG
+from ..schedules.registry import find, named
 from .choose import Choice
 from .estimate import Machine
-from .registry import find, named
 
 #: what an algorithm may be: without node memory, with it, or the library's own call
 FLAT, NODE, LIBRARY = "flat", "node_aware", "native"

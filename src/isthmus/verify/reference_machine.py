@@ -18,10 +18,10 @@ from operator import or_
 
 import numpy as np
 
+from ..schedules.ir import Comm, Data, Library, Recv, Reduce, Round, Send, Span
+from ..schedules.program import reads, writes
 from .errors import BadMessage, Deadlock, Overlap, Race, Unwritten
-from .ir import Comm, Data, Library, Recv, Reduce, Round, Send, Span
 from .marks import Memory, blank, combine
-from .program import reads, writes
 
 _NOTHING = blank(0)
 

@@ -27,14 +27,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from .cost.alphabeta import AlphaBeta
-from .cost.hierarchy import Hierarchy, Level
-from .cost.timeline import Timeline
+from ..cost.alphabeta import AlphaBeta
+from ..cost.hierarchy import Hierarchy, Level
+from ..cost.tables import Table, load, text
+from ..cost.timeline import Timeline
+from ..schedules.registry import resolve
+from ..schedules.schedule import Model, Schedule
+from ..settings import TUNING
 from .estimate import Machine
-from .registry import resolve
-from .schedules import Model, Schedule
-from .settings import TUNING
-from .tables import Table, load, text
 
 #: the environment variable with the path of the file, or NOTHING
 VARIABLE = TUNING

@@ -11,12 +11,12 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from .collectives import schedule
-from .errors import ScheduleError
-from .registry import Algorithm, algorithms, collectives
-from .sweep_nodes import Nodes, anywhere, placements
-from .sweep_sizes import SIZES, Sizes, groups
-from .verify import verify
+from ..collectives.schedule import schedule
+from ..schedules.registry import Algorithm, algorithms, collectives
+from ..verify.errors import ScheduleError
+from ..verify.verify import verify
+from .placements import Nodes, anywhere, placements
+from .sizes import SIZES, Sizes, groups
 
 CHUNK = 64
 #: processes, at the most, where nobody says

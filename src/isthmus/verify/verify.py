@@ -6,12 +6,12 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from ..schedules.ir import Library, Round, Span
+from ..schedules.program import extent, writes
 from .contracts import Contract
 from .errors import ScheduleError
-from .ir import Library, Round, Span
-from .machine import run
 from .marks import Memory, blank
-from .program import extent, writes
+from .reference_machine import run
 
 
 class WrongResult(ScheduleError):

@@ -1,0 +1,1 @@
+"""Every algorithm verified on many sizes and placements: `isthmus check`."""

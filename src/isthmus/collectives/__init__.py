@@ -1,0 +1,1 @@
+"""The schedule of every collective, from an algorithm and sizes."""

@@ -1,0 +1,1 @@
+"""What a collective would take on a machine: `isthmus predict`."""

@@ -1,0 +1,2 @@
+"""Is a schedule right? The reference machine, marks, and the contract of each
+collective."""
