@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
+from isthmus.algorithms.alltoallv import Passing
 from isthmus.algorithms.patterns import log2
 from isthmus.check.sizes import SIZES
 from isthmus.cost.alphabeta import AlphaBeta
@@ -64,8 +67,10 @@ def sizes_of(of, p, draw):
 @given(st.data(), st.sampled_from(FLAT), st.integers(1, 20))
 def test_right_for_groups_and_counts_of_any_size(data, found, p):
     of, entry = found
-    window = data.draw(st.sampled_from([1, 3, 32]))
-    name = f"{entry.name}(window={window})" if entry.options else entry.name
+    name = entry.name
+    for option, values in {"window": [1, 3, 32], "radix": [2, 3, 4, 7, 32]}.items():
+        if option in entry.options:
+            name += f"({option}={data.draw(st.sampled_from(values))})"
     check(isthmus.schedule(of, name, **sizes_of(of, p, data.draw)))
 
 
@@ -161,6 +166,58 @@ def test_a_short_alltoall_takes_few_rounds():
     assert time_of("alltoall", "rotated", **short) > 8 * time_of(
         "alltoall", "bruck", **short
     )
+
+
+def test_a_radix_gives_more_messages_and_fewer_bytes():
+    table = [[1 + (i + j) % 24 for j in range(64)] for i in range(64)]
+    for radix, rounds in ((2, 6), (4, 3), (8, 2), (64, 1)):
+        made = isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table)
+        (own, *others) = made.rank(5)
+        sent = [sum(isinstance(c, Send) for c in x.comm) for x in others]
+        assert not own.comm and sent == [radix - 1] * rounds
+    times = [
+        [
+            time_of("alltoall", f"bruck(radix={radix})", p=64, k=k)
+            for radix in (2, 8, 64)
+        ]
+        for k in (8, 300, 10_000)
+    ]
+    assert [row.index(min(row)) for row in times] == [0, 1, 2]
+
+
+def test_a_rank_knows_only_the_blocks_that_pass_through_it():
+    p, r, radix = 11, 4, 3
+    table = np.random.default_rng(5).integers(0, 9, (p, p))
+    entry = registry.named("alltoallv", f"bruck(radix={radix})")
+    held = np.zeros((4, p), np.int64)
+    for level, way in product(range(4), range(p)):
+        origin = (r - way % radix**level) % p
+        held[level, way] = table[origin, (origin + way) % p]
+    blocks = Passing(table[r], "send", held), Uneven(table[:, r])
+    known = isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table)
+    assert trim(entry.program(p, r, *blocks)) == known.rank(r)
+    with pytest.raises(ValueError, match="own_counts"):
+        trim(entry.program(p, r, Uneven(table[r], "send"), Uneven(table[:, r])))
+
+
+def test_an_irregular_reduce_scatter_takes_as_long_as_the_allgatherv_backwards():
+    counts = [0, 70_000, 3, 3, 9000, 0, 1, 12, 400]
+    for n in (1, 4, 9):
+        both = [
+            time_of(of, f"circulant(n={n})", counts=counts)
+            for of in ("reduce_scatter", "allgatherv")
+        ]
+        assert both[0] == pytest.approx(both[1], rel=0.02)
+        made = isthmus.schedule("reduce_scatter", f"circulant(n={n})", counts=counts)
+        rounds = [x for x in made.rank(3) if x.comm]
+        assert len(rounds) <= n - 1 + log2(9)
+
+
+def test_pat_sends_little_far_and_much_near():
+    made = isthmus.schedule("allgatherv", "pat", counts=[1] * 16)
+    messages = (c for x in made.rank(0) for c in x.comm if isinstance(c, Send))
+    sent = [(c.to, sum(s.size for s in c.data)) for c in messages]
+    assert sent == [(8, 1), (4, 2), (2, 4), (1, 8)]
 
 
 def test_rotated_has_a_window_of_messages_in_flight():

@@ -99,6 +99,29 @@ def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
         turn = -turn
 
 
+@algorithm("allgatherv", paper="Jeaugey 2025 (PAT)", cost=_doubling_cost)
+def pat(p: int, r: Index, blocks: Blocks, aggregation: int = 0) -> Program:
+    """Bruck's distances the other way round: one block far, then more and more nearer.
+
+    ceil(log2 p) rounds; every block travels once to every rank. With an aggregation, no
+    message has more blocks than that, and there are more rounds.
+    """
+    for level in reversed(range(log2(p))):
+        step = 1 << level
+        behind = range(0, p - step, 2 * step)
+        most = aggregation or len(behind)
+        for first in range(0, len(behind), most):
+            some = behind[first : first + most]
+            coming = (blocks[(r - step - s) % p][0] for s in some)
+            leaving = (blocks[(r - s) % p][0] for s in some)
+            yield Round(
+                (
+                    Recv((r - step) % p, tuple(coming)),
+                    Send((r + step) % p, tuple(leaving)),
+                )
+            )
+
+
 def _gather_bcast_cost(p: int, k: float, alpha: float, beta: float) -> float:
     return (p - 1) * (alpha + k * beta) + log2(p) * (alpha + p * k * beta)
 

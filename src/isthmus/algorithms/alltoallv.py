@@ -1,15 +1,19 @@
 """Alltoall and Alltoallv inside a group.
 
 `send[j]` is what goes to rank j, `recv[j]` where what comes from it belongs. A rank
-knows no more.
+knows no more; only `bruck` must know the sizes of the blocks that pass through it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..schedules.layout import Blocks
+from ..schedules.layout import Blocks, Uneven
 from ..schedules.registry import algorithm
-from .patterns import log2
 
 BOTH = ("alltoall", "alltoallv")
 
@@ -52,38 +56,90 @@ def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> P
         )
 
 
-def _bruck_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """In each round the blocks whose way has that bit."""
-    hops = sum(way.bit_count() for way in range(p))
-    return log2(p) * alpha + hops * k * beta
+def digits(p: int, radix: int) -> list[list[tuple[int, list[int]]]]:
+    """For each digit of the numbers below p: its values but zero, as distances that a
+    message goes, each with the ways that have that digit."""
+    found, place = [], 1
+    while place < p:
+        steps = [z * place for z in range(1, radix) if z * place < p]
+        found.append([(x, _with_digit(p, radix, place, x // place)) for x in steps])
+        place *= radix
+    return found
 
 
+def _with_digit(p: int, radix: int, place: int, digit: int) -> list[int]:
+    return [way for way in range(p) if way // place % radix == digit]
+
+
+@dataclass(frozen=True)
+class Passing(Uneven):
+    """What a rank sends, and the sizes of the blocks that pass through it: of row l,
+    by the ways that they go, those that it holds before digit l of that way."""
+
+    held: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int64))
+
+
+def _bruck_cost(p: int, k: float, alpha: float, beta: float, radix: int = 2) -> float:
+    """A block travels in every round in which its way has a digit."""
+    messages = [len(ways) for level in digits(p, radix) for _, ways in level]
+    return len(messages) * alpha + sum(messages) * k * beta
+
+
+@algorithm(
+    "alltoallv",
+    name="bruck",
+    paper="Fan et al. 2024 (TuNA); Bruck et al. 1997",
+    cost=_bruck_cost,
+    own_counts=True,
+)
 @algorithm("alltoall", paper="Bruck et al. 1997", cost=_bruck_cost)
-def bruck(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
-    """Blocks travel together, by powers of two round the circle of ranks.
+def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Program:
+    """Blocks travel together round the circle of ranks, by the digits of their ways.
 
-    ceil(log2 p) rounds; a block travels once for every bit of its way, so this is for
-    short ones. Room for 2 p blocks.
+    ceil(log_radix p) rounds of radix - 1 messages at most; a block travels once for
+    every digit of its way that is not zero, so this is for short ones, and with a
+    larger radix for longer ones. Room for two blocks of each way.
     """
-    each = send.size(0)
+    levels = digits(p, radix)
+    #: the digits of each way that are not zero
+    turns: list[list[int]] = [[] for _ in range(p)]
+    for level, steps in enumerate(levels):
+        for _, ways in steps:
+            for way in ways:
+                turns[way].append(level)
 
-    def waiting(way: int, gone: int) -> Span:
-        """A block on its way, of which it has gone so far; it comes to one of two
-        places and leaves from the other."""
-        return Span("tmp", (2 * way + gone.bit_count() % 2) * each, each)
+    def held(level: int, way: int) -> Index:
+        """The size of the block of that way before it moves by that digit."""
+        if isinstance(send, Passing):
+            return int(send.held[level, way])
+        origin = (r - way % radix**level) % p
+        return send.of(origin, (origin + way) % p)
+
+    #: a block comes to one of two places, and leaves from the other
+    rooms: dict[tuple[int, int], Index] = {}
+    end: Index = 0
+    for way, found in enumerate(turns):
+        for parity in range(2):
+            stops = [held(x, way) for n, x in enumerate(found) if n and n % 2 == parity]
+            if stops:
+                rooms[way, parity] = end
+                end = end + reduce(np.maximum, stops)
+
+    def waiting(way: int, n: int) -> Span:
+        """A block that has made n moves."""
+        return Span("tmp", rooms[way, n % 2], held(turns[way][n], way))
 
     yield _own(r, send, recv)
-    for level in range(log2(p)):
-        step = 1 << level
-        leaving: list[Span] = []
-        coming: list[Span] = []
-        for way in (d for d in range(p) if d & step):
-            gone, last = way % step, way >> level == 1
-            leaving += [waiting(way, gone)] if gone else send[(r + way) % p]
-            coming += recv[(r - way) % p] if last else [waiting(way, gone + step)]
-        yield Round(
-            (
-                Recv((r - step) % p, tuple(coming)),
-                Send((r + step) % p, tuple(leaving)),
-            )
-        )
+    for level, steps in enumerate(levels):
+        comm: list[Recv | Send] = []
+        for step, ways in steps:
+            leaving: list[Span] = []
+            coming: list[Span] = []
+            for way in ways:
+                n = turns[way].index(level)
+                last = n + 1 == len(turns[way])
+                leaving += [waiting(way, n)] if n else send[(r + way) % p]
+                coming += recv[(r - way) % p] if last else [waiting(way, n + 1)]
+            comm.append(Recv((r - step) % p, tuple(coming)))
+            comm.append(Send((r + step) % p, tuple(leaving)))
+        yield Round(tuple(comm))

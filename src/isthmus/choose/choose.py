@@ -8,7 +8,7 @@ algorithms, so ratios matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -87,7 +87,7 @@ class Choice:
         return f"{self.name}, {self.why}"
 
 
-def _weighed(
+def weighed(
     ours: dict[str, float], library: float, what: str, machine: Machine
 ) -> Choice:
     """Ours if it is clearly faster than the library's."""
@@ -108,10 +108,12 @@ def allgatherv(
     machine: Callable[[], Machine],
     v: bool = True,
     small: int = BUILT_IN.small,
+    nodes: Sequence[int] = (),
 ) -> Choice:
     """Inside one group, for contributions of so many bytes, which may be unequal (v).
 
     What messages cost is asked for only where it matters: not below `small` in all.
+    `nodes` has the node of every rank.
     """
     p, m = len(counts), int(counts.sum())
     if p == 1:
@@ -124,8 +126,8 @@ def allgatherv(
         return Choice("blocked_ring", "for blocks that an int cannot count")
     found = machine()
     what = f"{m} bytes in {p} blocks, the largest {int(counts.max())}"
-    times = estimate.ours(counts, found), estimate.library(counts, found)
-    return _weighed(*times, what, found)
+    times = estimate.ours(counts, found, nodes), estimate.library(counts, found)
+    return weighed(*times, what, found)
 
 
 def bcast(
@@ -141,4 +143,4 @@ def bcast(
     # a scatter and a ring of the parts: all of it twice, as in MPICH
     parts = np.full(p, nbytes // p)
     library = estimate.ring(parts, found) + estimate.doubling(parts, found)
-    return _weighed(ours, library, f"{nbytes} bytes on {p} processes", found)
+    return weighed(ours, library, f"{nbytes} bytes on {p} processes", found)

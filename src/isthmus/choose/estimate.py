@@ -6,6 +6,7 @@ all messages together where they share one memory or one processor: whichever is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -99,6 +100,22 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     return total
 
 
+def pat(counts: np.ndarray, machine: Machine, nodes: Sequence[int]) -> float:
+    """PAT: of one block far, then of more and more nearer ones; of what leaves a node,
+    the port takes one after the other."""
+    p, m = len(counts), int(counts.sum())
+    at, where = np.arange(p), np.asarray(nodes)
+    total = 0.0
+    for level in reversed(range(log2(p))):
+        step = 1 << level
+        behind = np.arange(0, p - step, 2 * step)
+        sent = counts[(at[:, None] - behind) % p].sum(1)
+        out = np.bincount(where, sent * (where != np.roll(where, -step))).max()
+        longest = max(sent.max(), machine.changing * out)
+        total += machine.time(1, longest, len(behind) * m)
+    return total
+
+
 def circulant(counts: np.ndarray, machine: Machine) -> float:
     """All broadcasts at once on a circulant graph, in the best number of parts."""
     p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup)
@@ -113,11 +130,13 @@ def library(counts: np.ndarray, machine: Machine) -> float:
     return machine.library * (known[0] if machine.piece else min(known))
 
 
-def ours(counts: np.ndarray, machine: Machine) -> dict[str, float]:
+def ours(
+    counts: np.ndarray, machine: Machine, nodes: Sequence[int] = ()
+) -> dict[str, float]:
     """The algorithms that may be chosen, and their times."""
     p = len(counts)
     size = best(counts, 1, machine.startup)
-    return {
+    found = {
         "ring": ring(counts, machine),
         "node_ring" if machine.sharing > 1 else "blocked_ring": ring(
             counts, machine, size
@@ -125,3 +144,6 @@ def ours(counts: np.ndarray, machine: Machine) -> dict[str, float]:
         "circulant": circulant(counts, machine),
         "bruck" if p & (p - 1) else "recursive_doubling": doubling(counts, machine),
     }
+    if machine.sharing > 1 and nodes:
+        found["pat"] = pat(counts, machine, nodes)
+    return found

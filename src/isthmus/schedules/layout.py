@@ -62,6 +62,13 @@ class Blocks:
         """The number of elements of block i."""
         return self.offset(i + 1) - self.offset(i)
 
+    def of(self, i: Index, j: Index) -> Index:
+        """The size of block j of rank i, where that is known of other ranks."""
+        raise ValueError(
+            "a rank does not know the blocks of others: an algorithm that must know "
+            "them is registered with own_counts=True"
+        )
+
     def range(self, i: Index, j: Index) -> Spans:
         """Blocks i to j - 1, as one span."""
         start = self.offset(i)
@@ -91,6 +98,10 @@ class Even(Blocks):
     def offset(self, i: Index) -> Index:
         """Where block i begins."""
         return clip(i, 0, self.n) * self.each
+
+    def of(self, i: Index, j: Index) -> Index:
+        """The size of any block of any rank."""
+        return self.each
 
     def find(self, x: Index) -> Index:
         """The block that holds element x."""
@@ -234,6 +245,10 @@ class Rows(Blocks):
     def offset(self, i: Index) -> Index:
         """Where block i begins."""
         return self.offsets[self.r, clip(i, 0, self.n)]
+
+    def of(self, i: Index, j: Index) -> Index:
+        """The size of block j of rank i."""
+        return self.offsets[i, j + 1] - self.offsets[i, j]
 
 
 @dataclass(frozen=True)
