@@ -45,7 +45,16 @@ BETWEEN = (
     "Scatter",
     "Scatterv",
 )
-INSIDE = ("Allgather", "Allgatherv", "Bcast")
+INSIDE = (
+    "Allgather",
+    "Allgatherv",
+    "Allreduce",
+    "Alltoall",
+    "Alltoallv",
+    "Bcast",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isthmus.choose import between as choose_between, choose, estimate
+from isthmus.choose import between as choose_between, choose, estimate, inside
 from isthmus.choose.between import Times
 from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import Machine
@@ -123,3 +123,57 @@ def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
         tried = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
         assert tried.best(1 << 20, flat, every).name == best
         assert tried.best(4096, flat, every).name == "node_aware"
+
+
+def network():
+    return NETWORK
+
+
+def test_short_sums_and_exchanges_are_left_to_the_library():
+    few = np.full(8, 100)
+    for choice, left in (
+        inside.allreduce(8, 1000, never, True),
+        inside.reduce_scatter(few, never, True),
+        inside.alltoall(8, 100, never),
+    ):
+        assert left and choice.name in ("doubling", "bruck", "rotated")
+
+
+def test_a_sum_of_unequal_blocks_is_not():
+    for kind in ("broadcast", "spike"):
+        each = np.array(counts(kind, 100, 1 << 24))
+        choice, left = inside.reduce_scatter(each, network, commutative=True)
+        assert choice.name == "circulant" and not left
+    equal = np.full(64, 1 << 18)
+    assert inside.reduce_scatter(equal, network, commutative=True)[1]
+
+
+def test_an_allreduce_of_a_group_that_libraries_have_no_short_way_for():
+    m = 1 << 18
+    choice, left = inside.allreduce(65, m, network, True)
+    assert choice.name == "bruck" and not left
+    assert inside.allreduce(64, m, network, True)[1]
+    choice, left = inside.allreduce(64, m, network, commutative=False)
+    assert choice.name == "ordered" and not left
+
+
+def test_the_radix_grows_with_the_blocks():
+    taken = [inside.alltoall(512, k, network)[0].name for k in (300, 3000, 300_000)]
+    assert taken[0].startswith("bruck(radix=") and taken[-1] == "rotated"
+    radices = [int(x[12:-1]) for x in taken if x.startswith("bruck")]
+    assert radices == sorted(radices)
+
+
+def test_an_alltoallv_asks_only_in_groups_where_that_may_pay():
+    assert not inside.asks(16, choose.BUILT_IN)
+    assert inside.asks(1024, choose.BUILT_IN)
+    short, long = (inside.alltoallv(1024, k, choose.BUILT_IN) for k in (8, 1 << 20))
+    assert short.name.startswith("bruck") and long.name == "rotated"
+
+
+def test_pat_is_for_nodes_whose_ranks_share_a_port():
+    shared = replace(NETWORK, sharing=16)
+    nodes = [r // 16 for r in range(256)]
+    each = np.full(256, 2000)
+    assert choose.allgatherv(each, lambda: shared, nodes=nodes).name == "pat"
+    assert choose.allgatherv(each, network, nodes=range(256)).name != "pat"

@@ -214,7 +214,7 @@ class Collective(Comm):
         call = self._in_background(self._read(op, name, args, native), name)
         if call.name == "native":
             recv = library.beside(call, args[1])
-            started: MPI.Request = getattr(super(), native)(args[0], recv)
+            started: MPI.Request = getattr(super(), native)(args[0], recv, *args[2:])
             same = recv is args[1]
             return started if same else holding(started, call)
         return engine.nonblocking(call, context.next_tag())
@@ -236,7 +236,8 @@ class Collective(Comm):
         call = self._in_background(call, name)
         if call.name == "native":
             recv = library.beside(call, args[1])
-            made = made_by(getattr(super(), native), args[0], recv, info)
+            some = args[0], recv, *args[2:]
+            made = made_by(getattr(super(), native), *some, info)
             if made is not None:
                 return made if recv is args[1] else holding(made, call)
             if name != "auto":

@@ -12,10 +12,11 @@ from ...algorithms.stages import stage_for
 from ..context.context import Context
 from ..context.context_intra import IntraContext
 from ..memory.device import checking
-from ..operations import tasks_inside
+from ..operations import tasks_inside, tasks_inside_all
 from ..operations.call import Call
 from .family import COMMON, making
 from .gathering import Gathering
+from .mutual import Exchanges, Sums
 
 
 @checking(
@@ -25,13 +26,8 @@ from .gathering import Gathering
     "Gatherv",
     "Scatter",
     "Scatterv",
-    "Alltoall",
-    "Alltoallv",
     "Alltoallw",
     "Reduce",
-    "Allreduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
     "Scan",
     "Exscan",
 )
@@ -46,8 +42,8 @@ from .gathering import Gathering
     "Accept",
     "Connect",
 )
-class Intracomm(Gathering, MPI.Intracomm):
-    """An `MPI.Intracomm` that gathers pieces of any sizes close to the physical limit.
+class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
+    """An `MPI.Intracomm` whose collectives run close to the physical limit.
 
     `isthmus.Intracomm(comm)` is a view of the same communicator: same handle, same
     methods, same buffer specifications, and `MPI.IN_PLACE`. `algorithm` names one of
@@ -61,6 +57,11 @@ class Intracomm(Gathering, MPI.Intracomm):
         "Allgather": tasks_inside.allgather,
         "Allgatherv": partial(tasks_inside.allgather, v=True),
         "Bcast": tasks_inside.bcast,
+        "Allreduce": tasks_inside_all.allreduce,
+        "Reduce_scatter": tasks_inside_all.reduce_scatter,
+        "Reduce_scatter_block": tasks_inside_all.reduce_scatter_block,
+        "Alltoall": tasks_inside_all.alltoall,
+        "Alltoallv": tasks_inside_all.alltoallv,
     }
     _make: ClassVar[type[Context]] = IntraContext
     _tasks: ClassVar[Any] = tasks_inside
@@ -77,16 +78,18 @@ class Intracomm(Gathering, MPI.Intracomm):
         """Where only the library can bring a call on, or where that takes less time
         than a request of ours, it is left to it."""
         c = call.context
-        if (
-            c.p == 1 and asked == "auto"
-        ):  # MPICH 4.0 puts the copy at the start of the buffer
+        if c.p == 1 and asked == "auto" and not call.left:
+            # MPICH 4.0 puts the copy at the start of the buffer
             return self._driven(call) if call.name in tasks_inside.NATIVE else call
-        small = asked == "auto" and (not c.threads or call.nbytes < c.small)
-        if small or call.name in tasks_inside.NATIVE:
+        known = call.question is None
+        small = call.left or not c.threads or (known and call.nbytes < c.small)
+        if (asked == "auto" and small) or call.name in tasks_inside.NATIVE:
             return replace(call, name="native")
         return call
 
     def _driven(self, call: Call) -> Call:
+        if call.recipe is not None:
+            return replace(call, name="auto")
         c, name = call.context, stage_for(call.context.p, call.nbytes)
         send = call.send[0] if call.send else None
         return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

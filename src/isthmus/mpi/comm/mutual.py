@@ -1,4 +1,4 @@
-"""Collectives between groups in which all do the same, in all forms."""
+"""Collectives in which all do the same, in all forms."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from . import objects_between
 from .collective import Collective
 
 
-class Mutual(Collective):
-    """Data from every process to every process of the other group."""
+class Sums(Collective):
+    """Vectors that are combined: inside a group those of all, between groups those of
+    the other one."""
 
     def Allreduce(
         self,
@@ -23,7 +24,7 @@ class Mutual(Collective):
         op: MPI.Op = MPI.SUM,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce to All: everyone receives what the other group sends, combined."""
+        """Reduce to All: everyone receives the sum of all, or of the other group."""
         self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
     def Iallreduce(
@@ -55,7 +56,7 @@ class Mutual(Collective):
         op: MPI.Op = MPI.SUM,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce-Scatter: the other group's data combined, and cut by the counts."""
+        """Reduce-Scatter: the sum of all, or of the other group, cut by the counts."""
         if isinstance(recvcounts, np.ndarray):
             recvcounts = recvcounts.tolist()
         self._blocking("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
@@ -122,10 +123,14 @@ class Mutual(Collective):
             "Reduce_scatter_block", (sendbuf, recvbuf, op), info, algorithm
         )
 
+
+class Exchanges(Collective):
+    """A block from every process to every process, or to each of the other group."""
+
     def Alltoall(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
     ) -> None:
-        """All to All: a block to, and one from, each of the other group."""
+        """All to All: a block to, and one from, each, or each of the other group."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     def Ialltoall(
@@ -165,6 +170,10 @@ class Mutual(Collective):
     ) -> MPI.Prequest:
         """Persistent Alltoallv."""
         return self._persistent("Alltoallv", (sendbuf, recvbuf), info, algorithm)
+
+
+class Mutual(Sums, Exchanges):
+    """Data from every process to every process of the other group."""
 
     def Alltoallw(
         self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None

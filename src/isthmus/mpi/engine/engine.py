@@ -40,6 +40,8 @@ PLACES = 16
 def _is_given(call: Call, found: Recipe) -> bool:
     """Whether no message of a call goes from or to the user's buffers, so that it does
     not matter where they are, if they lie there as they travel."""
+    if call.in_place:
+        return False
     for r in found.rounds:
         for c in r.comm:
             if isinstance(c, Library):
@@ -73,7 +75,7 @@ def make_plan(
     views: dict[str, Any] = {}
     sources: dict[str, Any] = {}
     if call.operator is not None:
-        ends = [staging.elements(x) for x in call.send]
+        ends = [staging.elements(x, copy=call.in_place) for x in call.send]
         targets = [staging.elements(x, back=True) for x in call.recv]
     else:
         one_piece = uses_library(found.rounds)
@@ -84,7 +86,7 @@ def make_plan(
         own = found.in_place and call.recv and call.root is None
         if own:  # what this rank contributes belongs among the blocks
             sources = {"recv": staging.own_block(call, targets[0])}
-        ends = [] if own else [staging.source(x) for x in call.send]
+        ends = [] if own else [staging.source(x, call.in_place) for x in call.send]
     if targets:
         views["recv"] = staging.joined(targets)
     if ends:

@@ -79,7 +79,8 @@ def _send(call: Call, staging: Staging, recv: View) -> Any:
     if not call.send:
         staging.own_block(call, recv)
         return MPI.IN_PLACE
-    here = staging.source(*call.send)
+    (sent,) = call.send
+    here = staging.source(sent)
     if len(here.addresses) > 1:
         packed = memory.scratch_view(staging.fresh(here.nbytes))
         pieces = here.pieces(0, here.nbytes), packed.pieces(0, here.nbytes)

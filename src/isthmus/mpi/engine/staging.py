@@ -49,11 +49,11 @@ class Staging:
         self.scratch.append(room := memory.scratch(nbytes))
         return room
 
-    def source(self, message: Message) -> View:
-        """What is sent, packed if it has gaps."""
+    def source(self, message: Message, copy: bool = False) -> View:
+        """What is sent, packed if it has gaps or must be a copy."""
         self.owners.append(message.owner)
         found = self._view(message)
-        if found is None:
+        if found is None or copy:
             room = self.fresh(sum(message.nbytes))
             self.before.append(memory.packer(message, room))
             found = memory.scratch_view(room)
@@ -71,12 +71,14 @@ class Staging:
             found = memory.scratch_view(room)
         return found
 
-    def elements(self, message: Message, back: bool = False) -> View:
+    def elements(
+        self, message: Message, back: bool = False, copy: bool = False
+    ) -> View:
         """Elements as an operator takes them, side by side: to be read, or to be
-        written (back) where they have gaps."""
+        written (back) where they have gaps; in any case, if it must be a copy."""
         self.owners.append(message.owner)
         found = self._view(message)
-        if found is None:
+        if found is None or copy:
             (n,), extent = message.counts, message.datatype.Get_extent()[1]
             room = self.fresh(n * extent)
             found = memory.scratch_view(room)

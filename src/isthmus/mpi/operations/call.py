@@ -53,6 +53,8 @@ class Call:
     expected: dict[int, int] = field(default_factory=dict)
     #: whether the MPI library's own blocking call is faster
     left: bool = False
+    #: whether what is sent lies where results go, and so must be copied first
+    in_place: bool = False
     #: whether its blocks may differ
     v: bool = False
 

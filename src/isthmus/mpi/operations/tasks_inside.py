@@ -55,7 +55,7 @@ def gathered(
     sizes = recv.nbytes
     if name == "auto":
         counts = np.array(sizes, np.int64)
-        found = choose.allgatherv(counts, lambda: c.machine, v, c.small)
+        found = choose.allgatherv(counts, lambda: c.machine, v, c.small, c.nodes)
         log_choice("Allgather" + "v" * v, found)
         name = found.name
     return Call(

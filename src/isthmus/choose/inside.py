@@ -1,0 +1,156 @@
+"""Which algorithm of a sum or an exchange inside one group, where nobody says.
+
+Only from values that every rank knows, and against the MPI library's own call, of which
+it is assumed that it chooses well among what MPI libraries have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..algorithms.alltoallv import digits
+from ..algorithms.patterns import log2
+from ..schedules.registry import find
+from . import estimate
+from .choose import BUILT_IN, MARGIN, Choice, weighed
+from .estimate import Machine
+
+#: an algorithm of ours, and whether the library's own call is faster
+Weighed = tuple[Choice, bool]
+#: up to so many bytes a block, libraries send those of an Alltoall together
+SHORT = 256
+#: what is tried for how many messages a round of Bruck's algorithm has
+RADICES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+
+
+def left(name: str, why: str) -> Weighed:
+    """The library's own call; the algorithm is for where it has none."""
+    return Choice(name, why), True
+
+
+def _against(
+    ours: dict[str, float], library: float, what: str, machine: Machine
+) -> Weighed:
+    found = weighed(ours, library, what, machine)
+    best = min(ours, key=lambda name: ours[name])
+    return Choice(best, found.why), found.name == "library"
+
+
+def allreduce(
+    p: int,
+    m: int,
+    machine: Callable[[], Machine],
+    commutative: bool,
+    small: int = BUILT_IN.small,
+) -> Weighed:
+    """Vectors of m bytes in a group of p."""
+    if p == 1 or m < small:
+        return left("doubling", f"for {m} bytes on {p} processes")
+    found = machine()
+
+    def cost(name: str, p: int = p, far: float = 1.0) -> float:
+        byte = far * found.beta
+        return float(find("allreduce", name).cost(p, m, found.alpha, byte))
+
+    shares = "bruck" if commutative else "ordered"
+    names = (shares, "doubling", "direct")
+    ours = {x: cost(x, far=found.far) for x in names}
+    ours["direct"] = (cost("direct") + ours["direct"]) / 2  # its second half is a ring
+    library = ours["doubling"]
+    if commutative:
+        # of those beyond a power of two, libraries first add vectors to others'
+        power = 1 << (p.bit_length() - 1)
+        folded = cost("ordered", power, found.far)
+        if power < p:
+            folded += 2 * (found.alpha + m * found.beta)
+        ring = 2 * (p - 1) * (found.alpha + m / p * found.beta)
+        library = min(library, folded, ring)
+    what = f"{m} bytes on {p} processes"
+    return _against(ours, found.library * library, what, found)
+
+
+def reduce_scatter(
+    counts: np.ndarray,
+    machine: Callable[[], Machine],
+    commutative: bool,
+    small: int = BUILT_IN.small,
+) -> Weighed:
+    """A sum whose blocks are of so many bytes. Backwards, an allgatherv takes as long
+    as it does forwards."""
+    p, m = len(counts), int(counts.sum())
+    few = "bruck" if commutative else "pairwise"
+    if p == 1 or m < small:
+        return left(few, f"for {m} bytes on {p} processes")
+    found = machine()
+    pairwise = estimate.ring(counts, found) * found.far
+    windows = estimate.doubling(counts, found)
+    if commutative:
+        circulant = estimate.circulant(counts, found)
+        ours = {"rotated": pairwise, "circulant": circulant, "bruck": windows}
+    else:
+        ours = {"pairwise": pairwise}
+        windows = log2(p) * found.time(1, found.far * m, p * m)
+    library = found.library * min(pairwise, windows)
+    return _against(ours, library, f"{m} bytes on {p} processes", found)
+
+
+def _bruck(p: int, k: int, machine: Machine, radix: int) -> float:
+    levels = digits(p, radix)
+    messages = [len(ways) for level in levels for _, ways in level]
+    return _exchange(len(levels), len(messages), sum(messages) * k, machine)
+
+
+def _exchange(rounds: int, messages: int, nbytes: int, machine: Machine) -> float:
+    """Rounds of so many messages and bytes a rank in all."""
+    further = (messages - rounds) * machine.message
+    return rounds * machine.alpha + further + nbytes * machine.far * machine.beta
+
+
+def _exchanges(p: int, k: int, machine: Machine) -> dict[str, float]:
+    times = {"rotated": _exchange(1, p - 1, (p - 1) * k, machine)}
+    for radix in (x for x in RADICES if x < p):
+        times[f"bruck(radix={radix})"] = _bruck(p, k, machine, radix)
+    return times
+
+
+def _best(times: dict[str, float]) -> dict[str, float]:
+    """Of all radices the best one."""
+    radix = min(times, key=lambda name: times[name])
+    return {x: times[x] for x in dict.fromkeys(("rotated", radix))}
+
+
+def alltoall(
+    p: int, k: int, machine: Callable[[], Machine], small: int = BUILT_IN.small
+) -> Weighed:
+    """Blocks of k bytes from each to each of p."""
+    if p <= 2 or p * k < small:
+        return left("rotated", f"for {p} blocks of {k} bytes")
+    found = machine()
+    ours = _best(_exchanges(p, k, found))
+    library = ours["rotated"]
+    if k <= SHORT:
+        library = min(library, _bruck(p, k, found, 2))
+    what = f"{p} blocks of {k} bytes"
+    return _against(ours, found.library * library, what, found)
+
+
+def asks(p: int, machine: Machine) -> bool:
+    """Whether an Alltoallv in a group of p may gain by asking for the largest block:
+    whether empty ones would, with the sizes told first."""
+    times = _exchanges(p, 0, machine)
+    least = log2(p) * machine.alpha + 2 * min(times.values())
+    return least < MARGIN * times["rotated"]
+
+
+def alltoallv(p: int, largest: int, machine: Machine) -> Choice:
+    """Blocks of up to so many bytes from each to each of p, once that was asked; with
+    Bruck's algorithm their sizes go first."""
+    times = {
+        name: t if name == "rotated" else t + _exchanges(p, 8, machine)[name]
+        for name, t in _exchanges(p, largest, machine).items()
+    }
+    best = min(times, key=lambda name: times[name])
+    listed = ", ".join(f"{x} {1e6 * t:.0f} µs" for x, t in _best(times).items())
+    return Choice(best, f"for {p} blocks of up to {largest} bytes: {listed}")

@@ -1,0 +1,303 @@
+"""The arguments of sums and exchanges inside one group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ...algorithms.alltoallv import digits
+from ...choose import inside as choose, recipe_inside as recipes
+from ...choose.between import check
+from ...choose.choose import BUILT_IN, Choice
+from ...choose.estimate import Machine
+from ...choose.inside import Weighed
+from ...choose.recipe import Recipe
+from ...schedules.registry import Algorithm, fitting, named
+from ..context.context_intra import IntraContext
+from ..memory import buffers
+from ..memory.buffers import Message
+from ..memory.device import check_on_host
+from ..memory.reducing import Operator, operator
+from .call import Asking, Call, check_disjoint, log_choice
+
+Counts = tuple[int, ...]
+_HINT = "; for data that are where results go, send MPI.IN_PLACE"
+
+
+def _settled(
+    c: IntraContext,
+    op: str,
+    name: str,
+    choose: Callable[[], Weighed],
+    commutative: bool = True,
+) -> tuple[str, bool]:
+    """The algorithm asked for, if it will do; for "auto", the one that is chosen, and
+    whether the MPI library's own call is faster still."""
+    if name != "auto":
+        fitting(_collective(op), name, c.p)
+        check(_collective(op), name, commutative)
+        return name, False
+    found, left = choose()
+    log_choice(op, replace(found, name="library") if left else found)
+    return found.name, left or c.devices
+
+
+def _collective(op: str) -> str:
+    return op.lower().removesuffix("_block")
+
+
+def _startup(c: IntraContext, entry: Algorithm) -> float:
+    """What a start-up is in bytes, measured only for who wants to know."""
+    return c.machine.startup if "startup" in entry.options else 1.0
+
+
+def _on_host(op: str, name: str, *specs: Any) -> None:
+    """Refuse buffers on a device, unless the library may take the call."""
+    if name != "auto":
+        check_on_host(op, *specs)
+
+
+def _is_in_place(sendbuf: Any) -> bool:
+    return sendbuf is None or sendbuf is MPI.IN_PLACE
+
+
+def _summed(
+    c: IntraContext, name: str, send: Message, by: Operator, **more: Any
+) -> Call:
+    """The call of a rank whose vector all combine."""
+    n = sum(send.nbytes)
+    sizes = dict.fromkeys(c.senders, n)
+    more = {"nbytes": n, "sent": sizes, "expected": sizes, **more}
+    return Call(c, name, send=(send,), operator=by, **more)
+
+
+def _operands(sendbuf: Any, recv: Message) -> Message:
+    """What is sent, of the type of what is received and apart from it."""
+    send = buffers.block(sendbuf, writable=False)
+    if send.datatype != recv.datatype:
+        raise ValueError("message: the types of what is sent and received differ")
+    check_disjoint(send, recv, _HINT)
+    return send
+
+
+def allreduce(
+    c: IntraContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+) -> Call:
+    """Allreduce."""
+    _on_host("Allreduce", name, sendbuf, recvbuf)
+    recv, in_place = buffers.block(recvbuf, writable=True), _is_in_place(sendbuf)
+    send, by = recv if in_place else _operands(sendbuf, recv), operator(op, recv)
+    if send.counts != recv.counts:
+        raise ValueError(
+            f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
+        )
+    n, commutes = sum(send.nbytes), op.is_commutative
+    found = partial(choose.allreduce, c.p, n, lambda: c.machine, commutes, c.small)
+    name, left = _settled(c, "Allreduce", name, found, commutes)
+
+    def recipe() -> Recipe:
+        how = by.unit, _startup(c, named("allreduce", name)), c.placement
+        return recipes.allreduce(name, c.p, c.number, send.counts[0], *how)
+
+    more = {"recipe": recipe, "left": left, "in_place": in_place}
+    return _summed(c, name, send, by, recv=(recv,), **more)
+
+
+def reduce_scatter_block(
+    c: IntraContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+) -> Call:
+    """Reduce_scatter_block."""
+    _on_host("Reduce_scatter_block", name, sendbuf, recvbuf)
+    in_place = _is_in_place(sendbuf)
+    if in_place:
+        every = buffers.block(recvbuf, writable=True, n=c.p)
+        total = replace(every, counts=(sum(every.counts),), displs=every.displs[:1])
+        send, recv = total, every.block(0)
+    else:
+        recv = buffers.block(recvbuf, writable=True)
+        send = _operands(sendbuf, recv)
+    each = recv.counts[0]
+    if send.counts[0] != each * c.p:
+        raise ValueError(
+            f"message: {send.counts[0]} elements are sent, and {each} received by each "
+            f"of {c.p}"
+        )
+    ends, counts = (send, recv, op), (each,) * c.p
+    return _scattered(c, "Reduce_scatter_block", name, *ends, counts, in_place)
+
+
+def reduce_scatter(
+    c: IntraContext,
+    name: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    recvcounts: Sequence[int] | None,
+    op: MPI.Op,
+) -> Call:
+    """Reduce_scatter; where nobody says what each receives, all tell each other."""
+    _on_host("Reduce_scatter", name, sendbuf, recvbuf)
+    recv = buffers.block(recvbuf, writable=True)
+    counts = None
+    if recvcounts is not None:
+        counts = buffers.integers(recvcounts, c.p, "counts")
+        if min(counts) < 0:
+            raise ValueError(f"message: negative count {min(counts)}")
+    in_place = _is_in_place(sendbuf)
+    if in_place:
+        if counts is None:
+            raise TypeError("message: expecting counts with MPI.IN_PLACE")
+        send, recv = recv, replace(recv, counts=(counts[c.index],))
+    else:
+        send = _operands(sendbuf, recv)
+    own, total = recv.counts[0], send.counts[0]
+    if counts is not None and (own != counts[c.index] or total != sum(counts)):
+        raise ValueError(
+            f"message: the counts are {list(counts)}, of which {own} are received "
+            f"by rank {c.index} and {total} are sent by everyone"
+        )
+    return _scattered(c, "Reduce_scatter", name, send, recv, op, counts, in_place)
+
+
+def _scattered(
+    c: IntraContext,
+    op: str,
+    name: str,
+    send: Message,
+    recv: Message,
+    by: MPI.Op,
+    counts: Counts | None,
+    in_place: bool,
+) -> Call:
+    """A sum that is cut by counts, which may have to be asked for."""
+    combine, commutes = operator(by, recv), by.is_commutative
+    few = "bruck" if commutes else "pairwise"
+    found = partial(choose.left, few, "as not all ranks know the counts")
+    if counts is not None:
+        sizes = np.array(counts, np.int64) * recv.datatype.Get_size()
+        how = sizes, lambda: c.machine, commutes, c.small
+        found = partial(choose.reduce_scatter, *how)
+    name, left = _settled(c, op, name, found, commutes)
+
+    def recipe(counts: Counts) -> Recipe:
+        how = combine.unit, _startup(c, named("reduce_scatter", name)), c.placement
+        return recipes.reduce_scatter(name, counts, c.number, *how)
+
+    more: dict[str, Any] = {"recipe": recipe, "question": partial(_counts, c, recv)}
+    if counts is not None:
+        more = {"recipe": partial(recipe, counts)}
+    more |= {"left": left, "in_place": in_place}
+    return _summed(c, name, send, combine, recv=(recv,), **more)
+
+
+def _counts(c: IntraContext, recv: Message, tag: int) -> Asking:
+    """What everyone receives."""
+    told = np.empty(c.p, np.int64)
+    yield [c.comm.Iallgather(np.array(recv.counts), told)]
+    return (tuple(told.tolist()),)
+
+
+def _exchanged(
+    c: IntraContext, name: str, send: Message, recv: Message, **more: Any
+) -> Call:
+    """The call of a rank that has a block for each."""
+    sent, expected = (dict(zip(c.senders, x.nbytes, strict=True)) for x in (send, recv))
+    more = {"sent": sent, "expected": expected, **more}
+    return Call(c, name, send=(send,), recv=(recv,), **more)
+
+
+def alltoall(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+    """Alltoall."""
+    _on_host("Alltoall", name, sendbuf, recvbuf)
+    recv, in_place = buffers.block(recvbuf, True, n=c.p), _is_in_place(sendbuf)
+    send = recv if in_place else buffers.block(sendbuf, writable=False, n=c.p)
+    if not in_place:
+        check_disjoint(send, recv, _HINT)
+    each = send.nbytes[0]
+    if each != recv.nbytes[0]:
+        raise ValueError(
+            f"message: {each} bytes are sent to each, {recv.nbytes[0]} received"
+        )
+    found = partial(choose.alltoall, c.p, each, lambda: c.machine, c.small)
+    name, left = _settled(c, "Alltoall", name, found)
+
+    def recipe() -> Recipe:
+        how = _startup(c, named("alltoall", name)), c.placement
+        return recipes.alltoall(name, c.p, c.number, each, *how)
+
+    more = {"recipe": recipe, "left": left, "in_place": in_place}
+    more["nbytes"] = each * c.p
+    return _exchanged(c, name, send, recv, **more)
+
+
+def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+    """Alltoallv. Nobody knows the sizes of all: where it may pay, all ask."""
+    _on_host("Alltoallv", name, sendbuf, recvbuf)
+    recv, in_place = buffers.vector(recvbuf, c.p), _is_in_place(sendbuf)
+    send = recv if in_place else buffers.vector(sendbuf, c.p, writable=False)
+    if not in_place:
+        check_disjoint(send, recv, _HINT)
+    left, question = False, None
+    if name == "auto":
+        left = c.devices or not choose.asks(c.p, c.tuned or BUILT_IN)
+        if left:
+            name = "rotated"
+            log_choice("Alltoallv", Choice("library", f"on {c.p} processes"))
+        else:
+            question = partial(_largest, c, c.machine, send)
+    else:
+        entry = fitting("alltoallv", name, c.p)
+        if entry.node_memory:
+            question = partial(_rows, c, name, send)
+        elif entry.own_counts:
+            question = partial(_passing, c, name, send)
+
+    def recipe(found: str = name, held: bytes = b"") -> Recipe:
+        if (entry := named("alltoallv", found)).node_memory:
+            how = _startup(c, entry), c.placement
+            return recipes.alltoallv_known(found, c.number, held, *how)
+        return recipes.alltoallv(found, c.number, send.nbytes, recv.nbytes, held)
+
+    more = {"recipe": recipe, "left": left, "in_place": in_place}
+    return _exchanged(c, name, send, recv, question=question, **more)
+
+
+def _rows(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
+    """What every rank sends to each."""
+    rows = np.empty((c.p, c.p), np.int64)
+    yield [c.comm.Iallgather(np.array(send.nbytes, np.int64), rows)]
+    return name, rows.tobytes()
+
+
+def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Asking:
+    """The algorithm for the largest block of all ranks, and what it must know."""
+    most = np.array(max(send.nbytes))
+    yield [c.comm.Iallreduce(MPI.IN_PLACE, most, MPI.MAX)]
+    found = choose.alltoallv(c.p, int(most), machine)
+    log_choice("Alltoallv", found)
+    if named("alltoallv", found.name).own_counts:
+        return (yield from _passing(c, found.name, send, tag))
+    return (found.name,)
+
+
+def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
+    """The sizes of the blocks that pass through this rank, which go the way of these
+    before them: row l has those that it holds before digit l."""
+    p, r, radix = c.p, c.number, named("alltoallv", name).options["radix"]
+    now = np.array(send.nbytes, np.int64)[(r + np.arange(p)) % p]
+    rows = [now.copy()]
+    for level in digits(p, radix):
+        requests, came = [], []
+        for step, ways in level:
+            came.append((ways, room := np.empty(len(ways), np.int64)))
+            requests.append(c.comm.Irecv(room, (r - step) % p, tag))
+            requests.append(c.comm.Isend(now[ways], (r + step) % p, tag))
+        yield requests
+        for ways, room in came:
+            now[ways] = room
+        rows.append(now.copy())
+    return name, np.array(rows).tobytes()
