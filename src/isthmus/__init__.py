@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import lab
     from .mpi import (
         Chain,
+        Coupling,
         Group,
         Intercomm,
         Intracomm,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chain",
+    "Coupling",
     "Group",
     "Intercomm",
     "Intracomm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from math import lcm
 from typing import Any
 
@@ -155,6 +156,33 @@ def _inter_barrier(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]
     yield from ([groups] for groups in _groups(most))
 
 
+def _several(most: int) -> Iterator[tuple[int, ...]]:
+    """The sizes of three groups, and of fewer and more."""
+    few = range(1, min(most, 3) + 1)
+    yield from ((n,) for n in few)
+    yield from product(few, few)
+    yield from product(few, few, few)
+    yield from ((most, 1, 2), (2, most, most), (1, 1, 1, 1), (2, 1, 3, 1, 2))
+
+
+def _multi_allgatherv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _several(most):
+        found = [[a(rng, n) for n in groups] for a in KINDS]
+        mixed = [KINDS[rng.integers(len(KINDS))](rng, n) for n in groups]
+        yield [{"groups": counts} for counts in (*found, mixed)]
+
+
+def _multi_alltoallv(most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
+    for groups in _several(most):
+        n, group = sum(groups), np.repeat(np.arange(len(groups)), groups)
+        found = []
+        for kind in KINDS:
+            table = np.array([kind(rng, n) for _ in range(n)])
+            table[group[:, None] == group] = 0
+            found.append({"sizes": list(groups), "table": table.tolist()})
+        yield found
+
+
 SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = {
     "inter_allgather": _inter_allgather,
     "inter_allgatherv": _inter_allgatherv,
@@ -180,6 +208,8 @@ SIZES: dict[str, Callable[[int, np.random.Generator], Iterator[list[Sizes]]]] = 
     "alltoall": _alltoall,
     "alltoallv": _alltoallv,
     "barrier": _barrier,
+    "multi_allgatherv": _multi_allgatherv,
+    "multi_alltoallv": _multi_alltoallv,
 }
 
 #: sizes that say how many ranks a group has
@@ -188,6 +218,8 @@ _RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
 
 def groups(collective: str, sizes: Sizes) -> tuple[int, ...]:
     """The ranks of each group; of a root and the leaves of another, one and those."""
+    if collective.startswith("multi_"):
+        return tuple(sizes.get("sizes") or map(len, sizes["groups"]))
     found = (sizes[name] for name in _RANKS if name in sizes)
     ranks = tuple(n if isinstance(n, int) else len(n) for n in found)
     rooted = collective.startswith("inter_") and len(ranks) == 1

@@ -36,7 +36,8 @@ def check(collective: str, name: str, commutative: bool = True) -> None:
         )
 
 
-def _cheapest(times: dict[str, float], what: str) -> Choice:
+def cheapest(times: dict[str, float], what: str) -> Choice:
+    """The algorithm that takes the least time."""
     best = min(times, key=lambda name: times[name])
     listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in times.items())
     return Choice(best, f"for {what}: {listed}")
@@ -65,7 +66,7 @@ def whole(
         times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
-    return _cheapest(times, f"{m} bytes, a root and {q} others")
+    return cheapest(times, f"{m} bytes, a root and {q} others")
 
 
 def blocks(q: int, k: int, machine: Machine) -> Choice:
@@ -76,7 +77,7 @@ def blocks(q: int, k: int, machine: Machine) -> Choice:
         # blocks that wait in the tree are copied once more
         "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
     }
-    return _cheapest(times, f"{k} bytes a rank, a root and {q} others")
+    return cheapest(times, f"{k} bytes a rank, a root and {q} others")
 
 
 def combined(
@@ -97,7 +98,7 @@ def combined(
         times = {"direct": cost("direct", machine.changing), **in_shares}
         if commutative:
             times["paced"] = cost("direct", 1 + 1 / LONG)
-    return _cheapest(times, f"{m} bytes in groups of {p} and {q}")
+    return cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
 def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
@@ -111,7 +112,7 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
         "paced": most * machine.alpha + moved * (1 + 1 / LONG),
         "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }
-    return _cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
+    return cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
 
 
 def runs(nodes: Sequence[int]) -> int:

@@ -15,7 +15,11 @@ from ..schedules.layout import Blocks, Even, Found, Rows, Side
 from ..schedules.registry import Algorithm, Stage, collectives, resolve
 from ..schedules.schedule import Made, Schedule
 from ..verify import contracts, contracts_between
-from . import between as collectives_between, rooted as collectives_rooted
+from . import (
+    between as collectives_between,
+    rooted as collectives_rooted,
+    several,
+)
 from .sizes import checked, counts_of, uneven
 
 
@@ -174,6 +178,7 @@ _BUILDERS: dict[str, Any] = {
     "barrier": _barrier,
     **collectives_rooted.BUILDERS,
     **collectives_between.BUILDERS,
+    **several.BUILDERS,
 }
 
 
@@ -200,6 +205,10 @@ def schedule(
     "inter_reduce_scatter_block"; `p=, q=, ka=, kb=` (what one sends to each of the
     others) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender) for
     "inter_alltoallv"; `p=, q=` for "inter_barrier".
+
+    Among several groups, where each leaves out its own: `groups=[[…], …]` (the counts
+    of each) for "multi_allgatherv"; `sizes=[…], table=[[…]]` (the ranks of each group,
+    and a row for each sender) for "multi_alltoallv".
 
     `nodes=[…]` says on which node each rank is, in the order of their numbers; without
     it, all are on one. An intragroup stage may follow the algorithm's name:

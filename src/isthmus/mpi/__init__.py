@@ -1,5 +1,6 @@
 """The engine: rounds run on a user's communicators. Only this folder knows mpi4py."""
 
+from .comm.coupling import Coupling
 from .comm.intercomm import Intercomm
 from .comm.intracomm import Intracomm
 from .context.check import MismatchError
@@ -10,6 +11,7 @@ from .redistribution.redistribution import Redistribution
 
 __all__ = [
     "Chain",
+    "Coupling",
     "Group",
     "Intercomm",
     "Intracomm",

@@ -266,6 +266,10 @@ class Side:
         """The number of ranks in the group."""
         return self.blocks.n
 
+    def number(self, i: Index) -> Index:
+        """The number of rank i of the group."""
+        return self.base + i
+
     def own(self, i: Index) -> Spans:
         """What rank i contributes, in its own send buffer."""
         return (Span("send", 0, self.blocks.size(i)),)

@@ -44,6 +44,38 @@ def beside(*programs: Program) -> Program:
         )
 
 
+def fused(*programs: Program) -> Program:
+    """Round k of all programs in one round, and their messages in one message each,
+    where all have the same peers."""
+    for rounds in zip_longest(*programs, fillvalue=Round()):
+        columns = list(zip_longest(*(r.comm for r in rounds)))
+        comm = [c for r in rounds for c in r.comm]
+        if all(map(_alike, columns)):
+            comm = [_one(column) for column in columns]
+        steps = tuple(s for r in rounds for s in r.then)
+        yield Round(tuple(comm), steps, any(r.meet for r in rounds))
+
+
+def _alike(column: tuple[Comm | None, ...]) -> bool:
+    """Whether messages are all sends or all receives, with one peer."""
+    first = column[0]
+    if isinstance(first, Send):
+        return all(isinstance(c, Send) and _same(c.to, first.to) for c in column)
+    if isinstance(first, Recv):
+        return all(isinstance(c, Recv) and _same(c.frm, first.frm) for c in column)
+    return False
+
+
+def _same(x: Index, y: Index) -> bool:
+    return bool(np.array_equal(x, y))
+
+
+def _one(column: tuple[Any, ...]) -> Comm:
+    """One message with the data of several, where each is sent."""
+    data = tuple(Span(s.buf, s.start, s.size * c.when) for c in column for s in c.data)
+    return replace(column[0], data=data, when=True)  # type: ignore[no-any-return]
+
+
 def apart(*programs: Program) -> Program:
     """Round k of all programs in one round, each program with a "tmp" of its own."""
     if len(programs) == 1:

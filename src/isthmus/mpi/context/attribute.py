@@ -37,9 +37,12 @@ def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
     return kept
 
 
-def release(comm: MPI.Comm) -> None:
-    """Give back what is kept for a communicator, before it is freed."""
+def release(comm: MPI.Comm, name: str | None = None) -> None:
+    """Give back what is kept for a communicator, before it is freed; or only what is
+    kept under a name."""
     found: dict[str, Freed] = comm.Get_attr(_keyval()) or {}  # type: ignore[assignment]
+    if name is not None:
+        found = {name: found.pop(name)} if name in found else {}
     while found:
         found.popitem()[1].free()
     _give_back()

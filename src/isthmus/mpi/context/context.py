@@ -136,7 +136,7 @@ class Context:
         return f"rank {number}"
 
     @property
-    def senders(self) -> range:
+    def senders(self) -> Sequence[int]:
         """The numbers of those from whom this rank receives, in the order of blocks."""
         return range(self.comm.size)
 
@@ -235,15 +235,18 @@ class Context:
 Made = TypeVar("Made", bound=Context)
 
 
-def context_of(comm: MPI.Comm, make: Callable[[Any], Made]) -> Made:
-    """The context of a communicator, made at its first collective call."""
+def context_of(
+    comm: MPI.Comm, make: Callable[[Any], Made], name: str = "context"
+) -> Made:
+    """The context of a communicator, made at its first collective call; of a name, if
+    there may be several."""
     try:
-        found = attached(comm, "context", make)
+        found = attached(comm, name, make)
     except ValueError:  # a tuning file that cannot be read, on all ranks alike
         raise
     except BaseException as error:
         why = interrupted("this rank", error)
-        attached(comm, "context", lambda _: _Refused(why))
+        attached(comm, name, lambda _: _Refused(why))
         raise
     found.check_usable()
     return found

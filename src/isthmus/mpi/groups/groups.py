@@ -15,6 +15,7 @@ from ...groups.compare import Compare
 from ...groups.dialogue import Dialogue
 from ...groups.encoding import canonical
 from ...groups.items import Item
+from ..comm.coupling import Coupling
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
 from .chain import Chain
@@ -153,11 +154,9 @@ def _checked(chain: Chain, values: Iterable[Any]) -> Dialogue[list[Any]]:
     return found
 
 
-def couple(
-    comm: MPI.Intracomm | Chain, name: Any
-) -> tuple[Intracomm | MPI.Comm, dict[Any, Intercomm]]:
-    """Every process names its component: the communicator inside the own one, and by
-    name an intercommunicator to each of the others.
+def couple(comm: MPI.Intracomm | Chain, name: Any) -> Coupling:
+    """Every process names its component: the communicator inside the own one, by name
+    an intercommunicator to each of the others, and collectives among all.
 
     They are in the order of the components' first ranks. `None` takes no part.
     """
@@ -165,8 +164,8 @@ def couple(
     group = split(chain, name, reorder=False)
     leaders = split(chain, 0 if group.is_leader else None, reorder=False)
     if not group:
-        return MPI.COMM_NULL, {}
-    rows = leaders.allgather((name, chain.address)) if leaders else None
+        return Coupling(chain._private, MPI.COMM_NULL, {}, {})
+    rows = leaders.allgather((name, chain.address, group.size)) if leaders else None
     rows = group.bcast(rows)
     mine = group.comm
     assert isinstance(mine, Intracomm) and group.id is not None
@@ -174,10 +173,20 @@ def couple(
     # Every pair has a tag of its own: leaders that call MPICH 5.0.2 with the same one
     # at the same time take each other's messages and crash.
     others = {}
-    for number, (other, leader) in enumerate(rows):
+    for number, (other, leader, _) in enumerate(rows):
         if number != group.id:
             low, high = sorted((number, group.id))
             tag = CONNECT + low * len(rows) + high
             made = mine.Create_intercomm(0, chain._private, leader, tag)
             others[other] = Intercomm(made)
-    return mine, others
+
+    def members() -> tuple[list[list[int]], int]:
+        """The addresses of all processes, group by group, and the own group's number;
+        asked for by all together when they first need it."""
+        own = group.allgather(chain.address)
+        every = group.bcast(leaders.allgather(own) if leaders else None)
+        assert group.id is not None
+        return every, group.id
+
+    sizes = {other: n for other, _, n in rows}
+    return Coupling(chain._private, mine, others, sizes, members)

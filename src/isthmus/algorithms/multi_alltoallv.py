@@ -1,0 +1,66 @@
+"""Alltoall and Alltoallv among several groups: a block from each rank to each rank of
+the other groups.
+
+Each function says what rank x of group i does. `send[y]` is what goes to the y-th rank
+of all other groups, `recv[y]` where what comes from it belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from ..schedules.ir import Index, Mask, Program, Recv, Round, Send
+from ..schedules.layout import Blocks, Side, clip
+from ..schedules.registry import algorithm
+
+Sides = tuple[Side, ...]
+#: a rank of another group, and whether there is such a one
+Peer = tuple[Side, Index, Mask]
+
+
+def _turns_cost(
+    ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float
+) -> float:
+    """At most: the turns of every two groups, one after the other."""
+    g = len(ps)
+    turns = sum(max(max(ps[i], ps[(i + t) % g]) for i in range(g)) for t in range(1, g))
+    return turns * (alpha + max(ks) * beta)
+
+
+def _peers(i: int, x: Index, sides: Sides, way: int) -> Iterator[Peer]:
+    """Whom rank x of group i sends to in every turn, or receives from (way -1)."""
+    g = len(sides)
+    for t in range(1, g):
+        turns = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
+        there = sides[(i + way * t) % g]
+        most = max(there.n, sides[i].n)
+        for u in range(turns):
+            y = (x + way * u) % most
+            yield there, clip(y, 0, there.n - 1), (y < there.n) & (u < most)
+
+
+def place(sides: Sides, i: int, there: Side, y: Index) -> Index:
+    """The place of rank y of a group among the ranks of all groups but group i."""
+    own = sides[i]
+    return there.base + y - (own.n if there.base > own.base else 0)
+
+
+@algorithm("multi_alltoallv", paper="isthmus", cost=_turns_cost)
+def rotated(
+    i: int, x: Index, sides: Sides, send: Blocks, recv: Blocks, window: int = 32
+) -> Program:
+    """Everyone exchanges with everyone of the other groups, many at a time.
+
+    In turn (t, u) a rank sends to the t-th group after its own, and there to the rank u
+    further on. With groups of one size these are as many turns as a rank has blocks to
+    send; `window` of them are in flight at once.
+    """
+    targets, sources = (_peers(i, x, sides, way) for way in (1, -1))
+    while some := list(islice(zip(sources, targets, strict=True), window)):
+        comm: list[Recv | Send] = []
+        for (there, y, when), _ in some:
+            comm.append(Recv(there.base + y, recv[place(sides, i, there, y)], when))
+        for _, (there, y, when) in some:
+            comm.append(Send(there.base + y, send[place(sides, i, there, y)], when))
+        yield Round(tuple(comm))

@@ -1,0 +1,60 @@
+"""What is kept for a coupling of several groups: all of them in one numbering."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from mpi4py import MPI
+
+from ...choose.choose import BUILT_IN, NETWORK
+from ...choose.estimate import Machine
+from .context import Context, Native
+from .tuning import shared
+
+
+class SeveralContext(Context):
+    """The groups of a coupling, one after the other in one numbering.
+
+    `members` has the ranks of each in a communicator, which may have more.
+    """
+
+    def __init__(
+        self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], mine: int
+    ) -> None:
+        everyone = comm.Get_group()
+        some = everyone.Incl([r for ranks in members for r in ranks])
+        merged = Native(comm.Create_group(some))
+        everyone.Free()
+        some.Free()
+        local = Native(merged.Split(mine, merged.Get_rank()))
+        super().__init__(merged, local)
+        self.sizes, self.mine = tuple(map(len, members)), mine
+        self.base = sum(self.sizes[:mine])
+
+    @cached_property
+    def senders(self) -> Sequence[int]:
+        """The numbers of all ranks of other groups."""
+        end = self.base + self.sizes[self.mine]
+        return [*range(self.base), *range(end, self.comm.size)]
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        group = 0
+        while number >= self.sizes[group]:
+            number -= self.sizes[group]
+            group += 1
+        return f"group {group} rank {number}"
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank: tuned, or a guess."""
+        one_node = len(set(self.nodes)) == 1
+        guess = BUILT_IN if one_node else shared(NETWORK, self.nodes)
+        return self.tuned or guess
+
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call."""
+        if algorithm == "native":
+            raise ValueError(f"no call of the MPI library is an {op} of several groups")
+        return algorithm or "auto"
