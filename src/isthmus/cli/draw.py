@@ -61,6 +61,8 @@ def draw(
     ab: sim.Ab = None,
     ba: sim.Ba = None,
     table: sim.Table = None,
+    groups: sim.Groups = None,
+    sizes: sim.GroupSizes = None,
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
@@ -111,6 +113,7 @@ def draw(
         raise ValueError(f"which algorithm? isthmus list {collective} names them")
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
+    given |= {"groups": groups, "sizes": sizes}
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
     larger = sim.LARGER if times else 1

@@ -42,6 +42,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
     },
     "inter_barrier": {"p": 4, "q": 2},
+    "multi_allgatherv": {"groups": [[4, 4], [4, 4, 4], [4, 4]]},
+    "multi_alltoallv": {
+        "sizes": [1, 2, 1],
+        "table": [[0, 2, 1, 3], [1, 0, 0, 2], [2, 0, 0, 1], [3, 1, 2, 0]],
+    },
 }
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
@@ -60,6 +65,10 @@ Ab = Annotated[
 ]
 Ba = Annotated[str | None, typer.Option(help="what each of B sends to each of A")]
 Table = Annotated[str | None, typer.Option(help="what each of one group sends to each")]
+Groups = Annotated[
+    str | None, typer.Option(help="counts of several groups, as in 3,0;4,1;2")
+]
+GroupSizes = Annotated[str | None, typer.Option(help="ranks of several groups")]
 M = Annotated[int | None, typer.Option(help="elements of a vector")]
 K = Annotated[int | None, typer.Option(help="elements of each leaf, or for each rank")]
 Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
@@ -116,15 +125,15 @@ def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
 
 
 def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
-    """Counts between commas; a table has a row for each sender, between semicolons."""
-    if name in ("ab", "ba", "table"):
+    """Counts between commas; rows of a table, and groups, between semicolons."""
+    if name in ("ab", "ba", "table", "groups"):
         return [integers(row, f"--{name}") for row in text.split(";")]
     return integers(text, f"--{name}")
 
 
 def _larger(name: str, size: Any, times: int) -> Any:
     """A default size, but for the ranks, so many times as large."""
-    if name in ("p", "q", "root"):
+    if name in ("p", "q", "root", "sizes"):
         return size
     if isinstance(size, list):
         return [_larger(name, n, times) for n in size]

@@ -29,6 +29,8 @@ def trace(
     ab: sim.Ab = None,
     ba: sim.Ba = None,
     table: sim.Table = None,
+    groups: sim.Groups = None,
+    sizes: sim.GroupSizes = None,
     m: sim.M = None,
     k: sim.K = None,
     root: sim.Root = None,
@@ -45,6 +47,7 @@ def trace(
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
+    given |= {"groups": groups, "sizes": sizes}
     made = sim.made(collective, algorithm, given, sim.LARGER, nodes, per_node)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
     check_file(path)

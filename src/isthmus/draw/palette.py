@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import cycle
+from string import ascii_uppercase
 
 Colour = tuple[float, float, float]
 
@@ -46,12 +48,18 @@ def nodes_of(nodes: Iterable[Hashable]) -> list[Node]:
     return [Node(f"node {x}", str(x), tuple(ranks)) for x, ranks in found.items()]
 
 
+#: the colours of the groups, light to dark
+RAMPS = ("Blues", "Oranges", "Greens", "Purples", "Reds", "Greys")
+
+
 def groups_of(ranks: list[range]) -> list[Group]:
-    """One group, or A and B."""
+    """One group, or A, B and so on."""
     if len(ranks) == 1:
         return [Group("ranks", "all", "r", ranks[0])]
+    letters = ascii_uppercase[: len(ranks)]
     return [
-        Group(f"group {c}", c, c.lower(), r) for c, r in zip("AB", ranks, strict=True)
+        Group(f"group {c}", c, c.lower(), r)
+        for c, r in zip(letters, ranks, strict=True)
     ]
 
 
@@ -60,7 +68,7 @@ def colours(groups: list[Group]) -> list[Colour]:
     from matplotlib import colormaps
 
     found: list[Colour] = []
-    for group, name in zip(groups, ("Blues", "Oranges"), strict=False):
+    for group, name in zip(groups, cycle(RAMPS), strict=False):
         n = len(group.ranks)
         for i in range(n):
             depth = LIGHT + (DARK - LIGHT) * (i / (n - 1) if n > 1 else 0.5)

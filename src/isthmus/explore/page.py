@@ -115,6 +115,8 @@ def data(
     """All that the page shows. Recorded runs are those of the first schedule."""
     if not schedules:
         raise ValueError("there is no schedule to explore")
+    if any(len(x.groups) > 2 for x in schedules):
+        raise ValueError("the explorer shows one group or two: draw shows more")
     models = machines or {USUAL: MACHINE}
     runs = [
         _run(schedule, models, (recorded or {}) if k == 0 else {})
