@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
@@ -15,6 +15,9 @@ from .gathering import Gathering
 from .mutual import Mutual
 from .rooted import Rooted
 from .trial import OPERATIONS, tried
+
+if TYPE_CHECKING:
+    from .intracomm import Intracomm
 
 #: the collective whose trial decides for an operation
 TRIED = {
@@ -39,6 +42,12 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
     _operations: ClassVar[Any] = between.OPERATIONS
     _make: ClassVar[type[Context]] = InterContext
     _tasks: ClassVar[Any] = tasks_exchange
+
+    if TYPE_CHECKING:  # what `making` gives
+
+        def Split(self, color: int = 0, key: int = 0) -> Intercomm: ...
+        def Create(self, group: MPI.Group) -> Intercomm: ...
+        def Merge(self, high: bool = False) -> Intracomm: ...
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of the same communicator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
@@ -16,6 +16,11 @@ from ..operations import tasks_inside
 from ..operations.call import Call
 from .family import COMMON, making
 from .gathering import Gathering
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
+
+    from .intercomm import Intercomm
 
 
 @checking(
@@ -65,11 +70,29 @@ class Intracomm(Gathering, MPI.Intracomm):
     _make: ClassVar[type[Context]] = IntraContext
     _tasks: ClassVar[Any] = tasks_inside
 
+    if TYPE_CHECKING:  # what `making` gives
+
+        def Split(self, color: int = 0, key: int = 0) -> Intracomm: ...
+        def Split_type(
+            self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
+        ) -> Intracomm: ...
+        def Create(self, group: MPI.Group) -> Intracomm: ...
+        def Create_group(self, group: MPI.Group, tag: int = 0) -> Intracomm: ...
+        def Create_intercomm(
+            self,
+            local_leader: int,
+            peer_comm: MPI.Intracomm,
+            remote_leader: int,
+            tag: int = 0,
+        ) -> Intercomm: ...
+
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of the same communicator."""
         return super().__new__(cls, comm)
 
-    def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
+    def Bcast(
+        self, buf: BufSpec, root: int = 0, *, algorithm: str | None = None
+    ) -> None:
         """Broadcast data from one rank to all."""
         self._blocking("Bcast", algorithm, buf, root)
 
