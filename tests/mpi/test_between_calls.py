@@ -14,7 +14,7 @@ from groups import pairs, same
 from isthmus.choose.between import Times
 from isthmus.mpi.comm import intercomm
 from isthmus.mpi.comm.collective import Left
-from isthmus.mpi.comm.intercomm import TRIED
+from isthmus.mpi.comm.trial import TRIED
 from isthmus.mpi.context import context_inter
 from isthmus.mpi.engine.requests import Persistent
 from support import FORMS, agree, done, has_persistent_collectives

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from ..operations.call import checked_value
-from . import objects
 from .collective import Collective
 
 if TYPE_CHECKING:
@@ -88,6 +86,9 @@ class Gathering(Collective):
 
     def allgather(self, sendobj: Any, *, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""
+        from ..operations.call import checked_value
+        from . import objects
+
         context = self._context()
         name = context.asked_for("Allgatherv", algorithm)
 

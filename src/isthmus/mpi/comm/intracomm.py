@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from ...algorithms.stages import stage_for
-from ..context.context import Context
-from ..context.context_intra import IntraContext
 from ..memory.device import checking
-from ..operations import tasks_inside
-from ..operations.call import Call
+from .collective import Imported, load
 from .family import COMMON, making
 from .gathering import Gathering
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
+    from ..operations.call import Call
     from .intercomm import Intercomm
 
 
@@ -62,13 +58,9 @@ class Intracomm(Gathering, MPI.Intracomm):
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _operations: ClassVar[Any] = {
-        "Allgather": tasks_inside.allgather,
-        "Allgatherv": partial(tasks_inside.allgather, v=True),
-        "Bcast": tasks_inside.bcast,
-    }
-    _make: ClassVar[type[Context]] = IntraContext
-    _tasks: ClassVar[Any] = tasks_inside
+    _operations: ClassVar[Any] = Imported("..operations.tasks_inside", "OPERATIONS")
+    _make: ClassVar[Any] = Imported("..context.context_intra", "IntraContext")
+    _tasks: ClassVar[Any] = Imported("..operations.tasks_inside")
 
     if TYPE_CHECKING:  # what `making` gives
 
@@ -88,6 +80,7 @@ class Intracomm(Gathering, MPI.Intracomm):
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of the same communicator."""
+        load()
         return super().__new__(cls, comm)
 
     def Bcast(
@@ -99,6 +92,8 @@ class Intracomm(Gathering, MPI.Intracomm):
     def _in_background(self, call: Call, asked: str) -> Call:
         """Where only the library can bring a call on, or where that takes less time
         than a request of ours, it is left to it."""
+        from ..operations import tasks_inside
+
         c = call.context
         if (
             c.p == 1 and asked == "auto"
@@ -110,6 +105,9 @@ class Intracomm(Gathering, MPI.Intracomm):
         return call
 
     def _driven(self, call: Call) -> Call:
+        from ...algorithms.stages import stage_for
+        from ..operations import tasks_inside
+
         c, name = call.context, stage_for(call.context.p, call.nbytes)
         send = call.send[0] if call.send else None
         return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

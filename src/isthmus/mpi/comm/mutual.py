@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ..context.library_requests import made_by
-from . import objects_between
 from .collective import Collective
 
 if TYPE_CHECKING:
@@ -243,6 +241,8 @@ class Mutual(Collective):
         self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
     ) -> MPI.Prequest:
         """Persistent Barrier."""
+        from ..context.library_requests import made_by
+
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
             request = made_by(context.comm.Barrier_init)
@@ -253,6 +253,8 @@ class Mutual(Collective):
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All, for any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.alltoall(self._context(), sendobj)
 
     def barrier(self) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from . import objects_between
 from .collective import Collective
 
 if TYPE_CHECKING:
@@ -219,12 +218,18 @@ class Rooted(Collective):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast any object; large arrays in it are not pickled."""
+        from . import objects_between
+
         return objects_between.bcast(self._context(), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.gather(self._context(), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.scatter(self._context(), sendobj, root)
