@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import count
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpi4py import MPI
 
 from ..context.attribute import release
-from ..context.context import context_of
-from ..context.context_several import SeveralContext
-from ..operations import tasks_several
+from .collective import Imported
 from .gathering import Gathering
-from .intercomm import Intercomm
-from .intracomm import Intracomm
 from .mutual import Exchanges
+
+if TYPE_CHECKING:
+    from ..context.context_several import SeveralContext
+    from .intercomm import Intercomm
+    from .intracomm import Intracomm
 
 _numbers = count()
 
@@ -35,13 +35,8 @@ class Coupling(Gathering, Exchanges):
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _operations: ClassVar[Any] = {
-        "Allgather": tasks_several.allgather,
-        "Allgatherv": partial(tasks_several.allgather, v=True),
-        "Alltoall": tasks_several.alltoall,
-        "Alltoallv": partial(tasks_several.alltoall, v=True),
-    }
-    _tasks: ClassVar[Any] = tasks_several
+    _operations: ClassVar[Any] = Imported("..operations.tasks_several", "OPERATIONS")
+    _tasks: ClassVar[Any] = Imported("..operations.tasks_several")
 
     def __init__(
         self,
@@ -67,6 +62,8 @@ class Coupling(Gathering, Exchanges):
         return iter((self.comm, self.others))
 
     def _context(self) -> Any:
+        from ..context.context import context_of
+
         found = self._found
         if found is None or found.freed or found.refused:
             make = cast("Any", self._made)
@@ -74,6 +71,8 @@ class Coupling(Gathering, Exchanges):
         return found
 
     def _made(self, comm: MPI.Intracomm) -> SeveralContext:
+        from ..context.context_several import SeveralContext
+
         if self._members is None:
             raise ValueError("this process is in none of the groups")
         return SeveralContext(comm, *self._members())

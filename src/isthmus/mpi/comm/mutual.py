@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
 
-from ..context.library_requests import made_by
-from . import objects_between
 from .collective import Collective
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
 
 
 class Sums(Collective):
@@ -19,9 +20,10 @@ class Sums(Collective):
 
     def Allreduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce to All: everyone receives the sum of all, or of the other group."""
@@ -29,9 +31,10 @@ class Sums(Collective):
 
     def Iallreduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Allreduce."""
@@ -39,10 +42,11 @@ class Sums(Collective):
 
     def Allreduce_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Allreduce."""
@@ -50,10 +54,11 @@ class Sums(Collective):
 
     def Reduce_scatter(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter: the sum of all, or of the other group, cut by the counts."""
@@ -63,10 +68,11 @@ class Sums(Collective):
 
     def Ireduce_scatter(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Reduce_scatter."""
@@ -76,11 +82,12 @@ class Sums(Collective):
 
     def Reduce_scatter_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Reduce_scatter."""
@@ -90,9 +97,10 @@ class Sums(Collective):
 
     def Reduce_scatter_block(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
@@ -100,9 +108,10 @@ class Sums(Collective):
 
     def Ireduce_scatter_block(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Reduce_scatter_block."""
@@ -112,10 +121,11 @@ class Sums(Collective):
 
     def Reduce_scatter_block_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Reduce_scatter_block."""
@@ -128,44 +138,62 @@ class Exchanges(Collective):
     """A block from every process to every process, or to each of the other group."""
 
     def Alltoall(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All: a block to, and one from, each, or each of the other group."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     def Ialltoall(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoall."""
         return self._nonblocking("Alltoall", (sendbuf, recvbuf), algorithm)
 
     def Alltoall_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoall."""
         return self._persistent("Alltoall", (sendbuf, recvbuf), info, algorithm)
 
     def Alltoallv(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All Vector: as Alltoall, with blocks of different sizes."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
     def Ialltoallv(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoallv."""
         return self._nonblocking("Alltoallv", (sendbuf, recvbuf), algorithm)
 
     def Alltoallv_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoallv."""
@@ -176,32 +204,41 @@ class Mutual(Sums, Exchanges):
     """Data from every process to every process of the other group."""
 
     def Alltoallw(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All General: as Alltoallv, with blocks of different types."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
     def Ialltoallw(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoallw."""
         return self._nonblocking("Alltoallw", (sendbuf, recvbuf), algorithm)
 
     def Alltoallw_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoallw."""
         return self._persistent("Alltoallw", (sendbuf, recvbuf), info, algorithm)
 
-    def Barrier(self, algorithm: str | None = None) -> None:
+    def Barrier(self, *, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
         self._blocking("Barrier", algorithm)
 
-    def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
+    def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
@@ -210,9 +247,11 @@ class Mutual(Sums, Exchanges):
         return self._nonblocking("Barrier", (), algorithm)
 
     def Barrier_init(
-        self, info: MPI.Info = MPI.INFO_NULL, algorithm: str | None = None
+        self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
     ) -> MPI.Prequest:
         """Persistent Barrier."""
+        from ..context.library_requests import made_by
+
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
             request = made_by(context.comm.Barrier_init)
@@ -223,6 +262,8 @@ class Mutual(Sums, Exchanges):
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All, for any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.alltoall(self._context(), sendobj)
 
     def barrier(self) -> None:

@@ -14,6 +14,7 @@ from ...schedules.registry import fitting, resolve
 from ..context.context_intra import IntraContext
 from ..memory import buffers
 from ..memory.buffers import Message
+from . import tasks_inside_all
 from .call import Call, check_disjoint, log_choice
 
 #: the call of the MPI library, on the user's communicator or on ours
@@ -125,3 +126,12 @@ def bcast(c: IntraContext, name: str, buf: Any, root: int) -> Call:
 def _broadcasting(c: IntraContext, name: str, n: int, root: int) -> Recipe:
     how = root, _startup(c, "bcast", name), c.placement
     return recipe.bcast(name, n, c.p, c.number, *how)
+
+
+#: what reads the arguments of each operation
+OPERATIONS = {
+    "Allgather": allgather,
+    "Allgatherv": partial(allgather, v=True),
+    "Bcast": bcast,
+    **tasks_inside_all.OPERATIONS,
+}

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...algorithms.alltoallv import digits
 from ...choose import inside as choose, recipe_inside as recipes
 from ...choose.between import check
 from ...choose.choose import BUILT_IN, Choice
@@ -287,6 +286,8 @@ def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Aski
 def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
     """The sizes of the blocks that pass through this rank, which go the way of these
     before them: row l has those that it holds before digit l."""
+    from ...algorithms.alltoallv import digits
+
     p, r, radix = c.p, c.number, named("alltoallv", name).options["radix"]
     now = np.array(send.nbytes, np.int64)[(r + np.arange(p)) % p]
     rows = [now.copy()]
@@ -301,3 +302,13 @@ def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
             now[ways] = room
         rows.append(now.copy())
     return name, np.array(rows).tobytes()
+
+
+#: what reads the arguments of each operation
+OPERATIONS = {
+    "Allreduce": allreduce,
+    "Reduce_scatter": reduce_scatter,
+    "Reduce_scatter_block": reduce_scatter_block,
+    "Alltoall": alltoall,
+    "Alltoallv": alltoallv,
+}

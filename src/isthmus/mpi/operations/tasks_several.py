@@ -100,3 +100,12 @@ def alltoall(
     recipe = partial(recipes.alltoallv, name, c.sizes, c.mine, c.index, *sizes)
     sent, expected = (dict(zip(c.senders, x, strict=True)) for x in sizes)
     return Call(c, name, recipe, (send,), (recv,), sent=sent, expected=expected)
+
+
+#: what reads the arguments of each operation
+OPERATIONS = {
+    "Allgather": allgather,
+    "Allgatherv": partial(allgather, v=True),
+    "Alltoall": alltoall,
+    "Alltoallv": partial(alltoall, v=True),
+}
