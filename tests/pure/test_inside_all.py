@@ -185,6 +185,20 @@ def test_a_radix_gives_more_messages_and_fewer_bytes():
     assert [row.index(min(row)) for row in times] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("p", "radix"), [(16, 2), (21, 2), (27, 3), (20, 4)])
+def test_blocks_of_any_sizes_may_wait_on_their_way(p, radix):
+    table = np.random.default_rng(p).integers(0, 40, (p, p))
+    check(isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table))
+
+
+@pytest.mark.parametrize("p", [2, 5, 8, 13])
+def test_a_reduce_scatter_of_parts_counts_everyone_once(p):
+    counts = np.random.default_rng(p).choice([0, 1, 5, 40], p)
+    for n in (1, 2, 7):
+        name = f"circulant(n={n})"
+        check(isthmus.schedule("reduce_scatter", name, counts=counts.tolist()))
+
+
 def test_a_rank_knows_only_the_blocks_that_pass_through_it():
     p, r, radix = 11, 4, 3
     table = np.random.default_rng(5).integers(0, 9, (p, p))

@@ -25,7 +25,7 @@ from .patterns import STARTUP
 from .redistribution import receives, sends
 
 Sides = tuple[Side, ...]
-#: of the regular problem: the ranks of each group, and the elements of each of them
+#: the time of a stage
 Cost = Callable[..., float]
 
 
@@ -45,18 +45,18 @@ def _others(i: int, g: int) -> Iterator[tuple[int, int]]:
 # -- whole blocks
 
 
+def turns(ps: Sequence[int]) -> int:
+    """The turns in which everyone of groups of such sizes meets everyone of the others:
+    of two groups, as many as the larger one has ranks."""
+    g = len(ps)
+    return sum(max(max(ps[i], ps[i - t]) for i in range(g)) for t in range(1, g))
+
+
 def _direct_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float, stage: Cost
 ) -> float:
-    """At most: every turn of two groups as long as the larger of the two has ranks."""
-    g = len(ps)
-    turns = (max(max(ps[i], ps[j]) for i, (j, _) in _turn(t, g)) for t in range(1, g))
-    return sum(turns) * (alpha + max(ks) * beta)
-
-
-def _turn(t: int, g: int) -> Iterator[tuple[int, tuple[int, int]]]:
-    for i in range(g):
-        yield i, ((i + t) % g, (i - t) % g)
+    """At most."""
+    return turns(ps) * (alpha + max(ks) * beta)
 
 
 @algorithm("multi_allgatherv", paper="folklore", cost=_direct_cost)

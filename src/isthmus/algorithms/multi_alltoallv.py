@@ -13,6 +13,7 @@ from itertools import islice
 from ..schedules.ir import Index, Mask, Program, Recv, Round, Send
 from ..schedules.layout import Blocks, Side, clip
 from ..schedules.registry import algorithm
+from .multi_allgatherv import turns
 
 Sides = tuple[Side, ...]
 #: a rank of another group, and whether there is such a one
@@ -22,20 +23,18 @@ Peer = tuple[Side, Index, Mask]
 def _turns_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float
 ) -> float:
-    """At most: the turns of every two groups, one after the other."""
-    g = len(ps)
-    turns = sum(max(max(ps[i], ps[(i + t) % g]) for i in range(g)) for t in range(1, g))
-    return turns * (alpha + max(ks) * beta)
+    """At most."""
+    return turns(ps) * (alpha + max(ks) * beta)
 
 
 def _peers(i: int, x: Index, sides: Sides, way: int) -> Iterator[Peer]:
     """Whom rank x of group i sends to in every turn, or receives from (way -1)."""
     g = len(sides)
     for t in range(1, g):
-        turns = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
+        most_turns = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
         there = sides[(i + way * t) % g]
         most = max(there.n, sides[i].n)
-        for u in range(turns):
+        for u in range(most_turns):
             y = (x + way * u) % most
             yield there, clip(y, 0, there.n - 1), (y < there.n) & (u < most)
 
