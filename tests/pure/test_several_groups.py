@@ -35,7 +35,7 @@ def check(made):
 
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=lambda x: getattr(x, "name", x))
 def test_right_for_small_groups(of, entry):
-    for found in SIZES[of](4, np.random.default_rng(4)):
+    for found in some(SIZES[of](4, np.random.default_rng(4)), 2):
         for sizes in some(found, 3):
             check(isthmus.schedule(of, entry.name, **sizes))
 
@@ -44,7 +44,7 @@ COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 9), st.just(60)), min_siz
 GROUPS = st.lists(COUNTS.filter(lambda x: len(x) < 7), min_size=1, max_size=6)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(GROUPS, st.sampled_from([e.name for e in registry.algorithms(BOTH[0])]))
 def test_right_for_any_groups_and_blocks(groups, name):
     check(isthmus.schedule("multi_allgatherv", name, groups=groups))
@@ -138,7 +138,7 @@ def test_with_short_pieces_the_ring_comes_near_the_bound(ps):
 def test_one_giant_block_does_not_hold_up_the_ring():
     groups = [[80] * 8 for _ in range(4)]
     groups[1][3] = 6400
-    assert time_of("ring(size=10)", groups) < 1.05 * bound(groups)
+    assert time_of("ring(size=16)", groups) < 1.05 * bound(groups)
     assert time_of("balanced", groups) > 2 * bound(groups)
 
 
