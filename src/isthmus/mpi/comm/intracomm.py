@@ -11,14 +11,14 @@ from mpi4py import MPI
 from ...algorithms.stages import stage_for
 from ..context.context import Context
 from ..context.context_intra import IntraContext
-from ..memory.device import checking
 from ..operations import tasks_inside
 from ..operations.call import Call
 from .family import COMMON, making
 from .gathering import Gathering
+from .native import staging
 
 
-@checking(
+@staging(
     MPI.Intracomm,
     "Bcast",
     "Gather",

@@ -14,6 +14,7 @@ from mpi4py import MPI
 from ...redistribution.runs import some_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
 from ...schedules.program import extent
+from ..engine.devices import Slot, whole
 from ..engine.plan import Plan, Stage, Step
 from ..memory import memory
 from . import fields
@@ -220,8 +221,10 @@ def bind(
     cut: int = 0,
     combine: Callable[[np.ndarray, np.ndarray], Any] | None = None,
     between: Sequence[Step] = (),
+    slot: Slot | None = None,
 ) -> Plan:
-    """A plan of the rounds, with steps between them."""
+    """A plan of the rounds, with steps between them; a slot has the copies of fields on
+    a device."""
     arrays: dict[str, Sequence[Array]] = {"send": source, "recv": target}
     binder = Binder(arrays, comm, tag, cut, combine)
     n = extent(crossing, "tmp")
@@ -239,4 +242,5 @@ def bind(
             stages += found
         if stages:
             stages[-1].then += last
-    return Plan(stages, before, scratch=binder.scratch)
+    plan = Plan(stages, before, scratch=binder.scratch)
+    return plan if slot is None else whole(plan, slot)
