@@ -131,7 +131,7 @@ def described(owner: Any, stream_of: Callable[[int, int], int]) -> Array:
             capsule = owner.__dlpack__(stream=ours, max_version=(1, 0))
         except TypeError:  # of a producer before version 1
             capsule = owner.__dlpack__(stream=ours)
-        return from_capsule(capsule, owner, ours)
+        return _from_capsule(capsule, owner, kind, number, ours)
     name = next(x for x in _INTERFACES if hasattr(owner, x))
     return _from_interface(owner, getattr(owner, name), kind)
 
@@ -195,7 +195,9 @@ _pointer = _api.PyCapsule_GetPointer
 _pointer.argtypes, _pointer.restype = (ctypes.py_object, c_char_p), c_void_p
 
 
-def from_capsule(capsule: Any, owner: Any, stream: int | None) -> Array:
+def _from_capsule(
+    capsule: Any, owner: Any, kind: int, number: int, stream: int
+) -> Array:
     """What a DLPack capsule says; it is never consumed, so it gives the array back."""
     readonly = False
     if _is_valid(capsule, b"dltensor_versioned"):
@@ -210,5 +212,5 @@ def from_capsule(capsule: Any, owner: Any, stream: int | None) -> Array:
     if x.strides:
         strides = tuple(n * item for n in x.strides[: x.ndim])
     address = (x.data or 0) + x.offset
-    ends = (capsule, owner), x.kind, x.number, address
+    ends = (capsule, owner), kind, number, address
     return Array(*ends, shape, strides, dtype, readonly, stream)
