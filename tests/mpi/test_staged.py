@@ -305,6 +305,45 @@ def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
     groups.free()
 
 
+class Capsule:
+    """An array on the device by DLPack, as those of torch look."""
+
+    def __init__(self, array):
+        self.array, self.stream = array, None
+
+    def __dlpack_device__(self):
+        return KIND, 0
+
+    def __dlpack__(self, stream=None):
+        self.stream = stream
+        return self.array.__dlpack__()
+
+
+def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
+    """Rows at once, and nothing that lies between."""
+    monkeypatch.setattr(StandIn, "protected", False)
+    staged.device_of.cache_clear()
+    on = staged.device_of(KIND, 0)
+    whole = np.arange(4 * 6 * 5.0).reshape(4, 6, 5)
+    parts = [np.s_[:], np.s_[:, ::2], np.s_[1:3, :, 1:4], np.s_[::2, 1], np.s_[:0]]
+    for part in parts:
+        for array in (whole[part], whole[part].T):
+            found = staged.standing(Capsule(array))
+            assert found.array.owner[1].stream == on.stream
+            copies = staged.Copies([found], (), [True], [True])
+            begun = on.begun
+            copies.bring()
+            assert np.array_equal(found.host, array)
+            assert on.begun - begun <= (4 if array.ndim > 2 else 1)
+            found.host[...] *= -1
+            for low in range(0, found.nbytes, 56):
+                copies.store([(0, low, min(low + 56, found.nbytes))])
+            copies.wait(True)
+            assert np.array_equal(found.host, array)
+            array[...] *= -1
+            assert np.array_equal(whole.ravel(), np.arange(whole.size))
+
+
 # -- redistribution
 
 
@@ -323,18 +362,22 @@ def _field(rng, data):
     return found
 
 
-def test_redistribution(comm):
+@pytest.mark.parametrize("combine", [None, MPI.SUM, "mean"])
+def test_redistribution(comm, in_pieces, combine):
     rng, faults = Random(4 + TURN), []
-    groups = pair(comm, 1)
-    sends = comm.rank < 1
-    for k in range(40 if LONG else 12):
-        case = redistributions.case(rng, 1, comm.size - 1)
+    groups = pair(comm, 2)
+    sends = comm.rank < 2
+    for k in range(40 if LONG else 8):
+        case = redistributions.case(rng, 2, comm.size - 2)
         array = np.arange(np.prod(case.shape, dtype=int)).reshape(case.shape) * 1.0
         me = groups.local.rank
         layout = (case.sources if sends else case.targets)[me]
         right = redistributions.part(layout, me, array)
+        if combine == MPI.SUM and not sends:
+            times = redistributions.sources(case.sources)
+            right = redistributions.part(layout, me, array * times)
         role = {"source": layout} if sends else {"target": layout}
-        move = isthmus.Redistribution(groups.native, **role)
+        move = isthmus.Redistribution(groups.native, combine=combine, **role)
         mine = Random(k + comm.rank)
         for form in FORMS:
             data = right if sends else np.full(right.shape, -1.0)

@@ -169,6 +169,8 @@ class Flow:
         last = -1
         for k, start, stop in self._ranges(pieces):
             known = self._known[k]
+            if not self.slot.copies.read[k]:
+                continue
             for low, high in known.missing(start, stop):
                 for at in range(low, high, PIECE):
                     self._fetch(k, at, min(at + PIECE, high))

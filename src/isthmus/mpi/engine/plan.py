@@ -117,7 +117,7 @@ class Stage:
 class Plan:
     """What one rank does in one call, ready to be run any number of times."""
 
-    #: the copies of a call with arrays on a device
+    #: the copies of a call with arrays on a device, of a plan that is kept
     slot: Any = None
 
     def __init__(

@@ -194,10 +194,10 @@ class Copies:
         places: Sequence[int] = (),
         lasting: bool = False,
     ) -> None:
-        """Which of them may be written and which must be read, where the rounds of the
-        call do not tell; a lasting call is made again and again."""
+        """Which of them may be written, where the rounds of the call do not tell, and
+        which may be read before; a lasting call is made again and again."""
         self.staged, self.args, self.lasting = staged, args, lasting
-        self._written, self._read = written, read
+        self._written, self.read = written, read
         #: which arguments they are
         self.places = tuple(places)
 
@@ -241,7 +241,7 @@ class Copies:
     def bring(self) -> None:
         """Copy everything from the devices."""
         self.begin()
-        for x, read in zip(self.staged, self._read, strict=True):
+        for x, read in zip(self.staged, self.read, strict=True):
             if read:
                 x.fetch(0, x.nbytes)
         self.wait(False)
