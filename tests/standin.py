@@ -3,21 +3,33 @@
 Its memory is protected, so that whoever reads or writes it directly ends with a
 segmentation fault. Copies are done when somebody waits for them, not before: who
 forgets to wait finds old data.
+
+With ISTHMUS_TEST_GPU in the environment, arrays are on a real GPU: see tests/gpu.py.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
+import threading
+import time
+from queue import Queue
 from typing import Any
 
 import numpy as np
 
+from isthmus.mpi.memory import staged
+
+#: whether arrays are on a real GPU
+REAL = "ISTHMUS_TEST_GPU" in os.environ
 _libc = ctypes.CDLL(None, use_errno=True)
 _NONE, _BOTH = 0, mmap.PROT_READ | mmap.PROT_WRITE
 PAGE = mmap.PAGESIZE
 #: DLPack's number for CUDA
 KIND = 2
+#: the default stream
+STREAM = 1
 
 
 def _protect(address: int, nbytes: int, how: int) -> None:
@@ -90,6 +102,12 @@ class StandIn:
 
 
 def _copy(out: bool, host: int, there: int, n: int) -> None:
+    """Copy to a device, or from it."""
+    if REAL:
+        on = staged.device_of(KIND, 0)
+        on.copy(out, host, there, n, 1, 0)
+        on.wait(on.record(out))
+        return
     _protect(there, n, _BOTH)
     _plain_copy(out, host, there, n)
     _protect(there, n, _NONE)
@@ -99,7 +117,73 @@ def _plain_copy(out: bool, host: int, there: int, n: int) -> None:
     ctypes.memmove(there if out else host, host if out else there, n)
 
 
-class Memory:
+class Slow(StandIn):
+    """A device that copies beside the caller, so many bytes a second each way."""
+
+    protected = False
+    rate = 1e9
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._work: tuple[Queue[Any], Queue[Any]] = (Queue(), Queue())
+        for out in (0, 1):
+            threading.Thread(target=self._run, args=(out,), daemon=True).start()
+
+    def _run(self, out: int) -> None:
+        free = 0.0
+        while True:
+            item = self._work[out].get()
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            host, there, width, rows, pitch = item
+            begin = max(free, time.perf_counter())
+            for i in range(rows):
+                _plain_copy(bool(out), host + i * width, there + i * pitch, width)
+            free = begin + rows * width / self.rate
+            time.sleep(max(free - time.perf_counter(), 0))
+
+    def copy(self, out, host, there, width, rows, pitch) -> None:
+        self.begun += 1
+        self._work[out].put((host, there, width, rows, pitch))
+
+    def record(self, out: bool) -> Any:
+        self._work[out].put(event := threading.Event())
+        return event
+
+    def is_complete(self, event: Any) -> bool:
+        return bool(event.is_set())
+
+    def wait(self, event: Any) -> None:
+        event.wait()
+
+
+class GpuMemory:
+    """Memory of the first GPU."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._gpu, found = staged.device_of(KIND, 0), ctypes.c_uint64()
+        with self._gpu._current():
+            code = self._gpu._cuda.cuMemAlloc_v2(
+                ctypes.byref(found), ctypes.c_size_t(max(nbytes, 1))
+            )
+        assert code == 0, f"cuMemAlloc: {code}"
+        self.address = found.value
+
+    def __del__(self) -> None:
+        with self._gpu._current():
+            self._gpu._cuda.cuMemFree_v2(ctypes.c_uint64(self.address))
+
+
+class Plain:
+    """Memory that stands for a device's, and is not protected."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._room = np.zeros(max(nbytes, 1), np.uint8)
+        self.address = self._room.ctypes.data
+
+
+class Protected:
     """Protected memory."""
 
     def __init__(self, nbytes: int) -> None:
@@ -112,10 +196,13 @@ class Memory:
         _protect(self.address, self._nbytes, _BOTH)
 
 
+Memory = GpuMemory if REAL else Protected
+
+
 class DeviceArray:
     """An array on the device, as those of CuPy and Numba look."""
 
-    def __init__(self, memory: Memory, shape, strides, dtype, offset=0) -> None:
+    def __init__(self, memory: Any, shape, strides, dtype, offset=0) -> None:
         self.memory, self.shape, self.strides = memory, tuple(shape), tuple(strides)
         self.dtype, self.offset = np.dtype(dtype), offset
 
@@ -130,7 +217,7 @@ class DeviceArray:
             "typestr": self.dtype.str,
             "data": (self.memory.address + self.offset, False),
             "version": 3,
-            "stream": 7,
+            "stream": STREAM,
         }
 
     def __getitem__(self, where: Any) -> DeviceArray:

@@ -17,15 +17,20 @@ from isthmus.mpi.context import context
 from isthmus.mpi.engine import devices
 from isthmus.mpi.memory import device, staged
 from sampling import LONG, some
-from standin import KIND, DeviceArray, StandIn, on_device
+from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
 from support import FORMS, TURN, agree
 
 pytestmark = pytest.mark.mpi(3)
+#: for what looks into the stand-in
+stands_in = pytest.mark.skipif(REAL, reason="looks into the stand-in device")
 
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    """The device in place of a GPU."""
+    """The device in place of a GPU; or a GPU."""
+    if REAL:
+        yield staged.device_of(KIND, 0)
+        return
     monkeypatch.setitem(staged.KINDS, KIND, StandIn)
     staged.device_of.cache_clear()
     yield staged.device_of(KIND, 0)
@@ -262,35 +267,37 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(comm, monkeypatch):
         for name in (None, "direct", "native"):
             text = _raised(groups.ours.Allgather, send, recv, name)
             wrong += [] if words in text else [f"{words}: {text}"]
-    monkeypatch.setitem(staged.KINDS, KIND, staged.Gpu)
-    staged.device_of.cache_clear()
-    if not device.present():
+    if not (REAL or device.present()):
+        monkeypatch.setitem(staged.KINDS, KIND, staged.Gpu)
+        staged.device_of.cache_clear()
         text = _raised(groups.ours.Allgather, good, long)
         wrong += [] if "CUDA driver" in text else [text]
-    monkeypatch.setitem(staged.KINDS, KIND, StandIn)
-    staged.device_of.cache_clear()
+        monkeypatch.setitem(staged.KINDS, KIND, StandIn)
+        staged.device_of.cache_clear()
     groups.ours.Allgather(good, long)
     wrong += [] if (long.get() == 1).all() else [str(long.get())]
     agree(comm, not wrong, str(wrong))
     groups.free()
 
 
+@stands_in
 def test_copies_wait_for_the_producer(comm, stand_in):
     groups = pair(comm, 1)
     send, recv = on_device(np.ones(3)), on_device(np.zeros(3))
     groups.ours.Allreduce(send, recv)
-    agree(comm, stand_in.after_streams == [7], str(stand_in.after_streams))
+    agree(comm, stand_in.after_streams == [STREAM], str(stand_in.after_streams))
     request = groups.ours.Allreduce_init(send, recv)
     send.set(np.full(3, 5.0))
     for _ in range(2):
         request.Start()
         request.Wait()
     request.Free()
-    agree(comm, stand_in.after_streams == [7, device.EVERY, device.EVERY])
+    agree(comm, stand_in.after_streams == [STREAM, device.EVERY, device.EVERY])
     agree(comm, recv.get()[0] == 5 * len(groups.there), str(recv.get()))
     groups.free()
 
 
+@stands_in
 def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
     monkeypatch.setattr(staged, "KEPT", 1 << 16)
     groups = pair(comm, 1)
@@ -319,6 +326,7 @@ class Capsule:
         return self.array.__dlpack__()
 
 
+@stands_in
 def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
     """Rows at once, and nothing that lies between."""
     monkeypatch.setattr(StandIn, "protected", False)

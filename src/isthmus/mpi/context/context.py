@@ -31,7 +31,7 @@ KEPT = 256
 CHUNKS = 5
 #: bytes: where there are devices, messages are cut into such pieces, which are copied
 #: while others are on their way
-CUT = 1 << 22
+CUT = 1 << 21
 
 _log = logging.getLogger("isthmus")
 #: mpi4py's own class, whatever somebody may put in its place later

@@ -28,7 +28,7 @@ from . import requests
 from .plan import Binding, Plan, Stage, Step, Wait, request
 
 #: bytes that are copied at once: long enough for full speed, short beside long messages
-PIECE = 1 << 22
+PIECE = 1 << 21
 #: part of the memory of an array, by its number in the call
 Range = tuple[int, int, int]
 
@@ -152,6 +152,7 @@ class Flow:
         #: what is copied from devices
         self.fetches: list[Range] = []
         self._writes: list[tuple[Stage, Range]] = []
+        self._arriving: dict[int, Arriving] = {}
         #: what is on its way, and how much of it has come
         self._events: list[Callable[[], bool]] = []
         self._come = 0
@@ -196,6 +197,12 @@ class Flow:
                 self._known[k].add(low, high, -1)
             self._writes.append((stage, (k, start, stop)))
 
+    def arriving(self, stage: Stage, round_: list[Arriving]) -> None:
+        """Messages that a stage waits for are copied when they are there, also if that
+        is while data of the round are awaited that are to be sent."""
+        self._arriving[id(stage)] = found = Arriving(self, list(stage.wait))
+        round_.append(found)
+
     def stores(self, stages: Sequence[Stage]) -> None:
         """Copy what was written for the last time, when it is enough to be worth it;
         what is left, at the end."""
@@ -207,9 +214,14 @@ class Flow:
                 found.setdefault(id(stage), []).append((k, low, high))
         some: list[Range] = []
         for stage in stages:
-            some += sorted(found.get(id(stage), []))
-            if sum(high - low for _, low, high in some) >= PIECE:
-                stage.then.append(partial(self._store, _joined(some)))
+            arrived = self._arriving.get(id(stage))
+            if arrived is not None:
+                arrived.ranges = _joined(found.get(id(stage), []))
+                stage.then.append(arrived.end)
+                continue
+            some += found.get(id(stage), [])
+            if _nbytes(some) >= PIECE:
+                stage.then.append(partial(self.store, _joined(some)))
                 some = []
         self._left = _joined(some)
 
@@ -230,7 +242,8 @@ class Flow:
             self._come += 1
         return True
 
-    def _store(self, some: Sequence[Range]) -> None:
+    def store(self, some: Sequence[Range]) -> None:
+        """Begin to copy ranges back."""
         self.slot.copies.store(some)
 
     def end(self) -> None:
@@ -249,23 +262,61 @@ def _joined(some: Sequence[Range]) -> list[Range]:
     return found
 
 
-class Arrival:
-    """Waiting for a copy from a device; messages go on meanwhile."""
+def _nbytes(some: Sequence[Range]) -> int:
+    return sum(high - low for _, low, high in some)
 
-    def __init__(self, flow: Flow, number: int, comm: MPI.Intracomm) -> None:
+
+class Arriving:
+    """Messages of a round, and what is copied back once they are there."""
+
+    def __init__(self, flow: Flow, requests: list[MPI.Prequest]) -> None:
+        self._flow, self._requests = flow, requests
+        self.ranges: list[Range] = []
+        self.done = False
+
+    def test(self) -> bool:
+        """Whether they are there; then copy them."""
+        if not self.done and MPI.Request.Testall(self._requests):
+            self.done = True
+            self._flow.store(self.ranges)
+        return self.done
+
+    def end(self) -> None:
+        """They are there: copy them, if nobody did."""
+        if not self.done:
+            self._flow.store(self.ranges)
+        self.done = False
+
+
+class Arrival:
+    """Waiting for a copy from a device; messages of the round go on meanwhile."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        number: int,
+        comm: MPI.Intracomm,
+        arriving: Sequence[Arriving] = (),
+    ) -> None:
         self._flow, self._number, self._comm = flow, number, comm
+        self._arriving = arriving
 
     def arrive(self) -> None:
         """There is nobody to be told."""
 
     def test(self) -> bool:
         """Whether it is complete."""
-        return self._flow.has_come(self._number)
+        if self._flow.has_come(self._number):
+            return True
+        for x in self._arriving:
+            if not x.test():
+                break
+        return False
 
     def wait(self) -> None:
         """Wait until it is."""
         while not self.test():
-            self._comm.Iprobe(MPI.ANY_SOURCE)
+            self._comm.Iprobe(MPI.ANY_SOURCE)  # messages that are sent go on, too
             time.sleep(0)
 
     __call__ = wait
@@ -281,13 +332,16 @@ class Binder:
         self.flow = Flow(slot)
         self.stages = [Stage()]
         self._come = -1
+        #: what arrives in the round
+        self._arriving: list[Arriving] = []
 
     def _after(self, pieces: Sequence[Piece]) -> Stage:
         """The stage in which some memory can be read."""
         number = self.flow.reads(pieces)
         if number > self._come:
             self._come = number
-            self._next().meet = Arrival(self.flow, number, self._comm)
+            what = self.flow, number, self._comm, self._arriving
+            self._next().meet = Arrival(*what)
         return self.stages[-1]
 
     def _next(self) -> Stage:
@@ -312,6 +366,7 @@ class Binder:
 
     def add(self, r: Round, moves: Sequence[tuple[Any, Any, Step]] = ()) -> None:
         """A round, with moves while its messages are on their way."""
+        self._arriving = []
         receives = list(self._messages(r, Recv, self._at))
         self.stages[-1].start += [x for x, _ in receives]
         if receives:
@@ -324,12 +379,12 @@ class Binder:
             self.move(*each)
         nbytes = 0
         for came, pieces in receives:
-            if nbytes >= PIECE:
-                self._next()
-                nbytes = 0
             self.stages[-1].wait.append(came)
             self.flow.writes(pieces, self.stages[-1])
             nbytes += sum(n for _, n in pieces)
+            if nbytes >= PIECE:
+                self.flow.arriving(self._next(), self._arriving)
+                nbytes = 0
         self.stages[-1].wait += sends
         for s in r.then:
             src, dst = self._at.pieces((s.src,)), self._at.pieces((s.dst,))
