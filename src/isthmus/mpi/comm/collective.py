@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, cast
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
-from ..context.context import Context, context_of
-from ..context.library_requests import holding, made_by
-from ..engine import devices, engine, library
-from ..engine.devices import Slot
-from ..memory import device, staged
-from ..memory.staged import Copies
-from ..operations.call import Call, checked, checked_value, told
+from ..memory import device
 from .family import Comm
+
+# The engine is imported when a communicator of ours is made, not with its class: each
+# function below imports what it needs of it.
+if TYPE_CHECKING:
+    from ..context.context import Context
+    from ..engine.devices import Slot
+    from ..memory.staged import Copies
+    from ..operations.call import Call
 
 _ndarray = np.ndarray
 #: what lives as long as the process, by its identity: that takes less time to compare
@@ -78,6 +81,28 @@ def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any
     return tuple(values)
 
 
+class Imported:
+    """A class attribute that is imported when it is first used."""
+
+    def __init__(self, module: str, name: str = "") -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, comm: Any, cls: Any) -> Any:
+        found = import_module(self.module, __package__)
+        return getattr(found, self.name) if self.name else found
+
+
+@cache
+def load() -> None:
+    """Import the engine, so that no call has to."""
+    for name in (
+        "..engine.engine",
+        "..operations.between",
+        "..operations.tasks_inside",
+    ):
+        import_module(name, __package__)
+
+
 class Left:
     """A call that is left to the MPI library."""
 
@@ -95,6 +120,8 @@ class Left:
     ) -> None:
         self.context, self.native, self.counted = context, native, counted
         if slot is not None:
+            from ..engine import devices
+
             self.slot, self.native = slot, devices.around(slot, native)
 
     def run(self, comm: Any, args: tuple[Any, ...], *_: Any) -> None:
@@ -111,16 +138,18 @@ class Left:
 class Collective(Comm):
     """A communicator with collectives of ours."""
 
-    _make: ClassVar[type[Context]]
+    _make: ClassVar[Any]
     #: mpi4py's own class
     _base: ClassVar[Any]
     #: what reads the arguments of each operation
-    _operations: ClassVar[dict[str, Callable[..., Call]]]
+    _operations: ClassVar[Any]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
+        from ..context.context import context_of
+
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
@@ -160,6 +189,8 @@ class Collective(Comm):
     ) -> None:
         """Make a call on host memory that stands for arrays on a device, as one of host
         arrays: all ranks count it alike."""
+        from ..engine.devices import Slot
+
         args, kept = copies.args, None
         try:
             values: Any = "device", copies.places, by_value(op, algorithm, args)
@@ -190,6 +221,10 @@ class Collective(Comm):
         ends = args[:2]
         if all(type(x) is _ndarray for x in ends):
             return None
+        from ..engine import devices
+        from ..memory import staged
+        from ..operations.call import told
+
         context = self._context()
 
         def look() -> Copies | None:
@@ -221,6 +256,8 @@ class Collective(Comm):
         slot: Slot | None = None,
     ) -> None:
         """Make a call for which nothing is kept; keep it if its values are known."""
+        from ..engine import engine
+
         name = context.asked_for(op, algorithm)
         call: Call | None = None
         kept: Any
@@ -248,6 +285,8 @@ class Collective(Comm):
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""
     ) -> Call:
         """The arguments of a call, if they are right."""
+        from ..operations.call import checked
+
         context = self._context()
         read = partial(self._operations[op], context, name, *args)
         return checked(context, called or op, name, read)
@@ -271,11 +310,16 @@ class Collective(Comm):
 
     def _unread(self, op: str) -> None:
         """Check a call that the MPI library reads."""
+        from ..operations.call import checked_value
+
         checked_value(self._context(), op, "native", lambda: None)
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
+        from ..context.library_requests import holding
+        from ..engine import engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
         copies = self._copies(op, algorithm, args, native)
@@ -299,6 +343,8 @@ class Collective(Comm):
         """The MPI library's own request."""
         start = partial(getattr(super(), native), *args)
         if copies is not None:
+            from ..engine import devices
+
             return devices.beside(start, copies, self._context())
         own: MPI.Request = start()
         return own
@@ -306,6 +352,9 @@ class Collective(Comm):
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
+        from ..context.library_requests import holding, made_by
+        from ..engine import devices, engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"{op}_init"
         copies = self._copies(op, algorithm, args, native, lasting=True)

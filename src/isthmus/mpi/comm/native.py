@@ -6,16 +6,20 @@ alone, so nothing is agreed, and no context is made.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 from ... import settings
-from ..engine import devices
-from ..memory import device, staged
+from ..memory import device
 
+if TYPE_CHECKING:
+    from ..memory.staged import Copies
+
+Class = TypeVar("Class", bound=type)
 _ndarray = np.ndarray
 
 
@@ -34,9 +38,7 @@ class _Alone:
 _ALONE = _Alone()
 
 
-def _copies(
-    op: str, args: tuple[Any, ...], sends: bool, form: str
-) -> staged.Copies | None:
+def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | None:
     """The copies of a call; None where the MPI library takes its buffers."""
     if not device.among(args):
         return None
@@ -50,12 +52,16 @@ def _copies(
             f"the nonblocking and persistent forms of {op} need MPI_THREAD_MULTIPLE "
             "where arrays are on a device"
         )
+    from ..memory import staged
+
     return staged.copies(op, args, sends, form == "init")
 
 
 def _call(
-    native: Any, form: str, copies: staged.Copies, self: Any, *more: Any, **named: Any
+    native: Any, form: str, copies: Copies, self: Any, *more: Any, **named: Any
 ) -> Any:
+    from ..engine import devices
+
     call = partial(native, self, *copies.args, *more, **named)
     if form == "I":
         return devices.beside(call, copies, _ALONE)
@@ -91,11 +97,11 @@ def _of_two(op: str, form: str, native: Any) -> Any:
     return method
 
 
-def staging(base: type, *operations: str) -> Any:
+def staging(base: type, *operations: str) -> Callable[[Class], Class]:
     """A class decorator: those operations that are still mpi4py's own take arrays on a
     device, in all forms."""
 
-    def decorate(cls: type) -> type:
+    def decorate(cls: Class) -> Class:
         for op in operations:
             wrap = _of_one if op == "Bcast" else _of_two
             forms = ("", op), ("I", f"I{op.lower()}"), ("init", f"{op}_init")
