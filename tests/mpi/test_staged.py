@@ -405,3 +405,28 @@ def test_redistribution(comm, in_pieces, combine):
         move.Free()
     agree(comm, not faults, f"{len(faults)}: {faults[:1]}")
     groups.free()
+
+
+class Failing:
+    """An array that raises something when it is looked at."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack_device__(self):
+        raise self.error
+
+
+def test_an_interrupt_while_a_field_is_looked_at_is_told_to_all(comm):
+    groups = pair(comm, 2)
+    layout = isthmus.Layout.blocks((6,), (2 if comm.rank < 2 else 1,))
+    role = "source" if comm.rank < 2 else "target"
+    move = isthmus.Redistribution(groups.native, **{role: layout})
+    n = 3 if comm.rank < 2 else 6
+    for error in (RuntimeError("x"), KeyboardInterrupt()):
+        stops = comm.rank == 0 and isinstance(error, KeyboardInterrupt)
+        field = Failing(error) if comm.rank == 0 else np.zeros(n)
+        with pytest.raises(KeyboardInterrupt if stops else isthmus.MismatchError):
+            move(field)
+        agree(comm, True)
+    groups.free()
