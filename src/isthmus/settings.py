@@ -16,7 +16,7 @@ TUNING = "ISTHMUS_TUNING"
 CHECK = "ISTHMUS_CHECK"
 #: what is done with buffers in device memory: see DEVICES
 DEVICE = "ISTHMUS_DEVICE"
-DEVICES = ("direct", "refuse")
+DEVICES = ("direct", "stage", "refuse")
 
 #: so many ranks that follow each other share memory at most, fewer than those of a node
 PER_NODE = "ISTHMUS_PER_NODE"
@@ -68,6 +68,8 @@ class Settings:
     #: ranks of a node that share memory; 0 for all
     per_node: int = 0
     trial: bool = True
+    #: what is done with buffers in device memory, if that is asked
+    device: str | None = None
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
@@ -85,11 +87,12 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         algorithms("ISTHMUS_INTRA_", INSIDE),
         int(environ.get(PER_NODE) or 0),
         environ.get(TRIAL, "1") not in ("", "0"),
+        device(environ),
     )
 
 
 def device(environ: Mapping[str, str] | None = None) -> str | None:
-    """What is asked for buffers in device memory, once for a process, if anything."""
+    """What is asked for buffers in device memory, if anything."""
     environ = os.environ if environ is None else environ
     found = environ.get(DEVICE) or None
     if found not in (None, *DEVICES):

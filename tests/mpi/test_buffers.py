@@ -10,8 +10,7 @@ import pytest
 from mpi4py import MPI
 
 from groups import FEW, NAMES, STAGES, expected, pairs, same, values
-from isthmus.mpi.context import context
-from isthmus.mpi.memory import device, memory
+from isthmus.mpi.memory import memory
 from sampling import some
 from support import agree
 
@@ -216,26 +215,3 @@ def test_more_than_two_gib(comm):
             other = 3 + 1 - comm.rank
             found = recv[[0, 5, n // 2, n - 1]].tolist()
             agree(comm, found == [other, 0, other, other], str(found))
-
-
-class Device:
-    """Looks like an array on a device; its memory is the host's, so MPI can read it."""
-
-    def __init__(self, array):
-        self.array = array
-        self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
-
-
-def test_device_memory_is_passed_on_and_never_touched_by_the_host(comm, monkeypatch):
-    for where in (device, context):
-        monkeypatch.setattr(where, "taken", lambda: True)
-    for groups in pairs(comm):
-        n = len(groups.there)
-        recv = np.empty(3 * n)
-        send, into = Device(values(comm.rank, 3)), Device(recv)
-        for name in ("auto", "direct", "segmented", "balanced"):
-            recv[:] = 0
-            groups.ours.Allgather(send, into, algorithm=name)
-            agree(comm, same(recv, expected(groups, [3] * comm.size)), name)
-        with pytest.raises(ValueError, match="they are on a device"):
-            groups.ours.Allgather(send, into, algorithm="merged")

@@ -1,7 +1,7 @@
-"""Buffers in the memory of a device: refused, unless the MPI library takes them.
+"""Buffers on a device that are refused, or passed on to an MPI library that takes them.
 
 There is no device here. The buffers only say that they are on one, and raise where they
-are read.
+are read; or their memory is the host's.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import isthmus
-from between import OPERATIONS, REDUCING, Kit, call, names
+from between import OPERATIONS, Kit, call, names
 from groups import pair
 from isthmus import settings
-from isthmus.mpi.memory import device
+from isthmus.mpi.memory import device, staged
+from standin import KIND, StandIn
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)
@@ -59,18 +60,25 @@ class Passed:
         self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
 
 
-@pytest.fixture(autouse=True)
-def library(monkeypatch):
-    """What the library says is asked anew in every test."""
-    monkeypatch.delenv(settings.DEVICE, raising=False)
-    device.taken.cache_clear()
-    yield
-    device.taken.cache_clear()
+class Plain(StandIn):
+    """A device whose memory is the host's, so that MPI can read it."""
+
+    protected = False
 
 
 @pytest.fixture
-def direct(library, monkeypatch):
+def refused(monkeypatch):
+    monkeypatch.setenv(settings.DEVICE, "refuse")
+
+
+@pytest.fixture
+def direct(monkeypatch):
+    """The MPI library takes memory of a device, as it seems; who copies from there."""
     monkeypatch.setenv(settings.DEVICE, "direct")
+    monkeypatch.setitem(staged.KINDS, KIND, Plain)
+    staged.device_of.cache_clear()
+    yield staged.device_of(KIND, 0)
+    staged.device_of.cache_clear()
 
 
 def on_device(args, make):
@@ -101,7 +109,7 @@ def _kinds():
 
 
 @pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
-def test_between_groups_it_is_refused_before_anything_is_sent(comm, op):
+def test_between_groups_it_is_refused_before_anything_is_sent(comm, refused, op):
     groups = pair(comm, 1)
     for k, name in enumerate(["auto", "native", names(op)[-1]]):
         case = call(Kit(groups), op, "some")
@@ -121,9 +129,12 @@ def _doing(comm, op, form, args, name):
         if form == "blocking":
             getattr(comm, op)(*args, algorithm=name)
         elif form == "nonblocking":
-            getattr(comm, "I" + op.lower())(*args, algorithm=name)
+            getattr(comm, "I" + op.lower())(*args, algorithm=name).Wait()
         else:
-            getattr(comm, op + "_init")(*args, algorithm=name)
+            request = getattr(comm, op + "_init")(*args, algorithm=name)
+            request.Start()
+            request.Wait()
+            request.Free()
 
     return run
 
@@ -137,7 +148,7 @@ INSIDE = {
 }
 
 
-def test_inside_a_group_it_is_refused_before_anything_is_sent(comm):
+def test_inside_a_group_it_is_refused_before_anything_is_sent(comm, refused):
     ours = isthmus.Intracomm(comm.Dup())
     for k, (op, v) in enumerate(INSIDE.items()):
         other = _kinds()[k % 3](None)
@@ -167,6 +178,7 @@ def _inside(comm, op, form, args):
 @pytest.mark.parametrize("name", ["auto", "native"])
 def test_in_the_checked_mode_all_ranks_hear_of_one_that_has_it(comm, monkeypatch, name):
     monkeypatch.setenv(settings.CHECK, "1")
+    monkeypatch.setenv(settings.DEVICE, "refuse")
     groups = pair(comm, 1)
     for op in OPERATIONS[:-2]:
         case = call(Kit(groups), op, "some")
@@ -181,30 +193,28 @@ def test_in_the_checked_mode_all_ranks_hear_of_one_that_has_it(comm, monkeypatch
     groups.free()
 
 
-@pytest.mark.parametrize("op", [*REDUCING, "Gather", "Scatter", "Alltoall"])
-def test_ranks_with_and_without_device_buffers_decide_alike(
-    comm, monkeypatch, direct, op
-):
-    """Also those that give no buffer, as in the root's group they do."""
-    monkeypatch.setenv(settings.CHECK, "1")
-    groups = pair(comm, 2)
-    case = call(Kit(groups), op, "some")
-    args = on_device(case.args, Passed) if comm.rank != 1 else case.args
-    for form in FORMS:
-        run = _doing(groups.ours, op, form, args, "auto")
-        raises(comm, form, isthmus.MismatchError, "algorithm='native'", run)
-    if op != "Reduce_scatter_block":  # mpi4py compares with the wrong group's size
-        getattr(groups.ours, op)(*args, algorithm="native")
-        agree(comm, not case.fault, case.fault)
-    groups.free()
-
-
-def test_it_is_passed_on_where_the_environment_says_so(comm, direct):
-    groups = pair(comm, 1)
-    for op in ("Allgather", "Allgatherv", "Alltoallv", "Bcast"):
-        case = call(Kit(groups), op, "some")
-        done(groups.ours, op, "blocking", *on_device(case.args, Passed))
-        agree(comm, not case.fault, f"{op}: {case.fault}")
+@pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
+def test_it_is_passed_on_where_that_is_all_there_is_to_do(comm, direct, op):
+    """Sums are made on the host, and so is what passes through other memory."""
+    groups, faults = pair(comm, 2), []
+    for name in ("auto", "native", *names(op)[1:4]):
+        if op == "Reduce_scatter_block" and name == "native":
+            continue  # mpi4py compares with the wrong group's size
+        for form in FORMS:
+            case = call(Kit(groups), op, "some")
+            args = on_device(case.args, Passed) if comm.rank != 1 else case.args
+            before = direct.begun
+            _doing(groups.ours, op, form, args, name)()
+            if case.fault:
+                faults.append(f"{name} {form}: {case.fault}")
+            if name == "native" and direct.begun > before:
+                faults.append(f"native {form}: copied")
+    if op in ("Alltoallv", "Bcast"):
+        before = direct.begun
+        args = on_device(call(Kit(groups), op, "some").args, Passed)
+        getattr(groups.ours, op)(*args)
+        faults += ["copied"] if direct.begun > before else []
+    agree(comm, not faults, f"{len(faults)}: {faults[:1]}")
     groups.free()
 
 
@@ -234,9 +244,30 @@ def test_the_library_is_asked_once(comm, monkeypatch):
             asked.append(1)
             return 1
 
+    device.taken.cache_clear()
     monkeypatch.setattr(device.ctypes, "CDLL", lambda path: Library)
     assert device.taken() and device.taken()
     assert asked == [1]
-    monkeypatch.setenv(settings.DEVICE, "refuse")
     device.taken.cache_clear()
-    assert not device.taken()
+
+
+def test_all_ranks_do_the_same_with_it(comm, monkeypatch):
+    """What rank 0 asks for; else direct, if the library says so on every rank."""
+    found = []
+    for asked, taken in ((None, [1, 1, 1]), (None, [1, 0, 1]), ("stage", [1, 1, 1])):
+        monkeypatch.setattr(device, "taken", lambda taken=taken: bool(taken[comm.rank]))
+        monkeypatch.delenv(settings.DEVICE, raising=False)
+        if asked and comm.rank == 0:
+            monkeypatch.setenv(settings.DEVICE, asked)
+        groups = pair(comm, 1)
+        found.append(groups.ours._context().device)
+        groups.free()
+    agree(comm, found == ["direct", "stage", "stage"], str(found))
+
+
+def test_a_wrong_setting_raises_on_all_ranks(comm, monkeypatch):
+    if comm.rank == 0:
+        monkeypatch.setenv(settings.DEVICE, "maybe")
+    groups = pair(comm, 1)
+    raises(comm, "", ValueError, "ISTHMUS_DEVICE=maybe", groups.ours.Barrier)
+    groups.free()

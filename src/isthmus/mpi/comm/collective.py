@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from mpi4py import MPI
 
+from ..memory import device
 from .family import Comm
 
 # The engine is imported when a communicator of ours is made, not with its class: each
 # function below imports what it needs of it.
 if TYPE_CHECKING:
     from ..context.context import Context
+    from ..engine.devices import Slot
+    from ..memory.staged import Copies
     from ..operations.call import Call
 
 _ndarray = np.ndarray
@@ -105,10 +108,21 @@ class Left:
 
     used, scratch_bytes, taken = 0, 0, "native"
     untried: Any = None
+    slot: Any = None
     plans: ClassVar[dict[Any, Any]] = {}
 
-    def __init__(self, context: Context, native: Callable[..., Any], counted: bool):
+    def __init__(
+        self,
+        context: Context,
+        native: Callable[..., Any],
+        counted: bool,
+        slot: Slot | None = None,
+    ) -> None:
         self.context, self.native, self.counted = context, native, counted
+        if slot is not None:
+            from ..engine import devices
+
+            self.slot, self.native = slot, devices.around(slot, native)
 
     def run(self, comm: Any, args: tuple[Any, ...], *_: Any) -> None:
         """Make the call."""
@@ -158,13 +172,79 @@ class Collective(Comm):
         except KeyError:
             self._first(context, values, op, algorithm, args)
         except Exception:  # of what cannot be kept, or is wrong, which is checked then
-            self._first(context, None, op, algorithm, args)
+            copies = self._copies(op, algorithm, args)
+            if copies is None:
+                self._first(context, None, op, algorithm, args)
+            else:
+                self._staged(context, op, algorithm, copies)
         else:
             if kept.untried is not None and kept.untried.is_over():
                 self._try(op)
                 self._first(context, values, op, algorithm, args)
             else:
                 kept.run(self, args)
+
+    def _staged(
+        self, context: Any, op: str, algorithm: str | None, copies: Copies
+    ) -> None:
+        """Make a call on host memory that stands for arrays on a device, as one of host
+        arrays: all ranks count it alike."""
+        from ..engine.devices import Slot
+
+        args, kept = copies.args, None
+        try:
+            values: Any = "device", copies.places, by_value(op, algorithm, args)
+            kept = context.kept_calls.get(values)
+        except Exception:
+            values = None
+        if kept is not None and kept.untried is not None and kept.untried.is_over():
+            self._try(op)
+            kept = None
+        slot = Slot() if kept is None else kept.slot
+        slot.now = copies
+        if kept is None:
+            self._first(context, values, op, algorithm, args, slot)
+        else:
+            kept.run(self, args)
+        slot.now = None  # what failed keeps its memory, which may be written still
+
+    def _copies(
+        self,
+        op: str,
+        algorithm: str | None,
+        args: tuple[Any, ...],
+        called: str = "",
+        lasting: bool = False,
+    ) -> Copies | None:
+        """The copies of a call with arrays on a device; None where there are none, or
+        where the MPI library takes them."""
+        ends = args[:2]
+        if all(type(x) is _ndarray for x in ends):
+            return None
+        from ..engine import devices
+        from ..memory import staged
+        from ..operations.call import told
+
+        context = self._context()
+
+        def look() -> Copies | None:
+            if not device.among(ends):
+                return None
+            if context.device == "refuse":
+                device.refuse()
+            name = context.asked_for(op, algorithm)
+            if context.device == "direct":
+                read = partial(self._operations[op], context, name, *args)
+                if name == "native" or devices.is_direct(read()):
+                    return None
+            return staged.copies(op, args, self._sends(op, args), lasting)
+
+        return told(context, called or op, look)
+
+    def _sends(self, op: str, args: tuple[Any, ...]) -> bool:
+        """Whether this rank is the root of a Bcast."""
+        here = MPI.ROOT if cast("MPI.Comm", self).Is_inter() else self._context().number
+        return op == "Bcast" and args[1] == here
 
     def _first(
         self,
@@ -173,6 +253,7 @@ class Collective(Comm):
         op: str,
         algorithm: str | None,
         args: tuple[Any, ...],
+        slot: Slot | None = None,
     ) -> None:
         """Make a call for which nothing is kept; keep it if its values are known."""
         from ..engine import engine
@@ -186,14 +267,14 @@ class Collective(Comm):
             self._try(op)
             untried = None
         if name == "native":
-            self._unread(op, args)
-            kept = Left(context, native, counted=False)
+            self._unread(op)
+            kept = Left(context, native, False, slot)
         else:
             call = self._read(op, name, args)
             if call.name == "native" or call.left:
-                kept = Left(context, native, call.counted)
+                kept = Left(context, native, call.counted, slot)
             else:
-                kept = engine.Kept(op, name, call, keep=values is not None)
+                kept = engine.Kept(op, name, call, values is not None, slot)
         kept.untried = untried
         kept.run(self, args, call)
         if values is not None and not context.checked:
@@ -227,13 +308,11 @@ class Collective(Comm):
         """A call for which the MPI library has no persistent request."""
         raise NotImplementedError
 
-    def _unread(self, op: str, args: tuple[Any, ...]) -> None:
+    def _unread(self, op: str) -> None:
         """Check a call that the MPI library reads."""
-        from ..memory import device
         from ..operations.call import checked_value
 
-        check = partial(device.check_all, *args[:2])
-        checked_value(self._context(), op, "native", check)
+        checked_value(self._context(), op, "native", lambda: None)
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
@@ -243,32 +322,51 @@ class Collective(Comm):
 
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
+        copies = self._copies(op, algorithm, args, native)
+        if copies is not None:
+            engine.check_threads(context, name)
+            args = copies.args
         if name == "native":
-            self._unread(op, args)
-            own: MPI.Request = getattr(super(), native)(*args)
-            return own
+            self._unread(op)
+            return self._beside(native, args, copies)
         call = self._in_background(self._read(op, name, args, native), name)
         if call.name == "native":
             recv = library.beside(call, args[1])
-            started: MPI.Request = getattr(super(), native)(args[0], recv, *args[2:])
+            started = self._beside(native, (args[0], recv, *args[2:]), copies)
             same = recv is args[1]
-            return started if same else holding(started, call)
-        return engine.nonblocking(call, context.next_tag())
+            return started if same or copies is not None else holding(started, call)
+        return engine.nonblocking(call, context.next_tag(), copies)
+
+    def _beside(
+        self, native: str, args: tuple[Any, ...], copies: Copies | None
+    ) -> MPI.Request:
+        """The MPI library's own request."""
+        start = partial(getattr(super(), native), *args)
+        if copies is not None:
+            from ..engine import devices
+
+            return devices.beside(start, copies, self._context())
+        own: MPI.Request = start()
+        return own
 
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
         from ..context.library_requests import holding, made_by
-        from ..engine import engine, library
+        from ..engine import devices, engine, library
 
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"{op}_init"
+        copies = self._copies(op, algorithm, args, native, lasting=True)
+        if copies is not None:
+            engine.check_threads(context, name)
+            args = copies.args
         if name == "native":
-            self._unread(op, args)
+            self._unread(op)
             made = made_by(getattr(super(), native), *args, info)
             if made is None:
                 raise NotImplementedError(f"this MPI library has no {native}")
-            return made
+            return made if copies is None else devices.again(made, copies, context)
         call = self._read(op, name, args, native)
         if name == "auto" and self._try(op):
             call = self._read(op, name, args)  # there is more to choose from
@@ -277,11 +375,13 @@ class Collective(Comm):
             recv = library.beside(call, args[1])
             some = args[0], recv, *args[2:]
             made = made_by(getattr(super(), native), *some, info)
+            if made is not None and copies is not None:
+                return devices.again(made, copies, context)
             if made is not None:
                 return made if recv is args[1] else holding(made, call)
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)
         tag = context.lasting_tag()
-        context.lasting[tag] = made = engine.persistent(call, tag)
+        context.lasting[tag] = made = engine.persistent(call, tag, copies)
         return made

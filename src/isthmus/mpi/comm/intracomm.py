@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from ..memory.device import checking
 from .collective import Imported, load
 from .family import COMMON, making
 from .gathering import Gathering
 from .mutual import Exchanges, Sums
+from .native import staging
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .intercomm import Intercomm
 
 
-@checking(
+@staging(
     MPI.Intracomm,
     "Bcast",
     "Gather",

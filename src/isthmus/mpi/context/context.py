@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from ...choose.recipe import Placement
 from ...settings import Settings, read
-from ..memory.device import taken
+from ..memory import device
 from ..memory.node_memory import ROOM, NodeMemory, Turn
 from . import tuning
 from .attribute import attached
@@ -29,6 +29,9 @@ KEPT = 256
 
 #: a call takes so many chunks of a room at a time, and something for their rounding
 CHUNKS = 5
+#: bytes: where there are devices, messages are cut into such pieces, which are copied
+#: while others are on their way
+CUT = 1 << 21
 
 _log = logging.getLogger("isthmus")
 #: mpi4py's own class, whatever somebody may put in its place later
@@ -42,6 +45,14 @@ def interrupted(who: str, error: BaseException | None) -> str:
         f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
         "the communicator"
     )
+
+
+def _asked() -> tuple[Settings | None, Any]:
+    """What the environment asks for, and the tuning, or what is wrong with either."""
+    try:
+        return read(), tuning.found()
+    except ValueError as error:
+        return None, str(error)
 
 
 class Context:
@@ -61,7 +72,7 @@ class Context:
         self.comm, self.local = comm, local
         self.number, self.index = comm.Get_rank(), local.Get_rank()
         # rank 0's, so that all ranks decide alike
-        told = comm.bcast((read(), tuning.found()) if self.number == 0 else None)
+        told = comm.bcast(_asked() if self.number == 0 else None)
         self.settings: Settings = told[0]
         if isinstance(told[1], str):  # what is wrong with it, on all ranks alike
             self._free_comms()
@@ -82,7 +93,7 @@ class Context:
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
-        self.cut = eager(self.nodes)
+        self.cut = eager(self.nodes) or (CUT if self.devices else 0)
         self.inline = inline(self.nodes, self.number)
         self.tuned = tuning.machine(told[1], self.nodes)
 
@@ -94,12 +105,14 @@ class Context:
         except MemoryError:
             memory = None
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
-        row = np.array([here[0], memory is not None, multiple, taken()])
+        devices = device.taken(), device.present()
+        row = np.array([here[0], memory is not None, multiple, *devices])
         rows = np.empty((self.comm.Get_size(), len(row)), row.dtype)
         self.comm.Allgather(row, rows)
         self.threads = bool(rows[:, 2].all())
-        #: whether buffers may be in the memory of devices
-        self.devices = bool(rows[:, 3].any())
+        #: what is done with buffers on devices, and whether there may be some
+        self.device = device.way(self.settings.device, bool(rows[:, 3].all()))
+        self.devices = bool(rows[:, 4].any())
         if memory is None or not rows[:, 1].all():
             _log.warning("the ranks of a node share no memory: messages take its place")
             rows[:, 0] = range(len(rows))

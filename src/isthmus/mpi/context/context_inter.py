@@ -109,7 +109,7 @@ class InterContext(Context):
     @cached_property
     def node_memory(self) -> bool:
         """Whether calls may go through the memory of nodes."""
-        return self.shares_nodes and not self.devices
+        return self.shares_nodes and self.device != "direct"
 
     def intercomm(self, root: int | None = None) -> MPI.Intercomm:
         """Both groups, or a root, by its number, and the other group, for the MPI

@@ -8,6 +8,7 @@ of its node serves buffers anywhere; others are kept by addresses too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from ..context.library_requests import holding, made_by
 from ..context.progress import EMPTY
 from ..memory.memory import Given
 from ..memory.node_memory import ROOMS, Turn
+from ..memory.staged import Copies
 from ..operations.call import Asking, Call, complete
-from . import library, requests
+from . import devices, library, requests
+from .devices import Slot
 from .plan import Plan, Wait, uses_library
 from .staging import Staging
 
@@ -65,10 +68,13 @@ def make_plan(
     tag: int = 0,
     turn: Turn | None = None,
     given: Given | None = None,
+    slot: Slot | None = None,
 ) -> Plan:
-    """The rounds bound to the buffers, or to scratch where those have gaps."""
+    """The rounds bound to the buffers, or to scratch where those have gaps; a slot has
+    the copies of a call with arrays on a device."""
     if call.name == "library":
-        return library.plan(call)
+        plan = library.plan(call)
+        return plan if slot is None else devices.whole(plan, slot)
     if found is None:
         return Plan([])
     staging = Staging(given)
@@ -92,7 +98,7 @@ def make_plan(
     if ends:
         views["recv" if found.in_place else "send"] = staging.joined(ends)
     more = {"sources": sources, "operator": call.operator}
-    return staging.plan(found, views, call.context, tag, turn, **more)
+    return staging.plan(found, views, call.context, tag, turn, slot, **more)
 
 
 # -- blocking
@@ -104,8 +110,10 @@ class Kept:
     #: counts calls until the candidates of the operation are tried
     untried: Any = None
 
-    def __init__(self, op: str, name: str, call: Call, keep: bool) -> None:
-        self._op, self._name = op, name
+    def __init__(
+        self, op: str, name: str, call: Call, keep: bool, slot: Slot | None = None
+    ) -> None:
+        self._op, self._name, self.slot = op, name, slot
         self.context, self.question = call.context, call.question
         self.counted, self.among = call.counted, call.among
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
@@ -179,7 +187,8 @@ class Kept:
         found = None if self.recipe is None else self.recipe(*answer)
         node = given = False
         if found is not None and found.entry.node_memory:
-            node, given = True, self.keep and _is_given(call, found)
+            node = True
+            given = self.keep and self.slot is None and _is_given(call, found)
         if self.keep:
             if len(self._rounds) >= PLACES:
                 self._rounds.clear()
@@ -196,7 +205,7 @@ class Kept:
         """A plan for other buffers, or the other room of the memory."""
         found, _, given = known
         turn = None if room is None else self.context.turn(room, self.among)
-        plan = make_plan(call, found, 0, turn, Given() if given else None)
+        plan = make_plan(call, found, 0, turn, Given() if given else None, self.slot)
         if plan.scratch_bytes > SCRATCH:
             self.keep = False
         if len(self.plans) >= PLACES:
@@ -252,9 +261,11 @@ def _asked(call: Call, tag: int) -> Asking:
     return () if call.question is None else (yield from call.question(tag))
 
 
-def _asking(call: Call, number: int, tag: int) -> Iterator[Wait]:
+def _asking(
+    call: Call, number: int, tag: int, slot: Slot | None = None
+) -> Iterator[Wait]:
     """The steps of a call that must ask first, and so may not need its room."""
-    plan = _numbered(call, (yield from _asked(call, tag)), number, tag)
+    plan = _numbered(call, (yield from _asked(call, tag)), number, tag, slot)
     if plan.turn is None:
         call.context.memory.done(number)
     yield from _running(plan)
@@ -268,14 +279,16 @@ def _running(plan: Plan) -> Iterator[Wait]:
     plan.free()
 
 
-def _numbered(call: Call, answer: tuple[Any, ...], number: int, tag: int) -> Plan:
+def _numbered(
+    call: Call, answer: tuple[Any, ...], number: int, tag: int, slot: Slot | None
+) -> Plan:
     """The plan of a call with a number."""
     found = None if call.recipe is None else call.recipe(*answer)
     if found is None or not found.entry.node_memory:
-        return make_plan(call, found, tag)
+        return make_plan(call, found, tag, slot=slot)
     turn = call.context.turn(number % ROOMS, call.among)
     turn.number = number
-    return make_plan(call, found, tag, turn)
+    return make_plan(call, found, tag, turn, slot=slot)
 
 
 def check_threads(context: Context, name: str) -> None:
@@ -287,12 +300,15 @@ def check_threads(context: Context, name: str) -> None:
         )
 
 
-def nonblocking(call: Call, tag: int) -> MPI.Request:
-    """Start a call and give its request."""
+def nonblocking(call: Call, tag: int, copies: Copies | None = None) -> MPI.Request:
+    """Start a call and give its request; with copies of arrays on a device."""
     c, memory = call.context, call.context.memory
+    slot = None if copies is None else Slot(copies)
     if call.whole is not None and call.question is None:
         if call.counted:
             memory.skip()
+        if copies is not None:
+            return devices.beside(partial(c.comm.Ialltoallw, *call.whole()), copies, c)
         native = c.comm.Ialltoallw(*call.whole())
         return c.request(native, (call, native))  # type: ignore[no-any-return]
     if call.recipe is None:
@@ -300,21 +316,22 @@ def nonblocking(call: Call, tag: int) -> MPI.Request:
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
     check_threads(c, call.name)
     if call.question is not None:
-        return requests.start(_asking(call, memory.take(), tag), c, call)
-    plan = _numbered(call, (), memory.calls, tag)
+        return requests.start(_asking(call, memory.take(), tag, slot), c, (call, slot))
+    plan = _numbered(call, (), memory.calls, tag, slot)
     if plan.turn is not None:
         memory.take()
     elif call.counted:
         memory.skip()
-    return requests.start(_running(plan), c, call)
+    return requests.start(_running(plan), c, (call, slot))
 
 
 # -- persistent
 
 
-def persistent(call: Call, tag: int) -> MPI.Prequest:
-    """Set a call up, to be started any number of times."""
-    c = call.context
+def persistent(call: Call, tag: int, copies: Copies | None = None) -> MPI.Prequest:
+    """Set a call up, to be started any number of times; with copies of arrays on a
+    device at every start."""
+    c, slot = call.context, None if copies is None else Slot(copies)
     if call.recipe is None:
         # With MPICH 4.0, a persistent message from nobody spoils the persistent
         # collective that is made after it.
@@ -324,19 +341,21 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
         answer = complete(_asked(call, tag))
     native = single(call, answer)
     if native is not None:
+        if copies is not None:
+            return devices.again(native, copies, c)
         return c.request(native, (call, native))  # type: ignore[no-any-return]
     check_threads(c, call.name)
     found = call.recipe(*answer)
     if not found.entry.node_memory:
-        made = make_plan(call, found, tag)
+        made = make_plan(call, found, tag, slot=slot)
         if made.only_request is not None:
             return holding(made.only_request, (call, made))
-        return requests.persistent([made], c, call)
+        return requests.persistent([made], c, (call, slot))
     with c.uninterrupted():
         memory = c.own_memory(call.among, tag)
     turns = [c.turn(k, call.among, memory) for k in range(ROOMS)]
-    plans = [make_plan(call, found, tag, turn) for turn in turns]
-    return requests.persistent(plans, c, call)
+    plans = [make_plan(call, found, tag, turn, slot=slot) for turn in turns]
+    return requests.persistent(plans, c, (call, slot))
 
 
 def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:

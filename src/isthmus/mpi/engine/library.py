@@ -34,7 +34,6 @@ def plan(call: Call) -> Plan:
     recv = staging.target(into, _is_near if irregular else _is_whole)
     base, displs = _places(recv, sizes)
     send = _send(call, staging, recv)
-    staging.check_device()
     if irregular:
         spec = [base, (list(sizes), displs), MPI.BYTE]
         step: Callable[[], Any] = partial(comm.Allgatherv, send, spec)
@@ -48,7 +47,6 @@ def _bcast(call: Call) -> Plan:
     staging, comm = Staging(), call.context.comm
     view = staging.source(call.send[0]) if call.send else staging.target(call.recv[0])
     base = view.addresses[0] if view.addresses else 0
-    staging.check_device()
     step = partial(comm.Bcast, [memory.buffer(base), call.nbytes, MPI.BYTE], call.root)
     return Plan([], [*staging.before, step], staging.after, staging.scratch)
 

@@ -11,7 +11,6 @@ from mpi4py import MPI
 
 from ..context.check import MismatchError
 from ..context.progress import driver
-from ..memory.node_memory import Meeting, Turn
 from .plan import Plan, Wait
 
 Steps = Iterator[Wait]
@@ -65,10 +64,10 @@ class Operation:
     def _wait(self) -> bool:
         """Go on to the end."""
         while self._open is not None:
-            if isinstance(self._open, Meeting | Turn):
-                self._open.wait()
-            else:
+            if isinstance(self._open, list | tuple):
                 MPI.Request.Waitall(self._open)
+            else:
+                self._open.wait()
             self._step()
         return True
 
@@ -87,9 +86,9 @@ class Operation:
     @staticmethod
     def _is_complete(found: Wait) -> bool:
         """Whether what a round waits for is complete."""
-        if isinstance(found, Meeting | Turn):
-            return found.test()
-        return bool(MPI.Request.Testall(found))
+        if isinstance(found, list | tuple):
+            return bool(MPI.Request.Testall(found))
+        return found.test()
 
     def advance(self) -> bool:
         """Do what can be done without waiting; True if that was something."""

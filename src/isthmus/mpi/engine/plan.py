@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from mpi4py import MPI
@@ -21,8 +21,30 @@ from ..memory.node_memory import Meeting, Turn
 from ..memory.reducing import Operator
 
 Step = Callable[[], Any]
+
+
+class Awaited(Protocol):
+    """What a plan waits for beside messages."""
+
+    def test(self) -> bool:
+        """Whether it is there."""
+
+    def wait(self) -> None:
+        """Wait until it is."""
+
+
+class Met(Awaited, Protocol):
+    """What ends a round: a meeting, or a copy from a device."""
+
+    def arrive(self) -> None:
+        """Say that this rank has come."""
+
+    def __call__(self) -> None:
+        """Come, and wait."""
+
+
 #: what a round waits for
-Wait = Sequence[MPI.Request] | Meeting | Turn
+Wait = list[MPI.Request] | tuple[MPI.Request, ...] | Awaited
 
 _startall = MPI.Prequest.Startall
 _waitall = MPI.Request.Waitall
@@ -89,11 +111,14 @@ class Stage:
     wait: list[MPI.Prequest] = field(default_factory=list)
     call: list[Callable[[], MPI.Request]] = field(default_factory=list)
     then: list[Step] = field(default_factory=list)
-    meet: Meeting | None = None
+    meet: Met | None = None
 
 
 class Plan:
     """What one rank does in one call, ready to be run any number of times."""
+
+    #: the copies of a call with arrays on a device, of a plan that is kept
+    slot: Any = None
 
     def __init__(
         self,
@@ -229,18 +254,18 @@ def _at_once(
     return partial(comm.Isend, [memory.buffer(base), nbytes, MPI.BYTE], c.to, tag)
 
 
-def _request(
+def request(
     comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int
 ) -> MPI.Prequest:
     """A message of those pieces, ready to be started."""
     base, count, datatype = memory.spec(pieces)
     spec = [memory.buffer(base), count, datatype]
     if isinstance(c, Recv):
-        request = comm.Recv_init(spec, c.frm, tag)
+        made = comm.Recv_init(spec, c.frm, tag)
     else:
-        request = comm.Send_init(spec, c.to, tag)
+        made = comm.Send_init(spec, c.to, tag)
     memory.release(datatype)
-    return request
+    return made
 
 
 def bind(
@@ -274,9 +299,9 @@ def bind(
                 stages[k].call.append(_at_once(comm, c, pieces, tag))
                 continue
             for part in memory.parts(pieces, cut):
-                request = _request(comm, c, part, tag)
-                stages[start].start.append(request)
-                stages[k].wait.append(request)
+                made = request(comm, c, part, tag)
+                stages[start].start.append(made)
+                stages[k].wait.append(made)
         early, late = meanwhile(r) if r.comm and turn else ((), r.then)
         stages[k].meanwhile += map(at.step, early)
         stages[k].then += map(at.step, late)

@@ -14,11 +14,12 @@ from ...schedules.program import extent
 from ..context.context import Context
 from ..memory import memory
 from ..memory.buffers import Message
-from ..memory.device import on_device
 from ..memory.memory import Given, View
 from ..memory.node_memory import Turn
 from ..operations.call import Call
-from .plan import Binding, Plan, Step, bind
+from . import devices
+from .devices import Slot
+from .plan import Binding, Plan, Step, bind, uses_library
 
 
 def _anything(view: View) -> bool:
@@ -36,7 +37,8 @@ class Staging:
         self.meanwhile: list[Step] = []
         self.after: list[Step] = []
         self.scratch: list[np.ndarray] = []
-        self.owners: list[Any] = []
+        #: what is copied meanwhile: from where, to where
+        self._moves: list[tuple[Any, Any]] = []
 
     def _view(self, message: Message) -> View | None:
         """Where the data of a message lie."""
@@ -51,7 +53,6 @@ class Staging:
 
     def source(self, message: Message, copy: bool = False) -> View:
         """What is sent, packed if it has gaps or must be a copy."""
-        self.owners.append(message.owner)
         found = self._view(message)
         if found is None or copy:
             room = self.fresh(sum(message.nbytes))
@@ -63,7 +64,6 @@ class Staging:
         self, message: Message, fits: Callable[[View], bool] = _anything
     ) -> View:
         """Where blocks arrive; scratch, unpacked afterwards, if that does not fit."""
-        self.owners.append(message.owner)
         found = self._view(message)
         if found is None or not fits(found):
             room = self.fresh(sum(message.nbytes))
@@ -76,7 +76,6 @@ class Staging:
     ) -> View:
         """Elements as an operator takes them, side by side: to be read, or to be
         written (back) where they have gaps; in any case, if it must be a copy."""
-        self.owners.append(message.owner)
         found = self._view(message)
         if found is None or copy:
             (n,), extent = message.counts, message.datatype.Get_extent()[1]
@@ -110,7 +109,6 @@ class Staging:
                 self.before.append(memory.packer(into.block(i), memory.array(there[0])))
             return recv
         (send,) = call.send
-        self.owners.append(send.owner)
         here = self._view(send)
         if here is None:
             if there:
@@ -122,6 +120,7 @@ class Staging:
             self.before.append(memory.given_copier(self.given, *ends))
             return recv
         self.meanwhile.append(memory.copier(mine, there))
+        self._moves.append((mine, there))
         return memory.view(
             [*recv.pieces(0, start), *mine, *recv.pieces(stop, recv.nbytes)]
         )
@@ -133,13 +132,14 @@ class Staging:
         c: Context,
         tag: int,
         turn: Turn | None = None,
+        slot: Slot | None = None,
         **more: Any,
     ) -> Plan:
         """The rounds bound to the buffers, with scratch for what passes through, and
-        the memory of the node."""
+        the memory of the node; to the host memory that stands for arrays on a device,
+        where a slot has such."""
         tmp = extent(found.rounds, "tmp") * found.units.get("tmp", 1)
         views["tmp"] = memory.scratch_view(self.fresh(tmp))
-        self.check_device(found)
         if turn is not None:
             size, base = turn.memory.room, turn.memory.bases[turn.room]
             assert extent(found.rounds, "node") * found.units["node"] <= size
@@ -152,22 +152,34 @@ class Staging:
         # a recorded call has one request for each message; so has one with a tag, which
         # is not blocking and must send nothing until it is started
         cut = 0 if c.recorder else c.cut
+        if slot is not None and self._is_traced(found) and c.recorder is None:
+            return self._staged(found, at, c, tag, cut, turn, slot)
         inline = 0 if c.recorder or tag else c.inline
         stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline, turn)
         steps = self.before, self.after, self.scratch, self.meanwhile
         plan = Plan(stages, *steps, turn, self.given)
         if c.recorder is not None:
             c.recorder.watch(plan, found)
-        return plan
+        return plan if slot is None else devices.whole(plan, slot)
 
-    def check_device(self, found: Recipe | None = None) -> None:
-        """Refuse to copy through the host what lies on a device."""
-        name = "library" if found is None else found.entry.name
-        copies = any(len(x) for x in self.scratch)
-        copies |= found is not None and found.entry.node_memory
-        if copies and any(map(on_device, self.owners)):
-            raise ValueError(
-                f"{name!r} copies these buffers through the memory of the host, and "
-                "they are on a device; 'direct', 'segmented' and 'balanced' with types "
-                "without gaps do not"
-            )
+    def _is_traced(self, found: Recipe) -> bool:
+        """Whether it is known of every step which memory it reads and writes."""
+        copies = len(self.before) + len(self.meanwhile)
+        opaque = copies > len(self._moves) or self.after
+        return not (opaque or uses_library(found.rounds))
+
+    def _staged(
+        self,
+        found: Recipe,
+        at: Binding,
+        c: Context,
+        tag: int,
+        cut: int,
+        turn: Turn | None,
+        slot: Slot,
+    ) -> Plan:
+        """The plan that copies from and to devices while messages are on their way."""
+        steps = [*self.before, *self.meanwhile]
+        moves = [(*ends, step) for ends, step in zip(self._moves, steps, strict=True)]
+        made, flow = devices.bind(found.rounds, at, c.comm, tag, cut, turn, slot, moves)
+        return Plan(made, [flow.begin], [flow.end], self.scratch, turn=turn)

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from . import device
-
 _IN_PLACE = (
     "MPI.IN_PLACE has no meaning here: it stands alone, in place of what is sent "
     "inside a group"
@@ -93,8 +91,6 @@ def _memory(owner: Any, writable: bool) -> tuple[int, int]:
     """Address and length of a buffer."""
     if owner is None:
         return 0, 0
-    if type(owner) is not np.ndarray:
-        device.check(owner)
     memory = MPI.memory(owner)
     if writable and memory.readonly:
         raise BufferError("message: the receive buffer is read-only")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from ..memory.reducing import Operator
 
 _log = logging.getLogger("isthmus")
 #: requests to wait for, then what others said
-Asking = Generator[Sequence[MPI.Request], None, tuple[Any, ...]]
+Asking = Generator[list[MPI.Request], None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ Value = TypeVar("Value")
 
 def checked(context: Context, op: str, name: str, parse: Callable[[], Call]) -> Call:
     """The call, once it is known to be right; in the checked mode, on every rank."""
-    call = _read(context, op, parse)
+    call = told(context, op, parse)
     if context.checked:
         agree(context, op, name, call.sent, call.expected, call.root)
     return call
@@ -115,14 +115,15 @@ def checked_value(
     context: Context, op: str, name: str, parse: Callable[[], Value]
 ) -> Value:
     """As `checked`, of a call that has nothing but its algorithm to agree on."""
-    found = _read(context, op, parse)
+    found = told(context, op, parse)
     if context.checked:
         agree(context, op, name, 0, {})
     return found
 
 
-def _read(context: Context, op: str, parse: Callable[[], Value]) -> Value:
-    """The arguments; in the checked mode, what is wrong with them on all ranks."""
+def told(context: Context, op: str, parse: Callable[[], Value]) -> Value:
+    """What a rank finds in its arguments; in the checked mode, what is wrong with them
+    is told to all ranks."""
     try:
         return parse()
     except BaseException as error:

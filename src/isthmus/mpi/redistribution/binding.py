@@ -14,8 +14,10 @@ from mpi4py import MPI
 from ...redistribution.runs import some_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
 from ...schedules.program import extent
+from ..engine.devices import PIECE, Arrival, Flow, Slot
 from ..engine.plan import Plan, Stage, Step
 from ..memory import memory
+from ..memory.memory import Piece
 from . import fields
 from .fields import Array, Place
 
@@ -32,6 +34,8 @@ class Bound:
     request: MPI.Prequest
     nbytes: int
     copies: list[Step] = field(default_factory=list)
+    #: where its data lie
+    pieces: list[Piece] = field(default_factory=list)
 
 
 class Binder:
@@ -44,8 +48,11 @@ class Binder:
         tag: int,
         cut: int,
         combine: Callable[[np.ndarray, np.ndarray], Any] | None,
+        flow: Flow | None = None,
     ) -> None:
-        """Messages of more than `cut` bytes, if it is given, are sent in several."""
+        """Messages of more than `cut` bytes, if it is given, are sent in several; a
+        flow finds what is copied from and to a device."""
+        self.flow = flow
         self.arrays, self.comm, self.tag, self.cut = arrays, comm, tag, cut
         self.combine = combine
         self.scratch: list[np.ndarray] = []
@@ -87,7 +94,10 @@ class Binder:
             copies.append(x.copier(part, unpack=isinstance(c, Recv)))
             parts.append(memory.spec([(fields.array_of(part).address, part.nbytes)]))
         nbytes = sum(x.nbytes for x in places)
-        return Bound(self._request(c, _one(parts)), nbytes, copies)
+        made = Bound(self._request(c, _one(parts)), nbytes, copies)
+        if self.flow is not None:
+            made.pieces = [x.span for x in places]
+        return made
 
     def _request(
         self, c: Send | Recv, spec: tuple[int, int, MPI.Datatype]
@@ -101,14 +111,26 @@ class Binder:
         memory.release(datatype)
         return request
 
-    def steps(self, local: Iterable[Local]) -> list[Step]:
-        """Local steps, those of one kind at once."""
+    def _come(self, pieces: Sequence[Piece]) -> list[Step]:
+        """What waits until some memory is there, if it is copied from a device."""
+        number = -1 if self.flow is None else self.flow.reads(pieces)
+        if self.flow is None or number < 0:
+            return []
+        return [Arrival(self.flow, number, self.comm).wait]
+
+    def steps(self, local: Iterable[Local], stage: Stage) -> list[Step]:
+        """Local steps of a stage, those of one kind at once."""
         found: list[Step] = []
         kinds = groupby(local, lambda s: (type(s), s.src.buf, s.dst.buf))
         for (kind, frm, to), some in kinds:
             every = [(s.src.start, s.dst.start, s.src.size) for s in some]
             start, at, size = np.array(every, np.int64).reshape(-1, 3).T
             for x, y in zip(self.arrays[frm], self.arrays[to], strict=True):
+                if self.flow is not None:
+                    ends = fields.place(x, start, size), fields.place(y, at, size)
+                    reads, writes = ([place.span] for place in ends)
+                    found += self._come(reads if kind is Copy else reads + writes)
+                    self.flow.writes(writes, stage)
                 if kind is Copy:
                     found.append(fields.copier(x, start, y, at, size))
                 else:
@@ -141,7 +163,8 @@ class Binder:
         stage = Stage(start=[x.request for x in receives])
         found, first = [stage], list[Step]()
         for k, flight in enumerate(sends):
-            copies = [step for x in flight for step in x.copies]
+            copies = self._come([piece for x in flight for piece in x.pieces])
+            copies += [step for x in flight for step in x.copies]
             if k:
                 stage.meanwhile += copies  # packed while others are sent
                 found.append(stage := Stage())
@@ -149,12 +172,17 @@ class Binder:
                 first = copies
             stage.start += [x.request for x in flight]
             stage.wait += [x.request for x in flight]
+        nbytes = 0
         for bound in receives:
             stage.wait.append(bound.request)
-            if bound.copies:
+            nbytes += bound.nbytes
+            if self.flow is not None:
+                self.flow.writes(bound.pieces, stage)
+            if bound.copies or (self.flow is not None and nbytes >= PIECE):
                 stage.then += bound.copies
                 found.append(stage := Stage())
-        stage.then += self.steps(r.then)
+                nbytes = 0
+        stage.then += self.steps(r.then, stage)
         return first, found
 
 
@@ -220,10 +248,13 @@ def bind(
     cut: int = 0,
     combine: Callable[[np.ndarray, np.ndarray], Any] | None = None,
     between: Sequence[Step] = (),
+    slot: Slot | None = None,
 ) -> Plan:
-    """A plan of the rounds, with steps between them."""
+    """A plan of the rounds, with steps between them; a slot has the copies of fields on
+    a device."""
     arrays: dict[str, Sequence[Array]] = {"send": source, "recv": target}
-    binder = Binder(arrays, comm, tag, cut, combine)
+    flow = None if slot is None else Flow(slot)
+    binder = Binder(arrays, comm, tag, cut, combine, flow)
     n = extent(crossing, "tmp")
     room = [binder.room(n * x.dtype.itemsize).view(x.dtype) for x in target]
     arrays["tmp"] = [fields.array_of(x) for x in room]
@@ -239,4 +270,11 @@ def bind(
             stages += found
         if stages:
             stages[-1].then += last
-    return Plan(stages, before, scratch=binder.scratch)
+            if flow is not None and last:
+                flow.writes([x.span for x in target], stages[-1])
+    if flow is None:
+        return Plan(stages, before, scratch=binder.scratch)
+    flow.stores(stages)
+    plan = Plan(stages, [flow.begin, *before], [flow.end], binder.scratch)
+    plan.slot = slot
+    return plan

@@ -49,6 +49,15 @@ class Array:
             n *= self.shape[axis]
         return axis, n
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where it begins, and its bytes from there to its end."""
+        if 0 in self.shape:
+            return self.address, 0
+        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low, high = (sum(x for x in steps if x * y > 0) for y in (-1, 1))
+        return self.address + low, high - low + self.dtype.itemsize
+
     def view(self) -> np.ndarray:
         """The array."""
         return _strided(self.address, self.shape, self.strides, self.dtype)
@@ -92,6 +101,15 @@ class Place:
     def nbytes(self) -> int:
         """How many bytes there are."""
         return int(self.length.sum())
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where the first byte is, and how many there are from there to the last one,
+        with those between."""
+        if not len(self.length):
+            return self.base, 0
+        low = int(self.offset.min())
+        return self.base + low, int((self.offset + self.length).max()) - low
 
     @property
     def is_direct(self) -> bool:

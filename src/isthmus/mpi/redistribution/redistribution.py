@@ -19,9 +19,11 @@ from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
 from ..context.context import SCRATCH, Context
 from ..engine import requests
+from ..engine.devices import Slot
 from ..engine.engine import check_threads
 from ..engine.plan import Plan, Step, Wait
-from ..memory import device
+from ..memory import device, staged
+from ..memory.staged import Copies, Staged
 from . import fields
 from .agreement import agree, without_error
 from .binding import bind
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: one field, or several that travel together
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
+#: what is sent and received, and what copies fields on a device
+Read: TypeAlias = tuple[list[np.ndarray], list[np.ndarray], Copies | None]
 #: bytes: a message is cut into no shorter pieces
 LEAST = 1 << 16
 #: plans of blocking calls that are kept for one redistribution
@@ -85,8 +89,12 @@ class Redistribution:
         c = self.context
         key = _key(field, into)
         plan = self.kept.plans.get(key)
+        copies = None
         if plan is None or c.checked or c.freed or c.refused:
-            plan = self._plan(key, *self._read(field, into))
+            source, target, copies = self._read(field, into)
+            if copies is not None:  # known by the host memory that stands for them
+                key = _key(source, target)
+            plan = self._plan(key, source, target, copies)
         self.kept.used = c.clock = c.clock + 1
         try:
             for step in plan.calls:
@@ -94,24 +102,28 @@ class Redistribution:
         except BaseException as error:
             c.refuse(c.number, error)
             raise
+        if copies is not None:
+            plan.slot.now = None
         if key not in self.kept.plans:
             plan.free()
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
         """Begin to move, and give an MPI request."""
-        source, target = self._read(field, into)
+        source, target, copies = self._read(field, into)
         c = self.context
         check_threads(c, "redistribution")
-        plan = self._bound(source, target, c.next_tag())
+        plan = self._bound(source, target, c.next_tag(), copies)
         return requests.start(_once(plan), c, (source, target, plan))
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
         """A persistent MPI request that moves whenever it is started."""
-        source, target = self._read(field, into)
+        source, target, copies = self._read(field, into)
         c = self.context
         check_threads(c, "redistribution")
         tag = c.lasting_tag()
-        plan = self._bound(source, target, tag)
+        if copies is not None:
+            copies.lasting = True
+        plan = self._bound(source, target, tag, copies)
         made = requests.persistent([plan], c, (source, target))
         c.lasting[tag] = made
         return made
@@ -138,38 +150,46 @@ class Redistribution:
 
     # -- fields
 
-    def _read(self, field: Fields, into: Fields | None) -> tuple[list[np.ndarray], ...]:
-        """The fields that are sent and received, checked; the first time that there are
-        such fields, and in the checked mode, together with all ranks."""
+    def _read(self, field: Fields, into: Fields | None) -> Read:
+        """The fields that are sent and received, checked, and what copies those on a
+        device; the first time that there are such fields, and in the checked mode,
+        together with all ranks."""
         c = self.context
         if c.freed:
             raise RuntimeError("the communicator of this redistribution was freed")
         c.check_usable()
+        found, signature, error = None, None, None
         try:
             found = self._fields(field, into)
-            signature: Any = self._signature(*found)
-        except Exception:
+            signature = self._signature(*found[:2])
+        except BaseException as wrong:
             if self._agreed and not c.checked:
                 raise
-            found, signature = None, None
+            error = wrong
         if signature in self._agreed and not c.checked:
             assert found is not None
             return found
+
+        def result() -> Read:
+            if error is not None:
+                raise error
+            assert found is not None
+            return found
+
         with c.uninterrupted():
-            found = without_error(c, lambda: self._fields(field, into))
-            signature = self._signature(*found)
+            found = without_error(c, result)
+            signature = self._signature(*found[:2])
             agree(c, c.comm, signature, _types)
         self._agreed.add(signature)
         return found
 
-    def _fields(
-        self, field: Fields, into: Fields | None
-    ) -> tuple[list[np.ndarray], ...]:
+    def _fields(self, field: Fields, into: Fields | None) -> Read:
         if (into is not None) != (self.source is not None and self.target is not None):
             both = "what is sent and what is received" if into is None else "one field"
             raise TypeError(f"expecting {both}")
         first, second = _listed(field), [] if into is None else _listed(into)
         source, target = (first, second) if self.source else ([], first)
+        source, target, copies = self._on_host(source, target)
         for name, layout, some in (
             ("source", self.source, source),
             ("target", self.target, target),
@@ -193,7 +213,22 @@ class Redistribution:
                     raise ValueError(
                         f"a mean needs floating-point fields, not {x.dtype}"
                     )
-        return source, target
+        return source, target, copies
+
+    def _on_host(self, source: list[Any], target: list[Any]) -> Read:
+        """Fields in host memory, which stands for those on a device."""
+        found: list[Staged] = []
+        ends = len(source)
+        every = [*source, *target]
+        written = [i >= ends for i in device.among(tuple(every))]
+        if written and self.context.device == "refuse":
+            device.refuse()
+        for i in device.among(tuple(every)):
+            found.append(staged.standing(every[i], i >= ends))
+            every[i] = found[-1].host
+        read = [not x for x in written]
+        copies = Copies(found, (), written, read) if found else None
+        return every[:ends], every[ends:], copies
 
     def _signature(
         self, source: list[np.ndarray], target: list[np.ndarray]
@@ -208,23 +243,33 @@ class Redistribution:
     # -- plans
 
     def _plan(
-        self, key: Any, source: list[np.ndarray], target: list[np.ndarray]
+        self,
+        key: Any,
+        source: list[np.ndarray],
+        target: list[np.ndarray],
+        copies: Copies | None,
     ) -> Plan:
         """The plan of a blocking call, kept by where the fields lie; one that needs
         much memory is for one call."""
         c = self.context
         plan = self.kept.plans.get(key)  # in the checked mode there may be one
         if plan is None:
-            plan = self._bound(source, target, 0)
+            plan = self._bound(source, target, 0, copies)
             if key is not None and plan.scratch_bytes <= SCRATCH:
                 self.kept.add(key, plan)
                 self.kept.used = c.clock = c.clock + 1
                 c.kept_calls[self.kept.key] = self.kept
                 c.make_room()
+        elif copies is not None:
+            plan.slot.now = copies
         return plan
 
     def _bound(
-        self, source: list[np.ndarray], target: list[np.ndarray], tag: int
+        self,
+        source: list[np.ndarray],
+        target: list[np.ndarray],
+        tag: int,
+        copies: Copies | None,
     ) -> Plan:
         """The rounds bound to fields."""
         unit = sum(x.dtype.itemsize for x in source or target)
@@ -240,6 +285,7 @@ class Redistribution:
             self.context.cut,
             op.Reduce_local if self.combine is not None else None,
             last,
+            None if copies is None else Slot(copies),
         )
 
     def _crossing(self, unit: int) -> list[Round]:
@@ -325,7 +371,6 @@ def _listed(x: Fields) -> list[np.ndarray]:
 
 def _check(what: str, x: Any, shape: tuple[int, ...], written: bool) -> None:
     if not isinstance(x, np.ndarray):
-        device.check(x)
         raise TypeError(f"{what} must be a numpy array, not {type(x).__name__}")
     if x.shape != shape:
         raise ValueError(f"{what} has shape {x.shape}, its layout {shape}")

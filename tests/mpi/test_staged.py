@@ -1,0 +1,434 @@
+"""Arrays on a device, in every operation and form: a stand-in device has protected
+memory, so a direct access ends the launch."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import isthmus
+import redistributions
+from between import OPERATIONS, ROOTED, Kit, call, names
+from groups import pair
+from isthmus.mpi.context import context
+from isthmus.mpi.engine import devices
+from isthmus.mpi.memory import device, staged
+from sampling import LONG, some
+from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
+from support import FORMS, TURN, agree
+
+pytestmark = pytest.mark.mpi(3)
+#: for what looks into the stand-in
+stands_in = pytest.mark.skipif(REAL, reason="looks into the stand-in device")
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch):
+    """The device in place of a GPU; or a GPU."""
+    if REAL:
+        yield staged.device_of(KIND, 0)
+        return
+    monkeypatch.setitem(staged.KINDS, KIND, StandIn)
+    staged.device_of.cache_clear()
+    yield staged.device_of(KIND, 0)
+    staged.device_of.cache_clear()
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """Short messages are cut and copied as long ones are."""
+    monkeypatch.setattr(devices, "PIECE", 1024)
+    monkeypatch.setattr(context, "CUT", 1536)
+    monkeypatch.setattr(device, "present", lambda: True)
+
+
+class Swapped:
+    """The arguments of a call with arrays on the device in place of some."""
+
+    def __init__(self, args, which=(True, True)):
+        self._made = []
+        ends = zip(args[:2], which, strict=False)
+        self.args = tuple(self._swap(x) if on else x for x, on in ends) + args[2:]
+
+    def _swap(self, x):
+        if isinstance(x, np.ndarray):
+            self._made.append((x, found := on_device(x)))
+            return found
+        if isinstance(x, list):
+            return [self._swap(x[0]), *x[1:]]
+        return x
+
+    def back(self):
+        """Copy what is on the device into the arrays of the case."""
+        for array, found in self._made:
+            array[...] = found.get()
+
+
+def run(comm, op, form, args, **named):
+    """Make a call in a form."""
+    if form == "blocking":
+        getattr(comm, op)(*args, **named)
+    elif form == "nonblocking":
+        getattr(comm, "I" + op.lower())(*args, **named).Wait()
+    else:
+        request = getattr(comm, op + "_init")(*args, **named)
+        for _ in range(2):
+            request.Start()
+            request.Wait()
+        request.Free()
+
+
+#: on which ranks and in which arguments arrays are on the device
+WHICH = [
+    lambda rank: (True, True),
+    lambda rank: (rank != 1, rank != 1),
+    lambda rank: (rank == 1, rank != 1),
+]
+
+
+def _between(comm, op, algorithms, kinds=("some", "zeros", "empty"), forms=FORMS):
+    faults = []
+    for p in (1, 2):
+        groups = pair(comm, p)
+        for k, name in enumerate(algorithms):
+            if op == "Reduce_scatter_block" and name == "native":
+                continue  # mpi4py compares with the wrong group's size
+            for form in forms:
+                kind, root = kinds[k % len(kinds)], k % 3 if op in ROOTED else 0
+                for turn in range(2):  # others of the same values: by the plan kept
+                    case = call(Kit(groups, turn=turn), op, kind, root)
+                    made = Swapped(case.args, WHICH[(k + turn) % 3](comm.rank))
+                    run(groups.ours, op, form, made.args, algorithm=name)
+                    made.back()
+                    if case.fault:
+                        faults.append(f"{p} {name} {form} {kind} {turn}: {case.fault}")
+        groups.free()
+    agree(comm, not faults, f"{len(faults)}: {faults[:1]}")
+
+
+@pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
+def test_between_groups(comm, op):
+    native = MPI.get_vendor()[0] == "Open MPI" or op != "Reduce"
+    algorithms = some(names(op)[1:], 3, TURN)
+    _between(comm, op, ["auto", *algorithms, *["native"] * native])
+
+
+@pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
+def test_piece_by_piece(comm, in_pieces, op):
+    algorithms = some(names(op), 1 if LONG else 3, 1 - TURN)
+    _between(comm, op, algorithms, ["giant", "long"], FORMS if LONG else FORMS[::2])
+
+
+# -- inside a group
+
+
+def _inside(rank, n):
+    """The arguments of each operation inside a group of n, and those of others."""
+    one, many = np.arange(4.0) + rank, np.arange(4.0 * n) + 10 * rank
+    counts = [i + 1 for i in range(n)]
+    mine, every = np.arange(rank + 1.0) + rank, np.arange(float(sum(counts))) + rank
+    room = np.zeros
+    whole = [room(sum(counts)), counts]
+    return {
+        "Bcast": (one, 1),
+        "Gather": (one, room(4 * n), 1),
+        "Scatter": (many, room(4), 1),
+        "Allgather": (one, room(4 * n)),
+        "Allgatherv": (mine, whole),
+        "Alltoall": (many, room(4 * n)),
+        "Alltoallv": ([many, [4] * n], [room(4 * n), [4] * n]),
+        "Gatherv": (mine, whole, 1),
+        "Scatterv": ([every, counts], room(rank + 1), 1),
+        "Reduce": (one, room(4), MPI.SUM, 1),
+        "Allreduce": (one, room(4), MPI.SUM),
+        "Reduce_scatter": (every, room(rank + 1), counts, MPI.SUM),
+        "Reduce_scatter_block": (many, room(4), MPI.SUM),
+        "Scan": (one, room(4), MPI.SUM),
+        "Exscan": (one, room(4), MPI.SUM),
+    }
+
+
+def test_inside_a_group(comm):
+    """As mpi4py does it with host arrays; what a rank does not receive stays."""
+    ours, faults = isthmus.Intracomm(comm.Dup()), []
+    for k, op in enumerate(_inside(comm.rank, comm.size)):
+        for form in FORMS:
+            wanted = _inside(comm.rank, comm.size)[op]
+            if hasattr(comm, op + "_init") or form != "persistent":
+                run(comm, op, form, wanted)
+            else:
+                continue
+            args = _inside(comm.rank, comm.size)[op]
+            made = Swapped(args, WHICH[k % 3](comm.rank))
+            run(ours, op, form, made.args)
+            made.back()
+            for x, y in zip(args[:2], wanted[:2], strict=True):
+                x, y = device.owner_of(x), device.owner_of(y)
+                if not np.array_equal(x, y):
+                    faults.append(f"{op} {form}: {x} is not {y}")
+    for name in ("auto", "ring", "library", "node_aware"):
+        for form in FORMS[:1] if name == "library" else FORMS:
+            whole = np.zeros(3 * comm.size)
+            whole[3 * comm.rank :][:3] = comm.rank + 1
+            made = Swapped((MPI.IN_PLACE, whole))
+            run(ours, "Allgather", form, made.args, algorithm=name)
+            made.back()
+            if not np.array_equal(whole, np.repeat(np.arange(comm.size) + 1.0, 3)):
+                faults.append(f"in place {name} {form}: {whole}")
+    agree(comm, not faults, f"{len(faults)}: {faults[:2]}")
+    ours.Free()
+
+
+# -- what else can lie on a device
+
+
+def test_gaps_between_elements_and_blocks_stay(comm):
+    groups, faults = pair(comm, 1), []
+    there = len(groups.there)
+    column = MPI.DOUBLE.Create_vector(3, 1, 2).Create_resized(0, 48).Commit()
+    for form in FORMS:
+        send, recv = np.arange(6.0) + 10 * comm.rank, np.full(6 * there, -1.0)
+        made = Swapped(([send, 1, column], [recv, 1, column]))
+        run(groups.ours, "Allgather", form, made.args)
+        made.back()
+        wanted = np.full((there, 6), -1.0)
+        for i, r in enumerate(groups.there):
+            wanted[i, ::2] = (np.arange(6.0) + 10 * r)[::2]
+        if not np.array_equal(recv, wanted.ravel()):
+            faults.append(f"{form}: {recv}")
+        recv = np.full(5 * there, -1.0)
+        counts, displs = [2] * there, [5 * i + 1 for i in range(there)]
+        made = Swapped((send[:2], [recv, counts, displs, MPI.DOUBLE]))
+        run(groups.ours, "Allgatherv", form, made.args)
+        made.back()
+        wanted = np.full((there, 5), -1.0)
+        for i, r in enumerate(groups.there):
+            wanted[i, 1:3] = np.arange(2.0) + 10 * r
+        if not np.array_equal(recv, wanted.ravel()):
+            faults.append(f"{form} with places: {recv}")
+    column.Free()
+    agree(comm, not faults, str(faults))
+    groups.free()
+
+
+def test_one_array_may_be_sent_and_received_in_other_places(comm):
+    groups = pair(comm, 1)
+    there = len(groups.there)
+    both = np.arange(2.0 + 2 * there) + 10 * comm.rank
+    found = on_device(both)
+    spec = [found, [2] * there, [2 + 2 * i for i in range(there)], MPI.DOUBLE]
+    groups.ours.Allgatherv([found, 2, MPI.DOUBLE], spec)
+    wanted = [both[:2], *(np.arange(2.0) + 10 * r for r in groups.there)]
+    agree(comm, np.array_equal(found.get(), np.concatenate(wanted)), str(found.get()))
+    groups.free()
+
+
+def _raised(act, *args):
+    try:
+        act(*args)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+class Fixed(DeviceArray):
+    """An array that is read-only."""
+
+    @property
+    def __cuda_array_interface__(self):
+        found = super().__cuda_array_interface__
+        return {**found, "data": (found["data"][0], True)}
+
+
+class Other:
+    """An array on a device that nobody knows."""
+
+    def __dlpack_device__(self):
+        return 99, 0
+
+
+def test_what_cannot_work_is_refused_before_anything_is_sent(comm, monkeypatch):
+    groups = pair(comm, 1)
+    there = len(groups.there)
+    good, long = on_device(np.ones(8)), on_device(np.zeros(8 * there))
+    odd = DeviceArray(long.memory, (4,), (16,), "f8")
+    fixed = Fixed(long.memory, long.shape, long.strides, long.dtype)
+    cases = [
+        (odd, long, "not contiguous"),
+        (good, fixed, "read-only"),
+        (long[1:8], long, "overlap"),
+        (Other(), long, "DLPack's 99"),
+    ]
+    wrong = []
+    for send, recv, words in cases:
+        for name in (None, "direct", "native"):
+            call = partial(groups.ours.Allgather, algorithm=name)
+            text = _raised(call, send, recv)
+            wrong += [] if words in text else [f"{words}: {text}"]
+    if not (REAL or device.present()):
+        monkeypatch.setitem(staged.KINDS, KIND, staged.Gpu)
+        staged.device_of.cache_clear()
+        text = _raised(groups.ours.Allgather, good, long)
+        wrong += [] if "CUDA driver" in text else [text]
+        monkeypatch.setitem(staged.KINDS, KIND, StandIn)
+        staged.device_of.cache_clear()
+    groups.ours.Allgather(good, long)
+    wrong += [] if (long.get() == 1).all() else [str(long.get())]
+    agree(comm, not wrong, str(wrong))
+    groups.free()
+
+
+@stands_in
+def test_copies_wait_for_the_producer(comm, stand_in):
+    groups = pair(comm, 1)
+    send, recv = on_device(np.ones(3)), on_device(np.zeros(3))
+    groups.ours.Allreduce(send, recv)
+    agree(comm, stand_in.after_streams == [STREAM], str(stand_in.after_streams))
+    request = groups.ours.Allreduce_init(send, recv)
+    send.set(np.full(3, 5.0))
+    for _ in range(2):
+        request.Start()
+        request.Wait()
+    request.Free()
+    agree(comm, stand_in.after_streams == [STREAM, device.EVERY, device.EVERY])
+    agree(comm, recv.get()[0] == 5 * len(groups.there), str(recv.get()))
+    groups.free()
+
+
+@stands_in
+def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
+    monkeypatch.setattr(staged, "KEPT", 1 << 16)
+    groups = pair(comm, 1)
+    for n in (10, 10, 10, 5000, 6000, 5000):
+        for _ in range(3):
+            send, recv = on_device(np.ones(n)), on_device(np.zeros(n))
+            groups.ours.Allreduce(send, recv, algorithm="three_phase")
+    kept = groups.ours._context().kept_calls
+    plans = sum(len(x.plans) for x in kept.values())
+    pinned = sum(len(x) for x in stand_in.pinned.values())
+    agree(comm, plans <= 6 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")
+    groups.free()
+
+
+class Capsule:
+    """An array on the device by DLPack, as those of torch look."""
+
+    def __init__(self, array):
+        self.array, self.stream = array, None
+
+    def __dlpack_device__(self):
+        return KIND, 0
+
+    def __dlpack__(self, stream=None):
+        self.stream = stream
+        return self.array.__dlpack__()
+
+
+@stands_in
+def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
+    """Rows at once, and nothing that lies between."""
+    monkeypatch.setattr(StandIn, "protected", False)
+    staged.device_of.cache_clear()
+    on = staged.device_of(KIND, 0)
+    whole = np.arange(4 * 6 * 5.0).reshape(4, 6, 5)
+    parts = [np.s_[:], np.s_[:, ::2], np.s_[1:3, :, 1:4], np.s_[::2, 1], np.s_[:0]]
+    for part in parts:
+        for array in (whole[part], whole[part].T):
+            found = staged.standing(Capsule(array))
+            assert found.array.owner[1].stream == on.stream
+            copies = staged.Copies([found], (), [True], [True])
+            begun = on.begun
+            copies.bring()
+            assert np.array_equal(found.host, array)
+            assert on.begun - begun <= (4 if array.ndim > 2 else 1)
+            found.host[...] *= -1
+            for low in range(0, found.nbytes, 56):
+                copies.store([(0, low, min(low + 56, found.nbytes))])
+            copies.wait(True)
+            assert np.array_equal(found.host, array)
+            array[...] *= -1
+            assert np.array_equal(whole.ravel(), np.arange(whole.size))
+
+
+# -- redistribution
+
+
+def _field(rng, data):
+    """The data on the device, in some order and with some strides."""
+    layout = redistributions.field(rng, data)
+    base = layout if layout.base is None else layout.base
+    while base.base is not None:
+        base = base.base
+    if not data.size:
+        return on_device(data)
+    whole = on_device(np.zeros(base.nbytes, "u1"))
+    at = layout.ctypes.data - base.ctypes.data
+    found = DeviceArray(whole.memory, layout.shape, layout.strides, layout.dtype, at)
+    found.set(data)
+    return found
+
+
+@pytest.mark.parametrize("combine", [None, MPI.SUM, "mean"])
+def test_redistribution(comm, in_pieces, combine):
+    rng, faults = Random(4 + TURN), []
+    groups = pair(comm, 2)
+    sends = comm.rank < 2
+    for k in range(40 if LONG else 8):
+        case = redistributions.case(rng, 2, comm.size - 2)
+        array = np.arange(np.prod(case.shape, dtype=int)).reshape(case.shape) * 1.0
+        me = groups.local.rank
+        layout = (case.sources if sends else case.targets)[me]
+        right = redistributions.part(layout, me, array)
+        if combine == MPI.SUM and not sends:
+            times = redistributions.sources(case.sources)
+            right = redistributions.part(layout, me, array * times)
+        role = {"source": layout} if sends else {"target": layout}
+        move = isthmus.Redistribution(groups.native, combine=combine, **role)
+        mine = Random(k + comm.rank)
+        for form in FORMS:
+            data = right if sends else np.full(right.shape, -1.0)
+            field = _field(mine, data) if (k + comm.rank) % 4 else data.copy()
+            if form == "blocking":
+                move(field)
+            elif form == "nonblocking":
+                move.start(field).Wait()
+            else:
+                request = move.init(field)
+                request.Start()
+                request.Wait()
+                request.Free()
+            found = field if isinstance(field, np.ndarray) else field.get()
+            if not np.array_equal(found, right):
+                faults.append(f"{k} {form} {layout}: {found} is not {right}")
+        move.Free()
+    agree(comm, not faults, f"{len(faults)}: {faults[:1]}")
+    groups.free()
+
+
+class Failing:
+    """An array that raises something when it is looked at."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack_device__(self):
+        raise self.error
+
+
+def test_an_interrupt_while_a_field_is_looked_at_is_told_to_all(comm):
+    groups = pair(comm, 2)
+    layout = isthmus.Layout.blocks((6,), (2 if comm.rank < 2 else 1,))
+    role = "source" if comm.rank < 2 else "target"
+    move = isthmus.Redistribution(groups.native, **{role: layout})
+    n = 3 if comm.rank < 2 else 6
+    for error in (RuntimeError("x"), KeyboardInterrupt()):
+        stops = comm.rank == 0 and isinstance(error, KeyboardInterrupt)
+        field = Failing(error) if comm.rank == 0 else np.zeros(n)
+        with pytest.raises(KeyboardInterrupt if stops else isthmus.MismatchError):
+            move(field)
+        agree(comm, True)
+    groups.free()

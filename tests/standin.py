@@ -1,0 +1,261 @@
+"""A device that stands in for a GPU: only explicit copies can touch its memory.
+
+Its memory is protected, so that whoever reads or writes it directly ends with a
+segmentation fault. Copies are done when somebody waits for them, not before: who
+forgets to wait finds old data.
+
+With ISTHMUS_TEST_GPU in the environment, arrays are on a real GPU: see tests/gpu.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import time
+from queue import Queue
+from typing import Any
+
+import numpy as np
+
+from isthmus.mpi.memory import staged
+
+#: whether arrays are on a real GPU
+REAL = "ISTHMUS_TEST_GPU" in os.environ
+_libc = ctypes.CDLL(None, use_errno=True)
+_NONE, _BOTH = 0, mmap.PROT_READ | mmap.PROT_WRITE
+PAGE = mmap.PAGESIZE
+#: DLPack's number for CUDA
+KIND = 2
+#: the default stream
+STREAM = 1
+
+
+def _protect(address: int, nbytes: int, how: int) -> None:
+    low = address - address % PAGE
+    size = -(-(address + nbytes - low) // PAGE) * PAGE
+    if _libc.mprotect(ctypes.c_void_p(low), ctypes.c_size_t(size), how):
+        raise OSError(ctypes.get_errno(), "mprotect")
+
+
+class StandIn:
+    """A device, by its number."""
+
+    #: whether its memory is protected
+    protected = True
+
+    def __init__(self, number: int) -> None:
+        self.number, self.stream = number, 1000 + number
+        #: copies that were begun in each direction, and how many of them are done
+        self._queues: tuple[list[Any], list[Any]] = ([], [])
+        self._done = [0, 0]
+        #: how many copies were begun
+        self.begun = 0
+        #: how often each event was looked at
+        self._looks: dict[Any, int] = {}
+        self.after_streams: list[int] = []
+        self.pinned: dict[int, Any] = {}
+
+    @staticmethod
+    def number_of(address: int) -> int:
+        return 0
+
+    def pin(self, nbytes: int) -> int:
+        raw = (ctypes.c_char * nbytes)()
+        ctypes.memset(raw, 0xAA, nbytes)
+        self.pinned[ctypes.addressof(raw)] = raw
+        return ctypes.addressof(raw)
+
+    def unpin(self, address: int) -> None:
+        del self.pinned[address]
+
+    def after(self, stream: int) -> None:
+        self.after_streams.append(stream)
+
+    def copy(self, out, host, there, width, rows, pitch) -> None:
+        assert width > 0 and rows > 0
+        assert rows == 1 or pitch >= width
+        self.begun += 1
+        self._queues[out].append((host, there, width, rows, pitch))
+
+    def record(self, out: bool) -> tuple[bool, int]:
+        return out, len(self._queues[out])
+
+    def is_complete(self, event) -> bool:
+        self._looks[event] = self._looks.get(event, 0) + 1
+        if self._looks[event] < 3:
+            return False
+        self.wait(event)
+        return True
+
+    def wait(self, event) -> None:
+        out, end = event
+        queue = self._queues[out]
+        while self._done[out] < end:
+            host, there, width, rows, pitch = queue[self._done[out]]
+            for i in range(rows):
+                ends = host + i * width, there + i * pitch, width
+                _copy(out, *ends) if self.protected else _plain_copy(out, *ends)
+            queue[self._done[out]] = None
+            self._done[out] += 1
+
+
+def _copy(out: bool, host: int, there: int, n: int) -> None:
+    """Copy to a device, or from it."""
+    if REAL:
+        on = staged.device_of(KIND, 0)
+        on.copy(out, host, there, n, 1, 0)
+        on.wait(on.record(out))
+        return
+    _protect(there, n, _BOTH)
+    _plain_copy(out, host, there, n)
+    _protect(there, n, _NONE)
+
+
+def _plain_copy(out: bool, host: int, there: int, n: int) -> None:
+    ctypes.memmove(there if out else host, host if out else there, n)
+
+
+class Slow(StandIn):
+    """A device that copies beside the caller, so many bytes a second each way."""
+
+    protected = False
+    rate = 1e9
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._work: tuple[Queue[Any], Queue[Any]] = (Queue(), Queue())
+        for out in (0, 1):
+            threading.Thread(target=self._run, args=(out,), daemon=True).start()
+
+    def _run(self, out: int) -> None:
+        free = 0.0
+        while True:
+            item = self._work[out].get()
+            if isinstance(item, threading.Event):
+                item.set()
+                continue
+            host, there, width, rows, pitch = item
+            begin = max(free, time.perf_counter())
+            for i in range(rows):
+                _plain_copy(bool(out), host + i * width, there + i * pitch, width)
+            free = begin + rows * width / self.rate
+            time.sleep(max(free - time.perf_counter(), 0))
+
+    def copy(self, out, host, there, width, rows, pitch) -> None:
+        self.begun += 1
+        self._work[out].put((host, there, width, rows, pitch))
+
+    def record(self, out: bool) -> Any:
+        self._work[out].put(event := threading.Event())
+        return event
+
+    def is_complete(self, event: Any) -> bool:
+        return bool(event.is_set())
+
+    def wait(self, event: Any) -> None:
+        event.wait()
+
+
+class GpuMemory:
+    """Memory of the first GPU."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._gpu, found = staged.device_of(KIND, 0), ctypes.c_uint64()
+        with self._gpu._current():
+            code = self._gpu._cuda.cuMemAlloc_v2(
+                ctypes.byref(found), ctypes.c_size_t(max(nbytes, 1))
+            )
+        assert code == 0, f"cuMemAlloc: {code}"
+        self.address = found.value
+
+    def __del__(self) -> None:
+        with self._gpu._current():
+            self._gpu._cuda.cuMemFree_v2(ctypes.c_uint64(self.address))
+
+
+class Plain:
+    """Memory that stands for a device's, and is not protected."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._room = np.zeros(max(nbytes, 1), np.uint8)
+        self.address = self._room.ctypes.data
+
+
+class Protected:
+    """Protected memory."""
+
+    def __init__(self, nbytes: int) -> None:
+        self._map = mmap.mmap(-1, max(nbytes, 1))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self._nbytes = max(nbytes, 1)
+        _protect(self.address, self._nbytes, _NONE)
+
+    def __del__(self) -> None:
+        _protect(self.address, self._nbytes, _BOTH)
+
+
+Memory = GpuMemory if REAL else Protected
+
+
+class DeviceArray:
+    """An array on the device, as those of CuPy and Numba look."""
+
+    def __init__(self, memory: Any, shape, strides, dtype, offset=0) -> None:
+        self.memory, self.shape, self.strides = memory, tuple(shape), tuple(strides)
+        self.dtype, self.offset = np.dtype(dtype), offset
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return KIND, 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self.dtype.str,
+            "data": (self.memory.address + self.offset, False),
+            "version": 3,
+            "stream": STREAM,
+        }
+
+    def __getitem__(self, where: Any) -> DeviceArray:
+        """A part of it, as numpy cuts it."""
+        base = np.lib.stride_tricks.as_strided(
+            np.empty(1, self.dtype), self.shape, self.strides
+        )
+        part = base[where]
+        moved = part.ctypes.data - base.ctypes.data
+        ends = part.shape, part.strides, self.dtype, self.offset + moved
+        return DeviceArray(self.memory, *ends)
+
+    def _elements(self, out: bool, array: np.ndarray) -> None:
+        size = self.dtype.itemsize
+        flat = array.reshape(-1)
+        if array.nbytes and self.strides == array.strides:
+            there = self.memory.address + self.offset
+            _copy(out, flat.ctypes.data, there, array.nbytes)
+            return
+        for k, where in enumerate(np.ndindex(*self.shape)):
+            at = sum(i * s for i, s in zip(where, self.strides, strict=True))
+            there = self.memory.address + self.offset + at
+            _copy(out, flat.ctypes.data + k * size, there, size)
+
+    def get(self) -> np.ndarray:
+        """What it holds."""
+        found = np.empty(self.shape, self.dtype)
+        self._elements(False, found)
+        return found
+
+    def set(self, array: np.ndarray) -> None:
+        """Hold something else."""
+        self._elements(True, np.ascontiguousarray(array, self.dtype))
+
+
+def on_device(array: np.ndarray) -> DeviceArray:
+    """A copy of an array on the device, with the same strides if it has no gaps."""
+    dense = np.array(array, order="K")
+    found = DeviceArray(Memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
+    found.set(array)
+    return found
