@@ -20,7 +20,6 @@ from ...schedules.registry import Algorithm, fitting, named
 from ..context.context_intra import IntraContext
 from ..memory import buffers
 from ..memory.buffers import Message
-from ..memory.device import check_on_host
 from ..memory.reducing import Operator, operator
 from .call import Asking, Call, check_disjoint, log_choice
 
@@ -43,7 +42,7 @@ def _settled(
         return name, False
     found, left = choose()
     log_choice(op, replace(found, name="library") if left else found)
-    return found.name, left or c.devices
+    return found.name, left or c.device == "direct"
 
 
 def _collective(op: str) -> str:
@@ -53,12 +52,6 @@ def _collective(op: str) -> str:
 def _startup(c: IntraContext, entry: Algorithm) -> float:
     """What a start-up is in bytes, measured only for who wants to know."""
     return c.machine.startup if "startup" in entry.options else 1.0
-
-
-def _on_host(op: str, name: str, *specs: Any) -> None:
-    """Refuse buffers on a device, unless the library may take the call."""
-    if name != "auto":
-        check_on_host(op, *specs)
 
 
 def _is_in_place(sendbuf: Any) -> bool:
@@ -88,7 +81,6 @@ def allreduce(
     c: IntraContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Call:
     """Allreduce."""
-    _on_host("Allreduce", name, sendbuf, recvbuf)
     recv, in_place = buffers.block(recvbuf, writable=True), _is_in_place(sendbuf)
     send, by = recv if in_place else _operands(sendbuf, recv), operator(op, recv)
     if send.counts != recv.counts:
@@ -111,7 +103,6 @@ def reduce_scatter_block(
     c: IntraContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Call:
     """Reduce_scatter_block."""
-    _on_host("Reduce_scatter_block", name, sendbuf, recvbuf)
     in_place = _is_in_place(sendbuf)
     if in_place:
         every = buffers.block(recvbuf, writable=True, n=c.p)
@@ -139,7 +130,6 @@ def reduce_scatter(
     op: MPI.Op,
 ) -> Call:
     """Reduce_scatter; where nobody says what each receives, all tell each other."""
-    _on_host("Reduce_scatter", name, sendbuf, recvbuf)
     recv = buffers.block(recvbuf, writable=True)
     counts = None
     if recvcounts is not None:
@@ -211,7 +201,6 @@ def _exchanged(
 
 def alltoall(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     """Alltoall."""
-    _on_host("Alltoall", name, sendbuf, recvbuf)
     recv, in_place = buffers.block(recvbuf, True, n=c.p), _is_in_place(sendbuf)
     send = recv if in_place else buffers.block(sendbuf, writable=False, n=c.p)
     if not in_place:
@@ -235,14 +224,13 @@ def alltoall(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
 
 def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     """Alltoallv. Nobody knows the sizes of all: where it may pay, all ask."""
-    _on_host("Alltoallv", name, sendbuf, recvbuf)
     recv, in_place = buffers.vector(recvbuf, c.p), _is_in_place(sendbuf)
     send = recv if in_place else buffers.vector(sendbuf, c.p, writable=False)
     if not in_place:
         check_disjoint(send, recv, _HINT)
     left, question = False, None
     if name == "auto":
-        left = c.devices or not choose.asks(c.p, c.tuned or BUILT_IN)
+        left = c.device == "direct" or not choose.asks(c.p, c.tuned or BUILT_IN)
         if left:
             name = "rotated"
             log_choice("Alltoallv", Choice("library", f"on {c.p} processes"))
