@@ -236,8 +236,8 @@ class Flow:
         self._fetch_ahead()
 
     def _fetch_ahead(self) -> None:
-        """Begin some copies ahead of the one that is awaited: to begin all of them
-        takes longer than the first message should wait."""
+        """Begin some copies ahead of the one that is awaited: the first message should
+        not wait until all of them are begun."""
         for x in self.fetches[len(self._events) : self._come + AHEAD]:
             self._events.append(self.slot.copies.fetch(*x))
 
