@@ -19,12 +19,15 @@ if TYPE_CHECKING:
         Intercomm,
         Intracomm,
         MismatchError,
+        ProcessLost,
         Redistribution,
+        Stalled,
         couple,
         hierarchy,
         rank_items,
         recording,
         split,
+        stalled_report,
     )
 
 __all__ = [
@@ -34,9 +37,11 @@ __all__ = [
     "Intracomm",
     "Layout",
     "MismatchError",
+    "ProcessLost",
     "Redistribution",
     "Replicate",
     "Shard",
+    "Stalled",
     "__version__",
     "couple",
     "distributions",
@@ -48,6 +53,7 @@ __all__ = [
     "register_encoding",
     "schedule",
     "split",
+    "stalled_report",
 ]
 __version__ = "0.1.0"
 

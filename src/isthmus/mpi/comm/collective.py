@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
+from ...settings import seconds
+from ..context.attribute import limit_of
 from ..context.context import Context, context_of
 from ..context.library_requests import holding, made_by
 from ..engine import engine, library
 from ..memory import device
 from ..operations.call import Call, checked, checked_value
+from ..waiting.bounded import bounded
 from .family import Comm
 
 _ndarray = np.ndarray
+Made = TypeVar("Made", bound=MPI.Request)
 #: what lives as long as the process, by its identity: that takes less time to compare
 _LASTING: dict[int, str] = {
     **{
@@ -83,15 +87,31 @@ class Left:
     untried: Any = None
     plans: ClassVar[dict[Any, Any]] = {}
 
-    def __init__(self, context: Context, native: Callable[..., Any], counted: bool):
-        self.context, self.native, self.counted = context, native, counted
+    def __init__(
+        self, context: Context, op: str, native: Callable[..., Any], counted: bool
+    ) -> None:
+        self.context, self.op = context, op
+        self.native, self.counted = native, counted
 
     def run(self, comm: Any, args: tuple[Any, ...], *_: Any) -> None:
         """Make the call."""
         self.used = self.context.clock = self.context.clock + 1
         if self.counted:
             self.context.memory.skip()
-        self.native(comm, *args)
+        c = self.context
+        try:
+            if c.limit.seconds is None:
+                self.native(comm, *args)
+            else:
+                bounded(partial(self.native, comm, *args), c.limit)
+        except (TypeError, ValueError):  # of the arguments
+            raise
+        except BaseException as error:
+            if isinstance(error, MPI.Exception) and not c.has_lost():
+                raise
+            if c.has_lost():
+                comm.Revoke()  # others are in the same call
+            raise c.failed(error, self.op, self.taken) from None
 
     def free(self) -> None:
         """There is nothing to give back."""
@@ -107,6 +127,17 @@ class Collective(Comm):
     _operations: ClassVar[dict[str, Callable[..., Call]]]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
+
+    @property
+    def timeout(self) -> float | None:
+        """How many seconds this process waits at most in a call on this communicator,
+        then `isthmus.Stalled` is raised; None for as long as it takes. At first what
+        `ISTHMUS_TIMEOUT` says. Processes may have different ones."""
+        return limit_of(cast("MPI.Comm", self)).seconds
+
+    @timeout.setter
+    def timeout(self, given: float | None) -> None:
+        limit_of(cast("MPI.Comm", self)).seconds = seconds(given, "timeout")
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
@@ -159,11 +190,11 @@ class Collective(Comm):
             untried = None
         if name == "native":
             self._unread(op, args)
-            kept = Left(context, native, counted=False)
+            kept = Left(context, op, native, counted=False)
         else:
             call = self._read(op, name, args)
             if call.name == "native" or call.left:
-                kept = Left(context, native, call.counted)
+                kept = Left(context, op, native, call.counted)
             else:
                 kept = engine.Kept(op, name, call, keep=values is not None)
         kept.untried = untried
@@ -202,6 +233,14 @@ class Collective(Comm):
         check = partial(device.check_all, *args[:2])
         checked_value(self._context(), op, "native", check)
 
+    def _limited(self, request: Made, held: Any, always: bool = False) -> Made:
+        """A request of the MPI library's, whose `Wait` has the limit if there is one;
+        and where it is not the one that mpi4py knows, its buffers."""
+        context = self._context()
+        if context.limit.seconds is None and not always:
+            return request
+        return cast("Made", holding(request, (held, request), context))
+
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
@@ -210,14 +249,14 @@ class Collective(Comm):
         if name == "native":
             self._unread(op, args)
             own: MPI.Request = getattr(super(), native)(*args)
-            return own
+            return self._limited(own, args)
         call = self._in_background(self._read(op, name, args, native), name)
         if call.name == "native":
             recv = library.beside(call, args[1])
             started: MPI.Request = getattr(super(), native)(args[0], recv)
-            same = recv is args[1]
-            return started if same else holding(started, call)
-        return engine.nonblocking(call, context.next_tag())
+            held = args if recv is args[1] else call
+            return self._limited(started, held, recv is not args[1])
+        return engine.nonblocking(call, context.next_tag(), native)
 
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
@@ -229,7 +268,7 @@ class Collective(Comm):
             made = made_by(getattr(super(), native), *args, info)
             if made is None:
                 raise NotImplementedError(f"this MPI library has no {native}")
-            return made
+            return self._limited(made, args)
         call = self._read(op, name, args, native)
         if name == "auto" and self._try(op):
             call = self._read(op, name, args)  # there is more to choose from
@@ -238,10 +277,11 @@ class Collective(Comm):
             recv = library.beside(call, args[1])
             made = made_by(getattr(super(), native), args[0], recv, info)
             if made is not None:
-                return made if recv is args[1] else holding(made, call)
+                held = args if recv is args[1] else call
+                return self._limited(made, held, recv is not args[1])
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)
         tag = context.lasting_tag()
-        context.lasting[tag] = made = engine.persistent(call, tag)
+        context.lasting[tag] = made = engine.persistent(call, tag, native)
         return made

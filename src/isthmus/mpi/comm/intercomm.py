@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 from mpi4py import MPI
 
+from ..context.attribute import known
 from ..context.context import Context
 from ..context.context_inter import Countdown, InterContext
 from ..operations import between, tasks_exchange
 from ..operations.call import Call
+from ..waiting.bounded import bounded
 from .family import COMMON, making
 from .gathering import Gathering
 from .mutual import Mutual
@@ -43,6 +45,24 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of the same communicator."""
         return super().__new__(cls, comm)
+
+    def recouple(self) -> tuple[Intercomm, tuple[str, ...]]:
+        """A new intercommunicator of the processes that are left after some were lost,
+        and who is missing, in words; all that are left call it.
+
+        It needs an MPI library that goes on without lost processes, as Open MPI does
+        with `mpiexec --with-ft ulfm`. `isthmus.ProcessLost` where a whole group died.
+        """
+        c = known(self, "context")
+        if not isinstance(c, InterContext) or not c.survives:
+            raise NotImplementedError(
+                "this MPI library does not go on when processes are lost, or was not "
+                "told to; Open MPI does with mpiexec --with-ft ulfm"
+            )
+        made, missing = bounded(c.survivors, c.limit)
+        found = Intercomm(made)
+        found.timeout = self.timeout
+        return found, missing
 
     def _untried(self, op: str) -> Countdown | None:
         c, collective = self._context(), TRIED.get(op)

@@ -8,6 +8,7 @@ of its node serves buffers anywhere; others are kept by addresses too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,15 @@ from ...choose.recipe import Recipe
 from ...schedules.ir import Library, Pieces
 from ..context.context import SCRATCH, Context
 from ..context.library_requests import holding, made_by
-from ..context.progress import EMPTY
+from ..context.progress import EMPTY, driver
 from ..memory.memory import Given
 from ..memory.node_memory import ROOMS, Turn
 from ..operations.call import Asking, Call, complete
+from ..waiting.bounded import bounded
+from ..waiting.errors import Stalled
+from ..waiting.waiting import Awaited
 from . import library, requests
-from .plan import Plan, Wait, uses_library
+from .plan import Plan, uses_library
 from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
@@ -138,8 +142,8 @@ class Kept:
         self.used = c.clock = c.clock + 1
         answer: tuple[Any, ...] = ()
         if self.question is not None:
-            with c.uninterrupted():
-                answer = complete(self.question(0))
+            with c.uninterrupted(self._op, self._name):
+                answer = complete(self.question(0), c.limit)
         known = self._rounds.get(answer)
         if known is None:
             call = call or comm._read(self._op, self._name, args)
@@ -162,11 +166,15 @@ class Kept:
         if given:
             plan.given.fill(places)  # type: ignore[union-attr]
         try:
-            for step in plan.calls:
-                step()
+            if c.limit.seconds is None or c.recorder is not None:
+                for step in plan.calls:
+                    step()
+            else:
+                plan.run(c.limit)
         except BaseException as error:
-            if plan.stages or node:
-                c.refuse(c.number, error)
+            if plan.stages or node or isinstance(error, Stalled):
+                driver.failed.append((plan, args, call))
+                raise c.failed(error, self._op, self.taken) from None
             raise
         if given:
             plan.given.clear()  # type: ignore[union-attr]
@@ -250,7 +258,7 @@ def _asked(call: Call, tag: int) -> Asking:
     return () if call.question is None else (yield from call.question(tag))
 
 
-def _asking(call: Call, number: int, tag: int) -> Iterator[Wait]:
+def _asking(call: Call, number: int, tag: int) -> Iterator[Awaited]:
     """The steps of a call that must ask first, and so may not need its room."""
     plan = _numbered(call, (yield from _asked(call, tag)), number, tag)
     if plan.turn is None:
@@ -258,7 +266,7 @@ def _asking(call: Call, number: int, tag: int) -> Iterator[Wait]:
     yield from _running(plan)
 
 
-def _running(plan: Plan) -> Iterator[Wait]:
+def _running(plan: Plan) -> Iterator[Awaited]:
     """The steps of a plan that serves one call only."""
     yield from plan.steps()
     # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
@@ -285,7 +293,7 @@ def check_threads(context: Context, name: str) -> None:
         )
 
 
-def nonblocking(call: Call, tag: int) -> MPI.Request:
+def nonblocking(call: Call, tag: int, op: str = "") -> MPI.Request:
     """Start a call and give its request."""
     c, memory = call.context, call.context.memory
     if call.whole is not None and call.question is None:
@@ -297,20 +305,21 @@ def nonblocking(call: Call, tag: int) -> MPI.Request:
         memory.skip()
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
     check_threads(c, call.name)
+    what = op, call.name
     if call.question is not None:
-        return requests.start(_asking(call, memory.take(), tag), c, call)
+        return requests.start(_asking(call, memory.take(), tag), c, call, what)
     plan = _numbered(call, (), memory.calls, tag)
     if plan.turn is not None:
         memory.take()
     elif call.counted:
         memory.skip()
-    return requests.start(_running(plan), c, call)
+    return requests.start(_running(plan), c, call, what)
 
 
 # -- persistent
 
 
-def persistent(call: Call, tag: int) -> MPI.Prequest:
+def persistent(call: Call, tag: int, op: str = "") -> MPI.Prequest:
     """Set a call up, to be started any number of times."""
     c = call.context
     if call.recipe is None:
@@ -319,7 +328,7 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
         alone = made_by(MPI.COMM_SELF.Barrier_init)
         return alone or c.comm.Recv_init(*_NOTHING)
     with c.uninterrupted():
-        answer = complete(_asked(call, tag))
+        answer = complete(_asked(call, tag), c.limit)
     native = single(call, answer)
     if native is not None:
         return c.request(native, (call, native))  # type: ignore[no-any-return]
@@ -328,13 +337,13 @@ def persistent(call: Call, tag: int) -> MPI.Prequest:
     if not found.entry.node_memory:
         made = make_plan(call, found, tag)
         if made.only_request is not None:
-            return holding(made.only_request, (call, made))
-        return requests.persistent([made], c, call)
+            return holding(made.only_request, (call, made), c)
+        return requests.persistent([made], c, call, (op, call.name))
     with c.uninterrupted():
-        memory = c.own_memory(call.among, tag)
+        memory = bounded(partial(c.own_memory, call.among, tag), c.limit)
     turns = [c.turn(k, call.among, memory) for k in range(ROOMS)]
     plans = [make_plan(call, found, tag, turn) for turn in turns]
-    return requests.persistent(plans, c, call)
+    return requests.persistent(plans, c, call, (op, call.name))
 
 
 def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:

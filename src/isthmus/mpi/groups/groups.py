@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
@@ -17,6 +18,7 @@ from ...groups.encoding import canonical
 from ...groups.items import Item
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
+from ..waiting.bounded import bounded
 from .chain import Chain
 from .private import Private
 
@@ -178,6 +180,8 @@ def couple(
         if number != group.id:
             low, high = sorted((number, group.id))
             tag = CONNECT + low * len(rows) + high
-            made = mine.Create_intercomm(0, chain._private, leader, tag)
+            ends = 0, chain._private, leader, tag
+            make = partial(mine.Create_intercomm, *ends)
+            made = bounded(make, chain._private.limit)
             others[other] = Intercomm(made)
     return mine, others

@@ -30,6 +30,7 @@ class Bound:
     """A message as MPI takes it, and what packs or unpacks it."""
 
     request: MPI.Prequest
+    peer: int
     nbytes: int
     copies: list[Step] = field(default_factory=list)
 
@@ -87,7 +88,8 @@ class Binder:
             copies.append(x.copier(part, unpack=isinstance(c, Recv)))
             parts.append(memory.spec([(fields.array_of(part).address, part.nbytes)]))
         nbytes = sum(x.nbytes for x in places)
-        return Bound(self._request(c, _one(parts)), nbytes, copies)
+        peer = c.frm if isinstance(c, Recv) else c.to
+        return Bound(self._request(c, _one(parts)), peer, nbytes, copies)
 
     def _request(
         self, c: Send | Recv, spec: tuple[int, int, MPI.Datatype]
@@ -149,8 +151,10 @@ class Binder:
                 first = copies
             stage.start += [x.request for x in flight]
             stage.wait += [x.request for x in flight]
+            stage.peers += [x.peer for x in flight]
         for bound in receives:
             stage.wait.append(bound.request)
+            stage.peers.append(bound.peer)
             if bound.copies:
                 stage.then += bound.copies
                 found.append(stage := Stage())
