@@ -237,7 +237,7 @@ class Collective(Comm):
         """A request of the MPI library's, whose `Wait` has the limit if there is one;
         and where it is not the one that mpi4py knows, its buffers."""
         context = self._context()
-        if context.limit.seconds is None and not always:
+        if not (always or context.survives) and context.limit.seconds is None:
             return request
         return cast("Made", holding(request, (held, request), context))
 

@@ -15,13 +15,19 @@ from .progress import driver
 _log = logging.getLogger("isthmus")
 
 
-def _wait(request: Any) -> None:
+def _wait(request: Any, wait: Callable[..., Any], status: MPI.Status | None) -> Any:
     """Wait no longer than its communicator says."""
     owner = request._owner
     seconds = None if owner is None else owner.limit.seconds
-    if seconds is not None and not until(request.Get_status, owner.limit):
+    try:
+        if seconds is not None and not until(request.Get_status, owner.limit):
+            raise Stalled(seconds)
+        return wait(request, status)
+    except (Stalled, MPI.Exception) as error:
+        if owner is None or not (isinstance(error, Stalled) or owner.has_lost()):
+            raise
         driver.failed.append(request)
-        raise owner.failed(Stalled(seconds), "request", "native")
+        raise owner.failed(error, "request", "native") from None
 
 
 class _Request(MPI.Request):
@@ -30,8 +36,7 @@ class _Request(MPI.Request):
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        _wait(self)
-        return super().Wait(status)
+        return _wait(self, MPI.Request.Wait, status)
 
 
 class _Prequest(MPI.Prequest):
@@ -40,8 +45,7 @@ class _Prequest(MPI.Prequest):
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        _wait(self)
-        return super().Wait(status)
+        return _wait(self, MPI.Request.Wait, status)
 
 
 @overload

@@ -51,7 +51,8 @@ def look(comm: MPI.Intracomm) -> None:
 
 def process_lost(comm: MPI.Intracomm, who: Callable[[int], str]) -> ProcessLost:
     """Who was lost; a rank that heard of it from another one may know it later."""
-    until(lambda: _failed(comm), Limit(KNOWN))
+    # a library finds out only when it is called
+    until(lambda: MPI.COMM_SELF.Iprobe() or _failed(comm), Limit(KNOWN))
     ranks = _failed(comm)
     then = "go on with recouple() or free the communicator"
     return ProcessLost(ranks, [who(r) for r in ranks], then)

@@ -301,7 +301,8 @@ class Turn:
 
     def wait(self) -> None:
         """Wait until it is."""
-        watch(self, self.memory.limit)
+        if not self.test():
+            watch(self, self.memory.limit)
 
     def missing(self) -> list[int]:
         """The ranks that are not done with what was in the room."""
@@ -352,7 +353,8 @@ class Meeting:
 
     def wait(self) -> None:
         """Wait until they have."""
-        watch(self, self._turn.memory.limit)
+        if not self.test():
+            watch(self, self._turn.memory.limit)
 
     def missing(self) -> list[int]:
         """The ranks that have not come."""
