@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, TypeVar, cast
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
 from ...settings import seconds
-from ..context.attribute import limit_of
-from ..context.context import Context, context_of
-from ..context.library_requests import holding, made_by
-from ..engine import engine, library
-from ..memory import device
-from ..operations.call import Call, checked, checked_value
-from ..waiting.bounded import bounded
 from .family import Comm
+
+# The engine is imported when a communicator of ours is made, not with its class: each
+# function below imports what it needs of it.
+if TYPE_CHECKING:
+    from ..context.context import Context
+    from ..operations.call import Call
+    from ..waiting.waiting import Limit
 
 _ndarray = np.ndarray
 Made = TypeVar("Made", bound=MPI.Request)
@@ -80,6 +81,28 @@ def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any
     return tuple(values)
 
 
+class Imported:
+    """A class attribute that is imported when it is first used."""
+
+    def __init__(self, module: str, name: str = "") -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, comm: Any, cls: Any) -> Any:
+        found = import_module(self.module, __package__)
+        return getattr(found, self.name) if self.name else found
+
+
+@cache
+def load() -> None:
+    """Import the engine, so that no call has to."""
+    for name in (
+        "..engine.engine",
+        "..operations.between",
+        "..operations.tasks_inside",
+    ):
+        import_module(name, __package__)
+
+
 class Left:
     """A call that is left to the MPI library."""
 
@@ -98,6 +121,8 @@ class Left:
         self.used = self.context.clock = self.context.clock + 1
         if self.counted:
             self.context.memory.skip()
+        from ..waiting.bounded import bounded
+
         c = self.context
         try:
             if c.limit.seconds is None:
@@ -117,14 +142,20 @@ class Left:
         """There is nothing to give back."""
 
 
+def _limit(comm: Any) -> Limit:
+    from ..context.attribute import limit_of
+
+    return limit_of(comm)
+
+
 class Collective(Comm):
     """A communicator with collectives of ours."""
 
-    _make: ClassVar[type[Context]]
+    _make: ClassVar[Any]
     #: mpi4py's own class
     _base: ClassVar[Any]
     #: what reads the arguments of each operation
-    _operations: ClassVar[dict[str, Callable[..., Call]]]
+    _operations: ClassVar[Any]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
 
@@ -133,14 +164,16 @@ class Collective(Comm):
         """How many seconds this process waits at most in a call on this communicator,
         then `isthmus.Stalled` is raised; None for as long as it takes. At first what
         `ISTHMUS_TIMEOUT` says. Processes may have different ones."""
-        return limit_of(cast("MPI.Comm", self)).seconds
+        return _limit(self).seconds
 
     @timeout.setter
     def timeout(self, given: float | None) -> None:
-        limit_of(cast("MPI.Comm", self)).seconds = seconds(given, "timeout")
+        _limit(self).seconds = seconds(given, "timeout")
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
+        from ..context.context import context_of
+
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
@@ -180,6 +213,8 @@ class Collective(Comm):
         args: tuple[Any, ...],
     ) -> None:
         """Make a call for which nothing is kept; keep it if its values are known."""
+        from ..engine import engine
+
         name = context.asked_for(op, algorithm)
         call: Call | None = None
         kept: Any
@@ -207,6 +242,8 @@ class Collective(Comm):
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""
     ) -> Call:
         """The arguments of a call, if they are right."""
+        from ..operations.call import checked
+
         context = self._context()
         read = partial(self._operations[op], context, name, *args)
         return checked(context, called or op, name, read)
@@ -230,12 +267,17 @@ class Collective(Comm):
 
     def _unread(self, op: str, args: tuple[Any, ...]) -> None:
         """Check a call that the MPI library reads."""
+        from ..memory import device
+        from ..operations.call import checked_value
+
         check = partial(device.check_all, *args[:2])
         checked_value(self._context(), op, "native", check)
 
     def _limited(self, request: Made, held: Any, always: bool = False) -> Made:
         """A request of the MPI library's, whose `Wait` has the limit if there is one;
         and where it is not the one that mpi4py knows, its buffers."""
+        from ..context.library_requests import holding
+
         context = self._context()
         if not (always or context.survives) and context.limit.seconds is None:
             return request
@@ -244,6 +286,8 @@ class Collective(Comm):
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
+        from ..engine import engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
         if name == "native":
@@ -261,6 +305,9 @@ class Collective(Comm):
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
+        from ..context.library_requests import made_by
+        from ..engine import engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"{op}_init"
         if name == "native":
