@@ -1,10 +1,16 @@
-"""Random sequences of collectives between groups, on one communicator.
+"""Random sequences of collectives between groups.
 
     python tests/fuzz.py 3600
 
-runs for an hour on five ranks, with a new seed every thousand calls. Every rank draws
-the same numbers, so that all make the same calls; when to wait for a call, each draws
-alone.
+runs for an hour on five ranks, with a new seed every thousand calls, on two
+communicators in turn. Every rank draws the same numbers, so that all make the same
+calls; when to wait for a call, each draws alone. Beside these calls there is traffic of
+the user's own. It ends with what each rank had of memory, descriptors, mappings and
+threads after the first thousand calls and in the end.
+
+    python tests/fuzz.py --calls 1000000
+
+makes so many short calls with fresh arrays, and prints the resident memory on the way.
 """
 
 from __future__ import annotations
@@ -12,8 +18,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,19 +104,76 @@ def launched() -> int:
     return subprocess.run(argv, env={**os.environ, **ENVIRONMENT}).returncode
 
 
-def main() -> None:
-    """Run for so many seconds, and stop at the first fault."""
-    world, seconds = MPI.COMM_WORLD, float(sys.argv[1])
+def holdings() -> dict[str, int]:
+    """What this process has now; nothing where the system does not say."""
+    own = Path("/proc/self")
+    if not own.exists():
+        return {}
+    lines = dict(x.split(":") for x in (own / "status").read_text().splitlines())
+    return {
+        "KiB": int(lines["VmRSS"].split()[0]),
+        "descriptors": len(list((own / "fd").iterdir())),
+        "mappings": len((own / "maps").read_text().splitlines()),
+        "threads": threading.active_count(),
+    }
+
+
+def _traffic(world: MPI.Intracomm, seed: int) -> bool:
+    """A user's own messages and collectives; whether they were right."""
+    n, r = world.size, world.rank
+    got = world.sendrecv((seed, r), (r + 1) % n, 5, None, (r - 1) % n, 5)
+    return got == (seed, (r - 1) % n) and world.allreduce(r) == n * (n - 1) // 2
+
+
+def timed(world: MPI.Intracomm, seconds: float) -> list[str]:
+    """Random sequences for so many seconds, until the first fault."""
     start, seed, found = time.monotonic(), 0, [""]
-    groups = pair(world, SHAPES.get(world.size, [(world.size // 2, 0)])[0][0])
+    shapes = SHAPES.get(world.size, [(world.size // 2, 0)])
+    every = [pair(world, shape[0]) for shape in (*shapes, shapes[0])]
+    first: dict[str, int] = {}
     while not any(found) and world.bcast(time.monotonic() - start < seconds):
-        found = world.allgather("; ".join(sequence(groups, seed, 1000)[:1]))
+        faults = sequence(every[seed % len(every)], seed, 1000)
+        faults += [] if _traffic(world, seed) else ["the user's own traffic"]
+        found = world.allgather("; ".join(faults[:1]))
         seed += 1
         if world.rank == 0:
             print(f"\r{1000 * seed} calls", end="", flush=True)
-    groups.free()
+        if seed == len(every):
+            first = holdings()
+    rows = world.gather((first, holdings()))
+    for groups in every:
+        groups.free()
+    for r, (before, after) in enumerate(rows or ()):
+        grown = {x: f"{before.get(x, 0)} to {n}" for x, n in after.items()}
+        print(f"\nrank {r}: {grown}", end="")
+    return found
+
+
+def counted(world: MPI.Intracomm, calls: int) -> list[str]:
+    """So many calls with fresh arrays; the resident memory of rank 0 on the way."""
+    groups, ops = pair(world, world.size // 2), ("Allreduce", "Allgather", "Bcast")
+    for k in range(calls):
+        case = call(Kit(groups, turn=k % 100), ops[k % 3], "some", 0)
+        getattr(groups.ours, ops[k % 3])(*case.args)
+        if case.fault:
+            return [f"call {k}: {case.fault}"]
+        if world.rank == 0 and (k & (k + 1)) == 0 and k > 500:
+            print(f"{k + 1} calls: {holdings()}", flush=True)
     if world.rank == 0:
-        print("\n" + "\n".join(filter(None, found)) if any(found) else ", all right")
+        print(f"{calls} calls: {holdings()}", flush=True)
+    groups.free()
+    return []
+
+
+def main() -> None:
+    """Run for so many seconds, or calls; stop at the first fault."""
+    world = MPI.COMM_WORLD
+    if sys.argv[1] == "--calls":
+        found = world.allgather("; ".join(counted(world, int(sys.argv[2]))))
+    else:
+        found = timed(world, float(sys.argv[1]))
+    if world.rank == 0:
+        print("\n" + "\n".join(filter(None, found)) if any(found) else "\nall right")
     sys.exit(any(found))
 
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from .mpi.comm.coupling import Coupling
     from .mpi.comm.intercomm import Intercomm
     from .mpi.comm.intracomm import Intracomm
+    from .mpi.comm.report import stalled_report
     from .mpi.context.check import MismatchError
     from .mpi.groups.chain import Chain
     from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
     from .mpi.measure.recorder import recording
     from .mpi.redistribution.redistribution import Redistribution
+    from .mpi.waiting.errors import ProcessLost, Stalled
     from .redistribution.layouts import Layout, Replicate, Shard
 
 __version__ = "0.1.0"
@@ -31,9 +33,11 @@ _HOMES = {
     "Intracomm": "mpi.comm.intracomm",
     "Layout": "redistribution.layouts",
     "MismatchError": "mpi.context.check",
+    "ProcessLost": "mpi.waiting.errors",
     "Redistribution": "mpi.redistribution.redistribution",
     "Replicate": "redistribution.layouts",
     "Shard": "redistribution.layouts",
+    "Stalled": "mpi.waiting.errors",
     "couple": "mpi.groups.groups",
     "hierarchy": "mpi.groups.groups",
     "rank_items": "mpi.groups.groups",
@@ -42,6 +46,7 @@ _HOMES = {
     "register_encoding": "groups.encoding",
     "schedule": "collectives.schedule",
     "split": "mpi.groups.groups",
+    "stalled_report": "mpi.comm.report",
 }
 
 __all__ = [
@@ -52,9 +57,11 @@ __all__ = [
     "Intracomm",
     "Layout",
     "MismatchError",
+    "ProcessLost",
     "Redistribution",
     "Replicate",
     "Shard",
+    "Stalled",
     "__version__",
     "couple",
     "distributions",
@@ -66,6 +73,7 @@ __all__ = [
     "register_encoding",
     "schedule",
     "split",
+    "stalled_report",
 ]
 
 

@@ -23,6 +23,9 @@ PER_NODE = "ISTHMUS_PER_NODE"
 #: whether what may be chosen is measured while a program runs; else sizes alone decide
 TRIAL = "ISTHMUS_TRIAL"
 
+#: how many seconds a process waits at most, in any call
+TIMEOUT = "ISTHMUS_TIMEOUT"
+
 #: Python files with algorithms of users
 IMPORT = "ISTHMUS_IMPORT"
 
@@ -97,6 +100,23 @@ def device(environ: Mapping[str, str] | None = None) -> str | None:
     found = environ.get(DEVICE) or None
     if found not in (None, *DEVICES):
         raise ValueError(f"{DEVICE}={found}: it is one of {', '.join(DEVICES)}")
+    return found
+
+
+def timeout(environ: Mapping[str, str] | None = None) -> float | None:
+    """How many seconds this process waits at most; None for as long as it takes."""
+    environ = os.environ if environ is None else environ
+    return seconds(environ.get(TIMEOUT) or None, TIMEOUT)
+
+
+def seconds(given: str | float | None, name: str) -> float | None:
+    """A limit, if it is one: a positive number of seconds, or None."""
+    try:
+        found = None if given is None else float(given)
+    except (TypeError, ValueError):
+        found = -1.0
+    if found is not None and not 0 < found < float("inf"):
+        raise ValueError(f"{name} is {given!r}, not a positive number of seconds")
     return found
 
 

@@ -11,7 +11,7 @@ from mpi4py import MPI
 from between import REDUCING, ROOTED, Kit, call, data
 from groups import pair, pairs, same
 from isthmus.choose.between import Times
-from isthmus.mpi.comm import intercomm
+from isthmus.mpi.comm import trial
 from isthmus.mpi.comm.trial import OPERATIONS
 from isthmus.mpi.engine.requests import Persistent
 from sampling import LONG
@@ -30,7 +30,7 @@ def library(monkeypatch):
     names = dict.fromkeys(("flat", "node_aware"), (2.0,))
     left, others = (Times((8,), names | {"native": (t,)}, {}) for t in (1.0, 3.0))
     monkeypatch.setattr(
-        intercomm,
+        trial,
         "tried",
         lambda comm, collective: left if OPERATIONS[collective] in LEFT else others,
     )

@@ -7,6 +7,7 @@ import pytest
 from mpi4py import MPI
 
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
+from isthmus.mpi.waiting.waiting import Messages
 from sampling import some
 from support import agree
 
@@ -214,7 +215,7 @@ def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
     from isthmus.mpi.engine import requests
 
     def fails():
-        yield []
+        yield Messages([])
         raise OSError("the wire broke")
 
     request = requests.start(fails(), context, None)

@@ -49,7 +49,7 @@ AT_NEED = {
 }
 
 #: the folders of mpi/, each of which knows those before it; the last two, all of these
-ENGINE = ["memory", "context", "operations", "engine", "comm"]
+ENGINE = ["waiting", "memory", "context", "operations", "engine", "comm"]
 ABOVE = {"groups", "measure", "redistribution"}
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
+from ...settings import seconds
 from ..memory import device
 from .family import Comm
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from ..engine.devices import Slot
     from ..memory.staged import Copies
     from ..operations.call import Call
+    from ..waiting.waiting import Limit
 
 _ndarray = np.ndarray
+Made = TypeVar("Made", bound=MPI.Request)
 #: what lives as long as the process, by its identity: that takes less time to compare
 _LASTING: dict[int, str] = {
     **{
@@ -114,11 +117,13 @@ class Left:
     def __init__(
         self,
         context: Context,
+        op: str,
         native: Callable[..., Any],
         counted: bool,
         slot: Slot | None = None,
     ) -> None:
-        self.context, self.native, self.counted = context, native, counted
+        self.context, self.op = context, op
+        self.native, self.counted = native, counted
         if slot is not None:
             from ..engine import devices
 
@@ -129,7 +134,22 @@ class Left:
         self.used = self.context.clock = self.context.clock + 1
         if self.counted:
             self.context.memory.skip()
-        self.native(comm, *args)
+        c = self.context
+        try:
+            if c.limit.seconds is None:
+                self.native(comm, *args)
+            else:
+                from ..waiting.bounded import bounded
+
+                bounded(partial(self.native, comm, *args), c.limit)
+        except (TypeError, ValueError):  # of the arguments
+            raise
+        except BaseException as error:
+            if isinstance(error, MPI.Exception) and not c.has_lost():
+                raise
+            if c.has_lost():
+                comm.Revoke()  # others are in the same call
+            raise c.failed(error, self.op, self.taken) from None
 
     def free(self) -> None:
         """There is nothing to give back."""
@@ -145,6 +165,24 @@ class Collective(Comm):
     _operations: ClassVar[Any]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
+
+    @property
+    def _limit(self) -> Limit:
+        """How long this process waits."""
+        from ..context.attribute import limit_of
+
+        return limit_of(cast("MPI.Comm", self))
+
+    @property
+    def timeout(self) -> float | None:
+        """How many seconds this process waits at most in a call on this communicator,
+        then `isthmus.Stalled` is raised; None for as long as it takes. At first what
+        `ISTHMUS_TIMEOUT` says. Processes may have different ones."""
+        return self._limit.seconds
+
+    @timeout.setter
+    def timeout(self, given: float | None) -> None:
+        self._limit.seconds = seconds(given, "timeout")
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
@@ -268,11 +306,11 @@ class Collective(Comm):
             untried = None
         if name == "native":
             self._unread(op)
-            kept = Left(context, native, False, slot)
+            kept = Left(context, op, native, False, slot)
         else:
             call = self._read(op, name, args)
             if call.name == "native" or call.left:
-                kept = Left(context, native, call.counted, slot)
+                kept = Left(context, op, native, call.counted, slot)
             else:
                 kept = engine.Kept(op, name, call, values is not None, slot)
         kept.untried = untried
@@ -314,10 +352,19 @@ class Collective(Comm):
 
         checked_value(self._context(), op, "native", lambda: None)
 
+    def _limited(self, request: Made, held: Any, always: bool = False) -> Made:
+        """A request of the MPI library's, whose `Wait` has the limit if there is one;
+        and where it is not the one that mpi4py knows, its buffers."""
+        from ..context.library_requests import holding
+
+        context = self._context()
+        if not (always or context.survives) and context.limit.seconds is None:
+            return request
+        return cast("Made", holding(request, (held, request), context))
+
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
-        from ..context.library_requests import holding
         from ..engine import engine, library
 
         context = self._context()
@@ -328,17 +375,22 @@ class Collective(Comm):
             args = copies.args
         if name == "native":
             self._unread(op)
-            return self._beside(native, args, copies)
+            return self._beside(native, args, copies, args)
         call = self._in_background(self._read(op, name, args, native), name)
         if call.name == "native":
             recv = library.beside(call, args[1])
-            started = self._beside(native, (args[0], recv, *args[2:]), copies)
-            same = recv is args[1]
-            return started if same or copies is not None else holding(started, call)
-        return engine.nonblocking(call, context.next_tag(), copies)
+            some, same = (args[0], recv, *args[2:]), recv is args[1]
+            held = args if same else call
+            return self._beside(native, some, copies, held, not same)
+        return engine.nonblocking(call, context.next_tag(), native, copies)
 
     def _beside(
-        self, native: str, args: tuple[Any, ...], copies: Copies | None
+        self,
+        native: str,
+        args: tuple[Any, ...],
+        copies: Copies | None,
+        held: Any,
+        always: bool = False,
     ) -> MPI.Request:
         """The MPI library's own request."""
         start = partial(getattr(super(), native), *args)
@@ -347,12 +399,12 @@ class Collective(Comm):
 
             return devices.beside(start, copies, self._context())
         own: MPI.Request = start()
-        return own
+        return self._limited(own, held, always)
 
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
-        from ..context.library_requests import holding, made_by
+        from ..context.library_requests import made_by
         from ..engine import devices, engine, library
 
         context = self._context()
@@ -366,7 +418,9 @@ class Collective(Comm):
             made = made_by(getattr(super(), native), *args, info)
             if made is None:
                 raise NotImplementedError(f"this MPI library has no {native}")
-            return made if copies is None else devices.again(made, copies, context)
+            if copies is not None:
+                return devices.again(made, copies, context)
+            return self._limited(made, args)
         call = self._read(op, name, args, native)
         if name == "auto" and self._try(op):
             call = self._read(op, name, args)  # there is more to choose from
@@ -378,10 +432,11 @@ class Collective(Comm):
             if made is not None and copies is not None:
                 return devices.again(made, copies, context)
             if made is not None:
-                return made if recv is args[1] else holding(made, call)
+                held = args if recv is args[1] else call
+                return self._limited(made, held, recv is not args[1])
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)
         tag = context.lasting_tag()
-        context.lasting[tag] = made = engine.persistent(call, tag, copies)
+        context.lasting[tag] = made = engine.persistent(call, tag, native, copies)
         return made

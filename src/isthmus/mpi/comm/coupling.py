@@ -15,6 +15,7 @@ from .mutual import Exchanges
 
 if TYPE_CHECKING:
     from ..context.context_several import SeveralContext
+    from ..waiting.waiting import Limit
     from .intercomm import Intercomm
     from .intracomm import Intracomm
 
@@ -60,6 +61,12 @@ class Coupling(Gathering, Exchanges):
     def __iter__(self) -> Iterator[Any]:
         """The communicator of the own group, and the intercommunicators."""
         return iter((self.comm, self.others))
+
+    @property
+    def _limit(self) -> Limit:
+        from ..context.attribute import limit_of
+
+        return limit_of(self._everyone)
 
     def _context(self) -> Any:
         from ..context.context import context_of

@@ -45,6 +45,28 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         load()
         return super().__new__(cls, comm)
 
+    def recouple(self) -> tuple[Intercomm, tuple[str, ...]]:
+        """A new intercommunicator of the processes that are left after some were lost,
+        and who is missing, in words; all that are left call it.
+
+        It needs an MPI library that goes on without lost processes, as Open MPI does
+        with `mpiexec --with-ft ulfm`. `isthmus.ProcessLost` where a whole group died.
+        """
+        from ..context.attribute import known
+        from ..context.context_inter import InterContext
+        from ..waiting.bounded import bounded
+
+        c = known(self, "context")
+        if not isinstance(c, InterContext) or not c.survives:
+            raise NotImplementedError(
+                "this MPI library does not go on when processes are lost, or was not "
+                "told to; Open MPI does with mpiexec --with-ft ulfm"
+            )
+        made, missing = bounded(c.survivors, c.limit)
+        found = Intercomm(made)
+        found.timeout = self.timeout
+        return found, missing
+
     def _untried(self, op: str) -> Countdown | None:
         from ..context.context_inter import Countdown
         from .trial import TRIED

@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from ... import settings
 from ..memory import device
+from ..waiting.waiting import Limit
 
 if TYPE_CHECKING:
     from ..memory.staged import Copies
@@ -27,9 +28,14 @@ class _Alone:
     """The owner of calls of the MPI library's."""
 
     number = 0
+    limit = Limit()
 
     def refuse(self, number: int, error: BaseException | None = None) -> None:
         """Other calls do not depend on one that failed."""
+
+    def failed(self, error: BaseException, *_: str) -> BaseException:
+        """What to raise."""
+        return error
 
     def check_usable(self) -> None:
         """They can always be made."""

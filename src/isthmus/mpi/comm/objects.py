@@ -54,7 +54,7 @@ def allgather(tasks: Any, context: Context, data: list[Any], name: str) -> list[
     """Gather encoded objects, of one group or two: how long they are, then their
     bytes."""
     send = message(data)
-    with context.uninterrupted():
+    with context.uninterrupted("allgather"):
         sizes = np.empty(len(context.senders), np.int64)
         own = np.array([sum(send.counts)])
         engine.once(tasks.allgather(context, name, own, sizes))

@@ -42,11 +42,11 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
         _no_part(c)
         return None
     if at.v == 0:
-        with c.uninterrupted():
+        with c.uninterrupted("bcast"):
             engine.once(tasks_rooted.bcast(c, "auto", np.array([_length(data)]), root))
             engine.once(tasks_rooted.broadcast(c, "auto", at, data))
         return None
-    with c.uninterrupted():
+    with c.uninterrupted("bcast"):
         engine.once(tasks_rooted.bcast(c, "auto", length := _lengths(1), root))
         arrived = np.empty(length[0], np.uint8)
         engine.once(tasks_rooted.bcast(c, "auto", arrived, root))
@@ -66,13 +66,13 @@ def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
         return None
     if at.v:
         own = _length(data)
-        with c.uninterrupted():
+        with c.uninterrupted("gather"):
             engine.once(tasks_rooted.gather(c, "auto", np.array([own]), None, root))
             engine.once(
                 tasks_rooted.blocks(c, "auto", "inter_gatherv", at, (data,), (own,))
             )
         return None
-    with c.uninterrupted():
+    with c.uninterrupted("gather"):
         engine.once(
             tasks_rooted.gather(c, "auto", None, lengths := _lengths(at.q), root)
         )
@@ -95,13 +95,13 @@ def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
         return None
     if at.v == 0:
         sizes = tuple(map(_length, data))
-        with c.uninterrupted():
+        with c.uninterrupted("scatter"):
             engine.once(tasks_rooted.scatter(c, "auto", np.array(sizes), None, root))
             engine.once(
                 tasks_rooted.blocks(c, "auto", "inter_scatterv", at, data, sizes)
             )
         return None
-    with c.uninterrupted():
+    with c.uninterrupted("scatter"):
         engine.once(tasks_rooted.scatter(c, "auto", None, length := _lengths(1), root))
         arrived = np.empty(length[0], np.uint8)
         engine.once(tasks_rooted.scatter(c, "auto", None, arrived, root, v="v"))
@@ -113,7 +113,7 @@ def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
     data = checked_value(c, "alltoall", "auto", lambda: _each(objs, c.there))
     sizes = tuple(map(_length, data))
     lengths = _lengths(c.there)
-    with c.uninterrupted():
+    with c.uninterrupted("alltoall"):
         engine.once(tasks_exchange.alltoall(c, "auto", np.array(sizes), lengths))
         arrived = [np.empty(n, np.uint8) for n in lengths.tolist()]
         into, expected = (message(arrived),), tuple(lengths.tolist())

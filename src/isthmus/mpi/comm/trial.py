@@ -18,6 +18,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.between import FLAT, LIBRARY, NODE, Times
+from ..waiting.bounded import bounded
 
 #: bytes of a block or vector, on one node and between nodes
 SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
@@ -118,7 +119,7 @@ def tried(comm: Any, collective: str) -> Times:
             if flat == NO_PART and name == NODE:
                 algorithm = NO_PART
             took[i] = _seconds(partial(comm._blocking, op, algorithm, *args), *often)
-        c.comm.Allreduce(MPI.IN_PLACE, took, MPI.MAX)
+        bounded(partial(c.comm.Allreduce, MPI.IN_PLACE, took, MPI.MAX), c.limit)
         columns.append(took)
         if took.sum() * np.prod(often) > LIMIT:
             break

@@ -9,6 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 from mpi4py import MPI
 
+from ...settings import timeout
+from ..waiting.waiting import Limit
+
 
 class Freed(Protocol):
     """Something that goes with the communicator."""
@@ -25,11 +28,32 @@ Kept = TypeVar("Kept", bound=Freed)
 _aside: deque[Freed] = deque()
 
 
-def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
-    """What is kept under a name, made by all processes when first asked for."""
+def _stored(comm: MPI.Comm) -> dict[str, Any]:
+    """All that is kept, by names."""
     found: Any = comm.Get_attr(_keyval())
     if found is None:
         comm.Set_attr(_keyval(), found := {})
+    return found  # type: ignore[no-any-return]
+
+
+def limit_of(comm: MPI.Comm) -> Limit:
+    """How long this process waits on a communicator: as ISTHMUS_TIMEOUT says, until
+    somebody says something else."""
+    stored = _stored(comm)
+    if "limit" not in stored:
+        stored["limit"] = Limit(timeout())
+    found: Limit = stored["limit"]
+    return found
+
+
+def known(comm: MPI.Comm, name: str) -> Any:
+    """What is kept under a name, if anything."""
+    return _stored(comm).get(name)
+
+
+def attached(comm: MPI.Comm, name: str, make: Callable[[Any], Kept]) -> Kept:
+    """What is kept under a name, made by all processes when first asked for."""
+    found = _stored(comm)
     if name not in found:
         _give_back()
         found[name] = make(comm)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -15,8 +17,11 @@ from ...choose.recipe import Placement
 from ...settings import Settings, read
 from ..memory import device
 from ..memory.node_memory import ROOM, NodeMemory, Turn
-from . import tuning
-from .attribute import attached
+from ..waiting.bounded import bounded
+from ..waiting.errors import ProcessLost, Stalled
+from ..waiting.waiting import Limit, nothing
+from . import lost, tuning
+from .attribute import attached, limit_of
 from .check import MismatchError
 from .progress import driver
 from .tuning import eager, inline, node_ranks
@@ -55,6 +60,22 @@ def _asked() -> tuple[Settings | None, Any]:
         return None, str(error)
 
 
+FORKED = "isthmus: MPI belongs to the process that started it, not to one it forked"
+_every: WeakSet[Context] = WeakSet()
+
+
+def _forked() -> None:
+    """In a forked process: make no calls."""
+    global is_forked
+    is_forked = True
+    for context in _every:
+        context.refused = FORKED
+
+
+is_forked = False
+os.register_at_fork(after_in_child=_forked)
+
+
 class Context:
     """Private communicators, plans and tags of one communicator.
 
@@ -65,11 +86,16 @@ class Context:
 
     #: who records its calls (see `recorder`)
     recorder: Any = None
-    #: why no more calls are made, if so
-    refused = ""
+    #: why no more calls are made, if so, and where this rank waited too long
+    refused = stalled = ""
 
-    def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm) -> None:
-        self.comm, self.local = comm, local
+    def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm, limit: Limit) -> None:
+        self.comm, self.local, self.limit = comm, local, limit
+        _every.add(self)
+        #: whether the MPI library goes on when processes are lost
+        self.survives = lost.is_noticed()
+        if self.survives:
+            limit.look = partial(lost.look, comm)
         self.number, self.index = comm.Get_rank(), local.Get_rank()
         # rank 0's, so that all ranks decide alike
         told = comm.bcast(_asked() if self.number == 0 else None)
@@ -121,7 +147,8 @@ class Context:
         self.nodes: tuple[int, ...] = tuple(rows[:, 0].tolist())
 
     def _memory(self, ranks: Sequence[int], tag: int = 0) -> NodeMemory:
-        return NodeMemory(self.comm, ranks, self.refuse, driver.is_busy, ROOM, tag)
+        how = self.refuse, driver.is_busy, ROOM, tag, self.limit
+        return NodeMemory(self.comm, ranks, *how)
 
     def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory:
         """Memory for a persistent call alone, shared by those of the node who have a
@@ -164,11 +191,29 @@ class Context:
         self.refused = self.refused or interrupted(self.who(number), error)
         if number == self.number and not self.freed:
             for memory in (self.memory, *self._own_memories):
-                memory.leave()  # who waits for this rank hears of it there
+                memory.leave(error)  # who waits for this rank hears of it there
         return self.refused
 
+    def has_lost(self) -> bool:
+        """Whether a process was lost, as far as this one knows."""
+        return self.survives and lost.is_lost(self.comm)
+
+    def failed(
+        self, error: BaseException, op: str = "", algorithm: str = ""
+    ) -> BaseException:
+        """Make no more calls after an error in the middle of one; what to raise. Where
+        a process was lost, all others hear of it, and raise that."""
+        if isinstance(error, MPI.Exception | ProcessLost) and self.has_lost():
+            for comm in (self.comm, self.local):
+                comm.Revoke()
+            error = lost.process_lost(self.comm, self.who)
+        if isinstance(error, Stalled):
+            self.stalled = str(error.of(op, algorithm, self.number, self.who))
+        self.refuse(self.number, error)
+        return error
+
     @contextmanager
-    def uninterrupted(self) -> Iterator[None]:
+    def uninterrupted(self, op: str = "", algorithm: str = "") -> Iterator[None]:
         """What is done in here is done to its end, or no more calls are made; ranks
         that differ in their arguments raise that together, and can go on."""
         try:
@@ -176,8 +221,7 @@ class Context:
         except MismatchError:
             raise
         except BaseException as error:
-            self.refuse(self.number, error)
-            raise
+            raise self.failed(error, op, algorithm) from None
 
     def next_tag(self) -> int:
         """A tag for a nonblocking call, from the lower half; 0 is for blocking ones.
@@ -194,13 +238,14 @@ class Context:
     def lasting_tag(self) -> int:
         """A tag for a persistent call, from the upper half, that no other call has as
         long as its request lives on any rank; collective."""
-        tags = range(self.tag_limit // 2 + 1, self.tag_limit + 1)
+        tags = range(self.tag_limit // 2 + 1, self.tag_limit)  # the last: a report
         if self._tags_left is None:
             self._tags_left = iter(tags)
         tag = next(self._tags_left, None)
         if tag is None:
             alive = [x for x, request in self.lasting.items() if request]
-            used = set().union(*self.comm.allgather(alive))
+            every = bounded(partial(self.comm.allgather, alive), self.limit)
+            used = set().union(*every)
             self._tags_left = (x for x in tags if x not in used)
             tag = next(self._tags_left, None)
         if tag is None:
@@ -229,15 +274,20 @@ class Context:
 
     def leave(self) -> None:
         """Take no more calls; this calls nothing of MPI."""
-        self.freed = True
+        self.freed, self.limit.look = True, nothing
 
     def free(self) -> None:
         """Give everything back; collective, like freeing the user's communicator."""
         self.leave()
         driver.finish(self)
         self.forget()
-        self.memory.free()
-        self._free_comms()
+        if self.refused:
+            # messages may still come, and would be taken for those of a communicator
+            # that gets the number of a free one
+            driver.failed.append((self.memory, self.comm, self.local))
+        else:
+            self.memory.free()
+            self._free_comms()
 
     def _free_comms(self) -> None:
         if self.local is not self.comm:
@@ -253,12 +303,17 @@ def context_of(
 ) -> Made:
     """The context of a communicator, made at its first collective call; of a name, if
     there may be several."""
+    if is_forked:
+        raise RuntimeError(FORKED)
+    limit = limit_of(comm)
     try:
-        found = attached(comm, name, make)
+        found = attached(comm, name, lambda x: bounded(partial(make, x), limit))
     except ValueError:  # a tuning file that cannot be read, on all ranks alike
         raise
     except BaseException as error:
         why = interrupted("this rank", error)
+        if isinstance(error, Stalled):
+            error.of("first call", "", comm.Get_rank(), "rank {}".format)
         attached(comm, name, lambda _: _Refused(why))
         raise
     found.check_usable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,6 +14,10 @@ from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
 from ...choose.recipe import Equal, Group, Sizes, listed
 from ...choose.recipe_between import Pair
+from ..waiting.bounded import bounded
+from ..waiting.errors import ProcessLost
+from ..waiting.waiting import until
+from .attribute import limit_of
 from .context import Context, Native
 from .library_requests import holding
 from .probe import probe
@@ -50,7 +54,7 @@ class InterContext(Context):
         merged = Native(inter.Merge(_comes_second(inter)))
         self.mine = int(merged.Get_rank() != inter.Get_rank())
         local = merged.Split(self.mine, merged.Get_rank())
-        super().__init__(merged, Native(local))
+        super().__init__(merged, Native(local), limit_of(inter))
         sizes = inter.Get_size(), inter.Get_remote_size()
         self.p, self.q = sizes if self.mine == 0 else sizes[::-1]
         self.here, self.there = sizes
@@ -79,15 +83,14 @@ class InterContext(Context):
         """Give everything back."""
         self.leave()  # first, as known calls use what is given back below
         for request in list(self.requests.values()):
-            while not request.Get_status():  # the user still has to wait for it
-                pass
+            until(request.Get_status, self.limit)  # the user still has to wait for it
         for comm in (*self._intercomms.values(), *self._stars.values()):
             comm.Free()
         super().free()
 
     def request(self, native: Any, held: Any) -> Any:
         """A request of the MPI library's on a private communicator, and its buffers."""
-        made = holding(native, held)
+        made = holding(native, held, self)
         self.requests[id(made)] = made
         return made
 
@@ -117,7 +120,8 @@ class InterContext(Context):
         together, when they first ask for it."""
         if root not in self._intercomms:
             with self.uninterrupted():
-                self._intercomms[root] = self._make_intercomm(root)
+                made = bounded(partial(self._make_intercomm, root), self.limit)
+                self._intercomms[root] = made
         return self._intercomms[root]
 
     def _make_intercomm(self, root: int | None) -> MPI.Intercomm:
@@ -130,6 +134,28 @@ class InterContext(Context):
         made = side.Create_intercomm(0, both, 0 if both.rank else 1)
         side.Free()
         return made
+
+    def survivors(self) -> tuple[MPI.Intercomm, tuple[str, ...]]:
+        """The processes of both groups that are left, and who is missing, in words.
+        Shrinking the private communicator of both is what libraries can do; shrinking
+        an intercommunicator is not."""
+        left = Native(self.comm.Shrink())
+        before, after = self.comm.Get_group(), left.Get_group()
+        numbers = after.Translate_ranks(range(after.size), before)
+        before.Free()
+        after.Free()
+        missing = sorted(set(range(self.comm.size)).difference(numbers))
+        who = tuple(map(self.who, missing))
+        others = [i for i, n in enumerate(numbers) if (n >= self.p) != self.mine]
+        if not others:
+            left.Free()
+            group = "AB"[1 - self.mine]
+            raise ProcessLost(missing, who, f"group {group} has died out")
+        side = Native(left.Split(self.mine, left.Get_rank()))
+        made = side.Create_intercomm(0, left, others[0])
+        side.Free()
+        left.Free()
+        return made, who
 
     def star(self, root: int) -> MPI.Intracomm:
         """A root, by its number, and after it the other group; made by these together,
@@ -150,7 +176,8 @@ class InterContext(Context):
         which they would be a call ahead of the others."""
         if root not in self._made:
             ok = np.array(request is not None)
-            self.star(root).Allreduce(MPI.IN_PLACE, ok, MPI.LAND)
+            star = self.star(root)
+            bounded(partial(star.Allreduce, MPI.IN_PLACE, ok, MPI.LAND), self.limit)
             (self._made if ok else self.unmade).add(root)
             if not ok:
                 if request is not None:
@@ -172,7 +199,8 @@ class InterContext(Context):
     def measure(self) -> None:
         """Measure what a message costs, if nobody did; by all ranks together."""
         if not self._measured:
-            self.machine = shared(probe(self.comm, self.nodes), self.nodes)
+            found = bounded(partial(probe, self.comm, self.nodes), self.limit)
+            self.machine = shared(found, self.nodes)
             self._measured = True
 
     def asked_for(self, op: str, algorithm: str | None) -> str:

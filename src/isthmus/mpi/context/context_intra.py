@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN
 from ...choose.estimate import Machine
+from ..waiting.bounded import bounded
+from .attribute import limit_of
 from .context import Context, Native
 from .probe import probe
 from .tuning import shared
@@ -18,7 +20,7 @@ class IntraContext(Context):
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         private = Native(comm.Split(0, comm.Get_rank()))
-        super().__init__(private, private)
+        super().__init__(private, private, limit_of(comm))
         self.p = private.Get_size()
         self.small = (self.tuned or BUILT_IN).small
 
@@ -31,4 +33,7 @@ class IntraContext(Context):
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
         with self.uninterrupted():
-            return self.tuned or shared(probe(self.comm, self.nodes), self.nodes)
+            if self.tuned:
+                return self.tuned
+            measured = bounded(partial(probe, self.comm, self.nodes), self.limit)
+            return shared(measured, self.nodes)

@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
+from .attribute import limit_of
 from .context import Context, Native
 from .tuning import shared
 
@@ -28,7 +29,7 @@ class SeveralContext(Context):
         everyone.Free()
         some.Free()
         local = Native(merged.Split(mine, merged.Get_rank()))
-        super().__init__(merged, local)
+        super().__init__(merged, local, limit_of(comm))
         self.sizes, self.mine = tuple(map(len, members)), mine
         self.base = sum(self.sizes[:mine])
 

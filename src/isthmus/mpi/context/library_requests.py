@@ -8,26 +8,56 @@ from typing import Any, overload
 
 from mpi4py import MPI
 
+from ..waiting.errors import Stalled
+from ..waiting.waiting import until
+from .progress import driver
+
 _log = logging.getLogger("isthmus")
+
+
+def _wait(request: Any, wait: Callable[..., Any], status: MPI.Status | None) -> Any:
+    """Wait no longer than its communicator says."""
+    owner = request._owner
+    seconds = None if owner is None else owner.limit.seconds
+    try:
+        if seconds is not None and not until(request.Get_status, owner.limit):
+            raise Stalled(seconds)
+        return wait(request, status)
+    except (Stalled, MPI.Exception) as error:
+        if owner is None or not (isinstance(error, Stalled) or owner.has_lost()):
+            raise
+        driver.failed.append(request)
+        raise owner.failed(error, "request", "native") from None
 
 
 class _Request(MPI.Request):
     _held: Any
+    _owner: Any
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        return _wait(self, MPI.Request.Wait, status)
 
 
 class _Prequest(MPI.Prequest):
     _held: Any
+    _owner: Any
+
+    def Wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        return _wait(self, MPI.Request.Wait, status)
 
 
 @overload
-def holding(request: MPI.Prequest, held: Any) -> MPI.Prequest: ...
+def holding(request: MPI.Prequest, held: Any, owner: Any = None) -> MPI.Prequest: ...
 @overload
-def holding(request: MPI.Request, held: Any) -> MPI.Request: ...
-def holding(request: MPI.Request, held: Any) -> MPI.Request:
-    """The request, which keeps its buffers alive."""
+def holding(request: MPI.Request, held: Any, owner: Any = None) -> MPI.Request: ...
+def holding(request: MPI.Request, held: Any, owner: Any = None) -> MPI.Request:
+    """The request, which keeps its buffers alive, and waits no longer than its owner,
+    the context of a communicator, says."""
     kind = _Prequest if isinstance(request, MPI.Prequest) else _Request
     result = kind(request)
-    result._held = held
+    result._held, result._owner = held, owner
     return result
 
 

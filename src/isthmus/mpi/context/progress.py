@@ -56,8 +56,9 @@ class _Driver:
         self.running: dict[int, Watched] = {}
         self._thread: threading.Thread | None = None
         self._stop = False
-        #: operations that failed, whose messages may still be under way
-        self.failed: list[Active] = []
+        #: what belongs to calls that failed, whose messages may still be under way:
+        #: their memory must stay
+        self.failed: list[Any] = []
         self._tags = count()
         self._tags_back: deque[int] = deque()
         self._own: MPI.Intracomm | None = None

@@ -24,8 +24,9 @@ from ..memory.memory import Piece
 from ..memory.node_memory import Meeting, Turn
 from ..memory.staged import Copies
 from ..operations.call import Call
+from ..waiting.waiting import Awaited, Messages
 from . import requests
-from .plan import Binding, Plan, Stage, Step, Wait, request
+from .plan import Binding, Plan, Stage, Step, request
 
 #: bytes that are copied at once: long enough for full speed, short beside long messages
 PIECE = 1 << 21
@@ -95,9 +96,9 @@ def around(slot: Slot, native: Callable[..., Any]) -> Callable[..., Any]:
 def beside(start: Callable[[], MPI.Request], copies: Copies, owner: Any) -> MPI.Request:
     """A nonblocking call of the MPI library's, started when the data are there."""
 
-    def steps() -> Iterator[Wait]:
+    def steps() -> Iterator[Awaited]:
         copies.bring()
-        yield [start()]
+        yield Messages([start()])
         copies.take()
 
     return requests.start(steps(), owner, copies)
@@ -324,10 +325,22 @@ class Arrival:
     def wait(self) -> None:
         """Wait until it is."""
         while not self.test():
-            self._comm.Iprobe(MPI.ANY_SOURCE)  # messages that are sent go on, too
+            self.progress()
             time.sleep(0)
 
     __call__ = wait
+
+    def progress(self) -> None:
+        """Let messages that are sent go on."""
+        self._comm.Iprobe(MPI.ANY_SOURCE)
+
+    def missing(self) -> Sequence[int]:
+        """No rank is needed."""
+        return ()
+
+    def has(self) -> str:
+        """What is there already."""
+        return "no copy from the device"
 
 
 class Binder:

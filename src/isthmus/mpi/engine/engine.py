@@ -18,14 +18,17 @@ from ...choose.recipe import Recipe
 from ...schedules.ir import Library, Pieces
 from ..context.context import SCRATCH, Context
 from ..context.library_requests import holding, made_by
-from ..context.progress import EMPTY
+from ..context.progress import EMPTY, driver
 from ..memory.memory import Given
 from ..memory.node_memory import ROOMS, Turn
 from ..memory.staged import Copies
 from ..operations.call import Asking, Call, complete
+from ..waiting.bounded import bounded
+from ..waiting.errors import Stalled
+from ..waiting.waiting import Awaited
 from . import devices, library, requests
 from .devices import Slot
-from .plan import Plan, Wait, uses_library
+from .plan import Plan, uses_library
 from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
@@ -148,8 +151,8 @@ class Kept:
         self.used = c.clock = c.clock + 1
         answer: tuple[Any, ...] = ()
         if self.question is not None:
-            with c.uninterrupted():
-                answer = complete(self.question(0))
+            with c.uninterrupted(self._op, self._name):
+                answer = complete(self.question(0), c.limit)
         known = self._rounds.get(answer)
         if known is None:
             call = call or comm._read(self._op, self._name, args)
@@ -172,11 +175,15 @@ class Kept:
         if given:
             plan.given.fill(places)  # type: ignore[union-attr]
         try:
-            for step in plan.calls:
-                step()
+            if c.limit.seconds is None or c.recorder is not None:
+                for step in plan.calls:
+                    step()
+            else:
+                plan.run(c.limit)
         except BaseException as error:
-            if plan.stages or node:
-                c.refuse(c.number, error)
+            if plan.stages or node or isinstance(error, Stalled):
+                driver.failed.append((plan, args, call))
+                raise c.failed(error, self._op, self.taken) from None
             raise
         if given:
             plan.given.clear()  # type: ignore[union-attr]
@@ -263,7 +270,7 @@ def _asked(call: Call, tag: int) -> Asking:
 
 def _asking(
     call: Call, number: int, tag: int, slot: Slot | None = None
-) -> Iterator[Wait]:
+) -> Iterator[Awaited]:
     """The steps of a call that must ask first, and so may not need its room."""
     plan = _numbered(call, (yield from _asked(call, tag)), number, tag, slot)
     if plan.turn is None:
@@ -271,7 +278,7 @@ def _asking(
     yield from _running(plan)
 
 
-def _running(plan: Plan) -> Iterator[Wait]:
+def _running(plan: Plan) -> Iterator[Awaited]:
     """The steps of a plan that serves one call only."""
     yield from plan.steps()
     # not in a `finally`, which the garbage collector may run, inside MPI perhaps; and
@@ -300,7 +307,9 @@ def check_threads(context: Context, name: str) -> None:
         )
 
 
-def nonblocking(call: Call, tag: int, copies: Copies | None = None) -> MPI.Request:
+def nonblocking(
+    call: Call, tag: int, op: str = "", copies: Copies | None = None
+) -> MPI.Request:
     """Start a call and give its request; with copies of arrays on a device."""
     c, memory = call.context, call.context.memory
     slot = None if copies is None else Slot(copies)
@@ -315,20 +324,24 @@ def nonblocking(call: Call, tag: int, copies: Copies | None = None) -> MPI.Reque
         memory.skip()
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
     check_threads(c, call.name)
+    what = op, call.name
     if call.question is not None:
-        return requests.start(_asking(call, memory.take(), tag, slot), c, (call, slot))
+        steps = _asking(call, memory.take(), tag, slot)
+        return requests.start(steps, c, (call, slot), what)
     plan = _numbered(call, (), memory.calls, tag, slot)
     if plan.turn is not None:
         memory.take()
     elif call.counted:
         memory.skip()
-    return requests.start(_running(plan), c, (call, slot))
+    return requests.start(_running(plan), c, (call, slot), what)
 
 
 # -- persistent
 
 
-def persistent(call: Call, tag: int, copies: Copies | None = None) -> MPI.Prequest:
+def persistent(
+    call: Call, tag: int, op: str = "", copies: Copies | None = None
+) -> MPI.Prequest:
     """Set a call up, to be started any number of times; with copies of arrays on a
     device at every start."""
     c, slot = call.context, None if copies is None else Slot(copies)
@@ -338,7 +351,7 @@ def persistent(call: Call, tag: int, copies: Copies | None = None) -> MPI.Preque
         alone = made_by(MPI.COMM_SELF.Barrier_init)
         return alone or c.comm.Recv_init(*_NOTHING)
     with c.uninterrupted():
-        answer = complete(_asked(call, tag))
+        answer = complete(_asked(call, tag), c.limit)
     native = single(call, answer)
     if native is not None:
         if copies is not None:
@@ -349,13 +362,13 @@ def persistent(call: Call, tag: int, copies: Copies | None = None) -> MPI.Preque
     if not found.entry.node_memory:
         made = make_plan(call, found, tag, slot=slot)
         if made.only_request is not None:
-            return holding(made.only_request, (call, made))
-        return requests.persistent([made], c, (call, slot))
+            return holding(made.only_request, (call, made), c)
+        return requests.persistent([made], c, (call, slot), (op, call.name))
     with c.uninterrupted():
-        memory = c.own_memory(call.among, tag)
+        memory = bounded(partial(c.own_memory, call.among, tag), c.limit)
     turns = [c.turn(k, call.among, memory) for k in range(ROOMS)]
     plans = [make_plan(call, found, tag, turn, slot=slot) for turn in turns]
-    return requests.persistent(plans, c, (call, slot))
+    return requests.persistent(plans, c, (call, slot), (op, call.name))
 
 
 def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:

@@ -27,7 +27,7 @@ def plan(call: Call) -> Plan:
     if call.root is not None:
         return _bcast(call)
     if not call.recv:
-        return Plan([], [call.context.comm.Barrier])
+        return Plan([], [call.context.comm.Barrier], library=True)
     (into,) = call.recv
     staging, comm, sizes = Staging(), call.context.comm, into.nbytes
     irregular = min(sizes) < max(sizes)
@@ -39,7 +39,9 @@ def plan(call: Call) -> Plan:
         step: Callable[[], Any] = partial(comm.Allgatherv, send, spec)
     else:
         step = partial(comm.Allgather, send, [base, sizes[0], MPI.BYTE])
-    return Plan([], [*staging.before, step], staging.after, staging.scratch)
+    return Plan(
+        [], [*staging.before, step], staging.after, staging.scratch, library=True
+    )
 
 
 def _bcast(call: Call) -> Plan:
@@ -48,7 +50,9 @@ def _bcast(call: Call) -> Plan:
     view = staging.source(call.send[0]) if call.send else staging.target(call.recv[0])
     base = view.addresses[0] if view.addresses else 0
     step = partial(comm.Bcast, [memory.buffer(base), call.nbytes, MPI.BYTE], call.root)
-    return Plan([], [*staging.before, step], staging.after, staging.scratch)
+    return Plan(
+        [], [*staging.before, step], staging.after, staging.scratch, library=True
+    )
 
 
 def _is_whole(recv: View) -> bool:

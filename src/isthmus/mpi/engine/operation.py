@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mpi4py import MPI
-
 from ..context.check import MismatchError
 from ..context.progress import driver
-from .plan import Plan, Wait
+from ..waiting.errors import ProcessLost, Stalled
+from ..waiting.waiting import Awaited, wait
+from .plan import Plan
 
-Steps = Iterator[Wait]
+Steps = Iterator[Awaited]
 
 _log = logging.getLogger("isthmus")
 _INTERRUPTED = "a signal handler raised in the middle of this call, which cannot go on"
@@ -25,15 +25,25 @@ class Operation:
     #: whether a step is being done; so it stays if a signal handler raises there
     broken = False
 
+    #: the rounds that were begun
+    begun = 0
+
     def __init__(
-        self, steps: Steps, end: Callable[[], Any], owner: Any, keep: Any
+        self,
+        steps: Steps,
+        end: Callable[[], Any],
+        owner: Any,
+        keep: Any,
+        what: tuple[str, str] = ("", ""),
     ) -> None:
-        """`end` completes the handle; `keep` has the buffers."""
-        self.owner, self.keep = owner, keep
+        """`end` completes the handle; `keep` has the buffers; `what` is the operation
+        and its algorithm, in words."""
+        self.owner, self.keep, self._what = owner, keep, what
         self._steps, self._end = steps, end
         self._lock = threading.Lock()
         #: what the next round waits for; None at the end
-        self._open: Wait | None = ()
+        self._open: Awaited | None = None
+        self._begun = False
         self.done = False
         self.error: BaseException | None = None
 
@@ -46,11 +56,14 @@ class Operation:
         try:
             over = on()
         except Exception as error:
-            _log.exception("a nonblocking operation failed")
             driver.failed.append(self)
             self.error, self.broken, over = error, False, True
             if not isinstance(error, MismatchError):  # which all ranks raise
-                self.owner.refuse(self.owner.number, error)
+                if isinstance(error, Stalled):
+                    error.round = self.begun
+                self.error = self.owner.failed(error, *self._what)
+            known = isinstance(self.error, ProcessLost | Stalled)
+            _log.error("a nonblocking operation failed", exc_info=not known)
         except BaseException as error:
             if self.broken:
                 driver.failed.append(self)
@@ -63,32 +76,30 @@ class Operation:
 
     def _wait(self) -> bool:
         """Go on to the end."""
+        self._begin_steps()
         while self._open is not None:
-            if isinstance(self._open, list | tuple):
-                MPI.Request.Waitall(self._open)
-            else:
-                self._open.wait()
+            wait(self._open, self.owner.limit)
             self._step()
         return True
+
+    def _begin_steps(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._step()
 
     def _step(self) -> None:
         """Begin the next round."""
         self.broken = True
         self._open = next(self._steps, None)
+        self.begun += 1
         self.broken = False
 
     def _test(self) -> bool:
         """Go on as far as possible without waiting; whether that is the end."""
-        while self._open is not None and self._is_complete(self._open):
+        self._begin_steps()
+        while self._open is not None and self._open.test():
             self._step()
         return self._open is None
-
-    @staticmethod
-    def _is_complete(found: Wait) -> bool:
-        """Whether what a round waits for is complete."""
-        if isinstance(found, list | tuple):
-            return bool(MPI.Request.Testall(found))
-        return found.test()
 
     def advance(self) -> bool:
         """Do what can be done without waiting; True if that was something."""
@@ -125,10 +136,15 @@ class Repeated(Operation):
     after the other, as long as nobody had to go on without waiting."""
 
     def __init__(
-        self, plans: Sequence[Plan], end: Callable[[], Any], owner: Any, keep: Any
+        self,
+        plans: Sequence[Plan],
+        end: Callable[[], Any],
+        owner: Any,
+        keep: Any,
+        what: tuple[str, str] = ("", ""),
     ) -> None:
         """Plans take turns, if there are several."""
-        super().__init__(iter(()), end, owner, keep)
+        super().__init__(iter(()), end, owner, keep, what)
         self._plans = plans
         self._choose(plans[0])
         self.done = True
@@ -163,13 +179,12 @@ class Repeated(Operation):
         self.broken = False
 
     def _wait(self) -> bool:
-        if not self._plain:
-            return super()._wait()
-        self._do(self._rest)
-        return True
+        if self._plain and self.owner.limit.seconds is None:
+            self._do(self._rest)
+            return True
+        return super()._wait()
 
-    def _test(self) -> bool:
+    def _begin_steps(self) -> None:
         if self._plain:
-            self._plain, self._steps = False, self._plan.rounds()
+            self._plain, self._steps, self.begun = False, self._plan.rounds(), 0
             self._step()
-        return super()._test()

@@ -19,18 +19,11 @@ from ..memory import memory
 from ..memory.memory import Given, Piece, View
 from ..memory.node_memory import Meeting, Turn
 from ..memory.reducing import Operator
+from ..waiting.bounded import bounded
+from ..waiting.errors import Stalled
+from ..waiting.waiting import Awaited, Limit, Messages, wait
 
 Step = Callable[[], Any]
-
-
-class Awaited(Protocol):
-    """What a plan waits for beside messages."""
-
-    def test(self) -> bool:
-        """Whether it is there."""
-
-    def wait(self) -> None:
-        """Wait until it is."""
 
 
 class Met(Awaited, Protocol):
@@ -42,9 +35,6 @@ class Met(Awaited, Protocol):
     def __call__(self) -> None:
         """Come, and wait."""
 
-
-#: what a round waits for
-Wait = list[MPI.Request] | tuple[MPI.Request, ...] | Awaited
 
 _startall = MPI.Prequest.Startall
 _waitall = MPI.Request.Waitall
@@ -112,6 +102,16 @@ class Stage:
     call: list[Callable[[], MPI.Request]] = field(default_factory=list)
     then: list[Step] = field(default_factory=list)
     meet: Met | None = None
+    #: the other ends of what it waits for and of what it calls
+    peers: list[int] = field(default_factory=list)
+    called: list[int] = field(default_factory=list)
+
+    def messages(self) -> Messages:
+        """What must be complete; this makes its calls."""
+        if not self.call:
+            return Messages(self.wait, self.peers)
+        more = [call() for call in self.call]
+        return Messages([*more, *self.wait], [*self.called, *self.peers])
 
 
 class Plan:
@@ -129,21 +129,38 @@ class Plan:
         meanwhile: Sequence[Step] = (),
         turn: Turn | None = None,
         given: Given | None = None,
+        library: bool = False,
     ) -> None:
-        self.stages = stages
+        """`library` says that a step is a blocking call of the MPI library."""
+        self.stages, self.library = stages, library
         self.before, self.after, self.scratch = before, after, scratch
         self.turn, self.given = turn, given
         if meanwhile:
             stages[:] = stages or [Stage()]
             stages[0].meanwhile += meanwhile
 
-    def steps(self) -> Iterator[Wait]:
+    def run(self, limit: Limit) -> None:
+        """Make the call once; no wait in it takes longer than a limit."""
+        if self.library:
+            return bounded(self._run, limit)
+        for k, found in enumerate(self.steps(), 1):
+            try:
+                wait(found, limit)
+            except Stalled as error:
+                error.round = k
+                raise
+
+    def _run(self) -> None:
+        for step in self.calls:
+            step()
+
+    def steps(self) -> Iterator[Awaited]:
         """Start each round; yield what must be complete to go on."""
         for call in self.first:
             call()
         yield from self.rounds()
 
-    def rounds(self) -> Iterator[Wait]:
+    def rounds(self) -> Iterator[Awaited]:
         """As `steps`, once what begins it is done."""
         if self.turn is not None:
             yield self.turn
@@ -151,10 +168,10 @@ class Plan:
                 call()
         for k, stage in enumerate(self.stages):
             if k:
-                for call in _started(stage):
+                for call in self._starts[k]:
                     call()
             if stage.wait or stage.call:
-                yield [*stage.wait, *(call() for call in stage.call)]
+                yield stage.messages()
             for step in stage.then:
                 step()
             if stage.meet is not None:
@@ -162,6 +179,10 @@ class Plan:
                 yield stage.meet
         for step in self._last:
             step()
+
+    @cached_property
+    def _starts(self) -> list[list[Step]]:
+        return [_started(stage) for stage in self.stages]
 
     @property
     def _second(self) -> list[Step]:
@@ -290,6 +311,7 @@ def bind(
         for c in r.comm:
             if isinstance(c, Library):
                 stages[k].call.append(_library(local, c, at))
+                stages[k].called.append(MPI.PROC_NULL)
                 continue
             place = at if isinstance(c, Recv) else source
             start = next(when) if isinstance(c, Recv) else k
@@ -297,11 +319,13 @@ def bind(
             short = len(pieces) == 1 and pieces[0][1] <= inline
             if short and isinstance(c, Send) and several[c.to] == 1:
                 stages[k].call.append(_at_once(comm, c, pieces, tag))
+                stages[k].called.append(c.to)
                 continue
             for part in memory.parts(pieces, cut):
                 made = request(comm, c, part, tag)
                 stages[start].start.append(made)
                 stages[k].wait.append(made)
+                stages[k].peers.append(c.frm if isinstance(c, Recv) else c.to)
         early, late = meanwhile(r) if r.comm and turn else ((), r.then)
         stages[k].meanwhile += map(at.step, early)
         stages[k].then += map(at.step, late)

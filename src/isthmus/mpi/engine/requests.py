@@ -47,11 +47,13 @@ class Request(MPI.Request):
         return super().test(status)
 
 
-def start(steps: Steps, owner: Any, keep: Any) -> Request:
+def start(
+    steps: Steps, owner: Any, keep: Any, what: tuple[str, str] = ("", "")
+) -> Request:
     """Begin an operation of an owner and give its request."""
     tag = driver.tag()
     handle = driver.own.Issend(EMPTY, 0, tag)
-    operation = Operation(steps, partial(_end, tag), owner, keep)
+    operation = Operation(steps, partial(_end, tag), owner, keep, what)
     operation.advance()
     if not operation.done:
         driver.add(operation)
@@ -142,12 +144,15 @@ def _run(request: MPI.Prequest) -> None:
     request.Wait()
 
 
-def persistent(plans: Sequence[Plan], owner: Any, keep: Any) -> Persistent:
+def persistent(
+    plans: Sequence[Plan], owner: Any, keep: Any, what: tuple[str, str] = ("", "")
+) -> Persistent:
     """A persistent request whose every start runs a plan once, one after the other."""
     tag = driver.tag()
     result = Persistent(driver.own.Ssend_init(EMPTY, 0, tag))
     result._receive = driver.own.Recv_init(EMPTY, 0, tag)
-    result._call = Repeated(plans, partial(_run, result._receive), owner, keep)
+    end = partial(_run, result._receive)
+    result._call = Repeated(plans, end, owner, keep, what)
     result._tag, result.owner = tag, owner
     result._lock = threading.Lock()
     driver.watch(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from mpi4py import MPI
@@ -13,6 +14,7 @@ from ...groups.chain import Link, from_addresses, from_size
 from ...groups.dialogue import Dialogue
 from ..comm.intracomm import Intracomm
 from ..context.check import MismatchError
+from ..waiting.bounded import bounded
 from .dialogue import run
 from .operators import function_of
 from .private import Private, private_of
@@ -201,7 +203,8 @@ class Chain:
         all_ranks = self._private.Get_group()
         group = all_ranks.Incl(self.allgather(self.address))
         try:
-            return Intracomm(self._private.Create_group(group))
+            make = partial(self._private.Create_group, group)
+            return Intracomm(bounded(make, self._private.limit))
         finally:
             group.Free()
             all_ranks.Free()

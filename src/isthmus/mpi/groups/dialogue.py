@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 from mpi4py import MPI
@@ -9,6 +10,10 @@ from mpi4py import MPI
 from ...groups.agree import Refused
 from ...groups.dialogue import Dialogue, Exchange, Post, Step
 from ..context.context import interrupted
+from ..context.progress import driver
+from ..waiting.bounded import bounded
+from ..waiting.errors import Stalled
+from ..waiting.waiting import Messages, until, wait
 from .private import Private
 
 T = TypeVar("T")
@@ -36,24 +41,43 @@ def run(comm: Private, dialogue: Dialogue[T]) -> T:
             received = _perform(comm, step)
     except BaseException as error:
         shared = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
-        if received is not None and not shared:
+        if isinstance(error, Stalled):
+            error.of("group formation", "", comm.Get_rank(), "rank {}".format)
+        if (received is not None or isinstance(error, Stalled)) and not shared:
             comm.refused = interrupted(f"rank {comm.Get_rank()}", error)
         raise
 
 
-def _perform(comm: MPI.Intracomm, step: Step) -> list[Any]:
+def _receive(comm: Private, source: int, tag: int) -> Any:
+    """One value, from a rank or from anybody."""
+    seconds = comm.limit.seconds
+    if seconds is None:
+        return comm.recv(None, source, tag)
+    if not until(partial(comm.Iprobe, source, tag), comm.limit):
+        raise Stalled(seconds, [] if source == MPI.ANY_SOURCE else [source])
+    return comm.recv(None, source, tag)
+
+
+def _received(comm: Private, step: Exchange | Post) -> list[Any]:
+    if isinstance(step, Exchange):
+        return [_receive(comm, source, NAMED) for source in step.recvs]
+    return [_receive(comm, MPI.ANY_SOURCE, POSTED) for _ in range(step.expect)]
+
+
+def _perform(comm: Private, step: Step) -> list[Any]:
     """One step. Values are pickled; those between two ranks stay in their order.
 
     A posted value cannot be taken for one of an earlier call: it is sent only after its
     receiver has brought something into the call it belongs to.
     """
-    if isinstance(step, Exchange):
-        sent = [comm.isend(value, to, NAMED) for to, value in step.sends]
-        received = [comm.recv(None, source, NAMED) for source in step.recvs]
-    elif isinstance(step, Post):
-        sent = [comm.isend(value, to, POSTED) for to, value in step.sends]
-        received = [comm.recv(None, MPI.ANY_SOURCE, POSTED) for _ in range(step.expect)]
-    else:
-        return comm.allgather(step.value)
-    MPI.Request.Waitall(sent)
+    if not isinstance(step, Exchange | Post):
+        return bounded(partial(comm.allgather, step.value), comm.limit)
+    tag = NAMED if isinstance(step, Exchange) else POSTED
+    sent = [comm.isend(value, to, tag) for to, value in step.sends]
+    try:
+        received = _received(comm, step)
+        wait(Messages(sent, [to for to, _ in step.sends]), comm.limit)
+    except BaseException:
+        driver.failed.append(sent)
+        raise
     return received

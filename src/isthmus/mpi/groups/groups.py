@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mpi4py import MPI
@@ -18,6 +19,7 @@ from ...groups.items import Item
 from ..comm.coupling import Coupling
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
+from ..waiting.bounded import bounded
 from .chain import Chain
 from .private import Private
 
@@ -177,7 +179,9 @@ def couple(comm: MPI.Intracomm | Chain, name: Any) -> Coupling:
         if number != group.id:
             low, high = sorted((number, group.id))
             tag = CONNECT + low * len(rows) + high
-            made = mine.Create_intercomm(0, chain._private, leader, tag)
+            ends = 0, chain._private, leader, tag
+            make = partial(mine.Create_intercomm, *ends)
+            made = bounded(make, chain._private.limit)
             others[other] = Intercomm(made)
 
     def members() -> tuple[list[list[int]], int]:

@@ -6,11 +6,17 @@ from typing import Any
 
 from mpi4py import MPI
 
-from ..context.attribute import attached
+from ..context.attribute import attached, limit_of
+from ..context.progress import driver
+from ..waiting.bounded import bounded
+from ..waiting.waiting import Limit
 
 
 class Private(MPI.Intracomm):
     """The duplicate."""
+
+    #: how long this process waits on it
+    limit: Limit
 
     #: why no more calls are made on it, if so
     refused = ""
@@ -18,13 +24,18 @@ class Private(MPI.Intracomm):
 
 class _Duplicate:
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm = Private(comm.Dup())
+        limit = limit_of(comm)
+        self.comm = Private(bounded(comm.Dup, limit))
+        self.comm.limit = limit
 
     def leave(self) -> None:
         pass
 
     def free(self) -> None:
-        self.comm.Free()
+        if self.comm.refused:  # messages may still come
+            driver.failed.append(self.comm)
+        else:
+            self.comm.Free()
 
 
 def private_of(comm: Any) -> Private:

@@ -31,6 +31,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from ..waiting.errors import ProcessLost, Stalled
+from ..waiting.waiting import Limit, watch
+
 #: calls that can use the memory at the same time
 ROOMS = 2
 #: bytes of a room
@@ -42,9 +45,10 @@ _packed = Struct("q").pack
 _PAGE = 4096
 #: meetings of a call that have words of their own
 _MEETINGS = 1 << 20
-#: who waits looks so often before it lets MPI go on, which others may need to come, and
-#: so many seconds for our own thread, if that has something to do
-_LOOKS, _REST = 64, 1e-6
+#: seconds that who waits leaves to our own thread, if that has something to do
+_REST = 1e-6
+#: why a rank comes no more
+_INTERRUPTED, _STALLED, _LOST = 1, 2, 3
 
 #: is told which rank was interrupted, and by what if it is this one; says it in words
 Refuse = Callable[[int, BaseException | None], str]
@@ -65,15 +69,17 @@ class NodeMemory:
         busy: Callable[[], bool],
         room: int,
         tag: int = 0,
+        limit: Limit | None = None,
     ) -> None:
         """Made by these ranks together, with messages of a tag; `busy` says whether
         another thread must get on while this one waits."""
+        self.limit = limit or Limit()
         n, me = len(ranks), ranks.index(comm.Get_rank())
         self.ranks, self.me, self.room = tuple(ranks), me, room
         #: calls that were made; all ranks count alike
         self.calls = 0
         # for a message that nobody sends: where one is found, MPICH does nothing else
-        self._progress = partial(comm.Iprobe, comm.Get_rank(), 0)
+        self._probe = partial(comm.Iprobe, comm.Get_rank(), 0)
         self._refuse, self._busy = refuse, busy
         #: in each room two rows of words for meetings, one of calls that are done; then
         #: a byte of each rank that says that it was interrupted
@@ -160,29 +166,39 @@ class NodeMemory:
         return found
 
     def check(self) -> None:
-        """Raise if a rank was interrupted."""
+        """Raise if a rank was interrupted, waited too long or lost another."""
         gone = self._read_gone()
-        if gone != self._nobody:
-            raise Interrupted(self._refuse(self.ranks[gone.index(1)], None))
+        if gone == self._nobody:
+            return
+        code = max(gone)
+        number = self.ranks[gone.index(code)]
+        why = self._refuse(number, None)
+        if code == _LOST:
+            raise ProcessLost((), (), "heard of in the memory of the node")
+        if code == _STALLED:
+            raise Stalled(self.limit.seconds or 0.0, [number], why=why)
+        raise Interrupted(why)
 
-    def leave(self) -> None:
-        """Tell whoever waits for this rank, or will, that it comes no more."""
-        self._here[self.me] = 1
+    def leave(self, error: BaseException | None = None) -> None:
+        """Tell whoever waits for this rank, or will, that it comes no more, and why."""
+        code = _STALLED if isinstance(error, Stalled) else _INTERRUPTED
+        self._here[self.me] = _LOST if isinstance(error, ProcessLost) else code
         self.fence()
         for own in self._own:  # also who did not see yet that it had come
             for where in own[:2]:
                 self.words[where] = -1
 
-    def wait(self, ready: Callable[[], bool]) -> None:
-        """Wait until something is so."""
-        looks = 0
-        while not ready():
-            looks += 1
-            if looks % _LOOKS == 0:
-                self._progress()
-                if threading.active_count() > 1:  # nor may Python stand still
-                    time.sleep(_REST if self._busy() else 0)
-            os.sched_yield()
+    def progress(self) -> None:
+        """Let MPI go on, which others may need to come, and our own thread."""
+        self._probe()
+        if threading.active_count() > 1:  # nor may Python stand still
+            time.sleep(_REST if self._busy() else 0)
+
+    def behind(self, ranks: Sequence[int], row: slice, number: int) -> list[int]:
+        """Those of some ranks whose word in a row is below a number."""
+        first = row.start // _WORD
+        at = {rank: first + self.ranks.index(rank) for rank in ranks}
+        return [rank for rank in ranks if self.words[at[rank]] < number]
 
     def free(self) -> None:
         """Give the memory back, as far as nobody looks at it any more."""
@@ -258,7 +274,7 @@ class Turn:
 
     def __init__(self, memory: NodeMemory, room: int, ranks: Sequence[int]) -> None:
         self.memory, self.room = memory, room
-        self.number = -1
+        self.ranks, self.number = ranks, -1
         own, rows = memory._own[room], memory._rows[room]
         self._own = own[:2]
         words = memory.words.cast("B")
@@ -279,10 +295,23 @@ class Turn:
         self.memory.fence()
         return True
 
+    def progress(self) -> None:
+        """Let others go on."""
+        self.memory.progress()
+
     def wait(self) -> None:
         """Wait until it is."""
         if not self.test():
-            self.memory.wait(self.test)
+            watch(self, self.memory.limit)
+
+    def missing(self) -> list[int]:
+        """The ranks that are not done with what was in the room."""
+        m = self.memory
+        return m.behind(m.ranks, m._rows[self.room][2], self.number)
+
+    def has(self) -> str:
+        """What is there already."""
+        return "not begun"
 
     def end(self) -> None:
         """The call is over."""
@@ -318,10 +347,25 @@ class Meeting:
         self._fence()
         return True
 
+    def progress(self) -> None:
+        """Let others go on."""
+        self._turn.memory.progress()
+
     def wait(self) -> None:
         """Wait until they have."""
         if not self.test():
-            self._turn.memory.wait(self.test)
+            watch(self, self._turn.memory.limit)
+
+    def missing(self) -> list[int]:
+        """The ranks that have not come."""
+        turn, row = self._turn, (self._k - 1) % 2
+        number = turn.number * _MEETINGS + self._k
+        return turn.memory.behind(turn.ranks, turn.memory._rows[turn.room][row], number)
+
+    def has(self) -> str:
+        """How many have come."""
+        n = len(self._turn.ranks)
+        return f"{n - len(self.missing())} of {n} ranks at meeting {self._k}"
 
     def __call__(self) -> None:
         """Come, and wait for all."""

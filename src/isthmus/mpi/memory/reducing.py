@@ -26,6 +26,14 @@ class Operator:
     unit: int
 
     @property
+    def name(self) -> str:
+        """In words: one of MPI's own, or what is known of a user's."""
+        if self.op.is_predefined:
+            return next(x for x, op in vars(MPI).items() if op == self.op)
+        order = "a commutative" if self.op.is_commutative else "an ordered"
+        return f"{order} operator of the user"
+
+    @property
     def is_plain(self) -> bool:
         """Whether MPI knows the operator, and elements lie in memory as they travel."""
         return bool(self.op.is_predefined) and is_dense(self.datatype)

@@ -15,13 +15,15 @@ from ...choose.choose import Choice
 from ...choose.recipe import Recipe
 from ..context.check import agree, share
 from ..context.context import Context
+from ..context.progress import driver
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator
+from ..waiting.waiting import Limit, Messages, wait
 
 _log = logging.getLogger("isthmus")
 #: requests to wait for, then what others said
-Asking = Generator[list[MPI.Request], None, tuple[Any, ...]]
+Asking = Generator[Messages, None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ def checked(context: Context, op: str, name: str, parse: Callable[[], Call]) -> 
     """The call, once it is known to be right; in the checked mode, on every rank."""
     call = told(context, op, parse)
     if context.checked:
-        agree(context, op, name, call.sent, call.expected, call.root)
+        by = "" if call.operator is None else call.operator.name
+        agree(context, op, name, call.sent, call.expected, call.root, by)
     return call
 
 
@@ -149,10 +152,13 @@ def _ranges(message: Message) -> list[tuple[int, int]]:
     return [(x, x + n) for x, n in zip(starts, message.nbytes, strict=True) if n]
 
 
-def complete(asking: Generator[Any, None, Value]) -> Value:
+def complete(asking: Generator[Messages, None, Value], limit: Limit) -> Value:
     """Ask, and wait for the answer."""
     while True:
         try:
-            MPI.Request.Waitall(next(asking))
+            wait(next(asking), limit)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        except BaseException:
+            driver.failed.append(asking)
+            raise

@@ -14,6 +14,7 @@ import numpy as np
 from ...choose.recipe import Group, Summed, listed
 from ...schedules.registry import resolve
 from ..context.context_inter import InterContext
+from ..waiting.waiting import Messages
 from .call import Asking
 
 
@@ -46,16 +47,17 @@ def own_group(
 
 def _all_counts(c: InterContext, own: int) -> Asking:
     counts = np.empty(c.here, np.int64)
-    yield [c.local.Iallgather(np.array([own], np.int64), counts)]
+    yield Messages([c.local.Iallgather(np.array([own], np.int64), counts)])
     return (listed(counts),)
 
 
 def _told(c: InterContext, own: int, rows: np.ndarray, tag: int) -> Asking:
     """Tell every so-manieth rank of the other group, and be told by one."""
     answer = np.empty(4, np.int64)
-    requests = [c.comm.Irecv(answer, c.there_base + c.index % c.there, tag)]
-    for i in range(c.index, c.there, c.here):
-        requests.append(c.comm.Isend(rows[i], c.there_base + i, tag))
-    yield requests
+    mine = range(c.index, c.there, c.here)
+    peers = [c.there_base + i for i in (c.index % c.there, *mine)]
+    requests = [c.comm.Irecv(answer, peers[0], tag)]
+    requests += [c.comm.Isend(rows[i], c.there_base + i, tag) for i in mine]
+    yield Messages(requests, peers)
     start, whole, largest, bits = answer.tolist()
     return (Summed(c.here, c.index, start, own, whole, largest, bits),)

@@ -18,6 +18,7 @@ from ...schedules.registry import named, resolve
 from ..context.context_inter import InterContext
 from ..memory import buffers
 from ..memory.buffers import Message
+from ..waiting.waiting import Messages
 from . import whole as straight
 from .call import Asking, Call, check_disjoint, settled
 from .counts import alone, own_group
@@ -71,7 +72,8 @@ def _rows(
 ) -> Asking:
     """The blocks of all ranks of the own group."""
     rows = np.empty((c.here, 2, c.there), np.int64)
-    yield [c.local.Iallgather(np.array([sent, expected], np.int64), rows)]
+    own = np.array([sent, expected], np.int64)
+    yield Messages([c.local.Iallgather(own, rows)])
     return (rows.tobytes(),)
 
 

@@ -21,6 +21,7 @@ from ..context.context_intra import IntraContext
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
+from ..waiting.waiting import Messages
 from .call import Asking, Call, check_disjoint, log_choice
 
 Counts = tuple[int, ...]
@@ -186,7 +187,7 @@ def _scattered(
 def _counts(c: IntraContext, recv: Message, tag: int) -> Asking:
     """What everyone receives."""
     told = np.empty(c.p, np.int64)
-    yield [c.comm.Iallgather(np.array(recv.counts), told)]
+    yield Messages([c.comm.Iallgather(np.array(recv.counts), told)])
     return (tuple(told.tolist()),)
 
 
@@ -256,14 +257,14 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
 def _rows(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
     """What every rank sends to each."""
     rows = np.empty((c.p, c.p), np.int64)
-    yield [c.comm.Iallgather(np.array(send.nbytes, np.int64), rows)]
+    yield Messages([c.comm.Iallgather(np.array(send.nbytes, np.int64), rows)])
     return name, rows.tobytes()
 
 
 def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Asking:
     """The algorithm for the largest block of all ranks, and what it must know."""
     most = np.array(max(send.nbytes))
-    yield [c.comm.Iallreduce(MPI.IN_PLACE, most, MPI.MAX)]
+    yield Messages([c.comm.Iallreduce(MPI.IN_PLACE, most, MPI.MAX)])
     found = choose.alltoallv(c.p, int(most), machine)
     log_choice("Alltoallv", found)
     if named("alltoallv", found.name).own_counts:
@@ -281,11 +282,13 @@ def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
     rows = [now.copy()]
     for level in digits(p, radix):
         requests, came = [], []
+        peers: list[int] = []
         for step, ways in level:
             came.append((ways, room := np.empty(len(ways), np.int64)))
+            peers += (r - step) % p, (r + step) % p
             requests.append(c.comm.Irecv(room, (r - step) % p, tag))
             requests.append(c.comm.Isend(now[ways], (r + step) % p, tag))
-        yield requests
+        yield Messages(requests, peers)
         for ways, room in came:
             now[ways] = room
         rows.append(now.copy())

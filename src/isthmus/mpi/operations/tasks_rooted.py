@@ -20,6 +20,7 @@ from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import operator
+from ..waiting.waiting import Messages
 from .call import Asking, Call, settled
 from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
@@ -206,7 +207,7 @@ def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
 def _counts(c: InterContext, own: int, tag: int) -> Asking:
     """The blocks of the own group, for a leaf that must know them."""
     counts = np.empty(c.here, np.int64)
-    yield [c.local.Iallgather(np.array([own]), counts)]
+    yield Messages([c.local.Iallgather(np.array([own]), counts)])
     return (tuple(counts.tolist()),)
 
 

@@ -14,6 +14,7 @@ from ...schedules.registry import named, resolve
 from ..context.context_several import SeveralContext
 from ..memory import buffers
 from ..memory.buffers import Message
+from ..waiting.waiting import Messages
 from .call import Asking, Call, check_disjoint
 
 Counts = tuple[int, ...]
@@ -70,7 +71,7 @@ def gathered(
 def _own_group(c: SeveralContext, sent: int, tag: int) -> Asking:
     """What the ranks of the own group send."""
     counts = np.empty(c.sizes[c.mine], np.int64)
-    yield [c.local.Iallgather(np.array([sent]), counts)]
+    yield Messages([c.local.Iallgather(np.array([sent]), counts)])
     return (tuple(counts.tolist()),)
 
 

@@ -17,6 +17,7 @@ from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
+from ..waiting.waiting import Messages
 from .call import Asking, Call, check_disjoint, settled
 from .whole import swap
 
@@ -165,7 +166,7 @@ def reduce_scatter(
 def _counts(c: InterContext, own: tuple[int, int], tag: int) -> Asking:
     """What everyone of the own and of the other group receives."""
     told = np.empty((c.p + c.q, 2), np.int64)
-    yield [c.comm.Iallgather(np.array(own), told)]
+    yield Messages([c.comm.Iallgather(np.array(own), told)])
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
     return (b, a) if c.mine else (a, b)

@@ -32,6 +32,7 @@ class Bound:
     """A message as MPI takes it, and what packs or unpacks it."""
 
     request: MPI.Prequest
+    peer: int
     nbytes: int
     copies: list[Step] = field(default_factory=list)
     #: where its data lie
@@ -94,7 +95,8 @@ class Binder:
             copies.append(x.copier(part, unpack=isinstance(c, Recv)))
             parts.append(memory.spec([(fields.array_of(part).address, part.nbytes)]))
         nbytes = sum(x.nbytes for x in places)
-        made = Bound(self._request(c, _one(parts)), nbytes, copies)
+        peer = c.frm if isinstance(c, Recv) else c.to
+        made = Bound(self._request(c, _one(parts)), peer, nbytes, copies)
         if self.flow is not None:
             made.pieces = [x.span for x in places]
         return made
@@ -172,9 +174,11 @@ class Binder:
                 first = copies
             stage.start += [x.request for x in flight]
             stage.wait += [x.request for x in flight]
+            stage.peers += [x.peer for x in flight]
         nbytes = 0
         for bound in receives:
             stage.wait.append(bound.request)
+            stage.peers.append(bound.peer)
             nbytes += bound.nbytes
             if self.flow is not None:
                 self.flow.writes(bound.pieces, stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,12 +19,15 @@ from ...schedules.ir import Round
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
 from ..context.context import SCRATCH, Context
+from ..context.progress import driver
 from ..engine import requests
 from ..engine.devices import Slot
 from ..engine.engine import check_threads
-from ..engine.plan import Plan, Step, Wait
+from ..engine.plan import Plan, Step
 from ..memory import device, staged
 from ..memory.staged import Copies, Staged
+from ..waiting.bounded import bounded
+from ..waiting.waiting import Awaited
 from . import fields
 from .agreement import agree, without_error
 from .binding import bind
@@ -41,6 +45,8 @@ LEAST = 1 << 16
 #: plans of blocking calls that are kept for one redistribution
 PLANS = 16
 
+#: how errors name it
+_WHAT = "Redistribution", ""
 _numbers = count()
 
 
@@ -66,7 +72,8 @@ class Redistribution:
         self.source, self.target, self.combine = source, target, combine
         self.same = not comm.Is_inter()
         with self.context.uninterrupted():
-            found = set_up(self.context, self.same, source, target, combine)
+            args = self.context, self.same, source, target, combine
+            found = bounded(partial(set_up, *args), self.context.limit)
         self._setup = found
         #: what this rank sends and receives
         self.exchange = found.exchange
@@ -97,11 +104,14 @@ class Redistribution:
             plan = self._plan(key, source, target, copies)
         self.kept.used = c.clock = c.clock + 1
         try:
-            for step in plan.calls:
-                step()
+            if c.limit.seconds is None:
+                for step in plan.calls:
+                    step()
+            else:
+                plan.run(c.limit)
         except BaseException as error:
-            c.refuse(c.number, error)
-            raise
+            driver.failed.append((plan, field, into))
+            raise c.failed(error, *_WHAT) from None
         if copies is not None:
             plan.slot.now = None
         if key not in self.kept.plans:
@@ -113,7 +123,7 @@ class Redistribution:
         c = self.context
         check_threads(c, "redistribution")
         plan = self._bound(source, target, c.next_tag(), copies)
-        return requests.start(_once(plan), c, (source, target, plan))
+        return requests.start(_once(plan), c, (source, target, plan), _WHAT)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
         """A persistent MPI request that moves whenever it is started."""
@@ -124,7 +134,7 @@ class Redistribution:
         if copies is not None:
             copies.lasting = True
         plan = self._bound(source, target, tag, copies)
-        made = requests.persistent([plan], c, (source, target))
+        made = requests.persistent([plan], c, (source, target), _WHAT)
         c.lasting[tag] = made
         return made
 
@@ -335,7 +345,7 @@ class _Kept:
         self.plans.clear()
 
 
-def _once(plan: Plan) -> Iterator[Wait]:
+def _once(plan: Plan) -> Iterator[Awaited]:
     yield from plan.steps()
     plan.free()
 

@@ -1,0 +1,58 @@
+"""Processes that were lost, where the MPI library can go on without them (ULFM)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from mpi4py import MPI
+
+from ..waiting.errors import ProcessLost
+from ..waiting.waiting import Limit, until
+
+#: seconds until a rank that heard that a process was lost knows which
+KNOWN = 2.0
+
+
+@cache
+def is_noticed() -> bool:
+    """Whether the library goes on when processes are lost: tried, in this process."""
+    alone = MPI.COMM_SELF.Dup()
+    try:
+        alone.Revoke()
+        return alone.Is_revoked() and not _failed(alone)
+    except (AttributeError, NotImplementedError, MPI.Exception):
+        return False
+    finally:
+        alone.Free()
+
+
+def _failed(comm: MPI.Intracomm) -> list[int]:
+    """The ranks that are known to be lost."""
+    group, everyone = comm.Get_failed(), comm.Get_group()
+    try:
+        return sorted(group.Translate_ranks(range(group.size), everyone))
+    finally:
+        everyone.Free()
+        if group != MPI.GROUP_EMPTY:
+            group.Free()
+
+
+def is_lost(comm: MPI.Intracomm) -> bool:
+    """Whether one is, or another rank said so, as far as this one knows."""
+    return bool(comm.Is_revoked() or _failed(comm))
+
+
+def look(comm: MPI.Intracomm) -> None:
+    """Raise if one is lost, though nobody waits for a message of it."""
+    if is_lost(comm):
+        raise ProcessLost((), (), "")
+
+
+def process_lost(comm: MPI.Intracomm, who: Callable[[int], str]) -> ProcessLost:
+    """Who was lost; a rank that heard of it from another one may know it later."""
+    # a library finds out only when it is called
+    until(lambda: MPI.COMM_SELF.Iprobe() or _failed(comm), Limit(KNOWN))
+    ranks = _failed(comm)
+    then = "go on with recouple() or free the communicator"
+    return ProcessLost(ranks, [who(r) for r in ranks], then)

@@ -1,0 +1,1 @@
+"""Waiting: with a limit and without one."""

@@ -1,0 +1,81 @@
+"""Blocking calls of the MPI library with a limit: another thread makes them.
+
+MPI has no other way to leave a collective that makes a communicator, and a nonblocking
+collective does not match a blocking one: so a process with a limit and one without make
+the same call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mpi4py import MPI
+
+from .errors import Stalled
+from .waiting import Limit
+
+Value = TypeVar("Value")
+
+
+class _Helper:
+    """A thread that makes one call after the other."""
+
+    def __init__(self) -> None:
+        self._given, self.done = threading.Semaphore(0), threading.Semaphore(0)
+        self._call: Callable[[], Any] | None = None
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.dropped = False
+        threading.Thread(target=self._run, name="isthmus-call", daemon=True).start()
+
+    def begin(self, call: Callable[[], Any]) -> None:
+        """Make a call."""
+        self._call = call
+        self._given.release()
+
+    def _run(self) -> None:
+        while not self.dropped:
+            self._given.acquire()
+            assert self._call is not None
+            try:
+                self.result = self._call()
+            except BaseException as error:
+                self.error = error
+            self._call = None
+            self.done.release()
+
+    def answer(self) -> Any:
+        """What the call gave, or raised; nothing of it is kept."""
+        result, error = self.result, self.error
+        self.result = self.error = None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame
+        return result
+
+
+_idle: list[_Helper] = []
+
+
+def bounded(call: Callable[[], Value], limit: Limit) -> Value:
+    """Make a blocking call; raise `Stalled` where it takes longer than the limit.
+
+    It goes on beside the caller then, to whose end nobody waits. Without
+    MPI_THREAD_MULTIPLE there is no limit.
+    """
+    if limit.seconds is None or MPI.Query_thread() != MPI.THREAD_MULTIPLE:
+        return call()
+    helper = _idle.pop() if _idle else _Helper()
+    helper.begin(call)
+    try:
+        if not helper.done.acquire(timeout=limit.seconds):
+            raise Stalled(limit.seconds)
+    except BaseException:
+        helper.dropped = True
+        raise
+    _idle.append(helper)
+    return helper.answer()  # type: ignore[no-any-return]

@@ -1,0 +1,59 @@
+"""What ends a wait that cannot come to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+class Stalled(RuntimeError):
+    """A wait took longer than its limit: `ISTHMUS_TIMEOUT`, or `comm.timeout`.
+
+    `ranks` are those it waited for, as numbers, `waiting_for` the same in words; both
+    are empty where the MPI library does not say whom it waits for.
+    """
+
+    def __init__(
+        self, seconds: float, ranks: Sequence[int] = (), has: str = "", why: str = ""
+    ) -> None:
+        super().__init__(seconds, ranks, has, why)
+        self.seconds, self.ranks, self.has, self.why = seconds, tuple(ranks), has, why
+        self.operation = self.algorithm = self.who = ""
+        self.round = 0
+        self.waiting_for: tuple[str, ...] = ()
+
+    def of(
+        self, operation: str, algorithm: str, number: int, who: Callable[[int], str]
+    ) -> Stalled:
+        """The same, with the call in which it happened and ranks in words; what is
+        known already stays."""
+        self.operation = self.operation or operation
+        self.algorithm = self.algorithm or algorithm
+        self.who = who(number)
+        self.waiting_for = tuple(map(who, self.ranks))
+        return self
+
+    def __str__(self) -> str:
+        by = f" by {self.algorithm}" if self.algorithm else ""
+        at = f", round {self.round}" if self.round else ""
+        whom = ", ".join(self.waiting_for[:8]) or "the other processes"
+        more = f" and {len(self.ranks) - 8} more" if len(self.ranks) > 8 else ""
+        has = f"; it has {self.has}" if self.has else ""
+        why = f"; {self.why}" if self.why else ""
+        return (
+            f"isthmus {self.operation or 'call'}{by}{at}: {self.who or 'this process'} "
+            f"waited {self.seconds:.1f} s for {whom}{more}{has}{why}; free the "
+            "communicator"
+        )
+
+
+class ProcessLost(RuntimeError):
+    """Processes of a communicator have died: `ranks` are their numbers, `who` the same
+    in words."""
+
+    def __init__(self, ranks: Sequence[int], who: Sequence[str], then: str) -> None:
+        super().__init__(ranks, who, then)
+        self.ranks, self.who, self._then = tuple(ranks), tuple(who), then
+
+    def __str__(self) -> str:
+        names = ", ".join(self.who) or "a process"
+        return f"isthmus: {names} lost; {self._then}"

@@ -1,0 +1,138 @@
+"""One place that knows how to wait: without a limit in MPI's own blocking calls, with
+one by looking again and again, so that time limits and signals are noticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol
+
+from mpi4py import MPI
+
+from .errors import Stalled
+
+#: who waits looks so often between two looks at the clock
+LOOKS = 64
+#: seconds between two looks for processes that were lost
+MOMENT = 0.1
+
+_testall, _waitall = MPI.Request.Testall, MPI.Request.Waitall
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(slots=True)
+class Limit:
+    """How many seconds this process waits on a communicator; None for as long as it
+    takes. `look` raises if a process was lost."""
+
+    seconds: float | None = None
+    look: Callable[[], None] = nothing
+
+    def leave(self) -> None:
+        """The communicator is no more."""
+
+    def free(self) -> None:
+        """There is nothing to give back."""
+        self.look = nothing
+
+
+class Awaited(Protocol):
+    """What a rank waits for."""
+
+    def test(self) -> bool:
+        """Whether it is complete."""
+
+    def progress(self) -> None:
+        """Let others go on."""
+
+    def wait(self) -> None:
+        """Wait without a limit."""
+
+    def missing(self) -> Sequence[int]:
+        """The ranks that it needs yet."""
+
+    def has(self) -> str:
+        """What is there already."""
+
+
+class Messages:
+    """Messages of a round, each with the rank at its other end if there is one."""
+
+    __slots__ = ("peers", "requests")
+
+    def __init__(
+        self, requests: Sequence[MPI.Request], peers: Sequence[int] = ()
+    ) -> None:
+        self.requests, self.peers = requests, peers
+
+    def test(self) -> bool:
+        """Whether all are complete."""
+        return _testall(self.requests)
+
+    def progress(self) -> None:
+        """A test lets MPI go on."""
+
+    def wait(self) -> None:
+        """Wait for all."""
+        _waitall(self.requests)
+
+    def _open(self) -> list[int]:
+        return [i for i, x in enumerate(self.requests) if not x.Get_status()]
+
+    def missing(self) -> list[int]:
+        """The other ends of those that are not complete."""
+        found = {self.peers[i] for i in self._open() if i < len(self.peers)}
+        return sorted(found - {MPI.PROC_NULL})
+
+    def has(self) -> str:
+        """How many are complete."""
+        n = len(self.requests)
+        return f"{n - len(self._open())} of {n} messages of this round"
+
+
+def until(
+    ready: Callable[[], Any],
+    limit: Limit,
+    progress: Callable[[], Any] = nothing,
+) -> bool:
+    """Look until it is so; False where that takes longer than the limit. Whoever waits
+    gives way to others, and now and then lets MPI go on."""
+    looks, begin, looked = 0, monotonic(), 0.0
+    while not ready():
+        looks += 1
+        if looks % LOOKS == 0:
+            progress()
+            took = monotonic() - begin
+            if took - looked > MOMENT:
+                looked = took
+                limit.look()
+            if limit.seconds is not None and took > limit.seconds:
+                return False
+        os.sched_yield()
+    return True
+
+
+def wait(found: Awaited, limit: Limit) -> None:
+    """Wait for something; raise `Stalled` where that takes longer than the limit."""
+    if limit.seconds is None:
+        found.wait()
+    else:
+        watch(found, limit)
+
+
+def watch(found: Awaited, limit: Limit) -> None:
+    """As `wait`, always by looking: at first without a look at the clock."""
+    test, give_way = found.test, os.sched_yield
+    for _ in range(LOOKS):
+        if test():
+            return
+        give_way()
+    found.progress()
+    if not until(test, limit, found.progress):
+        assert limit.seconds is not None
+        raise Stalled(limit.seconds, found.missing(), found.has())
