@@ -29,6 +29,7 @@ def _names():
             settings.PER_NODE,
             settings.TRIAL,
             settings.IMPORT,
+            settings.TIMEOUT,
         }
     )
 

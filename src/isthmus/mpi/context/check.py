@@ -102,7 +102,7 @@ class _Rows:
 def _compare(context: Context, row: dict[str, Any]) -> None:
     """Let everyone see every row; raise the same error everywhere if they differ."""
     found_all = _Rows(context.comm, row)
-    with context.uninterrupted(row["operation"], "ISTHMUS_CHECK"):
+    with context.uninterrupted(row["operation"], "checked mode"):
         try:
             watch(found_all, context.limit)
         except BaseException:
