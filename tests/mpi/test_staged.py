@@ -3,6 +3,7 @@ memory, so a direct access ends the launch."""
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -91,7 +92,7 @@ WHICH = [
 
 def _between(comm, op, algorithms, kinds=("some", "zeros", "empty"), forms=FORMS):
     faults = []
-    for p in (1, 2):
+    for p in (1, 2) if LONG else (1 + (len(op) + TURN) % 2,):
         groups = pair(comm, p)
         for k, name in enumerate(algorithms):
             if op == "Reduce_scatter_block" and name == "native":
@@ -265,7 +266,8 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(comm, monkeypatch):
     wrong = []
     for send, recv, words in cases:
         for name in (None, "direct", "native"):
-            text = _raised(groups.ours.Allgather, send, recv, name)
+            call = partial(groups.ours.Allgather, algorithm=name)
+            text = _raised(call, send, recv)
             wrong += [] if words in text else [f"{words}: {text}"]
     if not (REAL or device.present()):
         monkeypatch.setitem(staged.KINDS, KIND, staged.Gpu)

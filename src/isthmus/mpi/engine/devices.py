@@ -29,6 +29,8 @@ from .plan import Binding, Plan, Stage, Step, Wait, request
 
 #: bytes that are copied at once: long enough for full speed, short beside long messages
 PIECE = 1 << 21
+#: so many copies from a device are begun ahead of the one that is awaited
+AHEAD = 8
 #: part of the memory of an array, by its number in the call
 Range = tuple[int, int, int]
 
@@ -228,11 +230,16 @@ class Flow:
     # -- while the plan runs
 
     def begin(self) -> None:
-        """Begin to copy everything that is needed, in order."""
-        copies = self.slot.copies
-        copies.begin()
-        self._events = [copies.fetch(*x) for x in self.fetches]
-        self._come = 0
+        """Begin to copy what is needed, in order."""
+        self.slot.copies.begin()
+        self._events, self._come = [], 0
+        self._fetch_ahead()
+
+    def _fetch_ahead(self) -> None:
+        """Begin some copies ahead of the one that is awaited: the first message should
+        not wait until all of them are begun."""
+        for x in self.fetches[len(self._events) : self._come + AHEAD]:
+            self._events.append(self.slot.copies.fetch(*x))
 
     def has_come(self, i: int) -> bool:
         """Whether the copies up to one are complete."""
@@ -240,6 +247,7 @@ class Flow:
             if not self._events[self._come]():
                 return False
             self._come += 1
+            self._fetch_ahead()
         return True
 
     def store(self, some: Sequence[Range]) -> None:
