@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import redistribution
 from ..cost.placement import nodes as nodes_of
 from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from ..redistribution import picture
+from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture
 from .layouts import HELP, layout
@@ -41,7 +41,7 @@ def _redistribution(
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     if times:
-        made = redistribution.schedule(source, target, ranks)
+        made = schedule(source, target, ranks)
         line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
         print(save(gantt(line, groups, f"{ends[0]} to {ends[1]}", ()), path))
     else:

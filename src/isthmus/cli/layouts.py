@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..redistribution import Layout, Replicate, Shard
+from ..redistribution.layouts import Layout, Replicate, Shard
 from .parse import integers
 
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
