@@ -214,6 +214,15 @@ class Context:
             kept.free()
         self.kept_calls.clear()
 
+    def learn_hosts(self) -> Hosts:
+        """Measure what messages of each host cost, and keep it for the algorithms that
+        ask for it; collective."""
+        with self.uninterrupted():
+            hosts = probe_hosts(self.comm, self.nodes)
+        self.placement = replace(self.placement, hosts=hosts)
+        self.forget()
+        return hosts
+
     def leave(self) -> None:
         """Take no more calls; this calls nothing of MPI."""
         self.freed = True
