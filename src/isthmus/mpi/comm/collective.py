@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from mpi4py import MPI
 
+from ...schedules.hosts import Hosts
 from ..context.context import Context, context_of
 from ..context.library_requests import holding, made_by
 from ..engine import engine, library
@@ -113,6 +114,17 @@ class Collective(Comm):
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
+        return found
+
+    def probe_hosts(self) -> Hosts:
+        """Measure what messages of each host cost, and keep it with the communicator
+        for the algorithms `fastest_node_first`, `speed_partitioned` and `ordered_ring`.
+
+        Collective; takes some seconds at the most. Gives start-up times and times per
+        byte, of every rank; of an intercommunicator first of the group whose rank 0
+        comes first in the world.
+        """
+        found: Hosts = self._context().learn_hosts()
         return found
 
     def _taken(self) -> str:

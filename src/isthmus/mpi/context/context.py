@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -12,12 +13,14 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.recipe import Placement
+from ...schedules.hosts import Hosts
 from ...settings import Settings, read
 from ..memory.device import taken
 from ..memory.node_memory import ROOM, NodeMemory, Turn
 from . import tuning
 from .attribute import attached
 from .check import MismatchError
+from .hosts import probe_hosts
 from .progress import driver
 from .tuning import eager, inline, node_ranks
 

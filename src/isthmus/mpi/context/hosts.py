@@ -57,7 +57,9 @@ def _rows(comm: MPI.Intracomm) -> list[tuple[float, float]]:
 def _one_way(comm: MPI.Intracomm, partner: int, nbytes: int, times: int) -> float:
     """The time of a message, of some that go to and fro."""
     data = np.zeros(nbytes, np.uint8)
-    ends = (comm.Send, comm.Recv) if comm.Get_rank() < partner else (comm.Recv, comm.Send)
+    ends = (
+        (comm.Send, comm.Recv) if comm.Get_rank() < partner else (comm.Recv, comm.Send)
+    )
     comm.Sendrecv(data[:1], partner, 0, data[:1], partner, 0)
     begin = perf_counter()
     for _ in range(times):
