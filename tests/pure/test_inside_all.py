@@ -65,7 +65,7 @@ def sizes_of(of, p, draw):
 def test_right_for_groups_and_counts_of_any_size(data, found, p):
     of, entry = found
     window = data.draw(st.sampled_from([1, 3, 32]))
-    name = f"{entry.name}(window={window})" if entry.options else entry.name
+    name = f"{entry.name}(window={window})" if "window" in entry.options else entry.name
     check(isthmus.schedule(of, name, **sizes_of(of, p, data.draw)))
 
 

@@ -130,16 +130,16 @@ def _up(p: int, r: Index, blocks: Blocks, root: int, edges: Edges) -> Program:
 
 
 def _register(name: str, edges: Tree) -> None:
-    """Bcast, Reduce, Gather and Scatter by a tree, inside a group and between a root,
-    then vertex 0, and the leaves of another group."""
+    """Bcast, Reduce, Gather and Scatter by a tree, inside a group and between a root
+    and the leaves of another group."""
 
     def bcast_(
-        p: int, r: Index, total: int, root: int = 0, hosts: Hosts | None = None
+        p: int, r: Index, total: int, root: int, hosts: Hosts | None = None
     ) -> Program:
         return _down(p, r, total, edges(p, root, total, hosts))
 
     def reduce_(
-        p: int, r: Index, total: int, root: int = 0, hosts: Hosts | None = None
+        p: int, r: Index, total: int, root: int, hosts: Hosts | None = None
     ) -> Program:
         forth = bcast_(p, r, total, root, hosts)
         return mirrored(forth, Shares(1, total), r == root, room=total)
@@ -149,28 +149,40 @@ def _register(name: str, edges: Tree) -> None:
         return mirrored(forth, Shares(1, m), v == 0, v > 0, room=m)
 
     def gather_(
-        p: int, r: Index, blocks: Blocks, root: int = 0, hosts: Hosts | None = None
+        p: int, r: Index, blocks: Blocks, root: int, hosts: Hosts | None = None
     ) -> Program:
         return _up(p, r, blocks, root, edges(p, root, blocks.total // p, hosts))
 
     def scatter_(
-        p: int, r: Index, blocks: Blocks, root: int = 0, hosts: Hosts | None = None
+        p: int, r: Index, blocks: Blocks, root: int, hosts: Hosts | None = None
     ) -> Program:
         return backwards(gather_(p, r, blocks, root, hosts))
 
-    whole: dict[str, Any] = {"paper": PAPER, "cost": bcast.binomial_cost, "name": name}
-    many = whole | {"cost": gather.cost, "own_counts": True}
+    many = {"cost": gather.cost, "own_counts": True}
+    whole: dict[str, Any] = {"cost": bcast.binomial_cost}
     sums = whole | {"commutative": True}
-    for program, words, collectives, how in (
-        (bcast_, "All of it", ("bcast", "inter_bcast"), whole),
-        (reduce_, "Sums", ("reduce",), sums),
-        (inter_reduce, "Sums", ("inter_reduce",), sums),
-        (gather_, "Blocks", ("gatherv", "inter_gather", "inter_gatherv"), many),
-        (scatter_, "Blocks", ("scatterv", "inter_scatter", "inter_scatterv"), many),
+    idea = " ".join((edges.__doc__ or "").partition(":")[0].split())
+    for words, program, collectives, how in (
+        ("All of it", bcast_, ("bcast",), whole),
+        ("All of it", _between(bcast_), ("inter_bcast",), whole),
+        ("Sums", reduce_, ("reduce",), sums),
+        ("Sums", inter_reduce, ("inter_reduce",), sums),
+        ("Blocks", gather_, ("gatherv",), many),
+        ("Blocks", _between(gather_), ("inter_gather", "inter_gatherv"), many),
+        ("Blocks", scatter_, ("scatterv",), many),
+        ("Blocks", _between(scatter_), ("inter_scatter", "inter_scatterv"), many),
     ):
-        idea = (edges.__doc__ or "").partition(":")[0]
-        program.__doc__ = f"{words} by a tree for unequal hosts. {idea}."
-        algorithm(*collectives, **how)(program)
+        program.__doc__ = f"{words} by a tree for unequal hosts: {idea}."
+        algorithm(*collectives, paper=PAPER, name=name, **how)(program)
+
+
+def _between(program: Callable[..., Program]) -> Callable[..., Program]:
+    """The same from or to a root outside the group, which is vertex 0."""
+
+    def made(p: int, v: Index, data: Any, hosts: Hosts | None = None) -> Program:
+        return program(p, v, data, 0, hosts)
+
+    return made
 
 
 _register("fastest_node_first", fastest_node_first)
