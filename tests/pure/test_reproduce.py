@@ -120,7 +120,7 @@ def test_node_aware_is_close_to_the_limit_of_port_and_memory(number, monkeypatch
     points = [point(Job(setting, small, SIZES[-1], name)) for name in names]
     monkeypatch.setattr(kang2019, "CLUSTERS", (small,))
     monkeypatch.setattr(kang2019, "SETTINGS", (setting,))
-    monkeypatch.setattr(kang2019, "SIZES", SIZES[-1:])
+    monkeypatch.setattr(kang2019, "sizes", lambda c: SIZES[-1:])
     (found,) = kang2019.limits(points)
     # of the arithmetic sequence there are half as many data
     most = 1.25 if setting.arithmetic else 1.2
@@ -174,9 +174,10 @@ def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
 
 
 def test_block_sizes_by_rule():
-    assert traff.rule_1(np.array([700, 500, 900]), 60.0) == 500
-    assert traff.rule_1(np.array([700, 20, 900]), 60.0) == 60
-    assert traff.rule_1(np.array([700, 0, 900]), 60.0) is None
+    assert traff.rules("regular")["rule 1"] == traff.LOOKED_AT // LINUX.p
+    # the smallest block is below the threshold; one is empty
+    assert traff.rules("linear")["rule 1"] == int(LINUX.startup)
+    assert traff.rules("broadcast")["rule 1"] is None
     assert square_root(np.array([1000, 0, 0, 0, 0]), 1, 60.0) == 130  # sqrt(17142)
     for few in ([9], [0], [5, 4]):
         assert square_root(np.array(few), 1, 60.0) == max(1, sum(few))

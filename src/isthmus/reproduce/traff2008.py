@@ -16,7 +16,7 @@ import numpy as np
 
 from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.patterns import log2
-from ..algorithms.piece_size import best, square_root
+from ..algorithms.piece_size import best, smallest, square_root
 from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
@@ -98,12 +98,6 @@ TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 <
 LOOKED_AT = 96 << 17
 #: distributions that show the load balance: one that is mild, one that is not
 BALANCE = "linear", "spike"
-
-
-def rule_1(each: np.ndarray, startup: float) -> int | None:
-    """The slides' first rule, as it stands there: the smallest block, but no less than
-    a start-up; none where a block is empty. (`piece_size.smallest` knows better.)"""
-    return max(int(each.min()), int(startup)) if each.min() > 0 else None
 
 
 def parts(p: int, m: int, startup: float) -> int:
@@ -202,7 +196,8 @@ def rules(distribution: str) -> dict[str, int | None]:
     """The block sizes that the rules choose, and the best, on the Linux cluster."""
     each = np.array(counts(distribution, LINUX.p, LOOKED_AT))
     return {
-        "rule 1": rule_1(each, LINUX.startup),
+        # its threshold is a start-up; it says nothing where a block is empty
+        "rule 1": smallest(each, int(LINUX.startup), 0.0) if each.min() else None,
         "rule 2": LINUX.size,
         "rule 3": square_root(each, 1, LINUX.startup),
         "best": best(each, 1, LINUX.startup),
