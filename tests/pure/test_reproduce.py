@@ -173,6 +173,17 @@ def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
         assert low < ratio < high
 
 
+def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
+    few, many = traff.OVER_P[0], traff.OVER_P[-1]
+    grown = {
+        way: time_of(many, "spike", traff.LOOKED_AT, way)
+        / time_of(few, "spike", traff.LOOKED_AT, way)
+        for way in (RING, FIXED)
+    }
+    assert grown[RING] > 0.9 * (many.p - 1) / (few.p - 1)
+    assert grown[FIXED] < 1.3
+
+
 def test_block_sizes_by_rule():
     assert traff.rules("regular")["rule 1"] == traff.LOOKED_AT // LINUX.p
     # the smallest block is below the threshold; one is empty
@@ -236,6 +247,8 @@ def small(monkeypatch):
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
         monkeypatch.setattr(module, "LOOKED_AT", 6 << 12)
+        over_p = [replace(s, p=4, totals=(6 << 12,)) for s in traff.OVER_P[:1]]
+        monkeypatch.setattr(module, "OVER_P", over_p)
 
     def save_quickly(figure, folder, name):
         if not LONG:
@@ -249,11 +262,11 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
     report = traff2008_report.reproduce(tmp_path, lambda done, of: None)
     text = report.read_text("utf-8")
     assert "{" not in text and "the worst is" in text
-    for number in range(1, 7):
+    for number in range(1, 10):
         assert (tmp_path / f"figure{number}.png").stat().st_size > 5_000
         assert f"figure{number}.png" in text
     with (tmp_path / "points.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 * 4 * (3 * 2 + 2 + 1)
+    assert len(rows) == 6 * 4 * (3 * 2 + 3 + 1 + 1)
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()
