@@ -11,9 +11,8 @@ import pytest
 from support import agree, once
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-#: those that two jobs, a parent, an even number of ranks, or no MPI at all must run
+#: those that two jobs, a parent, or no MPI at all must run
 OTHERS = {
-    "silva1999",
     "connect",
     "spawn",
     "mismatch",
@@ -47,11 +46,6 @@ def test_example(comm, run, name):
 def test_example_with_a_picture(comm, run, tmp_path):
     run("coupled", str(picture := tmp_path / "x.png"))
     agree(comm, picture.exists() == (comm.rank == 0))
-
-
-@pytest.mark.mpi(8)
-def test_example_with_two_halves(comm, run):
-    run("silva1999")
 
 
 @once

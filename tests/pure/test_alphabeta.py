@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import isthmus
+from isthmus.algorithms.patterns import STARTUP
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 
@@ -38,7 +39,11 @@ def test_the_closed_form_is_what_the_simulator_says(entry):
             )
             time = made.simulate(MODEL).time
             within = registry.find("allgatherv", stage[1:] or "bruck").cost
-            claimed = entry.cost(p, q, ka, kb, MODEL.alpha, MODEL.beta, within)
+            told = entry.given(startup=STARTUP)  # as the schedule takes it by itself
+            claimed = told.cost(p, q, ka, kb, MODEL.alpha, MODEL.beta, within)
+            if entry.name == "root_gathering":  # parts of a broadcast are rounded
+                assert time == pytest.approx(claimed, rel=1e-3)
+                continue
             if entry.name == "lapped" and p != q:
                 assert 0.9 * claimed < time <= claimed * (1 + 1e-12)
                 continue

@@ -64,15 +64,16 @@ def test_the_best_tries_few_sizes(monkeypatch):
     assert len(set(tried)) == len(tried) <= 30
 
 
-def test_the_smallest_block_gives_way_to_the_square_root():
-    """Where it is below half the mean, as in a geometric distribution or with zeros."""
+def test_the_smallest_block_or_a_threshold_is_rule_1_of_the_paper():
+    """Whatever the others have; where one is empty, the paper says rule 3."""
     even, skewed = np.array([90_000, 70_000, 80_000]), np.array([1 << 20, 1 << 10, 4])
     assert piece_size(even, "smallest") == 70_000
     assert piece_size(even // 100, "smallest") == FIXED
     assert piece_size(even // 100, "smallest", 750) == 750
     assert piece_size(even // 100, "smallest", 650) == 700
-    for counts in (skewed, np.array([10**6, 10**6, 0])):
-        assert piece_size(counts, "smallest") == piece_size(counts, "sqrt")
+    assert piece_size(skewed, "smallest", 1) == 4
+    empty = np.array([10**6, 10**6, 0])
+    assert piece_size(empty, "smallest") == piece_size(empty, "sqrt")
 
 
 def test_the_square_root_of_the_paper():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,10 +51,35 @@ def test_the_settings_are_those_of_the_paper():
         assert expected == pytest.approx(setting.expected, rel=0.004), setting
 
 
+def test_the_axis_is_the_maximum_message():
+    for setting in SETTINGS[4:]:
+        for cluster in CLUSTERS:
+            for size in SIZES:
+                a, b = blocks(setting, cluster, size)
+                assert max(a) == max(b) == size // cluster.each // kang2019.UNIT
+
+
+@pytest.mark.parametrize("size", SIZES if LONG else SIZES[:1])
 @pytest.mark.parametrize("number", [1, 5, 6, 7, 8])
-def test_expected_gains_come_out_within_three_percent(number):
-    gain = transfer_gain(SETTINGS[number - 1], BIG)
+def test_expected_gains_come_out_within_three_percent(number, size):
+    gain = transfer_gain(SETTINGS[number - 1], BIG, size)
     assert gain.simulated == pytest.approx(gain.expected, rel=0.03)
+
+
+@pytest.mark.parametrize("number", [5, 6, 7, 8])
+def test_gains_on_the_machine_grow_to_the_expected_ones(number):
+    """Figures 5 and 6 at 64 nodes, point by point: start-ups count less and less."""
+    setting = SETTINGS[number - 1]
+    times = {
+        name: [point(Job(setting, CLUSTERS[0], n, name)).seconds for n in SIZES]
+        for name in contenders(setting, CLUSTERS[0])
+    }
+    library, ours = times[kang2019.LIBRARY], times["balanced+ring"]
+    for curve in (library, ours):
+        assert all(1 < y / x < 2.05 for x, y in pairwise(curve))
+    gains = [x / y for x, y in zip(library, ours, strict=True)]
+    assert all(1 < gain < 1.05 * setting.expected for gain in gains), gains
+    assert all(y > 0.98 * x for x, y in pairwise(gains)), gains
 
 
 @pytest.mark.parametrize(("number", "loss"), [(2, 1.12), (3, 1.12), (4, 25 / 7 / 3)])
@@ -96,7 +122,9 @@ def test_node_aware_is_close_to_the_limit_of_port_and_memory(number, monkeypatch
     monkeypatch.setattr(kang2019, "SETTINGS", (setting,))
     monkeypatch.setattr(kang2019, "sizes", lambda c: SIZES[-1:])
     (found,) = kang2019.limits(points)
-    assert found.least <= found.node_aware < 1.2 * found.least
+    # of the arithmetic sequence there are half as many data
+    most = 1.25 if setting.arithmetic else 1.2
+    assert found.least <= found.node_aware < most * found.least
 
 
 def time_of(system, distribution, m, way):
@@ -145,10 +173,22 @@ def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
         assert low < ratio < high
 
 
+def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
+    few, many = traff.OVER_P[0], traff.OVER_P[-1]
+    grown = {
+        way: time_of(many, "spike", traff.LOOKED_AT, way)
+        / time_of(few, "spike", traff.LOOKED_AT, way)
+        for way in (RING, FIXED)
+    }
+    assert grown[RING] > 0.9 * (many.p - 1) / (few.p - 1)
+    assert grown[FIXED] < 1.3
+
+
 def test_block_sizes_by_rule():
-    assert traff.rule_1(np.array([700, 500, 900]), 60.0) == 500
-    assert traff.rule_1(np.array([700, 20, 900]), 60.0) == 60
-    assert traff.rule_1(np.array([700, 0, 900]), 60.0) is None
+    assert traff.rules("regular")["rule 1"] == traff.LOOKED_AT // LINUX.p
+    # the smallest block is below the threshold; one is empty
+    assert traff.rules("linear")["rule 1"] == int(LINUX.startup)
+    assert traff.rules("broadcast")["rule 1"] is None
     assert square_root(np.array([1000, 0, 0, 0, 0]), 1, 60.0) == 130  # sqrt(17142)
     for few in ([9], [0], [5, 4]):
         assert square_root(np.array(few), 1, 60.0) == max(1, sum(few))
@@ -207,6 +247,8 @@ def small(monkeypatch):
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
         monkeypatch.setattr(module, "LOOKED_AT", 6 << 12)
+        over_p = [replace(s, p=4, totals=(6 << 12,)) for s in traff.OVER_P[:1]]
+        monkeypatch.setattr(module, "OVER_P", over_p)
 
     def save_quickly(figure, folder, name):
         if not LONG:
@@ -220,11 +262,11 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
     report = traff2008_report.reproduce(tmp_path, lambda done, of: None)
     text = report.read_text("utf-8")
     assert "{" not in text and "the worst is" in text
-    for number in range(1, 7):
+    for number in range(1, 10):
         assert (tmp_path / f"figure{number}.png").stat().st_size > 5_000
         assert f"figure{number}.png" in text
     with (tmp_path / "points.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 * 4 * (3 * 2 + 2 + 1)
+    assert len(rows) == 6 * 4 * (3 * 2 + 3 + 1 + 1)
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()

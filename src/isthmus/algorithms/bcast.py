@@ -9,7 +9,7 @@ from ..schedules.registry import algorithm
 from .allgatherv import ring
 from .circulant import cuts, rounds
 from .gather import up
-from .patterns import STARTUP, log2, tree
+from .patterns import STARTUP, log2, startup_in, tree
 
 
 def binomial_cost(p: int, total: float, alpha: float, beta: float) -> float:
@@ -99,9 +99,17 @@ def parts(p: int, total: int, startup: float = STARTUP) -> int:
     return fastest(log2(p) - 1, total, startup)
 
 
-def circulant_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """As many rounds as there are parts, and log p - 1 to fill the pipeline."""
-    n = parts(p, int(total))
+def circulant_cost(
+    p: int,
+    total: float,
+    alpha: float,
+    beta: float,
+    n: int = 0,
+    startup: float | None = None,
+) -> float:
+    """As many rounds as there are parts, and log p - 1 to fill the pipeline; the best
+    number of parts for alpha and beta, unless it or a start-up is given."""
+    n = n or parts(p, int(total), startup or startup_in(alpha, beta))
     return (n - 1 + log2(p)) * (alpha + total / n * beta) if p > 1 else 0.0
 
 

@@ -53,6 +53,30 @@ def linear(r: Index, here: Side) -> Program:
     )
 
 
+def ring(r: Index, here: Side) -> Program:
+    """Blocks go from rank to rank towards rank 0, one in a round, in "tmp".
+
+    p - 1 rounds; rank 0 receives every other block once, as in a ring.
+    """
+    n, blocks, own = here.n, replace(here.blocks, buf="tmp"), here.own(r)
+    yield Round(then=(Copy(own[0], blocks[r][0], r == 0),))
+    for t in range(n - 1):
+        come, go = r + 1 + t, r + t
+        yield Round(
+            (
+                Recv(here.base + r + 1, blocks[come], come < n),
+                Send(
+                    here.base + r - 1, own if t == 0 else blocks[go], (r > 0) & (go < n)
+                ),
+            )
+        )
+
+
+def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time until rank 0 has the block of the last."""
+    return (p - 1) * (alpha + k * beta)
+
+
 def cost(p: int, k: float, alpha: float, beta: float) -> float:
     """The time until rank 0 has all that the others have."""
     return log2(p) * alpha + (p - 1) * k * beta

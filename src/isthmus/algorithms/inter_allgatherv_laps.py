@@ -58,8 +58,8 @@ class Lap(Blocks):
     *BOTH,
     paper=f"isthmus, after {KANG}, Algorithm 2",
     # as if one lap came after the other
-    cost=lambda p, q, ka, kb, alpha, beta, stage: (
-        LAPS * segmented_cost(p, q, ka / LAPS, kb / LAPS, alpha, beta, ring_cost)
+    cost=lambda p, q, ka, kb, alpha, beta, stage, laps=LAPS: (
+        laps * segmented_cost(p, q, ka / laps, kb / laps, alpha, beta, ring_cost)
     ),
 )
 def lapped(

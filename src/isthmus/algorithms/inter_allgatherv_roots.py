@@ -8,7 +8,7 @@ from ..schedules.program import pad, shift
 from ..schedules.registry import Stage, algorithm
 from . import bcast, gather
 from .inter_allgatherv import BOTH, KANG
-from .patterns import log2
+from .patterns import STARTUP, log2
 
 
 def _roots_swap(
@@ -36,29 +36,41 @@ def _gathered(r: Index, here: Side, there: Side) -> Program:
 
 
 def _root_gathering_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: object,
+    startup: float | None = None,
 ) -> float:
-    """Eq. 1, but for the start-ups of the segments and for filling the chains."""
+    """Eq. 1, but for the start-ups of the parts and for filling the pipelines."""
     return (
         max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
         + alpha
         + max(p * ka, q * kb) * beta
         + max(
-            bcast.chain_cost(p, q * kb, alpha, beta),
-            bcast.chain_cost(q, p * ka, alpha, beta),
+            bcast.circulant_cost(p, q * kb, alpha, beta, startup=startup),
+            bcast.circulant_cost(q, p * ka, alpha, beta, startup=startup),
         )
     )
 
 
 @algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
-def root_gathering(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+def root_gathering(
+    r: Index, here: Side, there: Side, stage: Stage, startup: float = STARTUP
+) -> Program:
     """Gather at a root in each group, let the roots swap, broadcast: all at its best.
 
-    About three times the lower bound, both directions at once.
+    About three times the lower bound, both directions at once; the broadcast is the one
+    on a circulant graph, in the fewest rounds.
     """
     yield from _gathered(r, here, there)
     yield _roots_swap(r, here, there, sends=True, receives=True)
-    yield from shift(bcast.chain(here.n, r, there.blocks.total, 0), here.base)
+    total = there.blocks.total
+    local = bcast.circulant(here.n, r, total, 0, startup=startup)
+    yield from shift(local, here.base)
 
 
 def _sequential_cost(
@@ -82,10 +94,15 @@ def root_gathering_sequential(
 
     Up to seven times the lower bound.
     """
+    yield from _gathered(r, here, there)
+    yield from _one_after_the_other(r, here, there)
+
+
+def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
+    """What A has to B, and then what B has to A: to the root, and a broadcast."""
     local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
     # The other group's broadcast is as many rounds in which this one does nothing.
     pause = pad(iter(()), log2(there.n) + there.n - 1)
-    yield from _gathered(r, here, there)
     if here.base < there.base:
         yield _roots_swap(r, here, there, sends=True, receives=False)
         yield from pause
@@ -95,6 +112,26 @@ def root_gathering_sequential(
         yield _roots_swap(r, here, there, sends=False, receives=True)
         yield from local
         yield _roots_swap(r, here, there, sends=True, receives=False)
+
+
+def _ring_gather_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
+) -> float:
+    tree = max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+    ring = max(gather.ring_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
+    return _sequential_cost(p, q, ka, kb, alpha, beta, stage) - tree + ring
+
+
+@algorithm(
+    *BOTH, paper=f"{KANG}, section 5, on MPICH", cost=_ring_gather_cost, own_counts=True
+)
+def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """The same with groups that gather by a ring, as the paper has it at 256 nodes.
+
+    As many bytes, but max(p, q) - 1 rounds, each as slow as the slowest link.
+    """
+    yield from pad(gather.ring(r, here), max(here.n, there.n))
+    yield from _one_after_the_other(r, here, there)
 
 
 def _leader_cost(

@@ -37,7 +37,7 @@ def three_phase(r: Index, here: Side, there: Side, m: int) -> Program:
 
     The reductions overlap, the broadcasts do not: about 3 log p + 2 rounds of all.
     """
-    sent, received = Span("tmp", 0, m), Span("recv", 0, m)
+    sent, received = (Span("tmp", 0, m),), (Span("recv", 0, m),)
     local = shift(bcast.binomial(here.n, r, m, 0), here.base)
     yield from _tree_sums(r, here, there, m)
     if here.base < there.base:
@@ -63,7 +63,7 @@ def leaders(r: Index, here: Side, there: Side, m: int) -> Program:
     2 ceil(log2 p) + 1 rounds of all.
     """
     yield from _tree_sums(r, here, there, m)
-    yield hand_over(r, there, Span("tmp", 0, m), Span("recv", 0, m))
+    yield hand_over(r, there, (Span("tmp", 0, m),), (Span("recv", 0, m),))
     yield from shift(bcast.binomial(here.n, r, m, 0), here.base)
 
 
@@ -87,5 +87,5 @@ def leaders_long(r: Index, here: Side, there: Side, m: int) -> Program:
     """
     program = shift(halves_sum(here.n, r, m), here.base)
     yield from pad(program, max(halves_rounds(n) for n in (here.n, there.n)))
-    yield hand_over(r, there, Span("tmp", 0, m), Span("recv", 0, m))
+    yield hand_over(r, there, (Span("tmp", 0, m),), (Span("recv", 0, m),))
     yield from shift(bcast.scatter_allgather(here.n, r, m, 0), here.base)

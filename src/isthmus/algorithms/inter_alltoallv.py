@@ -81,7 +81,9 @@ def rotated(
 @algorithm(
     *BOTH,
     paper="isthmus",
-    cost=lambda p, q, ka, kb, alpha, beta: paced_cost(p, q, max(ka, kb), alpha, beta),
+    cost=lambda p, q, ka, kb, alpha, beta, startup=None: paced_cost(
+        p, q, max(ka, kb), alpha, beta, startup
+    ),
 )
 def paced(
     r: Index,

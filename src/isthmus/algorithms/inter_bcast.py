@@ -14,7 +14,7 @@ from ..schedules.program import shift
 from ..schedules.registry import algorithm
 from . import bcast
 from .allgatherv import ring
-from .patterns import STARTUP, log2, outer
+from .patterns import STARTUP, log2, outer, startup_in
 
 
 def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
@@ -109,9 +109,17 @@ def links(p: int, m: int, startup: float = STARTUP) -> int:
     return bcast.fastest(p - 2, m, startup)
 
 
-def chain_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """As many rounds as there are segments, and p - 2 to fill the chain."""
-    n = links(p, int(m))
+def chain_cost(
+    p: int,
+    m: float,
+    alpha: float,
+    beta: float,
+    n: int = 0,
+    startup: float | None = None,
+) -> float:
+    """As many rounds as there are segments, and p - 2 to fill the chain; the best
+    number of segments for alpha and beta, unless it or a start-up is given."""
+    n = n or links(p, int(m), startup or startup_in(alpha, beta))
     return (n + p - 2) * (alpha + m / n * beta)
 
 

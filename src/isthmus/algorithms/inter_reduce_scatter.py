@@ -47,7 +47,9 @@ def direct(r: Index, here: Side, there: Side) -> Program:
 @algorithm(
     *BOTH,
     paper="isthmus",
-    cost=lambda p, q, n, alpha, beta: paced_cost(p, q, n / min(p, q), alpha, beta),
+    cost=lambda p, q, n, alpha, beta, startup=None: paced_cost(
+        p, q, n / min(p, q), alpha, beta, startup
+    ),
     other_counts=True,
     commutative=True,
 )

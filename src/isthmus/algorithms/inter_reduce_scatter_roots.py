@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Side
-from ..schedules.program import lay, pad, shift
+from ..schedules.program import beside, lay, pad, shift
 from ..schedules.registry import algorithm
 from .inter_reduce_scatter import BOTH
 from .leaders import (
@@ -20,19 +20,22 @@ from .leaders import (
 )
 
 
+def _leader_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
+    sums = tree_cost(max(p, q), n, alpha, beta)
+    return sums + max(p, q) * alpha + n * beta
+
+
 @algorithm(
-    *BOTH,
+    "inter_reduce_scatter_block",
     paper="Silva, Silva 1999",
-    cost=lambda p, q, n, alpha, beta: (
-        tree_cost(max(p, q), n, alpha, beta) + max(p, q) * alpha + n * beta
-    ),
+    cost=_leader_cost,
+    name="leader",
     other_counts=True,
 )
-def leader(r: Index, here: Side, there: Side) -> Program:
+def _leader(r: Index, here: Side, there: Side) -> Program:
     """Sum up at the leaders, which send everyone of the other group its block.
 
-    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once. Only
-    leaders need to know how the other group's blocks are cut.
+    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once.
     """
     total, own = here.blocks.total, Span("recv", 0, here.blocks.size(r))
     program = shift(tree_sum(here.n, r, total), here.base)
@@ -40,6 +43,24 @@ def leader(r: Index, here: Side, there: Side) -> Program:
     blocks = there.blocks.within("tmp")
     sends = (Send(there.base + j, blocks[j], r == 0) for j in range(there.n))
     yield Round((Recv(there.base, (own,)), *sends))
+
+
+@algorithm(
+    "inter_reduce_scatter",
+    paper="Silva, Silva 1999",
+    cost=lambda p, q, n, alpha, beta: alpha + _leader_cost(p, q, n, alpha, beta),
+    other_counts=True,
+)
+def leader(r: Index, here: Side, there: Side) -> Program:
+    """Sum up at the leaders, which send everyone of the other group its block.
+
+    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once. Only
+    leaders need to know how the other group's blocks are cut: they swap the counts,
+    here a message without data, before they take part in the first round of the sum,
+    in which all others have begun.
+    """
+    counts = hand_over(r, there, (), ())
+    return beside(iter((counts,)), _leader(r, here, there))
 
 
 def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
@@ -66,14 +87,14 @@ def remote_reduce(r: Index, here: Side, there: Side) -> Program:
     own, other = Span("tmp", total, total), Span("tmp", 0, total)
     if here.base < there.base:
         yield from pause
-        yield hand_over(r, there, None, other)
+        yield hand_over(r, there, None, (other,))
         yield from local
-        yield hand_over(r, there, own, None)
+        yield hand_over(r, there, (own,), None)
     else:
         yield from local
-        yield hand_over(r, there, own, None)
+        yield hand_over(r, there, (own,), None)
         yield from pause
-        yield hand_over(r, there, None, other)
+        yield hand_over(r, there, None, (other,))
     yield scatter(r, here, here.blocks.within("tmp"))
 
 

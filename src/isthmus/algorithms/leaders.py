@@ -3,7 +3,7 @@ blocks of what MPI libraries do between groups."""
 
 from __future__ import annotations
 
-from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Shares, Side
 from ..schedules.program import lay, only, renumber, then
 from . import bcast, reduce
@@ -61,13 +61,16 @@ def halves_rounds(p: int) -> int:
     return 2 * Folded(p).bits + 2
 
 
-def hand_over(r: Index, there: Side, sent: Span | None, received: Span | None) -> Round:
-    """What a leader does when the sum of its group, or of the other, changes sides."""
+def hand_over(
+    r: Index, there: Side, sent: Spans | None, received: Spans | None
+) -> Round:
+    """What a leader does when the sum of its group, or of the other, changes sides;
+    None for nothing."""
     first = r == 0
     return Round(
         (
-            *((Recv(there.base, (received,), first),) if received else ()),
-            *((Send(there.base, (sent,), first),) if sent else ()),
+            *(() if received is None else (Recv(there.base, received, first),)),
+            *(() if sent is None else (Send(there.base, sent, first),)),
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 
@@ -10,6 +11,11 @@ from ..schedules.ir import Index, Mask
 
 #: how many elements pass in the time of a start-up, where nobody says
 STARTUP = float(1 << 14)
+
+
+def startup_in(alpha: float, beta: float) -> float:
+    """How many elements pass in the time of a start-up, one at the least."""
+    return max(alpha / beta, 1.0) if beta > 0 else inf
 
 
 def log2(n: int) -> int:

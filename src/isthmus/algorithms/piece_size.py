@@ -32,15 +32,11 @@ def ring_time(counts: np.ndarray, size: int, startup: float) -> float:
 
 
 def smallest(counts: np.ndarray, least: int, startup: float) -> int:
-    """Rule 1: that of the smallest block, but not too small.
-
-    Equal blocks stay whole. A block below half the mean would cut the others into more
-    than 2.5 pieces on average: then rule 3.
-    """
-    block = int(counts.min())
-    if 2 * block * len(counts) < counts.sum():
+    """Rule 1: the smallest block, but not below a threshold: equal blocks stay whole.
+    It is for blocks that all have something; where one is empty, rule 3."""
+    if counts.min() == 0:
         return square_root(counts, least, startup)
-    return max(block, least or FIXED)
+    return max(int(counts.min()), least or FIXED)
 
 
 def fixed(counts: np.ndarray, size: int, startup: float) -> int:

@@ -15,7 +15,7 @@ from math import ceil
 
 from ..schedules.ir import Index, Span, Spans
 from ..schedules.layout import Blocks, Side, clip, pick
-from .patterns import STARTUP
+from .patterns import STARTUP, startup_in
 
 #: a piece takes so many times as long as a start-up
 LONG = 32
@@ -56,6 +56,15 @@ def piece(blocks: Blocks, j: Index, start: int, most: int) -> Spans:
     return (Span(blocks.buf, blocks.offset(j) + start, size),)
 
 
-def paced_cost(p: int, q: int, k: float, alpha: float, beta: float) -> float:
-    """max(p, q) turns of k elements, in pieces."""
-    return max(p, q) * (max(ceil(k / piece_size()), 1) * alpha + k * beta)
+def paced_cost(
+    p: int,
+    q: int,
+    k: float,
+    alpha: float,
+    beta: float,
+    startup: float | None = None,
+) -> float:
+    """max(p, q) turns of k elements, in pieces as long as alpha and beta say, unless a
+    start-up is given."""
+    most = piece_size(startup or min(startup_in(alpha, beta), max(k, 1.0)))
+    return max(p, q) * (max(ceil(k / most), 1) * alpha + k * beta)

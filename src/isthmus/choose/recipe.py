@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..algorithms.stages import stage_by_size
+from ..schedules.hosts import Hosts
 from ..schedules.ir import Round
 from ..schedules.layout import Even, Found, Side, Told, Uneven
 from ..schedules.program import trim
@@ -164,13 +165,17 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node of every rank, and the bytes of a node's memory that a chunk takes."""
+    """The node of every rank, the bytes of a node's memory that a chunk takes, and what
+    messages of each rank cost, per byte, if that was measured."""
 
     nodes: tuple[int, ...] = ()
     size: int = 0
+    hosts: Hosts | None = None
 
     def given(self, entry: Algorithm, unit: int, startup: float) -> Algorithm:
         """The algorithm, told all that; `startup` is in bytes."""
+        if self.hosts is not None and "hosts" in entry.options:
+            return entry.default(hosts=self.hosts.in_units(unit))
         if not entry.node_memory:
             return entry
         size, startup = max(self.size // unit, 1), max(startup / unit, 1.0)
@@ -178,7 +183,9 @@ class Placement:
 
     def only(self, ranks: Iterable[int]) -> Placement:
         """The same of some ranks, in their order."""
-        return Placement(tuple(self.nodes[r] for r in ranks), self.size)
+        few = tuple(ranks)
+        hosts = self.hosts and self.hosts.only(few)
+        return Placement(tuple(self.nodes[r] for r in few), self.size, hosts)
 
 
 #: of algorithms that do not ask where ranks are

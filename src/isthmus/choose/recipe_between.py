@@ -49,7 +49,7 @@ def _rooted(
     **options: float,
 ) -> Recipe:
     entry = named(collective, name)
-    if entry.node_memory:
+    if entry.node_memory or "hosts" in entry.options:
         unit = units["recv"]
         startup = options.pop("startup", 1.0) * unit
         entry = star.placement.only(star.numbers).given(entry, unit, startup)

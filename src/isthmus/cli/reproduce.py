@@ -9,14 +9,24 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from ..reproduce import kang2019_report, moody2011_report, traff2008_report
+from ..bench import silva1999
+from ..bench.place import place
+from ..reproduce import (
+    kang2019_report,
+    moody2011_report,
+    output as reports,
+    silva1999_report,
+    traff2008_report,
+)
 from .files import check_folder
+from .lab_options import RATE, Hosts, Named, Rate
 
-PAPERS = {
+SIMULATED = {
     "kang2019": kang2019_report.reproduce,
     "moody2011": moody2011_report.reproduce,
     "traff2008": traff2008_report.reproduce,
 }
+PAPERS = (*sorted((*SIMULATED, "silva1999")),)
 
 
 def reproduce(
@@ -24,18 +34,42 @@ def reproduce(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="folder for the report")
     ] = None,
+    lab: Hosts = None,
+    rate: Rate = RATE,
+    lab_name: Named = None,
 ) -> None:
-    """Make a paper's figures and tables anew, by simulation."""
+    """Make a paper's figures and tables anew, by simulation; those of silva1999 by
+    measuring, here or on a lab."""
     if paper not in PAPERS:
         raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
+    on_lab = lab is not None or lab_name is not None
+    if on_lab and paper in SIMULATED:
+        raise ValueError(f"{paper} is simulated: it needs no lab")
     folder = output or Path(paper)
     check_folder(folder)
     console = Console()
-    columns = "simulating", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    words = "simulating" if paper in SIMULATED else "measuring"
+    columns = words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(paper, total=None)
-        report = PAPERS[paper](
-            folder,
-            lambda done, of: bar.update(task, completed=done, total=of),
-        )
+
+        def progress(done: int, of: int) -> None:
+            bar.update(task, completed=done, total=of)
+
+        if paper in SIMULATED:
+            report = SIMULATED[paper](folder, progress)
+        else:
+            report = _measured(folder, progress, (lab, rate, lab_name))
     console.print(f"report: {report}")
+
+
+def _measured(
+    folder: Path,
+    progress: reports.Progress,
+    lab: tuple[int | None, str, str | None],
+) -> Path:
+    """Silva and Silva's, on a lab or here."""
+    with place(*lab) as at:
+        library, found = silva1999.measure(progress, at.start)
+    where = at.words or "one machine, shared memory"
+    return silva1999_report.reproduce(folder, library, where, found)

@@ -8,6 +8,7 @@ their order, and so do the receives; a rank is in its next round when all is don
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -35,18 +36,35 @@ class AlphaBeta:
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
-        if schedule.shares_memory:
-            raise ValueError("ranks that share memory need a model with nodes")
-        now = np.zeros(schedule.n)
-        tally = Tally(schedule.n, self.unit, record)
-        for k, step in enumerate(steps(schedule.lanes(), schedule.n)):
-            m = step.messages
-            lasts = self.duration(m)
-            start, sends, recvs = ports(m, lasts, now)
-            pause = self.gamma * self.unit * step.reduced
-            tally.add(k, m, start, lasts, pause)
-            now = np.maximum(sends, recvs) + pause
-        return tally.timeline(now)
+        return simulated(self, schedule, record)
+
+
+class Ports(Protocol):
+    """A machine whose ranks have a port each way, and every message its own time."""
+
+    @property
+    def gamma(self) -> float: ...
+
+    @property
+    def unit(self) -> int: ...
+
+    def duration(self, m: Messages) -> np.ndarray: ...
+
+
+def simulated(model: Ports, schedule: Schedule, record: bool) -> Timeline:
+    """The timeline of all ranks, round by round."""
+    if schedule.shares_memory:
+        raise ValueError("ranks that share memory need a model with nodes")
+    now = np.zeros(schedule.n)
+    tally = Tally(schedule.n, model.unit, record)
+    for k, step in enumerate(steps(schedule.lanes(), schedule.n)):
+        m = step.messages
+        lasts = model.duration(m)
+        start, sends, recvs = ports(m, lasts, now)
+        pause = model.gamma * model.unit * step.reduced
+        tally.add(k, m, start, lasts, pause)
+        now = np.maximum(sends, recvs) + pause
+    return tally.timeline(now)
 
 
 def _heads(who: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -93,11 +93,11 @@ def groups(setting: Setting, n: int) -> tuple[int, int]:
 
 
 def _counts(n: int, each: int, arithmetic: bool) -> list[int]:
-    """Ints that each of n ranks contributes: equal, or 2 (i + 1) ceil(each / n)."""
+    """Ints that each of n ranks contributes: equal, or an arithmetic sequence in whole
+    ints, of which the largest is `each`: the paper's axis is the maximum message."""
     if not arithmetic:
         return [each] * n
-    step = 2 * -(-each // n)
-    return (step * np.arange(1, n + 1)).tolist()  # type: ignore[no-any-return]
+    return (each * np.arange(1, n + 1) // n).tolist()  # type: ignore[no-any-return]
 
 
 def blocks(
@@ -298,8 +298,10 @@ class Gain:
     simulated: float
 
 
-def transfer_gain(setting: Setting, cluster: Cluster) -> Gain:
-    """The gain in the paper's model with t_s = 0, at the largest size."""
+def transfer_gain(
+    setting: Setting, cluster: Cluster, per_node: int = SIZES[-1]
+) -> Gain:
+    """The gain in the paper's model with t_s = 0, at a size of the axis."""
     names = LIBRARY, f"{setting.ours}+ring"
-    times = [_transfer(Job(setting, cluster, SIZES[-1], name)) for name in names]
+    times = [_transfer(Job(setting, cluster, per_node, name)) for name in names]
     return Gain(setting.number, cluster.name, setting.expected, times[0] / times[1])

@@ -8,7 +8,7 @@ those are assumptions, in the machine files named below.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import sqrt
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.patterns import log2
-from ..algorithms.piece_size import best, square_root
+from ..algorithms.piece_size import best, smallest, square_root
 from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
@@ -89,21 +89,23 @@ LINUX = _system("Linux cluster", 96, "ddr-infiniband", 32 << 10, range(7, 20, 2)
 BLUEGENE = _system("Blue Gene/P", 4096, "bluegene-p", 64 << 10, range(8, 15, 3))
 SYSTEMS = SX8, LINUX, BLUEGENE
 #: the same with the processes of a node behind one port
-SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, [20], 8)
+SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, (12, 16, 20), 8)
+LINUX_PAIRS = _system(
+    "Linux, 16 × 2", 32, "ddr-infiniband", 32 << 10, (7, 11, 15, 19), 2
+)
 LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
-NODES = SX8_NODES, LINUX_NODES
+NODES = SX8_NODES, LINUX_PAIRS, LINUX_NODES
 #: a machine of today, for a goal of our own
 TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
-#: the total size at which the effect of B and the load balance are looked at
+#: the total size at which the effect of B, of p and the load balance are looked at
 LOOKED_AT = 96 << 17
+#: the Linux cluster with other numbers of processes, for the plot over p
+OVER_P = tuple(
+    replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(LOOKED_AT,))
+    for p in (6, 12, 24, 48)
+)
 #: distributions that show the load balance: one that is mild, one that is not
 BALANCE = "linear", "spike"
-
-
-def rule_1(each: np.ndarray, startup: float) -> int | None:
-    """The slides' first rule, as it stands there: the smallest block, but no less than
-    a start-up; none where a block is empty. (`piece_size.smallest` knows better.)"""
-    return max(int(each.min()), int(startup)) if each.min() > 0 else None
 
 
 def parts(p: int, m: int, startup: float) -> int:
@@ -191,7 +193,7 @@ def ways(system: System) -> tuple[str, ...]:
 
 def time_jobs() -> Iterator[Job]:
     """Time against total size on every system, the slowest first."""
-    for system in sorted((*SYSTEMS, *NODES, TODAY), key=lambda s: -s.p):
+    for system in sorted((*SYSTEMS, *NODES, *OVER_P, TODAY), key=lambda s: -s.p):
         for m in reversed(system.totals):
             for distribution in SIX:
                 for way in reversed(ways(system)):
@@ -202,7 +204,8 @@ def rules(distribution: str) -> dict[str, int | None]:
     """The block sizes that the rules choose, and the best, on the Linux cluster."""
     each = np.array(counts(distribution, LINUX.p, LOOKED_AT))
     return {
-        "rule 1": rule_1(each, LINUX.startup),
+        # its threshold is a start-up; it says nothing where a block is empty
+        "rule 1": smallest(each, int(LINUX.startup), 0.0) if each.min() else None,
         "rule 2": LINUX.size,
         "rule 3": square_root(each, 1, LINUX.startup),
         "best": best(each, 1, LINUX.startup),

@@ -17,6 +17,7 @@ from .traff2008 import (
     FIXED,
     LINUX,
     LOOKED_AT,
+    OVER_P,
     RING,
     Point,
     System,
@@ -130,10 +131,41 @@ def _curve(ax: Axes, points: Sequence[Point], key: tuple[str, str, str]) -> None
         for p in points
         if (p.system, p.distribution, p.way) == key
     )
-    colour, marker, line, width = STYLES[key[2]]
-    style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line}
-    style |= {"linewidth": width, "markersize": 7 if key[2] == RING else 4}
-    ax.plot(*zip(*found, strict=True), label=key[2], **style)
+    ax.plot(*zip(*found, strict=True), label=key[2], **_style(key[2]))
+
+
+def _style(way: str) -> dict[str, Any]:
+    colour, marker, line, width = STYLES[way]
+    size = 7 if way == RING else 4
+    style = {"color": colour, "marker": marker, "linestyle": line}
+    return style | {"linewidth": width, "markersize": size}
+
+
+def over_p(points: Sequence[Point]) -> Figure:
+    """Time against the number of processes on the Linux cluster, for one total size."""
+    title = f"{LINUX.name}, m = {short(LOOKED_AT)}, B = {short(LINUX.size)}"
+    figure, axes = _panels(title, 6.2)
+    names = {LINUX.name, *(system.name for system in OVER_P)}
+    some = [p for p in points if p.system in names and p.m == LOOKED_AT]
+    for ax, distribution in zip(axes, SIX, strict=True):
+        for way in ways(LINUX):
+            found = sorted(
+                (p.processes, 1e3 * p.seconds)
+                for p in some
+                if (p.distribution, p.way) == (distribution, way)
+            )
+            ax.plot(*zip(*found, strict=True), label=way, **_style(way))
+        ax.set_xscale("log", base=2)
+        ax.set_yscale("log")
+        processes = sorted({p.processes for p in some})
+        ax.set_xticks(processes, list(map(str, processes)))
+        ax.minorticks_off()
+    for ax in axes[::3]:
+        ax.set_ylabel("time in ms", fontsize=9)
+    for ax in axes[3:]:
+        ax.set_xlabel("processes", fontsize=9)
+    _legend(figure, axes[0])
+    return figure
 
 
 def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> Figure:

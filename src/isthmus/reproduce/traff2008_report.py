@@ -171,6 +171,9 @@ def write(folder: Path, found: Sequence[Point]) -> Path:
     for number, name in enumerate(BALANCE, 5):
         lines = {RING: balance(name, RING), "blocked ring": balance(name, FIXED)}
         save(figures.balance(lines, name), folder, f"figure{number}")
+    for number, system in enumerate(NODES[:2], 7):
+        save(figures.times(points, system), folder, f"figure{number}")
+    save(figures.over_p(points), folder, "figure9")
     report = folder / "report.md"
     report.write_text(TEXT.format(**tables(points, sizes)), encoding="utf-8")
     return report

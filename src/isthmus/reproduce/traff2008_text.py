@@ -50,9 +50,16 @@ than the linear ring. Below 1 is possible: a process need not receive what it ha
 
 The same α and β, but messages leave and enter a node through one port that its
 processes share: 8 to a node on the SX-8, where the slides have 30 × 8 processes too; 4
-on the Linux cluster, whose 96 processes we take to be those of its 24 nodes.
+on the Linux cluster, whose 96 processes we take to be those of its 24 nodes, and 2
+where the slides have 16 × 2.
 
 {nodes}
+
+![SX-8, 30 × 8](figure7.png)
+Figure 7: NEC SX-8, 30 nodes with 8 processes each.
+
+![Linux, 16 × 2](figure8.png)
+Figure 8: Linux cluster, 16 nodes with 2 processes each.
 
 The rings do not notice: of a node's processes one sends out and one receives, in all
 rounds. A circulant schedule sends nearly every message to another node, and they
@@ -72,6 +79,13 @@ Time as a multiple of βm, and the size:
 {rules}
 
 The numbers are in [sizes.csv](sizes.csv).
+
+## The number of processes
+
+![Time over p](figure9.png)
+Figure 9: the Linux cluster with more and more processes and the same m. Where one
+process has nearly all, the linear ring's time grows with p; the blocked ring's hardly
+does.
 
 ## Load balance
 

@@ -23,6 +23,12 @@ Stage = Callable[[int, Any, Blocks], Program]
 Register = Callable[[Callable[..., Program]], Callable[..., Program]]
 
 
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a function that have a default, and what it is."""
+    found = signature(function).parameters.values()
+    return {x.name: x.default for x in found if x.default is not Parameter.empty}
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """One way to do a collective."""
@@ -64,13 +70,15 @@ class Algorithm:
     @cached_property
     def options(self) -> dict[str, Any]:
         """What may be set, as in "circulant(n=4)", and its default."""
-        found = signature(self.program).parameters.values()
-        return {x.name: x.default for x in found if x.default is not Parameter.empty}
+        return _defaults(self.program)
 
     def given(self, **options: Any) -> Algorithm:
-        """The same with some options set; those that it does not have are ignored."""
+        """The same with some options set, also in its cost if that has them; those that
+        it does not have are ignored."""
         known = {k: v for k, v in options.items() if k in self.options}
-        return replace(self, program=partial(self.program, **known))
+        also = {k: v for k, v in known.items() if k in _defaults(self.cost)}
+        cost = partial(self.cost, **also) if also else self.cost
+        return replace(self, program=partial(self.program, **known), cost=cost)
 
     def default(self, **options: Any) -> Algorithm:
         """The same with some options set, unless its name set them."""

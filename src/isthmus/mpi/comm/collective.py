@@ -17,6 +17,7 @@ from .family import Comm
 # The engine is imported when a communicator of ours is made, not with its class: each
 # function below imports what it needs of it.
 if TYPE_CHECKING:
+    from ...schedules.hosts import Hosts
     from ..context.context import Context
     from ..engine.devices import Slot
     from ..memory.staged import Copies
@@ -191,6 +192,17 @@ class Collective(Comm):
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
+        return found
+
+    def probe_hosts(self) -> Hosts:
+        """Measure what messages of each host cost, and keep it with the communicator
+        for the algorithms `fastest_node_first`, `speed_partitioned` and `ordered_ring`.
+
+        Collective; takes some seconds at the most. Gives start-up times and times per
+        byte, of every rank; of an intercommunicator first of the group whose rank 0
+        comes first in the world.
+        """
+        found: Hosts = self._context().learn_hosts()
         return found
 
     def _taken(self) -> str:

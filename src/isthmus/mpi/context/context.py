@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -14,6 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.recipe import Placement
+from ...schedules.hosts import Hosts
 from ...settings import Settings, read
 from ..memory import device
 from ..memory.node_memory import ROOM, NodeMemory, Turn
@@ -23,6 +25,7 @@ from ..waiting.waiting import Limit, nothing
 from . import lost, tuning
 from .attribute import attached, limit_of
 from .check import MismatchError
+from .hosts import probe_hosts
 from .progress import driver
 from .tuning import eager, inline, node_ranks
 
@@ -271,6 +274,15 @@ class Context:
         for kept in self.kept_calls.values():
             kept.free()
         self.kept_calls.clear()
+
+    def learn_hosts(self) -> Hosts:
+        """Measure what messages of each host cost, and keep it for the algorithms that
+        ask for it; collective."""
+        with self.uninterrupted():
+            hosts = bounded(partial(probe_hosts, self.comm, self.nodes), self.limit)
+        self.placement = replace(self.placement, hosts=hosts)
+        self.forget()
+        return hosts
 
     def leave(self) -> None:
         """Take no more calls; this calls nothing of MPI."""

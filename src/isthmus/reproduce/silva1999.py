@@ -1,0 +1,111 @@
+"""What Silva and Silva 1999 drew and measured: their patterns as schedules, and which
+operations are timed between two groups and inside one of the same eight processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..collectives.schedule import schedule
+from ..cost.alphabeta import AlphaBeta
+from ..schedules.schedule import Schedule
+
+PROCESSES = 8
+#: bytes of the vector, or of the blocks of a group together: the axis of figures 4, 5
+SIZES = tuple(1 << k for k in (13, 15, 17, 19, 21))
+#: the paper's switch, 100 Mbit/s; its start-up time is not told
+SWITCH = AlphaBeta(100e-6, 80e-9)
+#: microseconds of each process in the paper's table 1, and the mean inside one group
+TABLE1 = (1445076, 1435866, 1439482, 1416597, 1471134, 1439796, 1443290, 1391354)
+TABLE1_INSIDE = 1803691
+
+
+@dataclass(frozen=True)
+class Way:
+    """An operation inside one group, or between two, of so many processes; by the MPI
+    library's own call ("native"), an algorithm by name, or what "auto" takes."""
+
+    operation: str
+    groups: tuple[int, ...]
+    algorithm: str
+
+    @property
+    def label(self) -> str:
+        """What it is called in a table."""
+        where = "between" if len(self.groups) == 2 else "inside"
+        return f"{where}, {NAMES[self.algorithm]}"
+
+
+@dataclass(frozen=True)
+class Times:
+    """The time of each process for one way and size, in seconds; `taken` is the
+    algorithm."""
+
+    operation: str
+    label: str
+    nbytes: int
+    taken: str
+    seconds: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Over all processes, as in the paper's figures."""
+        return sum(self.seconds) / len(self.seconds)
+
+
+NAMES = {"native": "the library", "leader": "Silva's", "auto": "isthmus"}
+#: the sizes of the groups: a root alone in its group, or two halves
+GROUPS = {"reduce": (1, 7), "reduce_scatter": (4, 4), "allgather": (4, 4)}
+
+
+def ways(operation: str) -> list[Way]:
+    """Inside one group by the library; between two by it, by Silva's, by isthmus."""
+    between = GROUPS[operation]
+    inside = Way(operation, (PROCESSES,), "native")
+    return [inside, *(Way(operation, between, name) for name in NAMES)]
+
+
+def jobs() -> list[tuple[Way, int]]:
+    """Figure 4, table 1, figure 5: every way with its sizes."""
+    sizes = {"reduce": SIZES, "reduce_scatter": SIZES[-1:], "allgather": SIZES}
+    return [(way, n) for op, some in sizes.items() for way in ways(op) for n in some]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A figure of the paper: a schedule, the groups of its ranks with the rank that
+    each has there, and who else is in the group and takes no part."""
+
+    name: str
+    title: str
+    schedule: Schedule
+    #: for each rank its group and its number there
+    seats: tuple[tuple[int, int], ...]
+    passive: tuple[tuple[int, int], ...] = ()
+
+
+def _rooted(name: str, op: str, root: int, members: int, leaves: int) -> Pattern:
+    seats = ((0, root), *((1, i) for i in range(leaves)))
+    passive = tuple((0, i) for i in range(members) if i != root)
+    title = f"{op.capitalize()}, {members + leaves} processes"
+    made = schedule(f"inter_{op}", "leader", q=leaves, m=1)
+    return Pattern(name, title, made, seats, passive)
+
+
+def patterns() -> Iterator[Pattern]:
+    """Figures 1 to 3. The paper tells how many processes there are and which are the
+    root and the passive ones; how many of 26 are in each group, it only draws."""
+    yield _rooted("figure1", "reduce", 1, 3, 9)
+    yield _rooted("figure2", "bcast", 4, 10, 16)
+    made = schedule("inter_reduce_scatter", "leader", a=[1] * 4, b=[1] * 4)
+    seats = tuple((g, i) for g in (0, 1) for i in range(4))
+    yield Pattern("figure3", "Reduce_scatter, 8 processes", made, seats)
+
+
+def simulated(nbytes: int = SIZES[-1]) -> Times:
+    """Table 1 on the paper's switch in the alpha-beta model."""
+    each = [nbytes // 4] * 4
+    made = schedule("inter_reduce_scatter", "leader", a=each, b=each)
+    finish = made.simulate(SWITCH).finish
+    label = "between, Silva's, simulated"
+    return Times("reduce_scatter", label, nbytes, "leader", tuple(finish.tolist()))

@@ -1,0 +1,25 @@
+"""Silva and Silva's ways on MPI: every one gives the right data, and times."""
+
+from __future__ import annotations
+
+import pytest
+
+from isthmus.mpi.measure.each_process import times
+from isthmus.reproduce.silva1999 import GROUPS, PROCESSES, ways
+from support import agree
+
+
+@pytest.mark.mpi(PROCESSES)
+def test_every_way_is_timed_on_every_process(comm):
+    every = [way for operation in GROUPS for way in ways(operation)]
+    jobs = [(way.operation, way.groups, way.algorithm, 1 << 12) for way in every]
+    found = list(times(jobs))
+    agree(comm, all(len(seconds) == PROCESSES for _, seconds in found))
+    agree(comm, all(min(seconds) > 0 for _, seconds in found))
+    named = [
+        taken
+        for way, (taken, _) in zip(every, found, strict=True)
+        if way.algorithm != "auto"
+    ]
+    agree(comm, named == ["native", "native", "leader"] * len(GROUPS))
+    agree(comm, all(taken for taken, _ in found))

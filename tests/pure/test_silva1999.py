@@ -1,0 +1,73 @@
+"""What the report on Silva and Silva 1999 draws and claims."""
+
+from __future__ import annotations
+
+import pytest
+
+from isthmus.collectives.schedule import schedule
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.reproduce import silva1999 as silva, silva1999_report as report
+from isthmus.reproduce.silva1999 import GROUPS, SIZES, Times, jobs, patterns
+from isthmus.reproduce.silva1999_figures import pattern_figure
+from isthmus.schedules.ir import Recv, Send
+from isthmus.schedules.registry import find
+
+STEP = AlphaBeta(1.0, 0.0)
+
+
+def test_the_patterns_have_the_papers_processes_and_steps():
+    found = {x.name: x for x in patterns()}
+    sizes = {name: len(x.seats) + len(x.passive) for name, x in found.items()}
+    assert sizes == {"figure1": 12, "figure2": 26, "figure3": 8}
+    assert found["figure1"].passive == ((0, 0), (0, 2))
+    assert found["figure2"].seats[0] == (0, 4)
+    # a tree of 9 leaves, or of 16, and one message across; counts, sums, scatters
+    steps = {name: x.schedule.simulate(STEP).time for name, x in found.items()}
+    assert steps == {"figure1": 5, "figure2": 5, "figure3": 1 + 2 + 4}
+    for pattern in found.values():
+        pattern.schedule.verify()
+        assert pattern_figure(pattern).axes
+
+
+@pytest.mark.parametrize(("p", "q"), [(4, 4), (1, 3), (5, 2)])
+def test_leaders_swap_counts_while_the_others_begin_the_sum(p, q):
+    a, b = [60 // p] * p, [60 // q] * q
+    made = schedule("inter_reduce_scatter", "leader", a=a, b=b)
+    made.verify()
+    for own, other in ((0, p), (p, 0)):
+        first = made.rank(own)[0].comm
+        assert first[:2] == (Recv(other, ()), Send(other, ()))
+    if p == q == 4:  # one of those below the leader sends in the same step
+        (message,) = made.rank(3)[0].comm
+        assert isinstance(message, Send)
+        assert message.to == 2
+
+
+def test_the_swap_costs_the_leaders_one_start_up():
+    alpha, beta, each = 7.0, 1.0, [15] * 4
+    sizes = {"p": 4, "q": 4, "ka": 15, "kb": 15}
+    model = AlphaBeta(alpha, beta)
+    told = schedule("inter_reduce_scatter", "leader", a=each, b=each).simulate(model)
+    known = schedule("inter_reduce_scatter_block", "leader", **sizes).simulate(model)
+    assert told.time == known.time + alpha
+    cost = find("inter_reduce_scatter", "leader").cost
+    assert told.time == cost(4, 4, 60, alpha, beta)
+
+
+def test_the_leaders_are_the_last_as_in_table_1():
+    seconds = silva.simulated().seconds
+    assert max(seconds) == seconds[0] == seconds[4]
+    assert max(silva.TABLE1) == silva.TABLE1[4]
+
+
+def test_a_report_of_made_up_times(tmp_path):
+    found = [
+        Times(way.operation, way.label, n, way.algorithm, (n * 1e-9,) * 8)
+        for way, n in jobs()
+    ]
+    path = report.reproduce(tmp_path, "MPICH 5", "a lab", found)
+    text = path.read_text()
+    for operation in GROUPS:
+        assert f"| {operation} | {SIZES[-1]} | `auto` |" in text
+    assert "| between, Silva's | 2.1 | 2.1" in text
+    assert {x.suffix for x in tmp_path.iterdir()} == {".md", ".png", ".svg", ".csv"}

@@ -1,0 +1,102 @@
+"""Trees and rings for hosts of unequal speed: right for any speeds, and faster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isthmus.collectives.schedule import schedule
+from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.unequal import Unequal
+from isthmus.schedules import registry
+from isthmus.schedules.hosts import Hosts
+from isthmus.schedules.registry import algorithms, find
+from isthmus.schedules.schedule import Schedule
+
+TREES = ("fastest_node_first", "speed_partitioned")
+
+
+def told(made: Schedule, hosts: Hosts, monkeypatch) -> Schedule:
+    """The schedule of an algorithm that was told what hosts cost."""
+    entry = find(made.collective, made.algorithm).given(hosts=hosts)
+    key = made.collective, made.algorithm
+    with monkeypatch.context() as m:
+        m.setitem(registry._algorithms, key, entry)
+        return schedule(made.collective, made.algorithm, **made.sizes)
+
+
+def cases(p: int, root: int):
+    counts = [(3 * i) % 5 for i in range(p)]
+    yield "bcast", {"p": p, "m": 7, "root": root}
+    yield "reduce", {"p": p, "m": 7, "root": root}
+    yield "gatherv", {"counts": counts, "root": root}
+    yield "scatterv", {"counts": counts, "root": root}
+    if p > 1 and root == 0:
+        yield "inter_bcast", {"q": p - 1, "m": 7}
+        yield "inter_reduce", {"q": p - 1, "m": 7}
+        yield "inter_gather", {"q": p - 1, "k": 3}
+        yield "inter_scatterv", {"counts": counts[1:]}
+
+
+@pytest.mark.parametrize("p", range(1, 10))
+def test_they_are_right_for_any_speeds(p, monkeypatch):
+    rng = np.random.default_rng(p)
+    for root in {0, p // 2, p - 1}:
+        speeds = rng.choice([1.0, 2.0, 10.0], (2, p))
+        hosts = Hosts(*(tuple(x.tolist()) for x in speeds))
+        for collective, sizes in cases(p, root):
+            for name in TREES:
+                made = told(schedule(collective, name, **sizes), hosts, monkeypatch)
+                made.verify()
+                assert [made.rank(r) for r in range(made.n)] == made.all_ranks()
+        counts = [(2 * i) % 7 for i in range(p)]
+        ring = schedule("allgatherv", "ordered_ring", counts=counts)
+        told(ring, hosts, monkeypatch).verify()
+
+
+#: eight hosts, of which 1 and 4 take ten times as long to begin and for each byte
+SLOW = Hosts(
+    *(
+        (tuple(x if i not in (1, 4) else 10 * x for i in range(8)))
+        for x in (50e-6, 1.7e-7)
+    )
+)
+
+
+@pytest.mark.parametrize("collective", ["bcast", "reduce"])
+def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
+    collective, monkeypatch
+):
+    model, sizes = Unequal(SLOW), {"p": 8, "m": 256, "root": 0}
+    times = {
+        entry.name: schedule(collective, entry.name, **sizes).simulate(model).time
+        for entry in algorithms(collective)
+        if "hosts" not in entry.options and not entry.node_memory
+    }
+    made = schedule(collective, "fastest_node_first", **sizes)
+    ours = told(made, SLOW, monkeypatch).simulate(model).time
+    assert min(times.values()) > 2 * ours, times
+
+
+def test_slow_hosts_are_leaves(monkeypatch):
+    made = schedule("bcast", "fastest_node_first", p=8, m=256, root=0)
+    line = told(made, SLOW, monkeypatch).simulate(Unequal(SLOW))
+    assert line.sent[[1, 4]].tolist() == [0, 0]
+
+
+def test_slow_hosts_are_neighbours_in_the_ring(monkeypatch):
+    made = told(
+        schedule("allgatherv", "ordered_ring", counts=[1] * 8), SLOW, monkeypatch
+    )
+    to = {made.rank(r)[0].comm[1].to for r in (1, 4)}
+    assert to & {1, 4}
+
+
+def test_equal_hosts_are_the_alpha_beta_model():
+    made = schedule("bcast", "chain", p=5, m=40, root=1)
+    equal = Unequal(Hosts((3.0,) * 5, (0.5,) * 5))
+    assert made.simulate(equal).time == made.simulate(AlphaBeta(3.0, 0.5)).time
+    with pytest.raises(ValueError, match="fewer hosts than 5"):
+        made.simulate(replace(equal, hosts=Hosts.equal(4)))
