@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from ..reproduce import kang2019_report, moody2011_report, traff2008_report
 from .files import check_folder
+from .terminal import Steps
 
 PAPERS = {
     "kang2019": kang2019_report.reproduce,
@@ -25,17 +25,15 @@ def reproduce(
         Path | None, typer.Option("-o", "--output", help="folder for the report")
     ] = None,
 ) -> None:
-    """Make a paper's figures and tables anew, by simulation."""
+    """Reproduce the figures and tables of a paper by simulation."""
     if paper not in PAPERS:
         raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
     folder = output or Path(paper)
     check_folder(folder)
     console = Console()
-    columns = "simulating", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(paper, total=None)
+    with Steps(console, many=True) as steps:
         report = PAPERS[paper](
             folder,
-            lambda done, of: bar.update(task, completed=done, total=of),
+            lambda done, of: steps(f"{done} of {of} simulations", done / (of or 1)),
         )
-    console.print(f"report: {report}")
+    print(report)
