@@ -5,27 +5,42 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import distributions
-from .collectives.schedule import schedule
-from .groups.compare import register_comparison
-from .groups.encoding import register_encoding
-from .redistribution import Layout, Replicate, Shard
-
 if TYPE_CHECKING:
-    from . import lab
-    from .mpi import (
-        Chain,
-        Group,
-        Intercomm,
-        Intracomm,
-        MismatchError,
-        Redistribution,
-        couple,
-        hierarchy,
-        rank_items,
-        recording,
-        split,
-    )
+    from . import distributions, lab
+    from .collectives.schedule import schedule
+    from .groups.compare import register_comparison
+    from .groups.encoding import register_encoding
+    from .mpi.comm.intercomm import Intercomm
+    from .mpi.comm.intracomm import Intracomm
+    from .mpi.context.check import MismatchError
+    from .mpi.groups.chain import Chain
+    from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
+    from .mpi.measure.recorder import recording
+    from .mpi.redistribution.redistribution import Redistribution
+    from .redistribution.layouts import Layout, Replicate, Shard
+
+__version__ = "0.1.0"
+
+#: where each public name is; MPI starts when one of `mpi` is first used
+_HOMES = {
+    "Chain": "mpi.groups.chain",
+    "Group": "mpi.groups.groups",
+    "Intercomm": "mpi.comm.intercomm",
+    "Intracomm": "mpi.comm.intracomm",
+    "Layout": "redistribution.layouts",
+    "MismatchError": "mpi.context.check",
+    "Redistribution": "mpi.redistribution.redistribution",
+    "Replicate": "redistribution.layouts",
+    "Shard": "redistribution.layouts",
+    "couple": "mpi.groups.groups",
+    "hierarchy": "mpi.groups.groups",
+    "rank_items": "mpi.groups.groups",
+    "recording": "mpi.measure.recorder",
+    "register_comparison": "groups.compare",
+    "register_encoding": "groups.encoding",
+    "schedule": "collectives.schedule",
+    "split": "mpi.groups.groups",
+}
 
 __all__ = [
     "Chain",
@@ -49,16 +64,19 @@ __all__ = [
     "schedule",
     "split",
 ]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The names that need MPI, which starts when one of them is first used; the lab."""
-    if name not in __all__:
+    """A public name, imported when it is first used."""
+    if name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    elif name in __all__:
+        value = import_module(f".{name}", __name__)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "lab":
-        return import_module(".lab", __name__)
-    from . import mpi
-
-    value = globals()[name] = getattr(mpi, name)
+    globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,7 +29,7 @@ KNOWS = {
     "groups": {"verify"},
     "collectives": {"algorithms", "schedules", "verify"},
     "check": {"collectives", "schedules", "verify"},
-    "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},
+    "choose": {"algorithms", "cost", "schedules", "settings"},
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "verify"},

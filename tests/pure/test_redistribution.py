@@ -10,9 +10,10 @@ import pytest
 
 from isthmus import Layout, Replicate, Shard
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.redistribution import order, schedule
+from isthmus.redistribution import order
 from isthmus.redistribution.messages import incoming, outgoing, spread_to
 from isthmus.redistribution.runs import spread
+from isthmus.redistribution.schedule import schedule
 from redistributions import case, layouts, part, regular, shape
 from sampling import LONG
 

@@ -21,7 +21,6 @@ from isthmus.choose.tuning import (
     FIELDS,
     OWN,
     Origin,
-    Tuned,
     Tuning,
     is_tuning,
     place,
@@ -33,6 +32,7 @@ from isthmus.collectives import schedule as collectives
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.predict import predict
 from isthmus.predict.case import Case
+from isthmus.predict.tuned import Tuned
 
 ORIGIN = Origin('A "B" 1.0', "host", "2026-01-01", "0.1.0", 8, 4)
 NEAR = Machine(1e-6, 1e-10, 2e-11, 32768, 1.5, 1, 2e-7, 4096, 8192)

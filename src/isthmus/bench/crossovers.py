@@ -11,8 +11,9 @@ from ..algorithms.stages import stage_for
 from ..choose import choose, estimate, fit
 from ..choose.estimate import Machine
 from ..choose.recipe import Equal, Sizes, settle
-from ..choose.tuning import Tuned, Tuning, fitted
+from ..choose.tuning import Tuning
 from ..collectives.schedule import schedule
+from ..predict.tuned import Tuned, fitted
 from . import job as jobs
 from .job import NATIVE, Case, Contender, Job
 from .outcome import Outcome

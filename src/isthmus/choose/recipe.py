@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 
 from ..algorithms.stages import stage_by_size
-from ..collectives.schedule import inter_program
 from ..schedules.ir import Round
 from ..schedules.layout import Even, Found, Side, Told, Uneven
 from ..schedules.program import trim
@@ -204,7 +203,7 @@ def between(
     here, there = (a, b) if number < p else (b, a)
     stage = stage or stage_by_size(there, machine.ring)
     entry = placement.given(entry, a, machine.startup)
-    rounds = trim(inter_program(entry, sides, number, stage))
+    rounds = trim(entry.between(sides, number, stage))
     units = {"send": here, "recv": there, "tmp": here, "node": here}
     return Recipe(entry, tuple(rounds), units)
 

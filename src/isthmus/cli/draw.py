@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import redistribution
 from ..cost.placement import nodes as nodes_of
 from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
-from ..redistribution import Layout, picture
+from ..redistribution import picture
+from ..redistribution.layouts import Layout
+from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture
 from .layouts import Inside, Shape, Source, Target, both
@@ -36,7 +37,7 @@ def _redistribution(
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     if times:
-        made = redistribution.schedule(*ends)
+        made = schedule(*ends)
         line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
         print(save(gantt(line, groups, sim.title(made, machine), ()), path))
     else:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .. import redistribution
 from ..explore.page import USUAL, write
 from ..export import chrome
+from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
 from .layouts import Inside, Shape, Source, Target, both
@@ -67,7 +67,7 @@ def explore(
         if algorithms:
             raise ValueError("a redistribution has layouts, and no algorithm to choose")
         extents = integers(shape or "24,24", "--shape")
-        made = [redistribution.schedule(*both(source, target, extents, inside))]
+        made = [schedule(*both(source, target, extents, inside))]
     else:
         if source or target or shape or inside:
             raise ValueError("--source, --target, … are of a redistribution")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..redistribution import Layout, Replicate, Shard
+from ..redistribution.layouts import Layout, Replicate, Shard
 from .parse import integers
 
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"

@@ -13,12 +13,12 @@ from ..bench import job as jobs, timelines
 from ..bench.job import Case
 from ..bench.place import place
 from ..bench.units import read_bytes, show_time
-from ..choose.tuning import Tuned, fitted
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
 from ..explore.page import USUAL, write
 from ..export import chrome
+from ..predict.tuned import Tuned, fitted
 from ..schedules.schedule import Model, Schedule
 from . import parse, simulate as sim
 from .draw import save

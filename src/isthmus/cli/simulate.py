@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from .. import schedule
-from ..choose.tuning import Tuned, is_tuning, read
+from ..choose.tuning import is_tuning, read
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
+from ..predict.tuned import Tuned
 from ..schedules.schedule import Model, Schedule
 from .parse import integers
 

@@ -19,21 +19,12 @@ from . import between as collectives_between, rooted as collectives_rooted
 from .sizes import checked, counts_of, uneven
 
 
-def inter_program(
-    entry: Algorithm, sides: tuple[Side, Side], r: Index, stage: Stage
-) -> Program:
-    """The program of rank r, or of an array of ranks of one group."""
-    mine = int(np.ravel(r)[0] >= sides[1].base)
-    here, there = sides[mine], sides[1 - mine]
-    return entry.program(r - here.base, here, there, stage)
-
-
 def _inter(entry: Algorithm, stage: Stage | None, a: Found, b: Found) -> Made:
     sides = Side(0, a), Side(a.n, b)
     last = stage or stage_by_size(unit=1)
     return Made(
         contracts.inter_allgatherv(counts_of(a), counts_of(b)),
-        lambda r: inter_program(entry, sides, r, last),
+        lambda r: entry.between(sides, r, last),
         (range(a.n), range(a.n, a.n + b.n)),
     )
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from ..choose import choose
 from ..choose.estimate import Machine
-from ..choose.tuning import Tuned
 from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from .case import Case
 from .times import Row, formula, limit, line, simulated, startups
+from .tuned import Tuned
 
 #: collectives for which `choose` can be asked without a communicator
 CHOSEN = ("allgatherv", "bcast", "inter_allgather", "inter_allgatherv")

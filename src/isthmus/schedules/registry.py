@@ -11,9 +11,11 @@ from inspect import Parameter, signature
 from pkgutil import iter_modules
 from typing import Any
 
+import numpy as np
+
 from ..settings import plugins
-from .ir import Program
-from .layout import Blocks
+from .ir import Index, Program
+from .layout import Blocks, Side
 from .plugins import load
 
 #: An intragroup allgather: what rank r of n does so that all have all blocks.
@@ -74,6 +76,12 @@ class Algorithm:
         """The same with some options set, unless its name set them."""
         named = getattr(self.program, "keywords", {})
         return self.given(**{k: v for k, v in options.items() if k not in named})
+
+    def between(self, sides: tuple[Side, Side], r: Index, stage: Stage) -> Program:
+        """The program of rank r of two groups, or of an array of ranks of one."""
+        mine = int(np.ravel(r)[0] >= sides[1].base)
+        here, there = sides[mine], sides[1 - mine]
+        return self.program(r - here.base, here, there, stage)
 
     def in_units(self, unit: int) -> Algorithm:
         """The same, its option `size`, which is in bytes, in units of so many bytes."""
