@@ -89,7 +89,7 @@ def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
     if p + q <= DRAWN and drawable(name):
         ka, kb = (field.rows_of(sizes) // len(sizes) for sizes in (case.a, case.b))
         made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-        words = f"the exchange of the largest field ({name})"
+        words = f"the largest exchange ({name})"
         yield words, drawn.figure(made), folder / "exchange.png"
     pairs = [
         speed.Pair(
