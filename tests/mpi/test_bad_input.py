@@ -60,7 +60,8 @@ def wrong_calls(n):
         ),
         (ValueError, "overlap", gather(room[:4], room)),
         (BufferError, "read-only", gather(x, frozen)),
-        (BufferError, "", gather(np.zeros(8)[::2], room)),
+        # the first of numpy, the second of mpi4py 4.0
+        ((BufferError, ValueError), "", gather(np.zeros(8)[::2], room)),
         (BufferError, "byte order", gather(np.zeros(4, ">f8"), room)),
         (KeyError, "cannot map", gather([x, "no such type"], room)),
         (TypeError, "expecting buffer or list/tuple", gather(None, room)),

@@ -12,9 +12,9 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus.choose.between import Times
-from isthmus.mpi.comm import intercomm
+from isthmus.mpi.comm import trial
 from isthmus.mpi.comm.collective import Left
-from isthmus.mpi.comm.intercomm import TRIED
+from isthmus.mpi.comm.trial import TRIED
 from isthmus.mpi.context import context_inter
 from isthmus.mpi.engine.requests import Persistent
 from support import FORMS, agree, done, has_persistent_collectives
@@ -280,7 +280,7 @@ def as_if(monkeypatch, **seconds):
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     monkeypatch.setattr(context_inter, "UNTRIED", 1)
     found = Times((8,), {name: (t,) for name, t in seconds.items()}, {})
-    monkeypatch.setattr(intercomm, "tried", lambda comm, collective: found)
+    monkeypatch.setattr(trial, "tried", lambda comm, collective: found)
 
 
 @pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))

@@ -38,13 +38,14 @@ KNOWS = {
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "schedules"},
-    "mpi": {"algorithms", "choose", "cost", "distributions", "groups"}
-    | {"redistribution", "schedules", "settings"},
+    "mpi": {"choose", "cost", "distributions", "groups", "redistribution"}
+    | {"schedules", "settings"},
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
     "schedules": {"cost", "draw", "explore", "verify"},
     "redistribution": {"draw"},
+    "mpi": {"algorithms"},
 }
 
 #: the folders of mpi/, each of which knows those before it; the last two, all of these
@@ -121,6 +122,21 @@ def test_the_classes_can_be_imported_before_mpi_is_started():
         "isthmus.Intercomm; from mpi4py import MPI; assert not MPI.Is_initialized()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+
+
+def test_the_classes_are_light_to_import():
+    """Neither the engine nor algorithms, models or pictures come with them."""
+    pytest.importorskip("mpi4py")
+    code = (
+        "import isthmus, sys; isthmus.Intercomm, isthmus.Intracomm; "
+        "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
+    )
+    argv = [sys.executable, "-c", code]
+    found = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
+    names = found.stdout.split()
+    folders = {name.split(".")[1] for name in names if "." in name}
+    assert "isthmus.mpi.comm.intercomm" in names and len(names) <= 20
+    assert folders == {"mpi", "settings"}
 
 
 def test_an_unknown_name_is_an_attribute_error():

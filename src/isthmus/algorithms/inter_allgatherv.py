@@ -143,10 +143,12 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     that waits for another: the exchange lasts as long as the largest block. Then both
     groups collect their shares.
     """
+    # lines 1 to 4 and 6 to 11 or 16 to 21: s_{B,r} and s_{A,i}; the totals k'_A and
+    # k'_B are known to all, or asked for, before
     mine = Shares(here.n, there.blocks.total)
     theirs = Shares(there.n, here.blocks.total)
-    yield exchange(r, here, there, mine, theirs)
-    yield from collect(r, here, mine, stage)
+    yield exchange(r, here, there, mine, theirs)  # lines 12 to 14 and 22 to 24
+    yield from collect(r, here, mine, stage)  # line 25 or 26
 
 
 @algorithm(

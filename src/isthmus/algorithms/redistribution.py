@@ -21,7 +21,10 @@ Number = Callable[[Index], Index]
 
 
 def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[Send]:
-    """Cut block i, which lies at `at`, where wanted blocks begin; lowest first."""
+    """Cut block i, which lies at `at`, where wanted blocks begin; lowest first.
+
+    In Algorithm 2 of the paper line 13, of a_i, or line 23, of b_i.
+    """
     begin, end = held.offset(i), held.offset(i + 1)
     first, last = wanted.find(begin), wanted.find(end - 1)
     found = []
@@ -37,7 +40,11 @@ def receives(
 ) -> list[Recv]:
     """The senders of wanted block i, which goes to `at`: the one that goes on to the
     next block first, the one that comes from the block before last, those in between
-    in their order."""
+    in their order.
+
+    The paper's order below Algorithm 2: the multi-target sender of the higher rank, the
+    senders between, the multi-target sender of the lower rank.
+    """
     low = wanted.offset(i)
     high = low + wanted.size(i)
     first, last = held.find(low), held.find(high - 1)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, cast
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
-from ..context.context import Context, context_of
-from ..context.library_requests import holding, made_by
-from ..engine import engine, library
-from ..memory import device
-from ..operations.call import Call, checked, checked_value
 from .family import Comm
+
+# The engine is imported when a communicator of ours is made, not with its class: each
+# function below imports what it needs of it.
+if TYPE_CHECKING:
+    from ..context.context import Context
+    from ..operations.call import Call
 
 _ndarray = np.ndarray
 #: what lives as long as the process, by its identity: that takes less time to compare
@@ -76,6 +78,28 @@ def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any
     return tuple(values)
 
 
+class Imported:
+    """A class attribute that is imported when it is first used."""
+
+    def __init__(self, module: str, name: str = "") -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, comm: Any, cls: Any) -> Any:
+        found = import_module(self.module, __package__)
+        return getattr(found, self.name) if self.name else found
+
+
+@cache
+def load() -> None:
+    """Import the engine, so that no call has to."""
+    for name in (
+        "..engine.engine",
+        "..operations.between",
+        "..operations.tasks_inside",
+    ):
+        import_module(name, __package__)
+
+
 class Left:
     """A call that is left to the MPI library."""
 
@@ -100,16 +124,18 @@ class Left:
 class Collective(Comm):
     """A communicator with collectives of ours."""
 
-    _make: ClassVar[type[Context]]
+    _make: ClassVar[Any]
     #: mpi4py's own class
     _base: ClassVar[Any]
     #: what reads the arguments of each operation
-    _operations: ClassVar[dict[str, Callable[..., Call]]]
+    _operations: ClassVar[Any]
     #: what is kept for the communicator, once this view has looked it up
     _found: Any = None
 
     def _context(self) -> Any:
         """What is kept for the communicator, made at the first collective call."""
+        from ..context.context import context_of
+
         found = self._found
         if found is None or found.freed or found.refused:
             self._found = found = context_of(cast("MPI.Comm", self), self._make)
@@ -149,6 +175,8 @@ class Collective(Comm):
         args: tuple[Any, ...],
     ) -> None:
         """Make a call for which nothing is kept; keep it if its values are known."""
+        from ..engine import engine
+
         name = context.asked_for(op, algorithm)
         call: Call | None = None
         kept: Any
@@ -176,6 +204,8 @@ class Collective(Comm):
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""
     ) -> Call:
         """The arguments of a call, if they are right."""
+        from ..operations.call import checked
+
         context = self._context()
         read = partial(self._operations[op], context, name, *args)
         return checked(context, called or op, name, read)
@@ -199,12 +229,18 @@ class Collective(Comm):
 
     def _unread(self, op: str, args: tuple[Any, ...]) -> None:
         """Check a call that the MPI library reads."""
+        from ..memory import device
+        from ..operations.call import checked_value
+
         check = partial(device.check_all, *args[:2])
         checked_value(self._context(), op, "native", check)
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
+        from ..context.library_requests import holding
+        from ..engine import engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
         if name == "native":
@@ -222,6 +258,9 @@ class Collective(Comm):
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
     ) -> MPI.Prequest:
+        from ..context.library_requests import holding, made_by
+        from ..engine import engine, library
+
         context = self._context()
         name, native = context.asked_for(op, algorithm), f"{op}_init"
         if name == "native":

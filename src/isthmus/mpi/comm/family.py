@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import Any, cast
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, TypeVar, cast
 
 from mpi4py import MPI
 
 from ..context.attribute import release
 
-#: our class for each of mpi4py's; the classes enter themselves
-CLASSES: dict[type, type] = {}
+Class = TypeVar("Class", bound=type)
+
+
+@cache
+def _classes() -> dict[type, Any]:
+    """Our class for each of mpi4py's."""
+    from .intercomm import Intercomm
+    from .intracomm import Intracomm
+
+    return {MPI.Intercomm: Intercomm, MPI.Intracomm: Intracomm}
 
 
 def ours(comm: Any) -> Any:
     """The communicator in our class, if it is of one that we extend."""
-    return CLASSES[type(comm)](comm) if type(comm) in CLASSES else comm
+    found = _classes().get(type(comm))
+    return comm if found is None else found(comm)
 
 
 def _method(native: Any) -> Any:
@@ -34,11 +44,10 @@ def _class_method(native: Any) -> Any:
     return classmethod(method)
 
 
-def making(base: type, *names: str) -> Any:
+def making(base: type, *names: str) -> Callable[[Class], Class]:
     """A class decorator: the named methods of the base give communicators of ours."""
 
-    def decorate(cls: type) -> type:
-        CLASSES[base] = cls
+    def decorate(cls: Class) -> Class:
         for name in names:
             native = getattr(base, name, None)
             if native is not None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from ..context.context import Context
-from ..context.context_inter import Countdown, InterContext
-from ..operations import between, tasks_exchange
-from ..operations.call import Call
+from .collective import Imported, load
 from .family import COMMON, making
 from .gathering import Gathering
 from .mutual import Mutual
 from .rooted import Rooted
-from .trial import OPERATIONS, tried
 
-#: the collective whose trial decides for an operation
-TRIED = {
-    **{op: collective for collective, op in OPERATIONS.items()},
-    "Allgatherv": "inter_allgather",
-    "Reduce_scatter": "inter_reduce_scatter",
-}
+if TYPE_CHECKING:
+    from ..context.context_inter import Countdown
+    from ..operations.call import Call
+    from .intracomm import Intracomm
 
 
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
@@ -36,15 +30,25 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
     """
 
     _base: ClassVar[Any] = MPI.Intercomm
-    _operations: ClassVar[Any] = between.OPERATIONS
-    _make: ClassVar[type[Context]] = InterContext
-    _tasks: ClassVar[Any] = tasks_exchange
+    _operations: ClassVar[Any] = Imported("..operations.between", "OPERATIONS")
+    _make: ClassVar[Any] = Imported("..context.context_inter", "InterContext")
+    _tasks: ClassVar[Any] = Imported("..operations.tasks_exchange")
+
+    if TYPE_CHECKING:  # what `making` gives
+
+        def Split(self, color: int = 0, key: int = 0) -> Intercomm: ...
+        def Create(self, group: MPI.Group) -> Intercomm: ...
+        def Merge(self, high: bool = False) -> Intracomm: ...
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of the same communicator."""
+        load()
         return super().__new__(cls, comm)
 
     def _untried(self, op: str) -> Countdown | None:
+        from ..context.context_inter import Countdown
+        from .trial import TRIED
+
         c, collective = self._context(), TRIED.get(op)
         if not c.tries or collective is None or collective in c.times:
             return None
@@ -54,6 +58,8 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         return found
 
     def _try(self, op: str) -> bool:
+        from .trial import TRIED, tried
+
         if self._untried(op) is None:
             return False
         c, collective = self._context(), TRIED[op]
@@ -68,5 +74,6 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
             raise ValueError("the stage 'library' works in blocking calls only")
         alone = asked == "auto" and not call.context.threads
         if alone and call.recv and call.operator is None and call.root is None:
-            return tasks_exchange.at_once(call)
+            found: Call = self._tasks.at_once(call)
+            return found
         return call

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from ...algorithms.stages import stage_for
-from ..context.context import Context
-from ..context.context_intra import IntraContext
 from ..memory.device import checking
-from ..operations import tasks_inside
-from ..operations.call import Call
+from .collective import Imported, load
 from .family import COMMON, making
 from .gathering import Gathering
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
+
+    from ..operations.call import Call
+    from .intercomm import Intercomm
 
 
 @checking(
@@ -57,25 +58,42 @@ class Intracomm(Gathering, MPI.Intracomm):
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _operations: ClassVar[Any] = {
-        "Allgather": tasks_inside.allgather,
-        "Allgatherv": partial(tasks_inside.allgather, v=True),
-        "Bcast": tasks_inside.bcast,
-    }
-    _make: ClassVar[type[Context]] = IntraContext
-    _tasks: ClassVar[Any] = tasks_inside
+    _operations: ClassVar[Any] = Imported("..operations.tasks_inside", "OPERATIONS")
+    _make: ClassVar[Any] = Imported("..context.context_intra", "IntraContext")
+    _tasks: ClassVar[Any] = Imported("..operations.tasks_inside")
+
+    if TYPE_CHECKING:  # what `making` gives
+
+        def Split(self, color: int = 0, key: int = 0) -> Intracomm: ...
+        def Split_type(
+            self, split_type: int, key: int = 0, info: MPI.Info = MPI.INFO_NULL
+        ) -> Intracomm: ...
+        def Create(self, group: MPI.Group) -> Intracomm: ...
+        def Create_group(self, group: MPI.Group, tag: int = 0) -> Intracomm: ...
+        def Create_intercomm(
+            self,
+            local_leader: int,
+            peer_comm: MPI.Intracomm,
+            remote_leader: int,
+            tag: int = 0,
+        ) -> Intercomm: ...
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of the same communicator."""
+        load()
         return super().__new__(cls, comm)
 
-    def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
+    def Bcast(
+        self, buf: BufSpec, root: int = 0, *, algorithm: str | None = None
+    ) -> None:
         """Broadcast data from one rank to all."""
         self._blocking("Bcast", algorithm, buf, root)
 
     def _in_background(self, call: Call, asked: str) -> Call:
         """Where only the library can bring a call on, or where that takes less time
         than a request of ours, it is left to it."""
+        from ..operations import tasks_inside
+
         c = call.context
         if (
             c.p == 1 and asked == "auto"
@@ -87,6 +105,9 @@ class Intracomm(Gathering, MPI.Intracomm):
         return call
 
     def _driven(self, call: Call) -> Call:
+        from ...algorithms.stages import stage_for
+        from ..operations import tasks_inside
+
         c, name = call.context, stage_for(call.context.p, call.nbytes)
         send = call.send[0] if call.send else None
         return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
 
-from ..context.library_requests import made_by
-from . import objects_between
 from .collective import Collective
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
 
 
 class Mutual(Collective):
@@ -18,9 +19,10 @@ class Mutual(Collective):
 
     def Allreduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce to All: everyone receives what the other group sends, combined."""
@@ -28,9 +30,10 @@ class Mutual(Collective):
 
     def Iallreduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Allreduce."""
@@ -38,10 +41,11 @@ class Mutual(Collective):
 
     def Allreduce_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Allreduce."""
@@ -49,10 +53,11 @@ class Mutual(Collective):
 
     def Reduce_scatter(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter: the other group's data combined, and cut by the counts."""
@@ -62,10 +67,11 @@ class Mutual(Collective):
 
     def Ireduce_scatter(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Reduce_scatter."""
@@ -75,11 +81,12 @@ class Mutual(Collective):
 
     def Reduce_scatter_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
         recvcounts: Sequence[int] | np.ndarray | None = None,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Reduce_scatter."""
@@ -89,9 +96,10 @@ class Mutual(Collective):
 
     def Reduce_scatter_block(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
@@ -99,9 +107,10 @@ class Mutual(Collective):
 
     def Ireduce_scatter_block(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Reduce_scatter_block."""
@@ -111,10 +120,11 @@ class Mutual(Collective):
 
     def Reduce_scatter_block_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
         op: MPI.Op = MPI.SUM,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Reduce_scatter_block."""
@@ -123,76 +133,103 @@ class Mutual(Collective):
         )
 
     def Alltoall(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All: a block to, and one from, each of the other group."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     def Ialltoall(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoall."""
         return self._nonblocking("Alltoall", (sendbuf, recvbuf), algorithm)
 
     def Alltoall_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoall."""
         return self._persistent("Alltoall", (sendbuf, recvbuf), info, algorithm)
 
     def Alltoallv(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All Vector: as Alltoall, with blocks of different sizes."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
     def Ialltoallv(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoallv."""
         return self._nonblocking("Alltoallv", (sendbuf, recvbuf), algorithm)
 
     def Alltoallv_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecV | InPlace,
+        recvbuf: BufSpecV,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoallv."""
         return self._persistent("Alltoallv", (sendbuf, recvbuf), info, algorithm)
 
     def Alltoallw(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """All to All General: as Alltoallv, with blocks of different types."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
     def Ialltoallw(
-        self, sendbuf: Any, recvbuf: Any, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Alltoallw."""
         return self._nonblocking("Alltoallw", (sendbuf, recvbuf), algorithm)
 
     def Alltoallw_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Alltoallw."""
         return self._persistent("Alltoallw", (sendbuf, recvbuf), info, algorithm)
 
-    def Barrier(self, algorithm: str | None = None) -> None:
+    def Barrier(self, *, algorithm: str | None = None) -> None:
         """Wait until all of both groups have come."""
         self._blocking("Barrier", algorithm)
 
-    def Ibarrier(self, algorithm: str | None = None) -> MPI.Request:
+    def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
@@ -201,9 +238,11 @@ class Mutual(Collective):
         return self._nonblocking("Barrier", (), algorithm)
 
     def Barrier_init(
-        self, info: MPI.Info = MPI.INFO_NULL, algorithm: str | None = None
+        self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
     ) -> MPI.Prequest:
         """Persistent Barrier."""
+        from ..context.library_requests import made_by
+
         context = self._context()
         if context.asked_for("Barrier", algorithm) == "auto":
             request = made_by(context.comm.Barrier_init)
@@ -214,6 +253,8 @@ class Mutual(Collective):
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All, for any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.alltoall(self._context(), sendobj)
 
     def barrier(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from . import objects_between
 from .collective import Collective
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV
 
 
 class Rooted(Collective):
@@ -18,21 +20,24 @@ class Rooted(Collective):
     have no part in it; the processes of the other group give the root's rank.
     """
 
-    def Bcast(self, buf: Any, root: int = 0, algorithm: str | None = None) -> None:
+    def Bcast(
+        self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
+    ) -> None:
         """Broadcast from the root to all of the other group."""
         self._blocking("Bcast", algorithm, buf, root)
 
     def Ibcast(
-        self, buf: Any, root: int = 0, algorithm: str | None = None
+        self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
     ) -> MPI.Request:
         """Nonblocking Bcast."""
         return self._nonblocking("Bcast", (buf, root), algorithm)
 
     def Bcast_init(
         self,
-        buf: Any,
+        buf: BufSpec | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Bcast."""
@@ -40,10 +45,11 @@ class Rooted(Collective):
 
     def Reduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpec | None,
         op: MPI.Op = MPI.SUM,
         root: int = 0,
+        *,
         algorithm: str | None = None,
     ) -> None:
         """Reduce what the other group sends, to the root."""
@@ -51,10 +57,11 @@ class Rooted(Collective):
 
     def Ireduce(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpec | None,
         op: MPI.Op = MPI.SUM,
         root: int = 0,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Reduce."""
@@ -62,103 +69,148 @@ class Rooted(Collective):
 
     def Reduce_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpec | None,
         op: MPI.Op = MPI.SUM,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Reduce."""
         return self._persistent("Reduce", (sendbuf, recvbuf, op, root), info, algorithm)
 
     def Gather(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """Gather from the other group to the root."""
         self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
     def Igather(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Gather."""
         return self._nonblocking("Gather", (sendbuf, recvbuf, root), algorithm)
 
     def Gather_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecB | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Gather."""
         return self._persistent("Gather", (sendbuf, recvbuf, root), info, algorithm)
 
     def Gatherv(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """Gather Vector: as Gather, with blocks of different sizes."""
         self._blocking("Gatherv", algorithm, sendbuf, recvbuf, root)
 
     def Igatherv(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Gatherv."""
         return self._nonblocking("Gatherv", (sendbuf, recvbuf, root), algorithm)
 
     def Gatherv_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpec | None,
+        recvbuf: BufSpecV | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Gatherv."""
         return self._persistent("Gatherv", (sendbuf, recvbuf, root), info, algorithm)
 
     def Scatter(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """Scatter from the root to the other group."""
         self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
     def Iscatter(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Scatter."""
         return self._nonblocking("Scatter", (sendbuf, recvbuf, root), algorithm)
 
     def Scatter_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Scatter."""
         return self._persistent("Scatter", (sendbuf, recvbuf, root), info, algorithm)
 
     def Scatterv(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> None:
         """Scatter Vector: as Scatter, with blocks of different sizes."""
         self._blocking("Scatterv", algorithm, sendbuf, recvbuf, root)
 
     def Iscatterv(
-        self, sendbuf: Any, recvbuf: Any, root: int = 0, algorithm: str | None = None
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | None,
+        root: int = 0,
+        *,
+        algorithm: str | None = None,
     ) -> MPI.Request:
         """Nonblocking Scatterv."""
         return self._nonblocking("Scatterv", (sendbuf, recvbuf, root), algorithm)
 
     def Scatterv_init(
         self,
-        sendbuf: Any,
-        recvbuf: Any,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
+        *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
         """Persistent Scatterv."""
@@ -166,12 +218,18 @@ class Rooted(Collective):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast any object; large arrays in it are not pickled."""
+        from . import objects_between
+
         return objects_between.bcast(self._context(), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.gather(self._context(), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter any objects; large arrays in them are not pickled."""
+        from . import objects_between
+
         return objects_between.scatter(self._context(), sendobj, root)

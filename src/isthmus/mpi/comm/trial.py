@@ -39,6 +39,12 @@ OPERATIONS = {
     "inter_scatter": "Scatter",
     "inter_barrier": "Barrier",
 }
+#: the collective whose trial decides for an operation
+TRIED = {
+    **{op: collective for collective, op in OPERATIONS.items()},
+    "Allgatherv": "inter_allgather",
+    "Reduce_scatter": "inter_reduce_scatter",
+}
 NO_PART = "none"
 
 

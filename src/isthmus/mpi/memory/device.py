@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
 
 from ... import settings
 
+Class = TypeVar("Class", bound=type)
 _ndarray = np.ndarray
 #: DLPack's numbers for memory that the host can read: plain, pinned for CUDA or ROCm,
 #: managed by CUDA
@@ -94,11 +95,11 @@ def _of_two(native: Any) -> Any:
     return method
 
 
-def checking(base: type, *operations: str) -> Any:
+def checking(base: type, *operations: str) -> Callable[[Class], Class]:
     """A class decorator: those operations that are still mpi4py's own refuse buffers on
     a device, in all forms."""
 
-    def decorate(cls: type) -> type:
+    def decorate(cls: Class) -> Class:
         for op in operations:
             wrap = _of_one if op == "Bcast" else _of_two
             for name in (op, f"I{op.lower()}", f"{op}_init"):

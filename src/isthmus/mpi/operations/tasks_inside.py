@@ -125,3 +125,11 @@ def bcast(c: IntraContext, name: str, buf: Any, root: int) -> Call:
 def _broadcasting(c: IntraContext, name: str, n: int, root: int) -> Recipe:
     how = root, _startup(c, "bcast", name), c.placement
     return recipe.bcast(name, n, c.p, c.number, *how)
+
+
+#: what reads the arguments of each operation
+OPERATIONS = {
+    "Allgather": allgather,
+    "Allgatherv": partial(allgather, v=True),
+    "Bcast": bcast,
+}
