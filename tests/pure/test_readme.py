@@ -93,3 +93,28 @@ def test_the_simulated_gain_is_that_of_the_report():
     report = (ROOT / "docs" / "kang2019" / "report.md").read_text(encoding="utf-8")
     gains = re.findall(r"\| 64 × 32 \| .* \| ([\d.]+) \|$", report, re.MULTILINE)
     assert [f"{f(map(float, gains)):.1f}" for f in (min, max)] == [low, high]
+
+
+def test_the_simulated_gain_of_the_paper_is_that_of_its_points():
+    text = " ".join(README.split())
+    near, low, high = re.search(
+        r"close to (\d) for equal groups and ([\d.]+) to ([\d.]+) for 25:7", text
+    ).groups()
+    path = ROOT / "docs" / "kang2019" / "points.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = [x for x in csv.DictReader(file) if x["cluster"].endswith("× 1")]
+    longest = max(int(row["per_node"]) for row in rows)
+    times = {
+        (int(row["setting"]), row["cluster"], row["algorithm"]): float(row["seconds"])
+        for row in rows
+        if int(row["per_node"]) == longest
+    }
+    gains = {1: [], 7: []}
+    for (setting, cluster, name), seconds in times.items():
+        if name in ("segmented+ring", "balanced+ring"):
+            library = times[setting, cluster, "root_gathering_sequential"]
+            of = 1 if setting in (1, 5, 6) else 7
+            gains[of].append(library / seconds)
+    assert all(abs(gain / float(near) - 1) < 0.05 for gain in gains[1])
+    assert abs(min(gains[7]) - float(low)) < 0.06
+    assert abs(max(gains[7]) - float(high)) < 0.06

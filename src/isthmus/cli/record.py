@@ -12,7 +12,7 @@ from .. import schedule
 from ..bench import job as jobs, timelines
 from ..bench.job import Case
 from ..bench.place import place
-from ..bench.units import read_bytes, show_time
+from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
@@ -158,7 +158,8 @@ def record(
     elif path.suffix == ".html":
         write_page(path, case, algorithm, machine, kept)
     else:
-        at = f"{algorithm}, blocks of {bytes_.replace(',', ' and ')}"
+        each = (show_bytes(read_bytes(size)) for size in bytes_.split(","))
+        at = f"{algorithm}, blocks of {' and '.join(each)}"
         shown = {f"recorded: {at}, {kept.library}": found}
         if simulation is not None:
             shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
