@@ -141,6 +141,15 @@ def test_a_group_of_commands_alone_shows_its_help(cli):
     assert status == 0 and "status" in out and not err
 
 
+def test_the_demo_needs_no_pictures(cli, monkeypatch):
+    from isthmus.cli import demo
+
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    monkeypatch.setattr(demo.worker, "run", lambda *x: None)
+    status, out, _ = cli("demo")
+    assert status == 0 and 'pip install "isthmus[plot]"' in out
+
+
 def test_progress_is_told_where_there_is_no_terminal(cli, monkeypatch):
     from isthmus.cli import terminal
 
