@@ -66,7 +66,7 @@ def explore(
     if collective == "redistribution":
         if algorithms:
             raise ValueError("a redistribution has layouts, and no algorithm to choose")
-        extents = integers(shape or "24,24", "--shape")
+        extents = integers(shape or "2400,2400", "--shape")
         made = [schedule(*both(source, target, extents, inside))]
     else:
         if source or target or shape or inside:

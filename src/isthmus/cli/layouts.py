@@ -17,7 +17,9 @@ Source = Annotated[
 Target = Annotated[str | None, typer.Option(help="layout after a redistribution")]
 Shape = Annotated[
     str | None,
-    typer.Option(help="shape of the redistributed array [default: 24,24]"),
+    typer.Option(
+        help="shape of the redistributed array [default: 24,24; with times, 2400,2400]"
+    ),
 ]
 Inside = Annotated[
     bool, typer.Option("--inside", help="a redistribution inside one group")
