@@ -138,7 +138,8 @@ def record(
     """
     sizes = parse.one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
-    planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
+    if algorithm not in ("auto", "native"):
+        planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
