@@ -6,9 +6,13 @@ import logging
 import sys
 from pathlib import Path
 
-import isthmus
-
 sys.path.insert(0, str(Path(__file__).parent))
+
+import without_mpi  # noqa: E402
+
+without_mpi.install(always=True)  # the pages need no MPI, wherever they are built
+
+import isthmus  # noqa: E402
 
 project = "isthmus"
 author = "The isthmus authors"

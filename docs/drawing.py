@@ -90,7 +90,7 @@ class Explore(SphinxDirective):
             f'<figure class="explorer"><iframe src="{escape(address)}" loading="lazy" '
             f'title="{title}" height="{self.options.get("height", 560)}"></iframe>'
             f"<figcaption><code>isthmus explore {escape(self.arguments[0])}</code> "
-            f'<a href="{escape(address)}">alone</a></figcaption></figure>'
+            f'<a href="{escape(address)}">open by itself</a></figcaption></figure>'
         )
         return [nodes.raw("", frame, format="html")]
 

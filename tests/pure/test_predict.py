@@ -106,9 +106,9 @@ def cli(capsys, monkeypatch):
 
 def test_predict_prints_a_table(cli):
     status, out, err = cli("predict allgatherv --groups 24,6 --bytes 4")
-    assert status == 0 and not err
+    assert status == 0 and all(x.endswith("algorithms") for x in err.splitlines())
     assert "24 + 6 processes, 4 B each" in out and "wins by its" in out
-    assert "isthmus's choice" in out and "the library's way" in out
+    assert "* isthmus's choice" in out and "what MPI libraries do" in out
 
 
 def test_predict_answers_alike_on_a_busy_computer(cli, monkeypatch):
@@ -121,13 +121,13 @@ def test_predict_answers_alike_on_a_busy_computer(cli, monkeypatch):
         for name, value in list(vars(module).items()):
             if any(value is x for x in clocks):
                 monkeypatch.setattr(module, name, lambda: next(clock))
-    assert cli(line) == before
-    assert before[0] == 0 and "formula" not in before[1]
+    assert cli(line)[:2] == before[:2]
+    assert before[0] == 0 and "≈" not in before[1]
 
 
 def test_predict_simulates_as_much_as_it_is_told(cli):
     status, out, _ = cli("predict allgather --groups 8,4 --most 0")
-    assert status == 0 and "formula" in out
+    assert status == 0 and "≈" in out
 
 
 def test_predict_inside_one_group(cli):

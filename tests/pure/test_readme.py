@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import csv
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = ROOT / "docs" / "examples"
 RESULTS = ROOT / "docs" / "results"
 FILES = {"4 a host": "four_a_host", "1 a host": "one_a_host"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
-ROW = re.compile(r"\| (\w+), ([\d.]+) (KiB|MiB) \| (\d a host) \| (.*) \| (.*) \|")
+ROW = re.compile(
+    r"\| (\w+), ([\d.]+) (KiB|MiB) \| (\d a host) \| (.*) \| (.*) \| (.*) \| (.*) \|"
+)
 
 
 def rows():
-    """The table of the gain: operation, about how many bytes, where, and two cells."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    gain = text.partition("## The gain")[2].partition("\n## ")[0]
+    """The table of the gain: operation, about how many bytes, where, and four cells."""
+    gain = README.partition("## The gain")[2].partition("\n## ")[0]
     found = ROW.findall(gain)
     assert len(found) == len([x for x in gain.splitlines() if x.startswith("|")]) - 2
     return found
 
 
 def measured(library, where, operation, nbytes):
-    """What the file of a library has."""
+    """What the file of a library has: the ratio with its interval, and the multiple."""
     with (RESULTS / f"{library}-{FILES[where]}.csv").open(encoding="utf-8") as file:
         found = [
             row
@@ -34,7 +38,9 @@ def measured(library, where, operation, nbytes):
             and abs(int(row["bytes"]) / nbytes - 1) < 0.01
         ]
     assert len(found) == 1
-    return f"{float(found[0]['ratio']):.1f} ({float(found[0]['multiple']):.2f})"
+    names = "ratio", "ratio_low", "ratio_high", "multiple"
+    ratio, low, high, multiple = (float(found[0][name]) for name in names)
+    return f"{ratio:.1f} ({low:.1f}–{high:.1f})", f"{multiple:.2f}"
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]}-{row[3][0]}")
@@ -42,12 +48,73 @@ def test_the_gain_is_what_was_measured(row):
     operation, n, unit, where, *cells = row
     nbytes = float(n) * UNITS[unit]
     both = [measured(x, where, operation, nbytes) for x in ("mpich", "openmpi")]
-    assert cells == both
+    assert cells == [*both[0], *both[1]]
+
+
+def test_the_first_screen_says_what_was_measured():
+    screen = " ".join(README.partition("## A program")[0].split())
+    n, unit, *gains, multiple = re.search(
+        r"4 a host, an Allgather of ([\d.]+) (KiB) blocks is ([\d.]+) times "
+        r"\(95 % interval: ([\d.]+–[\d.]+)\).* and ([\d.]+) times \(([\d.]+–[\d.]+)\).*"
+        r" at ([\d.]+) of the limit",
+        screen,
+    ).groups()
+    nbytes = float(n) * UNITS[unit]
+    both = [measured(x, "4 a host", "Allgather", nbytes) for x in ("mpich", "openmpi")]
+    said = [(f"{gains[i]} ({gains[i + 1]})", multiple) for i in (0, 2)]
+    assert said == both
+    assert "a shaped network of namespaces on one machine" in screen
+
+
+def test_the_program_is_one_that_is_run():
+    program = (
+        README.partition("## A program")[2].split("```")[1].removeprefix("python\n")
+    )
+    assert program == (EXAMPLES / "tutorial_first.py").read_text(encoding="utf-8")
+
+
+def test_the_picture_has_the_rows_of_the_table():
+    pytest.importorskip("matplotlib")
+    script = runpy.run_path(str(RESULTS / "gain.py"), run_name="gain")
+    drawn = [(op, name) for op, _, name in script["ROWS"]]
+    assert drawn == [(row[0].lower(), FILES[row[3]]) for row in rows()]
+    for op, nbytes, name in script["ROWS"]:
+        for library in script["LIBRARIES"]:
+            found = script["multiples"](library, op, nbytes, name)
+            where = next(x for x, file in FILES.items() if file == name)
+            ratio, _ = measured(library, where, op, nbytes)
+            gain = found["native"][0] / found["auto"][0]
+            assert ratio.startswith(f"{gain:.1f} ")
 
 
 def test_the_simulated_gain_is_that_of_the_report():
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    text = " ".join(README.split())
     low, high = re.search(r"8 MiB a node it is ([\d.]+) to (\d.\d)", text).groups()
     report = (ROOT / "docs" / "kang2019" / "report.md").read_text(encoding="utf-8")
     gains = re.findall(r"\| 64 × 32 \| .* \| ([\d.]+) \|$", report, re.MULTILINE)
     assert [f"{f(map(float, gains)):.1f}" for f in (min, max)] == [low, high]
+
+
+def test_the_simulated_gain_of_the_paper_is_that_of_its_points():
+    text = " ".join(README.split())
+    near, low, high = re.search(
+        r"close to (\d) for equal groups and ([\d.]+) to ([\d.]+) for 25:7", text
+    ).groups()
+    path = ROOT / "docs" / "kang2019" / "points.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = [x for x in csv.DictReader(file) if x["cluster"].endswith("× 1")]
+    longest = max(int(row["per_node"]) for row in rows)
+    times = {
+        (int(row["setting"]), row["cluster"], row["algorithm"]): float(row["seconds"])
+        for row in rows
+        if int(row["per_node"]) == longest
+    }
+    gains = {1: [], 7: []}
+    for (setting, cluster, name), seconds in times.items():
+        if name in ("segmented+ring", "balanced+ring"):
+            library = times[setting, cluster, "root_gathering_sequential"]
+            of = 1 if setting in (1, 5, 6) else 7
+            gains[of].append(library / seconds)
+    assert all(abs(gain / float(near) - 1) < 0.05 for gain in gains[1])
+    assert abs(min(gains[7]) - float(low)) < 0.06
+    assert abs(max(gains[7]) - float(high)) < 0.06

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..algorithms.stages import stage_for
-from ..choose.recipe import Equal, Sizes, settle
 from ..collectives.schedule import schedule
-from ..schedules.registry import find
+from ..schedules.registry import algorithms
 from . import field, worker
 from .environment import Software
-from .job import NATIVE, Case, Contender, Job, contenders
+from .job import NATIVE, Contender, Job, contenders
 from .outcome import Outcome
 from .table import Column, Table, show_ratio
 from .units import show_bytes, show_time
@@ -75,31 +73,23 @@ class Tour(worker.Display):
         self.table.row([found.case.label, size, *times, ratio])
 
 
-def chosen(case: Case) -> str:
-    """The algorithm that isthmus takes for a case with equal contributions.
-
-    Its stage is named, since the picture's few elements would make it another one.
-    """
-    p, q = len(case.a), len(case.b)
-    name = settle("auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])))
-    gathered = (p, sum(case.b)), (q, sum(case.a))
-    stages = {stage_for(n, nbytes) for n, nbytes in gathered if n > 2}
-    if find("inter_allgather", name).staged and len(stages) == 1:
-        return f"{name}+{stages.pop()}"
-    return name
+def drawable(taken: str) -> bool:
+    """Whether what a call took is an algorithm, and not the MPI library's own call."""
+    names = {entry.name for entry in algorithms("inter_allgather")}
+    return taken.partition("+")[0].partition("(")[0] in names
 
 
 def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
     """What there is to draw: a word about it, the figure, where it goes."""
     from ..draw import schedule as drawn, speed
 
-    case = next(x.case for x in reversed(tour.outcomes) if x.case.op == "allgather")
+    last = next(x for x in reversed(tour.outcomes) if x.case.op == "allgather")
+    case, name = last.case, last.taken(OURS)
     p, q = tour.groups
-    if p + q <= DRAWN:
-        name = chosen(case)
+    if p + q <= DRAWN and drawable(name):
         ka, kb = (field.rows_of(sizes) // len(sizes) for sizes in (case.a, case.b))
         made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-        words = f"the exchange in messages ({name})"
+        words = f"the largest exchange ({name})"
         yield words, drawn.figure(made), folder / "exchange.png"
     pairs = [
         speed.Pair(

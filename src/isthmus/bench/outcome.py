@@ -45,6 +45,10 @@ class Outcome:
         """The time of a contender."""
         return self.results[self._index(contender)].seconds
 
+    def taken(self, contender: Contender) -> str:
+        """The algorithm that a contender took."""
+        return self.results[self._index(contender)].taken
+
     def ratio(self, contender: Contender) -> float:
         """How many times faster than the MPI library's own call."""
         return self.seconds(NATIVE) / self.seconds(contender)

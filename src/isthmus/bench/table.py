@@ -46,22 +46,24 @@ class Table:
         line = Text()
         for column, cell in zip(self.columns, cells, strict=True):
             text = Text.from_markup(cell)
-            text.align("left" if column.left else "right", column.width)
+            width = max(column.width, text.cell_len)  # rather out of line than cut
+            text.align("left" if column.left else "right", width)
             line.append(text).append("  ")
         line.rstrip()
         self.console.print(line, soft_wrap=True)
 
 
 def _between(interval: Interval, unit: float = 1.0) -> str:
-    """From and to, in three digits."""
-    return "–".join(f"{x / unit:.3g}" for x in interval)
+    """From and to, in three digits, or as many as stand before the point."""
+    found = [x / unit for x in interval]
+    return "–".join(f"{x:.3g}" if x < 1000 else f"{x:.0f}" for x in found)
 
 
 class Comparison:
     """The results of a benchmark: for each case, a row for each contender."""
 
     def __init__(self, console: Console, job: Job) -> None:
-        label = max(len(case.label) for case in job.cases)
+        label = max(len("block"), *(len(case.label) for case in job.cases))
         name = max(len(contender.name) for contender in job.contenders)
         self.table = Table(
             console,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+#: 4KiB, and 4k for short, are 4096 bytes; 4kB and 4KB are 4000
 FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?\s*", re.IGNORECASE)
+DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(i?b)?\s*", re.IGNORECASE)
 
 
 def show_bytes(n: float) -> str:
@@ -16,11 +18,13 @@ def show_bytes(n: float) -> str:
 
 
 def read_bytes(text: str) -> int:
-    """The bytes of 8, 4KiB, 1.5 MiB; a kilobyte is 1024 bytes however it is spelt."""
+    """The bytes of 8, 4KiB, 1.5 MiB, 100KB."""
     found = SIZE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a size; write 8, 4KiB or 1MiB")
-    return int(float(found[1]) * FACTORS[found[2].lower()])
+        raise ValueError(f"{text!r} is not a size; write 8, 4KiB, 1MiB or 100KB")
+    letter, unit = found[2].lower(), (found[3] or "").lower()
+    factors = DECIMAL if letter and unit == "b" else FACTORS
+    return int(float(found[1]) * factors[letter])
 
 
 TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}

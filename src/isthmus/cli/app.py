@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -26,13 +27,14 @@ from . import (
     trace,
     tune,
 )
+from .examples import epilog
 
 app = typer.Typer(
     name="isthmus",
     help="Fast collectives between groups of MPI processes.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help as plain text: the same with every version of typer
 )
 
 
@@ -47,13 +49,14 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="which one this is"
+            "--version", callback=_version, is_eager=True, help="print the version"
         ),
     ] = False,
     import_: Annotated[
         list[str] | None,
         typer.Option(
-            "--import", help="a Python file with algorithms of your own; any number"
+            "--import",
+            help="a Python file with algorithms of your own; may be repeated",
         ),
     ] = None,
 ) -> None:
@@ -64,17 +67,21 @@ def _options(
         os.environ[IMPORT] = os.pathsep.join([*named(), *found])
 
 
-app.command()(demo.demo)
-app.command()(bench.bench)
-app.command()(check.check)
-app.command("list")(listing.list_)
-app.command()(draw.draw)
-app.command()(explore.explore)
-app.command()(predict.predict)
-app.command()(trace.trace)
-app.command()(record.record)
-app.command()(tune.tune)
-app.command()(reproduce.reproduce)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "bench": bench.bench,
+    "check": check.check,
+    "list": listing.list_,
+    "draw": draw.draw,
+    "explore": explore.explore,
+    "predict": predict.predict,
+    "trace": trace.trace,
+    "record": record.record,
+    "tune": tune.tune,
+    "reproduce": reproduce.reproduce,
+}
+for name, function in COMMANDS.items():
+    app.command(name, epilog=epilog(name))(function)
 app.add_typer(lab.lab)
 
 
@@ -108,5 +115,8 @@ def run(arguments: list[str]) -> int:
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message()
-        return _complain(message, 2) if message else 0
+        if not message or type(error).__name__ == "NoArgsIsHelpError":
+            print(message, end="\n" if message else "")
+            return 0
+        return _complain(message, 2)
     return status if isinstance(status, int) else 0

@@ -25,6 +25,8 @@ from .measured import Launches, Shown
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
+#: in the place of a file: the standard output
+PRINTED = Path("-")
 DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
@@ -118,7 +120,9 @@ def _write(
     if own_rank():
         return
     for path, make in ((csv, shown.csv), (json, shown.json)):
-        if path is not None:
+        if path == PRINTED:
+            print(make().rstrip())
+        elif path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(make(), encoding="utf-8")
     if plot is not None:
@@ -128,21 +132,21 @@ def _write(
 def bench(
     groups: Annotated[
         str | None,
-        typer.Option(help="processes of each group, or of one [default: 4,4]"),
+        typer.Option(help="processes of each group, or of one group [default: 4,4]"),
     ] = None,
     bytes_: Annotated[
         str | None,
         typer.Option(
-            "--bytes", help="of each process's block [default: 8,4KiB,64KiB,1MiB]"
+            "--bytes", help="bytes of each process's block [default: 8,4KiB,64KiB,1MiB]"
         ),
     ] = None,
     op: Annotated[
-        str | None, typer.Option(help="as in MPI, small [default: allgather]")
+        str | None, typer.Option(help="collective, lower case [default: allgather]")
     ] = None,
     distribution: Annotated[
         str | None,
         typer.Option(
-            help="of unequal blocks, as in spike,half; of a redistribution: "
+            help="how block sizes differ, as in spike,half; of a redistribution: "
             + ", ".join(KINDS)
         ),
     ] = None,
@@ -151,62 +155,67 @@ def bench(
         typer.Option("--set", help=f"named cases: {', '.join(sets.SETS)}"),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="the sizes of a set times this")
+        float | None, typer.Option(help="multiply the sizes of a set by this")
     ] = None,
     algorithms: Annotated[
         str | None,
         typer.Option(
-            help="those to compare, as isthmus list names them [default: auto; of a "
-            "set, also its paper's]"
+            help="algorithms to compare, as in isthmus list [default: auto; with "
+            "--set, also those of its paper]"
         ),
     ] = None,
     persistent: Annotated[
-        bool, typer.Option("--persistent", help="also the persistent form of each")
+        bool, typer.Option("--persistent", help="measure the persistent form too")
     ] = False,
     seconds: Annotated[
-        float, typer.Option(help="for each case in each launch, about")
+        float, typer.Option(help="about how long per case and launch", min=0.01)
     ] = 2.0,
     launches: Launches = 3,
     single: Annotated[
-        bool, typer.Option("--single", help="one call in each repetition")
+        bool, typer.Option("--single", help="time every call by itself")
     ] = False,
     same_arrays: Annotated[
-        bool, typer.Option("--same-arrays", help="not another view at every call")
+        bool,
+        typer.Option("--same-arrays", help="pass the same array objects at every call"),
     ] = False,
-    seed: Annotated[int, typer.Option(help="of the order of repetitions")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the order of repetitions")] = 0,
     lab: Hosts = None,
     rate: Rate = RATE,
     lab_name: Named = None,
     per_host: Annotated[
         int | None,
-        typer.Option(min=1, help="ranks on each host of a lab, the first on host 0"),
+        typer.Option(min=1, help="ranks per host of a lab, filled in order"),
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", help="table, or osu: as the OSU benchmarks")
+        str,
+        typer.Option(
+            "--format", help="table, or osu: the layout of the OSU benchmarks"
+        ),
     ] = "table",
     csv: Annotated[
-        Path | None, typer.Option(help="write a row for each result")
+        Path | None,
+        typer.Option(help="write a row for each result to this file; -: print it"),
     ] = None,
     json: Annotated[
-        Path | None, typer.Option(help="write all times, and where")
+        Path | None,
+        typer.Option(help="write every time and the environment; -: print them"),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="write a .png, .svg or .pdf")
+        Path | None, typer.Option(help="write a picture: .png, .svg or .pdf")
     ] = None,
 ) -> None:
     """Compare isthmus with the MPI library's own collectives.
 
-    The contenders take turns in random order; a time is the median over repetitions of
-    the slowest rank's, with its 95 % interval; every byte received is checked. Every
-    call gets another view of the same memory, as programs that pass slices do. Blocks
-    of allgatherv grow with the rank, or follow a distribution; --bytes is their
-    average. A redistribution is of a matrix; its contenders are Alltoallw (native),
-    isend (a message to each in rank order) and gather_bcast. With one group, as in
-    --groups 8, the collective inside it.
+    The contenders take turns in random order. A time is the median over repetitions of
+    the time of the slowest rank, with its 95 % interval; every byte received is
+    checked. Every call gets another view of the same memory, as in programs that pass
+    slices. Blocks of allgatherv grow with the rank, or follow a distribution; --bytes
+    is their average. A redistribution is of a matrix; its contenders are Alltoallw
+    (native), isend (a message to each in rank order) and gather_bcast. With one group,
+    as in --groups 8, the collective inside it is measured.
 
-    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec:
-
-        mpiexec -n 8 python -m isthmus.bench --groups 4,4
+    It starts the processes itself, here or on a lab, or runs in those that your own
+    mpiexec started.
     """
     if format_ not in FORMATS:
         raise ValueError(f"--format {format_}: known are {', '.join(FORMATS)}")
@@ -218,11 +227,12 @@ def bench(
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
     for path in (csv, json):
-        check_file(path)
+        check_file(path if path != PRINTED else None)
     check_picture(plot)
+    table = format_ == "table" and PRINTED not in (csv, json)
     title = set_ or todo[0].cases[0].op.capitalize()
     with ended_in_order(), place(lab, rate, lab_name, per_host) as where:
-        shown = Shown(where, title, format_ == "table")
+        shown = Shown(where, title, table)
         shown.run(todo, launches)
     if not shown.outcomes:
         return

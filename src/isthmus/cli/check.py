@@ -2,49 +2,64 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from ..check import sweep
 from ..schedules.registry import resolve
+from .terminal import Steps
 
-Most = Annotated[int, typer.Option("--max", min=1, help="ranks of a group, at most")]
-Seed = Annotated[int, typer.Option(help="of the random counts and placements")]
+Most = Annotated[int, typer.Option("--max", min=1, help="largest group, in ranks")]
+Seed = Annotated[int, typer.Option(help="seed of the random counts and placements")]
 Placements = Annotated[
     int,
     typer.Option(
         min=1,
-        help="ranks of a group, at most, of which all placements on nodes are tried",
+        help="largest group, in ranks, of which all placements on nodes are tried",
     ),
 ]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes at a time")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "-j", "--jobs", min=1, help="processes to use (default: one per core, up to 8)"
+    ),
+]
 
 
-def _table(total: sweep.Tally) -> Table:
-    """A row for each algorithm, with whatever options and stage."""
-    table = Table("collective", "algorithm", box=None, pad_edge=False)
-    table.add_column("cases", justify="right")
-    table.add_column("result")
+def _rows(total: sweep.Tally) -> list[tuple[str, str, int, bool]]:
+    """Each algorithm, with any options and stage: its cases, and if all are right."""
     cases: Counter[tuple[str, str]] = Counter()
     wrong = {(of, resolve(of, name)[0].name) for of, name in total.failures}
     for (of, name), n in total.cases.items():
         cases[of, resolve(of, name)[0].name] += n
-    for key, n in cases.items():
-        result = "[bold red]wrong[/]" if key in wrong else "[green]right[/]"
-        table.add_row(*key, str(n), result)
+    return [(*key, n, key not in wrong) for key, n in cases.items()]
+
+
+def _table(total: sweep.Tally) -> Table:
+    table = Table("collective", "algorithm", box=None, pad_edge=False)
+    table.add_column("cases", justify="right")
+    table.add_column("result")
+    for collective, algorithm, n, right in _rows(total):
+        result = "[green]right[/]" if right else "[bold red]wrong[/]"
+        table.add_row(collective, algorithm, str(n), result)
     return table
+
+
+def _json(total: sweep.Tally) -> str:
+    names = "collective", "algorithm", "cases", "right"
+    rows = [dict(zip(names, row, strict=True)) for row in _rows(total)]
+    failures = [
+        {"collective": of, "algorithm": name, "failure": words}
+        for (of, name), words in total.failures.items()
+    ]
+    return json.dumps({"algorithms": rows, "failures": failures}, indent=2)
 
 
 def check(
@@ -52,29 +67,27 @@ def check(
     placements: Placements = 3,
     seed: Seed = 0,
     jobs: Jobs | None = None,
+    as_json: Json = False,
 ) -> None:
-    """Verify every algorithm on every pair of group sizes, without MPI.
+    """Verify every algorithm on all small group sizes, without MPI.
 
-    Those that share the memory of nodes also on every placement: of up to --placements
-    ranks and one more in all, each; of two groups of up to --placements each, all up to
-    the order of ranks in a group; of larger groups, random ones.
+    Algorithms that share the memory of nodes are verified on placements too: on every
+    one of up to --placements ranks and one more in all; of two groups of up to
+    --placements each, on all up to the order of ranks in a group; of larger groups, on
+    random ones. The exit status is 1 if an algorithm is wrong.
     """
-    console = Console()
-    found = list(sweep.cases(max_, seed, placements))
-    bar = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        "left:",
-        TimeRemainingColumn(),
-    )
-    total = sweep.Tally()
-    with Progress("verifying", *bar, console=console, transient=True) as progress:
-        task = progress.add_task("", total=len(found))
+    console = Console(stderr=as_json)
+    with Steps(console, many=True) as steps:
+        steps("choosing cases", 0.0)
+        found = list(sweep.cases(max_, seed, placements))
+        total, done = sweep.Tally(), 0
         for tally in sweep.sweep(found, jobs or 0):
             total += tally
-            done = tally.cases.total() + tally.declined.total()
-            progress.advance(task, done)
+            done += tally.cases.total() + tally.declined.total()
+            steps(f"{done} of {len(found)} cases", done / len(found))
+    if as_json:
+        print(_json(total))
+        raise typer.Exit(1 if total.failures else 0)
     console.print(_table(total))
     for (collective, algorithm), failure in total.failures.items():
         title = f"[bold red]{collective} {algorithm}[/]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from .files import check_folder
 from .terminal import busy, ended_in_order
 
 LIMIT = 120.0
+NO_PICTURES = 'pictures need: pip install "isthmus[plot]"'
 
 
 def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
@@ -37,18 +39,22 @@ def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
 
 def demo(
     ranks: Annotated[int | None, typer.Option(help="processes [default: 8]")] = None,
-    groups: Annotated[str | None, typer.Option(help="of each group, as in 6,2")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="processes of each group, as in 6,2")
+    ] = None,
     folder: Annotated[
-        Path, typer.Option("-o", "--output", help="where the pictures go")
+        Path, typer.Option("-o", "--output", help="folder of the pictures")
     ] = Path("isthmus-demo"),
 ) -> None:
-    """Let an ocean and an atmosphere swap fields, natively and with isthmus.
+    """Let two groups of processes swap a coupled field.
 
-    Starts the processes itself, or runs in those of your own mpiexec:
-
-        mpiexec -n 8 python -m isthmus.bench.demo
+    An ocean and an atmosphere exchange their fields, with the MPI library's own call
+    and with isthmus. It starts the processes itself, or runs in those that your own
+    mpiexec started.
     """
-    check_folder(folder)
+    drawing = find_spec("matplotlib") is not None
+    if drawing:
+        check_folder(folder)
     sizes = _groups(groups, ranks)
     console = Console()
     shown = tour.Tour(console, sizes)
@@ -58,7 +64,9 @@ def demo(
         return
     console.print("\nEvery byte was checked and right.\n")
     with busy(console, "drawing"):
-        for words, figure, path in tour.pictures(shown, folder):
+        if not drawing:
+            console.print(NO_PICTURES, highlight=False, markup=False)
+        for words, figure, path in tour.pictures(shown, folder) if drawing else ():
             console.print(
                 f"{words:<44} {save(figure, path)}", highlight=False, soft_wrap=True
             )

@@ -12,10 +12,11 @@ from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from ..redistribution import picture
+from ..redistribution.layouts import Layout
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture
-from .layouts import HELP, layout
+from .layouts import Inside, Shape, Source, Target, both
 from .parse import integers
 
 
@@ -27,25 +28,20 @@ def save(picture: Any, path: Path) -> Path:
 
 
 def _redistribution(
-    ends: tuple[str, str],
-    extents: list[int],
-    inside: bool,
+    ends: tuple[Layout, Layout, int | None],
     machine: str | None,
     times: bool,
     output: Path | None,
 ) -> None:
     """Draw both layouts and who sends what to whom; or when, on a machine."""
-    pairs = zip(ends, ("--source", "--target"), strict=True)
-    source, target = (layout(text, extents, option) for text, option in pairs)
-    ranks = max(source.ranks, target.ranks) if inside else None
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     if times:
-        made = schedule(source, target, ranks)
+        made = schedule(*ends)
         line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
-        print(save(gantt(line, groups, f"{ends[0]} to {ends[1]}", ()), path))
+        print(save(gantt(line, groups, sim.title(made, machine), ()), path))
     else:
-        print(save(picture.draw(source, target, ranks), path))
+        print(save(picture.draw(*ends), path))
 
 
 def draw(
@@ -69,43 +65,34 @@ def draw(
     nodes: sim.Nodes = None,
     per_node: sim.PerNode = None,
     times: Annotated[
-        bool, typer.Option("--gantt", help="when each rank does what on a machine")
+        bool, typer.Option("--gantt", help="draw when each rank does what on a machine")
     ] = False,
     circle: Annotated[
-        int | None, typer.Option(help="a broadcast of so many parts, ranks on a circle")
+        int | None, typer.Option(help="draw a broadcast of N parts, ranks on a circle")
     ] = None,
     machine: sim.Machine = None,
-    source: Annotated[
-        str | None, typer.Option(help=f"of a redistribution: {HELP}")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="of a redistribution: how it will lie")
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(help="of the array that is redistributed [default: 24,24]"),
-    ] = None,
-    inside: Annotated[
-        bool, typer.Option("--inside", help="a redistribution inside one group")
-    ] = False,
+    source: Source = None,
+    target: Target = None,
+    shape: Shape = None,
+    inside: Inside = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .png, .svg or .pdf file")
     ] = None,
 ) -> None:
     """Draw what every rank holds after every step of a schedule.
 
-    With --nodes or --per-node, nodes are boxes around their ranks. Or, with --gantt,
-    who sends, receives and idles when; an element is a byte then. Or, with --circle,
-    which part of a broadcast goes where.
+    With --nodes or --per-node, nodes are boxes around their ranks. With --gantt, it
+    draws who sends, receives and idles when; an element is then one byte. With
+    --circle, it draws which part of a broadcast goes where.
 
-    A redistribution has layouts and no algorithm: --source, --target and --shape.
+    A redistribution has no algorithm but layouts: --source, --target and --shape.
     """
     if machine is not None and not times:
         raise ValueError("--machine goes with --gantt: the steps take no time")
     if collective == "redistribution":
-        ends = source or "blocks:4x2", target or "blocks:3x3"
         extents = integers(shape or ("2400,2400" if times else "24,24"), "--shape")
-        _redistribution(ends, extents, inside, machine, times, output)
+        ends = both(source, target, extents, inside)
+        _redistribution(ends, machine, times, output)
         return
     if source or target or inside:
         raise ValueError("--source, --target and --inside are of a redistribution")
@@ -122,9 +109,8 @@ def draw(
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     check_picture(path)
     if times:
-        line, name = sim.timeline(made, machine), f"{collective}, {algorithm}"
-        picture = gantt(line, sim.groups(made), name, nodes_of(made))
-        print(save(picture, path))
+        line, words = sim.timeline(made, machine), sim.title(made, machine)
+        print(save(gantt(line, sim.groups(made), words, nodes_of(made)), path))
     elif circle is not None:
         print(save(on_circle(made, circle), path))
     else:

@@ -9,15 +9,19 @@ import typer
 
 from ..explore.page import USUAL, write
 from ..export import chrome
+from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
+from .layouts import Inside, Shape, Source, Target, both
+from .parse import integers
 
 
 def explore(
     collective: sim.Collective,
     algorithms: Annotated[
-        list[str], typer.Argument(help="such as segmented+ring; several to compare")
-    ],
+        list[str] | None,
+        typer.Argument(help="algorithms, such as segmented+ring; several to compare"),
+    ] = None,
     p: sim.P = None,
     q: sim.Q = None,
     ka: sim.Ka = None,
@@ -36,40 +40,48 @@ def explore(
     machine: Annotated[
         list[str] | None,
         typer.Option(
-            help="a name, a TOML file, or tuned; several to choose from; without it, "
-            "2 µs and 12 GB/s"
+            help="a machine's name, a TOML file, or tuned; may be repeated, to choose "
+            "in the page [default: 2 µs and 12 GB/s]"
         ),
     ] = None,
     recorded: Annotated[
         list[Path] | None,
         typer.Option(help="a .json file of isthmus record, to be shown beside it"),
     ] = None,
+    source: Source = None,
+    target: Target = None,
+    shape: Shape = None,
+    inside: Inside = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="an .html file")
     ] = None,
 ) -> None:
-    """Write a page to step through a schedule: one file, which needs no network.
+    """Write a page to step through a schedule in a browser.
 
-    It shows who sends what to whom, what every buffer holds and where each block came
-    from, beside the timeline of a machine. An element is a byte. Up to 64 ranks are
-    shown with their buffers, up to 1024 as a matrix.
-
-    \b
-    isthmus explore inter_allgather segmented --p 6 --q 2
-    isthmus explore inter_allgather segmented root_gathering --p 6 --q 2
-    isthmus explore allreduce node_aware --p 8 --per-node 4 --machine hdr-infiniband
-    isthmus record segmented+ring --groups 6,2 -o run.json
-    isthmus explore inter_allgather segmented+ring --ka 262144 --kb 262144 \\
-        --recorded run.json
+    The page is one file and needs no network. It shows who sends what to whom, what
+    every buffer holds and where each block came from, beside the timeline of a machine.
+    An element is one byte. Up to 64 ranks are shown with their buffers, up to 1024 as
+    a matrix.
     """
+    if collective == "redistribution":
+        if algorithms:
+            raise ValueError("a redistribution has layouts, and no algorithm to choose")
+        extents = integers(shape or "2400,2400", "--shape")
+        made = [schedule(*both(source, target, extents, inside))]
+    else:
+        if source or target or shape or inside:
+            raise ValueError("--source, --target, … are of a redistribution")
+        if not algorithms:
+            raise ValueError(f"which algorithm? isthmus list {collective} names them")
+        made = []
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
-    first = algorithms[0].replace("+", "-")
-    path = output or Path(f"{collective}-{first}.html")
+    first = "".join(f"-{name}" for name in (algorithms or [])[:1]).replace("+", "-")
+    path = output or Path(f"{collective}{first}.html")
     check_file(path)
-    made = [
+    made += [
         sim.made(collective, name, given, sim.LARGER, nodes, per_node)
-        for name in algorithms
+        for name in algorithms or ()
     ]
     machines = {name: sim.machine(name) for name in machine or ()}
     runs = {file.stem: chrome.read(file) for file in recorded or ()}

@@ -1,12 +1,13 @@
-"""`isthmus lab`: a real network of many hosts inside this machine."""
+"""`isthmus lab`: a shaped network of many hosts inside this machine."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +19,7 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from .examples import epilog
 from .lab_options import RATE, Rate
 from .lab_report import report
 from .terminal import ended_in_order
@@ -27,14 +29,15 @@ OUT_OF_TIME = 124
 
 lab = typer.Typer(
     name="lab",
-    help="A real network of many hosts inside this machine.",
+    help="A network of many hosts, shaped by the kernel, inside this machine.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
-lab.command()(report)
+lab.command(epilog=epilog("lab report"))(report)
 
-Name = Annotated[str, typer.Option(help="of the lab, where there are several")]
-Host = Annotated[int, typer.Argument(help="its number, from 0")]
+Name = Annotated[str, typer.Option(help="name of the lab")]
+Host = Annotated[int, typer.Argument(help="number of the host, from 0")]
 
 
 def _slow(options: list[str]) -> dict[int, str]:
@@ -56,16 +59,17 @@ def _able() -> None:
         raise LabError(lack)
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab up"))
 def up(
-    hosts: Annotated[int, typer.Option(help="how many")] = 8,
+    hosts: Annotated[int, typer.Option(help="number of hosts")] = 8,
     rate: Rate = RATE,
     slow: Annotated[
-        list[str] | None, typer.Option(help="a host and its rate, as in 3:10mbit")
+        list[str] | None,
+        typer.Option(help="another rate for one host, as in 3:10mbit; may be repeated"),
     ] = None,
     name: Name = "lab",
 ) -> None:
-    """Put up a lab: hosts with shaped links, until `isthmus lab down`."""
+    """Put up a lab: hosts with shaped links."""
     console, start = Console(), perf_counter()
     bar = (BarColumn(), MofNCompleteColumn())
     quiet = not console.is_terminal
@@ -86,25 +90,24 @@ def up(
     console.print(f"lab {name}: {hosts} hosts at {rate}, up in {took}", highlight=False)
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab run"))
 def run(
     command: Annotated[list[str], typer.Argument(help="the program, after --")],
     n: Annotated[
-        int | None, typer.Option("-n", help="processes; else one on every host")
+        int | None, typer.Option("-n", help="processes (default: one per host)")
     ] = None,
     per_host: Annotated[
-        int | None, typer.Option(help="host 0 has the first so many; else all alike")
+        int | None,
+        typer.Option(help="ranks per host, filled in order (default: spread evenly)"),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="seconds after which all is ended")
+        float | None, typer.Option(help="seconds after which the program is ended")
     ] = None,
     name: Name = "lab",
 ) -> None:
     """Run an MPI program on the hosts; its exit status is that of mpiexec.
 
-        isthmus lab run -n 32 -- python my_program.py
-
-    A time limit that is over gives 124.
+    When the time limit has passed, the exit status is 124.
     """
     _able()
     net = find(name)
@@ -133,6 +136,22 @@ def _row(name: str) -> tuple[str, ...]:
     return name, how, str(len(links)), show_rate(usual), ", ".join(odd), busy
 
 
+def _facts(name: str) -> dict[str, Any]:
+    """A lab for programs; rates are in bits a second."""
+    state = life.state(name)
+    links = find(name).links() if state != "dead" else {}
+    hosts = [
+        {"host": host, "rate": link.rate, "joined": link.joined}
+        for host, link in sorted(links.items())
+    ]
+    return {
+        "lab": name,
+        "state": state,
+        "processes": len(inside(name)),
+        "hosts": hosts,
+    }
+
+
 def _limits(net: Network) -> str:
     """What TCP gets on a lab."""
     if net.hosts < 2:
@@ -144,17 +163,22 @@ def _limits(net: Network) -> str:
     )
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab status"))
 def status(
     measure: Annotated[
-        bool, typer.Option("--measure", help="what TCP gets between hosts 0 and 1")
+        bool,
+        typer.Option("--measure", help="measure what TCP gets between hosts 0 and 1"),
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """The labs there are."""
+    """List running labs."""
     _able()
     console, names = Console(), list(everything())
+    if as_json:
+        print(json.dumps([_facts(name) for name in names], indent=2))
+        return
     if not names:
-        console.print("no lab is up")
+        console.print("no lab is running")
         return
     table = Table(box=None, pad_edge=False)
     for column in ("lab", "", "hosts", "rate", "other hosts", "processes"):
@@ -167,44 +191,45 @@ def status(
             console.print(_limits(find(name)), highlight=False)
 
 
-@lab.command("set")
+@lab.command("set", epilog=epilog("lab set"))
 def set_(host: Host, rate: Rate, name: Name = "lab") -> None:
     """Give the link of one host another rate."""
     _able()
     find(name).set_rate(host, rate)
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab cut"))
 def cut(host: Host, name: Name = "lab") -> None:
-    """Cut a host off: nothing reaches it, nothing comes from it."""
+    """Cut a host off from all others."""
     _able()
     find(name).cut(host)
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab join"))
 def join(host: Host, name: Name = "lab") -> None:
     """Join a host again that was cut off."""
     _able()
     find(name).join(host)
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab down"))
 def down(name: Name = "lab") -> None:
-    """End what runs on a lab and take it down; also what dead labs left."""
+    """Take a lab down and end what runs on it; remove dead labs."""
     _able()
     gone = [*life.sweep(), *([name] if life.down(name) else [])]
     print("taken down: " + ", ".join(gone) if gone else f"there is no lab {name!r}")
 
 
-@lab.command()
+@lab.command(epilog=epilog("lab shell"))
 def shell(
     command: Annotated[
-        list[str] | None, typer.Argument(help="else a shell", show_default=False)
+        list[str] | None,
+        typer.Argument(help="command to run (default: a shell)", show_default=False),
     ] = None,
 ) -> None:
-    """A shell in which labs need no root, and which has no other network.
+    """Start a shell in which labs need no root.
 
-    Labs that are up inside end with it.
+    It has no other network. Labs that run inside end with it.
     """
     try:
         try_command(rootless(["true"]))

@@ -11,11 +11,12 @@ RATE = "50mbit"
 
 Hosts = Annotated[
     int | None,
-    typer.Option("--lab", help="on a lab of so many hosts, made for this"),
+    typer.Option("--lab", help="measure on a lab of N hosts, made for this"),
 ]
 Named = Annotated[
-    str | None, typer.Option("--lab-name", help="on this lab, which is up")
+    str | None, typer.Option("--lab-name", help="measure on this running lab")
 ]
 Rate = Annotated[
-    str, typer.Option(help="of a lab's link, each way: 50mbit, 1gbit, 800kbit")
+    str,
+    typer.Option(help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit"),
 ]

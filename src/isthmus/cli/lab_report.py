@@ -19,17 +19,19 @@ from .terminal import ended_in_order
 
 def report(
     folder: Annotated[
-        Path, typer.Option("-o", "--output", help="where the report goes")
+        Path, typer.Option("-o", "--output", help="folder of the report")
     ] = Path("results"),
     rate: Rate = RATE,
-    scale: Annotated[float, typer.Option(help="sizes times this")] = 1.0,
+    scale: Annotated[float, typer.Option(help="multiply the sizes by this")] = 1.0,
     launches: Launches = 3,
-    seconds: Annotated[float, typer.Option(help="for each case in a launch")] = 2.0,
+    seconds: Annotated[
+        float, typer.Option(help="about how long per case and launch", min=0.01)
+    ] = 2.0,
 ) -> None:
-    """Put up a lab, run all named sets at their smallest sizes, write a report.
+    """Run the named sets of the papers on a lab and write a report.
 
-    On two cores it took 11 minutes with MPICH and 18 with Open MPI. What is done is
-    written set by set.
+    The lab has 32 hosts; each set runs at its smallest sizes. On two cores this took 11
+    minutes with MPICH and 18 with Open MPI. The report grows set by set.
     """
     check_folder(folder)
     records = {}

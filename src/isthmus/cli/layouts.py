@@ -1,11 +1,38 @@
-"""Layouts as people write them on a command line."""
+"""Layouts, and redistributions, as people write them on a command line."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+import typer
 
 from ..redistribution.layouts import Layout, Replicate, Shard
 from .parse import integers
 
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
+
+Source = Annotated[
+    str | None, typer.Option(help=f"layout before a redistribution: {HELP}")
+]
+Target = Annotated[str | None, typer.Option(help="layout after a redistribution")]
+Shape = Annotated[
+    str | None,
+    typer.Option(
+        help="shape of the redistributed array [default: 24,24; with times, 2400,2400]"
+    ),
+]
+Inside = Annotated[
+    bool, typer.Option("--inside", help="a redistribution inside one group")
+]
+
+
+def both(
+    source: str | None, target: str | None, shape: list[int], inside: bool
+) -> tuple[Layout, Layout, int | None]:
+    """Both layouts of a redistribution, and the size of the group if it is one."""
+    before = layout(source or "blocks:4x2", shape, "--source")
+    after = layout(target or "blocks:3x3", shape, "--target")
+    return before, after, max(before.ranks, after.ranks) if inside else None
 
 
 def layout(text: str, shape: list[int], option: str) -> Layout:

@@ -15,9 +15,9 @@ from ..schedules.registry import Algorithm, algorithms, collectives as names
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(help="only rows that have all of these, as in: allgatherv Träff"),
+    typer.Argument(help="show only rows with all of these words"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="for programs")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def _found(words: Sequence[str]) -> dict[str, list[Algorithm]]:
@@ -47,11 +47,9 @@ def _table(found: dict[str, list[Algorithm]]) -> Table:
 
 
 def list_(words: Words = None, as_json: Json = False) -> None:
-    """The collectives and their algorithms, each with its paper and its idea.
+    """List the algorithms of every collective, with idea and paper.
 
-    isthmus list                  all of them
-
-    isthmus list reduce ring      those that have to do with both
+    With words, only the algorithms whose row has all of them.
     """
     found = _found(words or ())
     if as_json:

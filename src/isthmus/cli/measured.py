@@ -16,7 +16,9 @@ from ..bench.record import Record
 from ..bench.table import Comparison
 from .terminal import Steps
 
-Launches = Annotated[int, typer.Option(help="of all processes anew", min=1)]
+Launches = Annotated[
+    int, typer.Option(help="number of times to relaunch all processes", min=1)
+]
 
 
 class Shown(Record):

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress
 from rich.table import Table
 
 from ..bench.units import read_bytes, show_bytes, show_time
@@ -19,6 +18,7 @@ from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
 from ..schedules.schedule import Model
 from . import simulate as sim
 from .parse import integers
+from .terminal import Steps
 
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
 #: LogGOPS has events for each
@@ -73,23 +73,20 @@ def _affordable(model: Model) -> int:
 
 
 def _table(found: Answer) -> Table:
-    """A row for each algorithm, best first."""
+    """A row for each algorithm, best first; signs, since 80 columns have no room."""
     table = Table(box=None, pad_edge=False)
     table.add_column("algorithm", no_wrap=True)
-    for name in ("time", "gain", "of the limit", "rounds", "messages"):
+    for name in ("time", "gain", "limit", "rounds", "messages"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
     for row in found.rows:
         gain = f"{found.library / row.time:.2f}×" if found.library else "–"
         far = f"{row.time / found.limit:.3f}×" if found.limit else "–"
         counts = [
             f"{n:,}" if n is not None else "–" for n in (row.rounds, row.messages)
         ]
-        notes = ["formula"] * row.formula
-        notes += ["the library's way"] * (row.name == LIBRARY)
-        notes += ["isthmus's choice"] * (row.name == found.chosen)
-        words = f"[dim]{', '.join(notes)}[/]"
-        table.add_row(row.name, show_time(row.time), gain, far, *counts, words)
+        name = row.name + " *" * (row.name == found.chosen)
+        time = "≈ " * row.formula + show_time(row.time)
+        table.add_row(name, time, gain, far, *counts)
     return table
 
 
@@ -111,21 +108,23 @@ def _notes(found: Answer) -> list[str]:
     """What the columns mean."""
     who = "one node" if found.case.per_node > 1 else "one process"
     notes = [
-        f"The limit is {show_time(found.limit)}: {who} passes the "
+        f"limit: multiple of {show_time(found.limit)}, in which {who} passes the "
         f"{show_bytes(found.case.most)} that must enter or leave it as one message."
     ]
     if found.library is not None:
-        notes.append(f"Gain is over {LIBRARY}, what MPI libraries do between groups.")
+        notes.append(f"gain: over {LIBRARY}, what MPI libraries do between groups.")
     if found.chosen == OPAQUE:
         notes.append("isthmus's choice is the MPI library's own call.")
     elif len(found.case.groups) == 1 and found.chosen is not None:
         notes.append(
-            f"isthmus's choice is {found.chosen}, unless the MPI library's own call is "
-            "faster by what is measured on the communicator."
+            f"* isthmus's choice is {found.chosen}, unless the MPI library's own call "
+            "is faster by what is measured on the communicator."
         )
+    elif found.chosen is not None:
+        notes.append(f"* isthmus's choice is {found.chosen}.")
     if any(row.formula for row in found.rows):
         notes.append(
-            "Formula: too much to simulate; its closed form, as if every message went "
+            "≈: too much to simulate; from the closed form, as if every message went "
             "between far processes and nobody shared a port."
         )
     return notes
@@ -135,25 +134,31 @@ def predict(
     collective: Annotated[
         str, typer.Argument(help="as in MPI: allgather, allgatherv, bcast, gather, …")
     ],
-    groups: Annotated[str, typer.Option(help="processes of each group")] = "512,128",
+    groups: Annotated[
+        str, typer.Option(help="processes of each group, or of one")
+    ] = "512,128",
     bytes_: Annotated[
-        str, typer.Option("--bytes", help="that each process contributes, or the root")
+        str,
+        typer.Option(
+            "--bytes",
+            help="bytes contributed per process (by the root, for rooted collectives)",
+        ),
     ] = "64KiB",
     distribution: Annotated[
-        str, typer.Option(help="of the contributions inside one group, as in spike")
+        str, typer.Option(help="how the contributions of one group differ, as in spike")
     ] = "regular",
     machine: sim.Machine = None,
     per_node: sim.PerNode = None,
     most: Annotated[
         int | None,
         typer.Option(
-            help="ends of messages to simulate, of all algorithms together; what is "
-            f"more comes from formulas [default: {MESSAGES}, LogGOPS {EVENTS}]",
+            help="ends of messages to simulate, for all algorithms together; the rest "
+            f"comes from formulas [default: {MESSAGES}, LogGOPS {EVENTS}]",
             min=0,
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="seconds, for programs")
+        bool, typer.Option("--json", help="print JSON; times are in seconds")
     ] = False,
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
@@ -172,10 +177,13 @@ def predict(
     # a bar must not come among what a program reads
     console = Console(stderr=as_json)
     most = _affordable(model) if most is None else most
-    bar = (BarColumn(), MofNCompleteColumn())
-    with Progress("simulating", *bar, console=console, transient=True) as progress:
-        total = len(candidates(case, model, most))
-        every = progress.track(rows(case, model, most), total=total)
+    names = candidates(case, model, most)
+    with Steps(console, many=True) as steps:
+        every = []
+        for row in rows(case, model, most):
+            every.append(row)
+            words = f"{len(every)} of {len(names)} algorithms"
+            steps(words, len(every) / len(names))
         found = answer(case, model, every)
     if as_json:
         print(json.dumps(asdict(found), indent=2))

@@ -12,7 +12,7 @@ from .. import schedule
 from ..bench import job as jobs, timelines
 from ..bench.job import Case
 from ..bench.place import place
-from ..bench.units import read_bytes, show_time
+from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
@@ -98,25 +98,26 @@ class Kept:
 def record(
     algorithm: Annotated[str, typer.Argument(help="such as ring or segmented+ring")],
     groups: Annotated[
-        str, typer.Option(help="processes of each group, or of one")
+        str, typer.Option(help="processes of each group, or of one group")
     ] = "8",
     bytes_: Annotated[
         str,
         typer.Option(
-            "--bytes", help="of each process's block, on average; or of each group's"
+            "--bytes", help="bytes of each block on average; or one size per group"
         ),
     ] = "256KiB",
     op: Annotated[
         str, typer.Option(help="allgather, allgatherv or bcast")
     ] = "allgather",
     distribution: Annotated[
-        str | None, typer.Option(help="of unequal blocks, as in spike")
+        str | None, typer.Option(help="how block sizes differ, as in spike")
     ] = None,
     runs: Annotated[
-        int, typer.Option(help="of which the median one is drawn", min=1)
+        int, typer.Option(help="runs, of which the median one is drawn", min=1)
     ] = 5,
     machine: Annotated[
-        str | None, typer.Option(help="also as simulated on it; tuned, as tuned here")
+        str | None,
+        typer.Option(help="simulate on this machine too; tuned: as measured here"),
     ] = None,
     lab: Hosts = None,
     rate: Rate = RATE,
@@ -128,14 +129,17 @@ def record(
         ),
     ] = None,
 ) -> None:
-    """Record when each message of a real run was under way, and draw it.
+    """Record a real run message by message, and draw it.
 
     With --machine, the same schedule as simulated there is drawn below, on one scale.
-    As an .html file, a page to step through it, like those of isthmus explore.
-    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec.
+    As an .html file, it is a page to step through, like those of isthmus explore. It
+    starts the processes itself, here or on a lab, or runs in those that your own
+    mpiexec started.
     """
     sizes = parse.one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
+    if algorithm not in ("auto", "native"):
+        planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
@@ -155,7 +159,8 @@ def record(
     elif path.suffix == ".html":
         write_page(path, case, algorithm, machine, kept)
     else:
-        at = f"{algorithm}, blocks of {bytes_.replace(',', ' and ')}"
+        each = (show_bytes(read_bytes(size)) for size in bytes_.split(","))
+        at = f"{algorithm}, blocks of {' and '.join(each)}"
         shown = {f"recorded: {at}, {kept.library}": found}
         if simulation is not None:
             shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation

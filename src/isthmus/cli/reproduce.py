@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from ..bench import silva1999
 from ..bench.place import place
@@ -20,6 +19,7 @@ from ..reproduce import (
 )
 from .files import check_folder
 from .lab_options import RATE, Hosts, Named, Rate
+from .terminal import Steps
 
 SIMULATED = {
     "kang2019": kang2019_report.reproduce,
@@ -38,8 +38,8 @@ def reproduce(
     rate: Rate = RATE,
     lab_name: Named = None,
 ) -> None:
-    """Make a paper's figures and tables anew, by simulation; those of silva1999 by
-    measuring, here or on a lab."""
+    """Reproduce the figures and tables of a paper: those of silva1999 by measuring,
+    here or on a lab, all others by simulation."""
     if paper not in PAPERS:
         raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
     on_lab = lab is not None or lab_name is not None
@@ -48,19 +48,17 @@ def reproduce(
     folder = output or Path(paper)
     check_folder(folder)
     console = Console()
-    words = "simulating" if paper in SIMULATED else "measuring"
-    columns = words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(paper, total=None)
+    words = "simulations" if paper in SIMULATED else "measurements"
+    with Steps(console, many=True) as steps:
 
         def progress(done: int, of: int) -> None:
-            bar.update(task, completed=done, total=of)
+            steps(f"{done} of {of} {words}", done / (of or 1))
 
         if paper in SIMULATED:
             report = SIMULATED[paper](folder, progress)
         else:
             report = _measured(folder, progress, (lab, rate, lab_name))
-    console.print(f"report: {report}")
+    print(report)
 
 
 def _measured(

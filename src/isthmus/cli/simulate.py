@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -52,36 +53,41 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
 
-Collective = Annotated[str, typer.Argument(help="as isthmus list names it")]
-Name = Annotated[str, typer.Argument(help="such as segmented+ring")]
-P = Annotated[int | None, typer.Option(help="ranks of group A, or of all")]
+Collective = Annotated[str, typer.Argument(help="collective, as in isthmus list")]
+Name = Annotated[str, typer.Argument(help="algorithm, such as segmented+ring")]
+P = Annotated[int | None, typer.Option(help="ranks of group A, or of the one group")]
 Q = Annotated[int | None, typer.Option(help="ranks of group B")]
-Ka = Annotated[int | None, typer.Option(help="elements of each of A")]
-Kb = Annotated[int | None, typer.Option(help="elements of each of B")]
+Ka = Annotated[int | None, typer.Option(help="elements of each rank of A")]
+Kb = Annotated[int | None, typer.Option(help="elements of each rank of B")]
 A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
 B = Annotated[str | None, typer.Option(help="counts of B")]
 Counts = Annotated[str | None, typer.Option(help="counts of one group")]
 Ab = Annotated[
-    str | None, typer.Option(help="what each of A sends to each of B, as in 3,0;1,2")
+    str | None,
+    typer.Option(help="elements from each rank of A to each of B, as in 3,0;1,2"),
 ]
-Ba = Annotated[str | None, typer.Option(help="what each of B sends to each of A")]
-Table = Annotated[str | None, typer.Option(help="what each of one group sends to each")]
+Ba = Annotated[
+    str | None, typer.Option(help="elements from each rank of B to each of A")
+]
+Table = Annotated[
+    str | None, typer.Option(help="elements from each rank to each, as in 3,0;1,2")
+]
 Groups = Annotated[
     str | None, typer.Option(help="counts of several groups, as in 3,0;4,1;2")
 ]
 GroupSizes = Annotated[str | None, typer.Option(help="ranks of several groups")]
 M = Annotated[int | None, typer.Option(help="elements of a vector")]
-K = Annotated[int | None, typer.Option(help="elements of each leaf, or for each rank")]
-Root = Annotated[int | None, typer.Option(help="the rank that has or gets them")]
+K = Annotated[int | None, typer.Option(help="elements of each block")]
+Root = Annotated[int | None, typer.Option(help="rank of the root")]
 Nodes = Annotated[str | None, typer.Option(help="the node of each rank, as in 0,0,1,1")]
 PerNode = Annotated[
-    int | None, typer.Option(min=1, help="ranks in order fill nodes of so many")
+    int | None, typer.Option(min=1, help="ranks per node, filled in order")
 ]
 Machine = Annotated[
     str | None,
     typer.Option(
-        help="a name, a TOML file, or tuned: as isthmus tune measured it here; "
-        "without it, 2 µs and 12 GB/s"
+        help="a machine's name, a TOML file, or tuned: as isthmus tune measured it "
+        "here [default: 2 µs and 12 GB/s]"
     ),
 ]
 
@@ -128,7 +134,12 @@ def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
 def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
     """Counts between commas; rows of a table, and groups, between semicolons."""
     if name in ("ab", "ba", "table", "groups"):
-        return [integers(row, f"--{name}") for row in text.split(";")]
+        rows = [integers(row, f"--{name}") for row in text.split(";")]
+        if name != "groups" and len({len(row) for row in rows}) > 1:
+            raise ValueError(
+                f"--{name} {text}: rows must be of one length, as in 3,0;1,2"
+            )
+        return rows
     return integers(text, f"--{name}")
 
 
@@ -163,6 +174,15 @@ def machine(name: str | None) -> Model:
 
     found: Model = load(name)
     return found
+
+
+def title(made: Schedule, machine: str | None) -> str:
+    """What is simulated: the collective, its sizes in bytes, the machine."""
+    sizes = ", ".join(f"{name} = {size}" for name, size in made.sizes.items())
+    where = f"on {Path(machine).stem}" if machine else "2 µs and 12 GB/s"
+    head = f"{made.collective}, {made.algorithm}"
+    full = f"{head}: {sizes} bytes; {where}"
+    return full if len(full) < 85 else f"{head}; {where}"
 
 
 def timeline(made: Schedule, name: str | None) -> Timeline:

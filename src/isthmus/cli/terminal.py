@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from time import perf_counter
 from typing import Any
 
 from rich.console import Console
@@ -21,10 +22,16 @@ def busy(console: Console, words: str) -> AbstractContextManager[Any]:
     return console.status(words, refresh_per_second=4)
 
 
-class Steps:
-    """How far something is: a bar on a terminal, else a line for each new step."""
+#: seconds between two lines where there is no terminal
+OFTEN = 5.0
 
-    def __init__(self, console: Console) -> None:
+
+class Steps:
+    """How far something is: a bar on a terminal, else a line for each new step; of what
+    has many steps, a line every few seconds."""
+
+    def __init__(self, console: Console, many: bool = False) -> None:
+        self.many, self.next = many, perf_counter() + 1.0
         columns = BarColumn(), TaskProgressColumn(), "{task.description}"
         self.bar: Progress | None = None
         if console.is_terminal and own_rank() is None:
@@ -42,8 +49,9 @@ class Steps:
         """So much of all is done, from 0 to 1."""
         if self.bar is not None:
             self.bar.update(self.task, description=words, completed=done)
-        elif words != self.last:
+        elif words != self.last and (not self.many or perf_counter() > self.next):
             print(f"{done:4.0%}  {words}", file=sys.stderr, flush=True)
+            self.next = perf_counter() + OFTEN
         self.last = words
 
     def __enter__(self) -> Steps:

@@ -41,9 +41,10 @@ def trace(
         Path | None, typer.Option("-o", "--output", help="a .json file")
     ] = None,
 ) -> None:
-    """Write when each rank sends and receives on a machine, for ui.perfetto.dev.
+    """Write a simulated run as a trace for Perfetto or Chrome.
 
-    An element is a byte.
+    It shows when each rank sends and receives on a machine; open it at
+    ui.perfetto.dev. An element is one byte.
     """
     given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
     given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}

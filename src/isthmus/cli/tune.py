@@ -89,7 +89,7 @@ def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
     names = list(dict.fromkeys(row.algorithm for row in rows))
     table = Table(box=None, pad_edge=False)
     for name in ("block", *names, "auto", "loss"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", overflow="fold")
     autos = {auto.size: auto for auto in taken}
     for size in dict.fromkeys(row.size for row in rows):
         cells = {r.algorithm: _cell(r) for r in rows if r.size == size}
@@ -102,7 +102,7 @@ def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
 def _cell(row: Row) -> str:
     if row.predicted is None:
         return show_time(row.measured)
-    return f"{show_time(row.measured)} [dim]{row.predicted / row.measured:.2f}[/]"
+    return f"{show_time(row.measured)} ({row.predicted / row.measured:.2f})"
 
 
 def _print(console: Console, found: runs.Found) -> list[Row]:
@@ -110,8 +110,8 @@ def _print(console: Console, found: runs.Found) -> list[Row]:
     rows = crossovers.rows(found.tuning, found.outcomes)
     taken = crossovers.taken(found.tuning, found.outcomes)
     console.print(
-        "\nMeasured times; [dim]dim: predicted ones as multiples of them[/]; what auto "
-        "takes by this tuning, and its loss to the fastest",
+        "\nMeasured times (in parentheses: predicted / measured); what auto takes with "
+        "this tuning, and its loss to the fastest",
         highlight=False,
     )
     for kind in dict.fromkeys(row.kind for row in rows):
@@ -194,27 +194,37 @@ def _warn(console: Console) -> None:
 
 
 def tune(
-    n: Annotated[int, typer.Option("-n", help="processes to start", min=2)] = 8,
-    seconds: Annotated[float, typer.Option(help="for each case, about")] = 0.5,
+    n: Annotated[
+        int, typer.Option("-n", help="number of processes to start", min=2)
+    ] = 8,
+    seconds: Annotated[
+        float, typer.Option(help="about how long per case", min=0.01)
+    ] = 0.5,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help=f"else {VARIABLE}, else the user's own"),
+        typer.Option(
+            "-o",
+            "--output",
+            help=f"file to write [default: {VARIABLE}, else the user's own]",
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="predicted against measured: .png, .svg, .pdf")
+        Path | None,
+        typer.Option(
+            help="picture of predicted against measured times: .png, .svg, .pdf"
+        ),
     ] = None,
     lab_name: Named = None,
     show: Annotated[
-        bool, typer.Option("--show", help="measure nothing; what is in use here")
+        bool, typer.Option("--show", help="measure nothing; show the tuning in use")
     ] = False,
 ) -> None:
-    """Measure what messages cost, and write it down for isthmus to choose by.
+    """Measure what messages cost here, for isthmus to choose by.
 
-    Then also where one algorithm overtakes another, and how far predictions are right.
-    Starts the processes itself, here or on a lab, or runs in those of your own mpiexec,
-    as many as you will use:
-
-        mpiexec -n 64 isthmus tune
+    It writes a tuning file with the costs of messages and the sizes at which one
+    algorithm overtakes another, and shows how well times are predicted. It starts the
+    processes itself, here or on a lab, or runs in those that your own mpiexec started:
+    use as many as your programs will.
     """
     console: Any = Console()
     if show:

@@ -21,7 +21,9 @@ RANKS, PARTS = 24, 8
 PANELS = 12
 #: inches of a panel; panels side by side
 PANEL, ACROSS = 3.0, 3
-CELL = 0.13
+CELL = 0.085
+#: with more ranks than this, the panels are larger
+FEW = 12
 GREY: Colour = (0.54, 0.54, 0.54)
 
 
@@ -55,26 +57,32 @@ def _arrow(axes: Any, message: Message, n: int, paint: list[Colour], size: int) 
     axes.add_patch(FancyArrowPatch(*ends, color=colour, **style))
     # nearer to the sender, where arrows cross less
     x, y = (0.8 * a + 0.2 * b for a, b in zip(*ends, strict=True))
-    box = {"boxstyle": "circle,pad=0.15", "facecolor": colour, "edgecolor": "none"}
-    words = ",".join(map(str, parts))
+    box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
+    words = _words(parts)
     axes.text(
         x, y, words, fontsize=6.5, ha="center", va="center", bbox=box, color=on(colour)
     )
 
 
-def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) -> None:
-    """A rank's number, and outside the circle a cell for each part it may hold."""
-    from matplotlib.patches import Circle, Rectangle
+def _words(parts: list[int]) -> str:
+    """Parts that follow each other as the first and the last."""
+    if len(parts) > 2 and parts[-1] - parts[0] == len(parts) - 1:
+        return f"{parts[0]}–{parts[-1]}"
+    return ",".join(map(str, parts))
 
-    axes.add_patch(Circle(_place(rank, n), 0.13, facecolor="white", edgecolor=INK))
+
+def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) -> None:
+    """A rank's number, and outwards from it a dot for each part it may hold."""
+    from matplotlib.patches import Circle
+
+    size = min(1, FEW / n)
     x, y = _place(rank, n)
+    axes.add_patch(Circle((x, y), 0.13 * size, facecolor="white", edgecolor=INK))
     axes.text(x, y - 0.01, str(rank), fontsize=8, ha="center", va="center")
-    x, y = _place(rank, n, 1.36)
-    left = x - CELL * len(paint) / 2
     for part, colour in enumerate(paint):
-        at = left + part * CELL, y - CELL / 2
+        at = _place(rank, n, 1.13 + 0.13 * size + part * CELL)
         fill = colour if part in held else EMPTY
-        axes.add_patch(Rectangle(at, 0.9 * CELL, CELL, facecolor=fill))
+        axes.add_patch(Circle(at, 0.45 * CELL, facecolor=fill))
 
 
 def _held(memory: Memory, size: int) -> list[int]:
@@ -84,7 +92,8 @@ def _held(memory: Memory, size: int) -> list[int]:
 def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> None:
     """One step: its messages, and what everyone holds after it."""
     n = len(step.memory)
-    axes.set(xlim=(-1.65, 1.65), ylim=(-1.5, 1.55), aspect="equal")
+    far = 1.3 + CELL * len(paint)
+    axes.set(xlim=(-far, far), ylim=(-far, far), aspect="equal")
     axes.axis("off")
     for message in step.messages:
         _arrow(axes, message, n, paint, size)
@@ -106,7 +115,8 @@ def figure(schedule: Schedule, parts: int) -> Figure:
     m = max(len(schedule.contract.before(r)["recv"]) for r in range(schedule.n))
     size, paint = max(ceil(m / parts), 1), _colours(parts)
     down = ceil(len(taken) / ACROSS) or 1
-    picture = Figure(figsize=(ACROSS * PANEL, down * PANEL), layout="constrained")
+    panel = PANEL * max(1.0, schedule.n / (FEW + 4))
+    picture = Figure(figsize=(ACROSS * panel, down * panel), layout="constrained")
     for k, step in enumerate(taken):
         _panel(picture.add_subplot(down, ACROSS, k + 1), k, step, paint, size)
     return picture

@@ -176,6 +176,8 @@ def _legend(sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[Step]) -> N
     words = ["grey bar: nothing yet", "underlined: came in this step"]
     if sheet.arrows:
         words += ["grey arrow: data of several ranks"]
+    else:
+        words += ["arrows are left out: there are too many"]
     if scratch:
         words += ["thin bar: scratch memory"]
     if sums:

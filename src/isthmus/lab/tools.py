@@ -17,6 +17,7 @@ TOOLS = {
     "unshare": "util-linux",
     "hostname": "hostname",
 }
+SBIN = "/usr/local/sbin", "/usr/sbin", "/sbin"
 #: features of the kernel, and how to try each in a namespace that leaves nothing behind
 FEATURES = {
     "network namespaces": "--net true",
@@ -66,10 +67,17 @@ def rootless(command: Sequence[str]) -> list[str]:
     return [*own, "sh", "-c", ready, "sh", *command]
 
 
+def _look_in_sbin() -> None:
+    """Find ip and tc where the PATH of users that become root does not lead."""
+    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(dict.fromkeys([*known, *SBIN]))
+
+
 def missing() -> str | None:
     """What this machine lacks for a lab, in one line; None if nothing."""
     if not sys.platform.startswith("linux"):
         return "a lab needs Linux"
+    _look_in_sbin()
     for tool, package in TOOLS.items():
         if shutil.which(tool) is None:
             return f"a lab needs the command {tool} (package {package})"

@@ -205,5 +205,6 @@ def schedule(
         whole.contract(),
         lambda r: iter(rounds(whole.parts[r], whole.turns)),
         groups,
+        sizes={"shape": list(whole.shape)},
         node_memory=True,  # so that rounds are built rank by rank
     )

@@ -95,7 +95,7 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
             ax.set_title(f"{cluster.n} ({setting.number})", fontsize=10)
             ax.set_yscale("log")
             _axis(ax)
-        row[0].set_ylabel(f"{cluster.name} processes\ntime in ms")
+        row[0].set_ylabel(f"{cluster.name} processes\nsimulated time in ms")
     for ax in axes[-1]:
         ax.set_xlabel("bytes per node")
     for ax, setting in zip(axes[0], settings, strict=True):
@@ -104,6 +104,10 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
     handles, labels = axes[-1][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
+
+
+def _operation(setting: Setting) -> str:
+    return "Allgatherv" if setting.irregular else "Allgather"
 
 
 def improvements(points: Sequence[Point]) -> Figure:
@@ -125,14 +129,15 @@ def improvements(points: Sequence[Point]) -> Figure:
                 markersize=5,
                 markeredgecolor="black",
                 markeredgewidth=0.4,
-                label=f"setting {setting.number}: {setting.text}",
+                label=f"{setting.number}: {_operation(setting)}, {setting.text}",
             )
         for expected in sorted({s.expected for s in SETTINGS}):
             ax.axhline(expected, color="grey", linestyle=":", linewidth=0.8, zorder=0)
         ax.set_title(f"{cluster.n} processes, {cluster.name}")
         ax.set_xlabel("bytes per node")
         _axis(ax)
-    axes[0].set_ylabel("times faster than root gathering\n(dotted: expected)")
+    axes[0].set_ylabel("simulated: times faster than root gathering")
+    axes[0].lines[-1].set_label("expected, Eq. (5)")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9)
     return figure

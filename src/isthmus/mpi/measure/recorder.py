@@ -54,11 +54,15 @@ class Recorder:
     def _run(self, plan: Plan, ends: list[list[End]]) -> None:
         """Do a call, and keep when its messages were started and complete."""
         begin = now()
+        if plan.turn is not None:
+            plan.turn.wait()
         for step in plan.before:
             step()
         run = _Run()
         for stage in plan.stages:
             run.stage(stage)
+        if plan.turn is not None:
+            plan.turn.end()
         for step in plan.after:
             step()
         log = Log(begin, now(), tuple(_timed(plan.stages, ends, run)))
@@ -97,6 +101,8 @@ class _Run:
                 self.wait(request)
         for step in stage.then:
             step()
+        if stage.meet is not None:
+            stage.meet()
 
     def wait(self, request: MPI.Prequest) -> None:
         """Wait for one, and see which others are complete too, also of later rounds.

@@ -1,0 +1,159 @@
+"""The help of the command line: examples that work, plain text, exit codes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from typer.main import get_command
+
+from isthmus.bench import worker
+from isthmus.check import sweep
+from isthmus.cli import main
+from isthmus.cli.app import app
+from isthmus.cli.examples import EXAMPLES
+from isthmus.verify.errors import Deadlock
+
+#: what starts processes, needs root, reads a file or takes its time
+SLOW = "demo", "bench", "check", "record", "tune", "reproduce", "lab", "draw"
+HEAVY = "--recorded", "512,128", "cori-like", "hdr-infiniband"
+LINES = [(name, line) for name, lines in EXAMPLES.items() for line in lines]
+RUN = [
+    line
+    for name, line in LINES
+    if name.split()[0] not in SLOW and not any(word in line for word in HEAVY)
+]
+
+
+def commands(group, before=""):
+    """Every command by its full name."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
+EVERY = dict(commands(get_command(app)))
+
+
+def words(line):
+    """The arguments of an example, without what starts it and what it imports."""
+    found = shlex.split(line)
+    if found[0] == "mpiexec":
+        found = found[3:]
+    start = found[:3] if found[0] == "python" else found[:1]
+    name = {"isthmus.bench": ["bench"], "isthmus.bench.demo": ["demo"]}
+    found = name.get(start[-1], []) + found[len(start) :]
+    return found[2:] if found[0] == "--import" else found
+
+
+@pytest.fixture
+def cli(capsys, monkeypatch, tmp_path):
+    """Run the command line in an empty folder, where no measurement can start."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(worker, "launch", None)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        return end.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_every_command_has_examples():
+    assert set(EVERY) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_help_shows_the_examples_and_every_option(cli, name):
+    status, out, err = cli(*name.split(), "--help")
+    assert status == 0 and not err and "\x1b" not in out
+    text = " ".join(out.split())
+    assert all(" ".join(line.split()) in text for line in EXAMPLES[name])
+    options = [o for x in EVERY[name].params for o in x.opts if o.startswith("--")]
+    assert all(option in out for option in options)
+    first = EVERY[name].help.partition("\n\n")[0]
+    assert first.endswith(".") and "\n" not in first and len(first) <= 72
+
+
+@pytest.mark.parametrize("name, line", LINES, ids=[line for _, line in LINES])
+def test_an_example_is_understood(name, line):
+    found = words(line)
+    depth = len(name.split())
+    assert found[:depth] == name.split()
+    with EVERY[name].make_context(name, found[depth:]):
+        pass
+
+
+@pytest.mark.parametrize("line", RUN)
+def test_an_example_runs(cli, line):
+    status, out, _ = cli(*words(line))
+    assert status == 0 and out and "\x1b" not in out
+    if "--json" in line:
+        assert json.loads(out)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_check_prints_json(cli, monkeypatch, right):
+    def verify(programs, contract, nodes):
+        if not right:
+            raise Deadlock("rank 2 waits")
+
+    monkeypatch.setattr(sweep, "verify", verify)
+    monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
+    monkeypatch.setattr(sweep, "collectives", lambda: ["barrier"])
+    status, out, _ = cli("check", "--max", "2", "--placements", "1", "--json")
+    found = json.loads(out)
+    assert status == (0 if right else 1)
+    assert all(row["right"] == right for row in found["algorithms"])
+    assert bool(found["failures"]) != right
+    assert all("rank 2 waits" in x["failure"] for x in found["failures"])
+
+
+@pytest.mark.parametrize(
+    "line, part",
+    [
+        ("bench --seconds -1", "--seconds"),
+        ("draw inter_alltoallv direct --ab 1,2;3", "rows must be of one length"),
+        ("record nosuch --groups 2,2", "no algorithm 'nosuch'"),
+        ("explore redistribution ring", "layouts"),
+        ("explore inter_allgather", "which algorithm"),
+        ("explore bcast binomial --source blocks:2", "of a redistribution"),
+        ("list --nonsense", "--nonsense"),
+    ],
+)
+def test_an_error_is_one_line(cli, line, part):
+    status, out, err = cli(*line.split())
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert err.startswith("isthmus: ") and part in err
+
+
+def test_a_group_of_commands_alone_shows_its_help(cli):
+    status, out, err = cli("lab")
+    assert status == 0 and "status" in out and not err
+
+
+def test_the_demo_needs_no_pictures(cli, monkeypatch):
+    from isthmus.cli import demo
+
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    monkeypatch.setattr(demo.worker, "run", lambda *x: None)
+    status, out, _ = cli("demo")
+    assert status == 0 and 'pip install "isthmus[plot]"' in out
+
+
+def test_progress_is_told_where_there_is_no_terminal(cli, monkeypatch):
+    from isthmus.cli import terminal
+
+    ticks = iter(range(0, 10**6, 3))
+    monkeypatch.setattr(terminal, "perf_counter", lambda: next(ticks))
+    status, out, err = cli("predict", "allgather", "--groups", "4,2", "--json")
+    assert status == 0 and json.loads(out) and " algorithms\n" in err

@@ -1,0 +1,103 @@
+"""The documentation: its links, its pages, its programs, and that it needs no MPI."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import isthmus
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(x for x in DOCS.glob("*/*.md"))]
+)
+PAGES = [x for x in PAGES if "_build" not in x.parts]
+FENCED = re.compile(r"^( *)(```+)(.*?)\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def prose(page):
+    """A page without what is between fences."""
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page):
+    """The anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    plain = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", x) for x in headings)
+    return {re.sub(r"[^\w\- ]", "", x.lower()).replace(" ", "-") for x in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    wrong = []
+    for link in LINK.findall(prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(link)
+    assert not wrong
+
+
+def test_every_page_is_in_a_toctree():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    trees = [body for _, _, kind, body in FENCED.findall(index) if "toctree" in kind]
+    listed = {x for tree in trees for x in tree.splitlines() if x and x[0] != ":"}
+    top = {x.stem for x in DOCS.glob("*.md")} - {"index"}
+    assert top <= listed
+    assert all((DOCS / f"{name}.md").exists() for name in listed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_python_of_the_pages_is_python(page):
+    for _, _, kind, body in FENCED.findall(page.read_text(encoding="utf-8")):
+        # two groups side by side are no program
+        if kind.strip() == "python" and "# in the group that sends" not in body:
+            lines = body.splitlines()
+            deep = min(
+                (len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0
+            )
+            ast.parse("\n".join(x[deep:] for x in lines))
+
+
+PUBLIC = """
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import without_mpi
+
+assert without_mpi.install(always=True)
+import isthmus
+
+for name in isthmus.__all__:
+    getattr(isthmus, name)
+for cls in (isthmus.Intercomm, isthmus.Intracomm):
+    own = [x for x in cls.__mro__ if x.__module__.startswith("isthmus.mpi.comm")]
+    for name in {name for x in own for name, f in vars(x).items() if callable(f)}:
+        inner = getattr(getattr(cls, name), "__wrapped__", None)
+        if not name.startswith("_") and inner is None:
+            print(f"isthmus.{cls.__name__}.{name}")
+"""
+
+
+def test_the_reference_has_every_public_name_and_needs_no_mpi():
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    line = [sys.executable, "-c", PUBLIC, str(DOCS)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    methods = done.stdout.split()
+    assert len(methods) > 60
+    names = [f"isthmus.{x}" for x in isthmus.__all__ if not x.startswith("_")]
+    missing = [
+        x for x in (*names, *methods) if not re.search(rf"{re.escape(x)}\b", page)
+    ]
+    assert not missing
