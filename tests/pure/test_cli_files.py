@@ -63,8 +63,9 @@ def cli(capsys, monkeypatch, tmp_path):
         (lab_report, "place"),
     ]:
         monkeypatch.setattr(owner, name, _begun)
-    for paper in reproduce.PAPERS:
-        monkeypatch.setitem(reproduce.PAPERS, paper, _begun)
+    for paper in reproduce.SIMULATED:
+        monkeypatch.setitem(reproduce.SIMULATED, paper, _begun)
+    monkeypatch.setattr(reproduce, "_measured", _begun)
 
     def run(line: str) -> str:
         with pytest.raises(SystemExit) as end:

@@ -207,7 +207,7 @@ def test_ranks_steps_and_sizes_are_named():
 
 
 def test_steps_in_the_middle_of_a_long_schedule_are_left_out():
-    made = schedule("inter_allgather", "root_gathering", p=4, q=4, ka=6, kb=6)
+    made = schedule("inter_allgather", "root_gathering_ring", p=6, q=6, ka=6, kb=6)
     n, said = len(list(steps(made))), words(figure(made))
     assert n > COLUMNS
     assert f"… {n - COLUMNS} steps …" in said

@@ -38,8 +38,7 @@ def reproduce(
     rate: Rate = RATE,
     lab_name: Named = None,
 ) -> None:
-    """Reproduce the figures and tables of a paper: those of silva1999 by measuring,
-    here or on a lab, all others by simulation."""
+    """Reproduce a paper: simulated, but for silva1999, which is measured."""
     if paper not in PAPERS:
         raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
     on_lab = lab is not None or lab_name is not None
