@@ -30,7 +30,7 @@ time = large.simulate(load("hdr-infiniband")).time  # is it fast?
 
 world = MPI.COMM_WORLD  # does it run?
 name = "a" if world.rank < world.size // 2 else "b"
-(inter,) = isthmus.couple(world, name)[1].values()
+(inter,) = isthmus.couple(world, name).others.values()
 theirs = np.empty((inter.remote_size, 3))
 inter.Allgather(np.full(3, float(world.rank)), theirs, algorithm="in_turn")
 if world.rank == 0:
