@@ -74,3 +74,18 @@ def test_clocks_of_different_systems_are_aligned(comm, monkeypatch):
     monkeypatch.setattr(clock, "_whose", lambda: str(comm.rank))
     monkeypatch.setattr(clock, "now", lambda: clock.monotonic() + away)
     agree(comm, abs(clock.offset(comm) + away) < 0.5, f"{clock.offset}")
+
+
+def test_calls_through_node_memory_stay_right(comm):
+    """Ranks of a node meet in recorded calls too."""
+    groups = pair(comm, 2)
+    recv = np.empty(len(groups.there), "i8")
+    right = True
+    with isthmus.recording(inter := groups.ours):
+        for turn in range(20):
+            sent = np.array([comm.rank + 10 * turn])
+            inter.Allgather(sent, recv, algorithm="node_aware")
+            right &= recv.tolist() == [x + 10 * turn for x in groups.there]
+    inter.Allgather(np.array([comm.rank]), recv, algorithm="node_aware")
+    agree(comm, right and recv.tolist() == list(groups.there))
+    groups.free()
