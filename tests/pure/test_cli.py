@@ -114,7 +114,7 @@ def test_list_shows_rows_that_have_all_words(cli):
     assert status == 0 and "circulant" in out and "bruck" not in out.split()
     found = json.loads(cli("list", "--json")[1])
     assert {row["collective"] for row in found} == set(collectives())
-    some = json.loads(cli("list", "--json", "inter_bcast", "chain")[1])
+    some = json.loads(cli("list", "--json", "inter_bcast", "down the chain")[1])
     assert [row["algorithm"] for row in some] == ["chain"]
     assert json.loads(cli("list", "--json", "nothing at all")[1]) == []
     status, out, err = cli("list", "nothing at all")
