@@ -64,7 +64,7 @@ def roots(comm, op):
 def test_every_algorithm(comm, op):
     """Each in some cases, so that there is one for every case."""
     number = OPERATIONS.index(op)
-    turn = number if comm.size > 5 else None
+    turn = None if LONG else number + TURN
     for shape, groups in enumerate(pairs(comm, SHAPES, turn)):
         kinds = MOST if comm.size <= 5 else some(("zeros", "long"), 2, number // 2)
         cases = []
@@ -94,7 +94,7 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
 
 
 @pytest.mark.mpi(*[2] * LONG, 5)
-@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("op", some(OPERATIONS, 2, TURN))
 def test_a_library_without_persistent_collectives(comm, monkeypatch, op):
     """Every algorithm then has requests of ours; only "native" has none."""
     without_persistent_collectives(monkeypatch)

@@ -103,8 +103,8 @@ def test_many_calls_leak_nothing(comm):
     inter, n = groups.ours, len(groups.there)
     names = ["auto", *ALGORITHMS]
     rng = np.random.default_rng(3)
-    sizes = rng.integers(0, 2000, 3000 if LONG else 1600)
-    before, full = 0, 1000  # after so many, nothing that is kept grows any more
+    sizes = rng.integers(0, 2000, 3000 if LONG else 1100)
+    before, full = 0, 700  # after so many, nothing that is kept grows any more
     for turn, k in enumerate(sizes.tolist()):
         if turn == full:
             before = memory_kib()

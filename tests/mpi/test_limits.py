@@ -18,7 +18,8 @@ import isthmus
 from fuzz import sequence
 from groups import pair
 from isthmus.mpi.context.attribute import known
-from support import agree
+from sampling import some
+from support import TURN, agree
 
 #: seconds of the limit, and until everybody must have heard of it
 LIMIT, SOON = 0.2, 5.0
@@ -89,7 +90,7 @@ def late(comm, call, more=None):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", some(CALLS, 2, TURN))
 def test_who_waits_too_long_says_for_whom(comm, name):
     groups = pair(comm, 1)
     inter = groups.ours

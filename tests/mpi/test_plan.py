@@ -52,7 +52,7 @@ class Nowhere:
         ("segmented+bruck", 4096, 4096, 13),
         ("balanced+bruck", 4096, 4096, 13),
         ("segmented+recursive_doubling", 4096, 512, 13),
-        ("segmented+ring", 4096, 4096, 4096),
+        pytest.param("segmented+ring", 4096, 4096, 4096, marks=pytest.mark.long),
     ],
 )
 def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -538,4 +540,36 @@ def test_long_data_of_a_root_go_down_a_chain_that_comes_to_each_node_once(
         data[:] = comm.rank == 0
         ours.Bcast(data, role)
         agree(comm, bool((data == 1).all()))
+    groups.free()
+
+
+@pytest.mark.mpi(2)
+def test_two_threads_may_fence_and_count_at_once(comm):
+    """The caller and our own thread do, in calls beside each other."""
+    groups = pair(comm, 1)
+    c, errors = groups.ours._context(), []
+    start = Barrier(2)
+
+    def run(room):
+        turn = c.turn(room)
+        start.wait()
+        try:
+            for _ in range(50_000):
+                turn.fence()
+                c.memory.done(c.memory.take())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=run, args=(k,)) for k in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    sys.setswitchinterval(interval)
+    words = c.memory.words
+    done = [words[at] for at in c.memory._done_at]
+    agree(comm, not errors and sorted(done) == [100_000 + x for x in (0, 1)], f"{done}")
+    comm.Barrier()
     groups.free()

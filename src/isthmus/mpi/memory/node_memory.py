@@ -58,6 +58,27 @@ class Interrupted(RuntimeError):
     """Another rank was interrupted in a call, and comes to no other."""
 
 
+class Fence:
+    """All see what is done before a fence before what is done after it. For one thread
+    at a time: between release and acquire another would find the lock released.
+
+    To release a lock and acquire it again is a full fence. Either is an atomic
+    read-modify-write, with release and with acquire order at the least. On x86-64 that
+    is a locked instruction, which nothing passes, streaming stores included. On ARMv8
+    nothing passes a release downwards or an acquire upwards, nor an acquire an earlier
+    release (they are RCsc), so nothing passes the two.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def fence(self) -> None:
+        """Do it."""
+        self._lock.release()
+        self._lock.acquire()
+
+
 class NodeMemory:
     """The memory that ranks of a node share, by their numbers `ranks`."""
 
@@ -96,13 +117,6 @@ class NodeMemory:
         self._here = words[self._gone]
         self._read_gone, self._nobody = self._here.tobytes, bytes(n)
         self.bases = [base + head + k * room for k in range(ROOMS)]
-        # To release a lock and acquire it again is a full fence. Either is an atomic
-        # read-modify-write, with release and with acquire order at the least. On x86-64
-        # that is a locked instruction, which nothing passes, streaming stores included.
-        # On ARMv8 nothing passes a release downwards or an acquire upwards, nor an
-        # acquire an earlier release (they are RCsc), so nothing passes the two.
-        self._lock = threading.Lock()
-        self._lock.acquire()
         self._rows = [
             [slice((3 * k + i) * row, (3 * k + i + 1) * row) for i in range(3)]
             for k in range(ROOMS)
@@ -115,11 +129,6 @@ class NodeMemory:
         self._last = [k - ROOMS for k in range(ROOMS)]
         for k in range(ROOMS):
             self.words[self._done_at[k]] = self._last[k] + ROOMS
-
-    def fence(self) -> None:
-        """All see what is done before this before what is done after it."""
-        self._lock.release()
-        self._lock.acquire()
 
     def take(self) -> int:
         """The number of a call that begins, and uses the memory."""
@@ -140,9 +149,8 @@ class NodeMemory:
             self.words[self._done_at[k]] = number + ROOMS
 
     def done(self, number: int) -> None:
-        """A call is over on this rank."""
+        """A call is over on this rank, which has fenced what it read."""
         k = number % ROOMS
-        self.fence()  # what was read before this is known
         left = self._open[k]
         left.remove(number)
         self.words[self._done_at[k]] = left[0] if left else self._last[k] + ROOMS
@@ -183,7 +191,7 @@ class NodeMemory:
         """Tell whoever waits for this rank, or will, that it comes no more, and why."""
         code = _STALLED if isinstance(error, Stalled) else _INTERRUPTED
         self._here[self.me] = _LOST if isinstance(error, ProcessLost) else code
-        self.fence()
+        Fence().fence()
         for own in self._own:  # also who did not see yet that it had come
             for where in own[:2]:
                 self.words[where] = -1
@@ -269,10 +277,11 @@ def _mapped(path: str, nbytes: int) -> mmap:
         os.close(handle)
 
 
-class Turn:
+class Turn(Fence):
     """A plan's way through a room of the memory, call by call."""
 
     def __init__(self, memory: NodeMemory, room: int, ranks: Sequence[int]) -> None:
+        super().__init__()
         self.memory, self.room = memory, room
         self.ranks, self.number = ranks, -1
         own, rows = memory._own[room], memory._rows[room]
@@ -292,7 +301,7 @@ class Turn:
         """Whether the room is free for the call."""
         if not self.memory.is_free(self.number):
             return False
-        self.memory.fence()
+        self.fence()
         return True
 
     def progress(self) -> None:
@@ -315,6 +324,7 @@ class Turn:
 
     def end(self) -> None:
         """The call is over."""
+        self.fence()  # what was read before this is known
         self.memory.done(self.number)
 
 
@@ -326,7 +336,7 @@ class Meeting:
     def __init__(self, turn: Turn, k: int) -> None:
         self._turn, self._k = turn, k + 1
         memory, row = turn.memory, k % 2
-        self._words, self._fence = memory.words, memory.fence
+        self._words, self._fence = memory.words, turn.fence
         self._own, self._rows = turn._own[row], turn._rows[row]
         self._awaited: list[tuple[Callable[[], bytes], bytes]] = []
 
