@@ -38,7 +38,7 @@ def mpi() -> list[list[str]]:
     """Launches of many tests, which take longest; the others wait for most of their
     time."""
     folder = str(TESTS / "mpi")
-    return [[folder, "-m", "mpi"], [folder, "-m", "not mpi"]]
+    return [[folder, "-m", "mpi", "--turns"], [folder, "-m", "not mpi"]]
 
 
 def main(of: str, arguments: list[str]) -> int:
