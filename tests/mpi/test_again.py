@@ -420,7 +420,7 @@ def test_arrays_anywhere_and_plans_that_are_bounded(comm):
         agree(comm, same(recv, wanted), f"turn {turn}")
         if turn % 3 == 0:
             held.append((send, recv))  # so that others lie elsewhere
-        kept = context.kept_calls.values()
+        kept = context.cached_calls.values()
         assert len(kept) <= KEPT
         assert sum(len(x.plans) for x in kept) <= PLANS + PLACES
     for _ in range(40):  # one call, at more places than are kept

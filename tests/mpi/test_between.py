@@ -88,7 +88,9 @@ def test_short_messages_that_are_sent_on_the_spot(comm, op):
         for turn, name in enumerate(names(op)):
             for case in some(cases, 3, turn):
                 check(kit, op, case, name)
-        plans = [x for kept in context.kept_calls.values() for x in kept.plans.values()]
+        plans = [
+            x for kept in context.cached_calls.values() for x in kept.plans.values()
+        ]
         stages = [stage for plan in plans for stage in plan.stages]
         agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
 

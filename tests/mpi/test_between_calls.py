@@ -13,7 +13,7 @@ from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus.choose.between import Times
 from isthmus.mpi.comm import trial
-from isthmus.mpi.comm.collective import Left
+from isthmus.mpi.comm.collective import LibraryCall
 from isthmus.mpi.comm.trial import TRIED
 from isthmus.mpi.context import context_inter
 from isthmus.mpi.engine.requests import Persistent
@@ -230,7 +230,7 @@ def test_a_plan_is_kept_for_what_others_receive(comm):
         recv[:] = 0
         inter.Reduce_scatter(send, recv, algorithm="direct")
         agree(comm, same(recv, sums[start : start + counts[me]]), f"turn {turn}")
-    kept = [x for x in context.kept_calls.values() if x.question is not None]
+    kept = [x for x in context.cached_calls.values() if x.negotiation is not None]
     plans = [plan for x in kept for plan in x.plans.values()]
     agree(comm, len(plans) == 2, "plans kept")
     groups.free()
@@ -297,7 +297,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
             agree(comm, not case.fault, case.fault)
             case.clear()
         in_it = op not in ROOTED or cases[0].args[-1] != MPI.PROC_NULL
-        left = [x for x in context.kept_calls.values() if isinstance(x, Left)]
+        left = [x for x in context.cached_calls.values() if isinstance(x, LibraryCall)]
         wanted = 0 if op not in TRIED else 1 if op == "Barrier" else 2
         agree(comm, len(left) == wanted * in_it, f"{len(left)} calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)

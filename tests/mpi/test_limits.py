@@ -37,7 +37,7 @@ def _gather(inter, form="Allgather", **more):
 
 
 #: where the MPI library alone knows whom it waits for
-HIDDEN = "native", "question", "nonblocking native"
+HIDDEN = "native", "negotiation", "nonblocking native"
 #: what is set up by all, and then called by all but one
 CALLS = {
     "messages": lambda x: lambda: _gather(x, algorithm="segmented"),
@@ -49,7 +49,7 @@ CALLS = {
         lambda: x.Allreduce(np.ones(4), np.ones(4), algorithm="node_aware")
     ),
     "native": lambda x: lambda: x.Allreduce(np.ones(4), np.ones(4), algorithm="native"),
-    "question": lambda x: (
+    "negotiation": lambda x: (
         lambda: x.Allgatherv(
             np.ones(4), [np.ones(4 * x.remote_size), [4] * x.remote_size]
         )
@@ -257,7 +257,7 @@ def test_nothing_that_waits_is_in_a_cycle(comm):
             for name in ("messages", "memory", "persistent", "nonblocking"):
                 CALLS[name](inter)()
         context = known(inter, "context")
-        kept = list(context.kept_calls.values())
+        kept = list(context.cached_calls.values())
         gone = [weakref.ref(p) for x in kept for p in getattr(x, "plans", {}).values()]
         del context, kept
         inter.Free()

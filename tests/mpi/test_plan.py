@@ -86,7 +86,7 @@ def test_a_call_that_failed_in_the_middle_is_not_followed_by_another(comm):
     send, recv = values(comm.rank, 4), np.empty(4)
     inter.Allgather(send, recv, algorithm="direct")
     context = inter._context()
-    (kept,) = context.kept_calls.values()
+    (kept,) = context.cached_calls.values()
     (plan,) = kept.plans.values()
 
     def fail():

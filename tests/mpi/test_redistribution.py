@@ -289,7 +289,7 @@ def test_plans_are_found_by_where_fields_lie_and_given_back(comm):
     out, into = np.ones((2, 4)), np.zeros((4, 2))
     for _ in range(3):
         move(out[:], into[:])
-    kept = move.context.kept_calls[move.kept.key]
+    kept = move.context.cached_calls[move.kept.key]
     agree(comm, len(kept.plans) == 1)
     for k in range(40):
         move(out, np.zeros((4, 2 * k + 2))[:, :2])
@@ -301,7 +301,7 @@ def test_plans_are_found_by_where_fields_lie_and_given_back(comm):
         agree(comm, (into == value).all(), str(into))
     out[:] = 1
     move.Free()
-    agree(comm, not kept.plans and move.kept.key not in move.context.kept_calls)
+    agree(comm, not kept.plans and move.kept.key not in move.context.cached_calls)
     move(out, into)
     agree(comm, (into == 1).all())
 

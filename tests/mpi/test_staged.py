@@ -307,7 +307,7 @@ def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
         for _ in range(3):
             send, recv = on_device(np.ones(n)), on_device(np.zeros(n))
             groups.ours.Allreduce(send, recv, algorithm="three_phase")
-    kept = groups.ours._context().kept_calls
+    kept = groups.ours._context().cached_calls
     plans = sum(len(x.plans) for x in kept.values())
     pinned = sum(len(x) for x in stand_in.pinned.values())
     agree(comm, plans <= 6 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")

@@ -111,7 +111,7 @@ def messages(rounds):
     return sum(isinstance(c, Send) for r in rounds for c in r.comm)
 
 
-@pytest.mark.parametrize("name", ["segmented", "balanced", "lapped", "direct"])
+@pytest.mark.parametrize("name", ["segmented", "balanced", "pipelined", "direct"])
 @settings(max_examples=15)
 @given(a=COUNTS, b=COUNTS)
 def test_the_good_ones_receive_everything_exactly_once(name, a, b):

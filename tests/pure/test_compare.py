@@ -343,7 +343,7 @@ echo '{{"error": "wrong data"}}' >> $results"""
 
 
 def test_the_demo_draws_algorithms_and_not_calls_of_the_library():
-    for name in ("segmented+ring", "node_aware", "direct", "lapped(laps=3)"):
+    for name in ("segmented+ring", "node_aware", "direct", "pipelined(parts=3)"):
         assert demo.drawable(name)
     for name in ("native", "", "native or node_aware"):
         assert not demo.drawable(name)

@@ -15,7 +15,7 @@ from isthmus.check.sizes import SIZES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
-from isthmus.schedules.layout import Told, Uneven
+from isthmus.schedules.layout import OwnBlock, Uneven
 from isthmus.schedules.program import extent, trim
 from isthmus.verify.errors import BadOrder, ScheduleError
 from isthmus.verify.verify import verify
@@ -145,7 +145,7 @@ def test_a_rank_of_a_tree_knows_its_subtree_and_holds_no_more(of, root):
 def test_linear_knows_no_block_but_its_own(of):
     counts, entry = [3, 0, 5, 1], registry.find(of, "linear")
     for r in (0, 1, 3):
-        own = Told(4, r, sum(counts[:r]), counts[r], sum(counts))
+        own = OwnBlock(4, r, sum(counts[:r]), counts[r], sum(counts))
         known = trim(entry.program(4, r, Uneven(counts), 2))
         assert trim(entry.program(4, r, own, 2)) == known
 

@@ -12,7 +12,7 @@ from isthmus.algorithms.patterns import STARTUP, log2
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
-from isthmus.schedules.layout import Even, Leaves, Told, Uneven
+from isthmus.schedules.layout import Even, Leaves, OwnBlock, Uneven
 from isthmus.schedules.program import backwards, extent, trim
 from isthmus.verify.contracts_rooted import reduce as promised
 from isthmus.verify.errors import BadOrder
@@ -109,7 +109,7 @@ def test_a_leaf_knows_its_own_block_unless_the_algorithm_says_more(of, entry):
         return trim(entry.program(q + 1, v, Leaves(group)))
 
     def by_those_who_know_little():
-        own = (Told(q, j, 0, k, k) for j, k in enumerate(counts))
+        own = (OwnBlock(q, j, 0, k, k) for j, k in enumerate(counts))
         return [rounds(v, group) for v, group in enumerate(own, 1)]
 
     if entry.own_counts:
@@ -313,9 +313,9 @@ def test_the_cost_is_that_of_the_best_number_of_parts(of, name):
     assert best == min(cost(q + 1, m, SLOW.alpha, SLOW.beta) for cost in costs)
 
 
-def test_laps_are_in_the_cost_of_lapped():
-    def cost(laps):
-        entry = registry.named("inter_allgather", f"lapped(laps={laps})")
+def test_parts_are_in_the_cost_of_pipelined():
+    def cost(parts):
+        entry = registry.named("inter_allgather", f"pipelined(parts={parts})")
         return entry.cost(4, 4, 1000, 1000, 1.0, 1.0, None)
 
     one, two, three = map(cost, (1, 2, 3))

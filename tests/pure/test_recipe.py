@@ -9,7 +9,15 @@ from hypothesis import given, settings, strategies as st
 
 from isthmus.algorithms import stages
 from isthmus.choose.estimate import Machine
-from isthmus.choose.recipe import Equal, Sizes, Summed, between, grain, listed, settle
+from isthmus.choose.recipe import (
+    Equal,
+    Sizes,
+    Summed,
+    algorithm_for,
+    between,
+    granularity,
+    listed,
+)
 from isthmus.choose.recipe_between import Pair, alltoall
 from isthmus.schedules.ahead import posting
 from isthmus.schedules.ir import Recv
@@ -24,7 +32,7 @@ NAMES = [
     "segmented",
     "balanced",
     "balanced+circulant(n=2)",
-    "lapped(laps=3)",
+    "pipelined(parts=3)",
     "merged",
     "two_step",
     "root_gathering",
@@ -55,13 +63,13 @@ def test_the_ranks_fit_together(name, a, b):
 )
 def test_a_basic_element_is_never_split(counts, itemsize):
     group = listed([k * itemsize for k in counts])
-    unit = grain(group.bits)
+    unit = granularity(group.bits)
     assert unit % itemsize == 0
     assert all(k % unit == 0 for k in group.counts)
 
 
 def test_nothing_to_send_has_a_grain_too():
-    assert grain(0) == 64 and grain(12) == 4
+    assert granularity(0) == 64 and granularity(12) == 4
 
 
 @pytest.mark.parametrize("name", MODEST)
@@ -76,7 +84,7 @@ def test_what_a_rank_is_told_of_its_group_is_enough(name, a, b):
         own = Summed(len(counts), i, *place)
         told = Sizes(own, whole.b) if r < len(a) else Sizes(whole.a, own)
         assert between(name, told, r) == between(name, whole, r)
-        assert settle("auto", told) == settle("auto", whole)
+        assert algorithm_for("auto", told) == algorithm_for("auto", whole)
 
 
 def test_a_recipe_is_kept_by_value():
@@ -91,22 +99,22 @@ def test_the_choice_is_the_same_on_every_rank_and_follows_the_sizes():
         Sizes(Equal(2, 8), Equal(2, 8)),
         Sizes(Equal(512, 1 << 16), Equal(512, 1 << 16)),
     )
-    assert settle("auto", few) == "direct"
-    assert settle("auto", many) == "segmented"
+    assert algorithm_for("auto", few) == "direct"
+    assert algorithm_for("auto", many) == "segmented"
     lopsided = Sizes(listed([1 << 20]), listed([0] * 40))
-    assert settle("auto", lopsided) == "balanced"
-    assert settle("two_step", few) == "two_step"
+    assert algorithm_for("auto", lopsided) == "balanced"
+    assert algorithm_for("two_step", few) == "two_step"
 
 
 def test_on_a_network_long_shares_go_in_laps():
     network = Machine(1e-3, 1.25e-7, changing=1.25)  # 8000 bytes in a start-up
-    for share, name in ((1 << 11, "segmented"), (32_000, "lapped(laps=2)")):
+    for share, name in ((1 << 11, "segmented"), (32_000, "pipelined(parts=2)")):
         sizes = Sizes(Equal(20, share), Equal(20, share))
-        assert settle("auto", sizes, network) == name
+        assert algorithm_for("auto", sizes, network) == name
     endless = Sizes(Equal(20, 1 << 40), Equal(20, 1 << 40))
-    assert settle("auto", endless, network) == "lapped(laps=32)"
+    assert algorithm_for("auto", endless, network) == "pipelined(parts=32)"
     unequal = Sizes(listed([0, 640_000] * 10), listed([640_000, 0] * 10))
-    assert settle("auto", unequal, network) == "lapped(laps=6)"
+    assert algorithm_for("auto", unequal, network) == "pipelined(parts=6)"
 
 
 def test_stages_follow_the_group_and_its_data():

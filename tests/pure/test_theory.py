@@ -22,8 +22,13 @@ COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 400)), min_size=1, max_si
 SIZE = st.integers(1, 12)
 BLOCK = st.integers(0, 500)
 STAGE = st.sampled_from(["ring", "bruck"])
-#: and in how many laps
-BALANCED = {"balanced+ring": 1, "balanced+bruck": 1, "lapped": 2, "lapped(laps=5)": 5}
+#: and in how many parts
+BALANCED = {
+    "balanced+ring": 1,
+    "balanced+bruck": 1,
+    "pipelined": 2,
+    "pipelined(parts=5)": 5,
+}
 
 
 def transfer(collective, name, **sizes):

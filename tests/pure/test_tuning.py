@@ -16,7 +16,7 @@ from isthmus.bench.tune import Found, read_found
 from isthmus.choose import choose, fit
 from isthmus.choose.estimate import Machine
 from isthmus.choose.fit import Samples
-from isthmus.choose.recipe import Equal, Sizes, between, settle
+from isthmus.choose.recipe import Equal, Sizes, algorithm_for, between
 from isthmus.choose.tuning import (
     FIELDS,
     OWN,
@@ -173,12 +173,12 @@ def test_a_simulation_takes_the_machine_of_the_tuning():
 
 def test_choices_follow_the_machine():
     many = Sizes(Equal(8, 1 << 20), Equal(8, 1 << 20))
-    assert settle("auto", many) == "direct"
+    assert algorithm_for("auto", many) == "direct"
     crowded = Machine(1e-6, 1e-9, sharing=4)  # everything leaves through one way out
-    assert settle("auto", many, crowded) == "segmented"
+    assert algorithm_for("auto", many, crowded) == "segmented"
     few = Sizes(Equal(8, 64), Equal(8, 64))
     slow = Machine(1e-6, 1e-9, message=1e-5)
-    assert settle("auto", few, slow) == "segmented"
+    assert algorithm_for("auto", few, slow) == "segmented"
     rounds = [
         len(between("segmented", few, 0, replace(slow, ring=n)).rounds)
         for n in (1, 1 << 30)

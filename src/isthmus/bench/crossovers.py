@@ -10,7 +10,7 @@ import numpy as np
 from ..algorithms.stages import stage_for
 from ..choose import choose, estimate, fit
 from ..choose.estimate import Machine
-from ..choose.recipe import Equal, Sizes, settle
+from ..choose.recipe import Equal, Sizes, algorithm_for
 from ..choose.tuning import Tuning
 from ..collectives.schedule import schedule
 from ..predict.tuned import Tuned, fitted
@@ -174,7 +174,9 @@ def _auto(case: Case, machine: Machine) -> str:
         ).name
         return NATIVE.name if name == "library" else name
     p, q = len(case.a), len(case.b)
-    name = settle("auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])), machine)
+    name = algorithm_for(
+        "auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])), machine
+    )
     if name == "direct":
         return name
     stage = stage_for(p, sum(case.b), machine.ring)

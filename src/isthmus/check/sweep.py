@@ -22,7 +22,7 @@ CHUNK = 64
 #: processes, at the most, where nobody says
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
-CUTS = {"size": 3, "n": 3, "window": 2, "laps": 3, "radix": 3, "aggregation": 2}
+CUTS = {"size": 3, "n": 3, "window": 2, "parts": 3, "radix": 3, "aggregation": 2}
 #: options of algorithms that share memory, for several chunks, several lanes, and lanes
 #: that are long enough for rings; a size is for each rank
 SHARED: tuple[dict[str, float], ...] = (

@@ -69,9 +69,9 @@ def inter_allgatherv(
     )
     if max(p, q) <= PEERS and direct <= balanced:
         return "direct"
-    laps = estimate.laps(p, q, a, b, machine)
-    if laps > 1:
-        return f"lapped(laps={laps})"
+    parts = estimate.parts(p, q, a, b, machine)
+    if parts > 1:
+        return f"pipelined(parts={parts})"
     few, many = sorted((p, q))
     return "balanced" if v or many % few else "segmented"
 

@@ -63,8 +63,8 @@ class Machine:
         return float(self.alpha * rounds + moved)
 
 
-def laps(p: int, q: int, a: int, b: int, machine: Machine) -> int:
-    """In how many laps groups of p and q best swap what they have, a and b bytes.
+def parts(p: int, q: int, a: int, b: int, machine: Machine) -> int:
+    """In how many parts groups of p and q best swap what they have, a and b bytes.
 
     Shorter messages lose less where they get out of step. On a network of 32 hosts
     about the best was the root of the longer share in start-ups, as long as all

@@ -25,7 +25,7 @@ SHORT = 256
 RADICES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
-def left(name: str, why: str) -> Weighed:
+def fallback(name: str, why: str) -> Weighed:
     """The library's own call; the algorithm is for where it has none."""
     return Choice(name, why), True
 
@@ -50,7 +50,7 @@ def allreduce(
 ) -> Weighed:
     """Vectors of m bytes in a group of p."""
     if p == 1 or m < small:
-        return left("doubling", f"for {m} bytes on {p} processes")
+        return fallback("doubling", f"for {m} bytes on {p} processes")
     found = machine()
 
     def cost(name: str, p: int = p, far: float = 1.0) -> float:
@@ -85,7 +85,7 @@ def reduce_scatter(
     p, m = len(counts), int(counts.sum())
     few = "bruck" if commutative else "pairwise"
     if p == 1 or m < small:
-        return left(few, f"for {m} bytes on {p} processes")
+        return fallback(few, f"for {m} bytes on {p} processes")
     found = machine()
     pairwise = estimate.ring(counts, found) * found.far
     windows = estimate.doubling(counts, found)
@@ -129,7 +129,7 @@ def alltoall(
 ) -> Weighed:
     """Blocks of k bytes from each to each of p."""
     if p <= 2 or p * k < small:
-        return left("rotated", f"for {p} blocks of {k} bytes")
+        return fallback("rotated", f"for {p} blocks of {k} bytes")
     found = machine()
     ours = _best(_exchanges(p, k, found))
     library = ours["rotated"]

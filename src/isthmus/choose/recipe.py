@@ -11,7 +11,7 @@ import numpy as np
 from ..algorithms.stages import stage_by_size
 from ..schedules.hosts import Hosts
 from ..schedules.ir import Round
-from ..schedules.layout import Even, Found, Side, Told, Uneven
+from ..schedules.layout import Even, GroupBlocks, OwnBlock, Side, Uneven
 from ..schedules.program import trim
 from ..schedules.registry import Algorithm, resolve
 from . import choose
@@ -19,7 +19,7 @@ from .choose import BUILT_IN
 from .estimate import Machine
 
 #: blocks are cut at multiples of this many bytes at the most
-GRAIN = 64
+GRANULARITY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Equal:
     each: int
 
     @property
-    def blocks(self) -> Found:
+    def blocks(self) -> GroupBlocks:
         """The blocks, in bytes."""
         return Even(self.n, self.each)
 
@@ -62,7 +62,7 @@ class Listed:
         return len(self.counts)
 
     @property
-    def blocks(self) -> Found:
+    def blocks(self) -> GroupBlocks:
         """The blocks, in bytes."""
         return Uneven(self.counts)
 
@@ -91,9 +91,9 @@ class Summed:
     bits: int
 
     @property
-    def blocks(self) -> Found:
+    def blocks(self) -> GroupBlocks:
         """The blocks, in bytes."""
-        return Told(self.n, self.index, self.start, self.own, self.whole)
+        return OwnBlock(self.n, self.index, self.start, self.own, self.whole)
 
 
 Group = Equal | Listed | Summed
@@ -122,26 +122,26 @@ class Sizes:
         return "inter_allgatherv" if self.irregular else "inter_allgather"
 
 
-def grain(bits: int) -> int:
+def granularity(bits: int) -> int:
     """The unit in bytes in which blocks are cut, so that no basic element is split.
 
     The size of a basic type is a power of two; it divides the size of all blocks of
     that type, and so the lowest bit of all those sizes.
     """
-    return min(bits & -bits or GRAIN, GRAIN)
+    return min(bits & -bits or GRANULARITY, GRANULARITY)
 
 
-def _in_units(group: Group, unit: int) -> Found:
+def _in_units(group: Group, unit: int) -> GroupBlocks:
     if isinstance(group, Equal):
         return Even(group.n, group.each // unit)
     if isinstance(group, Listed):
         return Uneven(group.counts // unit)
     start, own, whole = (x // unit for x in (group.start, group.own, group.whole))
-    return Told(group.n, group.index, start, own, whole)
+    return OwnBlock(group.n, group.index, start, own, whole)
 
 
 @lru_cache(maxsize=256)
-def settle(name: str, sizes: Sizes, machine: Machine = BUILT_IN) -> str:
+def algorithm_for(name: str, sizes: Sizes, machine: Machine = BUILT_IN) -> str:
     """The algorithm asked for; for "auto", the one that fits the sizes."""
     if name != "auto":
         return name
@@ -201,8 +201,8 @@ def between(
     placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of two groups does."""
-    entry, stage = resolve(sizes.collective, settle(name, sizes, machine))
-    a, b = grain(sizes.a.bits), grain(sizes.b.bits)
+    entry, stage = resolve(sizes.collective, algorithm_for(name, sizes, machine))
+    a, b = granularity(sizes.a.bits), granularity(sizes.b.bits)
     if entry.joint or entry.node_memory:
         a = b = min(a, b)
     p = sizes.a.n
@@ -224,7 +224,7 @@ def inside(
     placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of one group does; `startup` is in bytes."""
-    unit = grain(group.bits)
+    unit = granularity(group.bits)
     entry = resolve("allgatherv", name)[0]
     entry = placement.given(entry, unit, startup).in_units(unit)
     entry = entry.default(startup=max(startup / unit, 1.0), nodes=placement.nodes)
@@ -244,7 +244,7 @@ def bcast(
     placement: Placement = UNPLACED,
 ) -> Recipe:
     """What rank `number` of p does to broadcast from the root; sizes are in bytes."""
-    unit = grain(nbytes)
+    unit = granularity(nbytes)
     entry = placement.given(resolve("bcast", name)[0], unit, startup)
     entry = entry.default(startup=max(startup / unit, 1.0))
     rounds = trim(entry.program(p, number, nbytes // unit, root))

@@ -8,10 +8,19 @@ from functools import lru_cache
 import numpy as np
 
 from ..algorithms.turns import SHORT
-from ..schedules.layout import Blocks, Even, Found, Leaves, Rows, Side, Told, Uneven
+from ..schedules.layout import (
+    Blocks,
+    Even,
+    GroupBlocks,
+    Leaves,
+    OwnBlock,
+    Rows,
+    Side,
+    Uneven,
+)
 from ..schedules.program import renumber, trim
 from ..schedules.registry import Algorithm, named
-from .recipe import UNPLACED, Placement, Recipe, grain
+from .recipe import UNPLACED, Placement, Recipe, granularity
 
 BUFFERS = ("send", "recv", "tmp", "node")
 
@@ -63,7 +72,7 @@ def _rooted(
 @lru_cache(maxsize=64)
 def bcast(name: str, star: Star, nbytes: int, startup: float) -> Recipe:
     """Bytes from the root to all of the other group; `startup` is in bytes too."""
-    unit = grain(nbytes)
+    unit = granularity(nbytes)
     startup = max(startup / unit, 1.0)
     units = {"recv": unit}
     return _rooted("inter_bcast", name, star, nbytes // unit, units, startup=startup)
@@ -81,10 +90,10 @@ def reduce(name: str, star: Star, count: int, unit: int, startup: float) -> Reci
 def blocks(collective: str, name: str, star: Star, counts: tuple[int, ...]) -> Recipe:
     """A gather or scatter of blocks of so many bytes; of one count where only the own
     block is known."""
-    group: Found = Uneven(counts)
+    group: GroupBlocks = Uneven(counts)
     if len(counts) < star.q:
         (own,) = counts
-        group = Told(star.q, star.v - 1, 0, own, own)
+        group = OwnBlock(star.q, star.v - 1, 0, own, own)
     units = dict.fromkeys(BUFFERS, 1)
     return _rooted(collective, name, star, Leaves(group), units)
 
@@ -99,7 +108,7 @@ class Pair:
     index: int
     placement: Placement = UNPLACED
 
-    def sides(self, here: Found, there: Found) -> tuple[Side, Side]:
+    def sides(self, here: GroupBlocks, there: GroupBlocks) -> tuple[Side, Side]:
         """The two groups with the blocks of each, the own one first."""
         p = self.there if self.mine else self.here
         bases = (p, 0) if self.mine else (0, p)

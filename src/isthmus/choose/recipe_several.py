@@ -13,14 +13,14 @@ from ..schedules.program import trim
 from ..schedules.registry import named, resolve
 from . import several
 from .estimate import Machine
-from .recipe import Recipe, grain
+from .recipe import Recipe, granularity
 from .recipe_between import BUFFERS
 
 Counts = tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
-def settle(name: str, groups: tuple[Counts, ...], machine: Machine) -> str:
+def algorithm_for(name: str, groups: tuple[Counts, ...], machine: Machine) -> str:
     """The algorithm asked for; for "auto", the one that fits the sizes."""
     if name != "auto":
         return name
@@ -35,8 +35,8 @@ def allgatherv(
     """Blocks of so many bytes from each rank to all other groups; of rank x of group
     i."""
     every = np.array([k for counts in groups for k in counts], np.int64)
-    unit = grain(int(np.bitwise_or.reduce(every)))
-    entry, stage = resolve("multi_allgatherv", settle(name, groups, machine))
+    unit = granularity(int(np.bitwise_or.reduce(every)))
+    entry, stage = resolve("multi_allgatherv", algorithm_for(name, groups, machine))
     stage = stage or stage_by_size(unit, machine.ring)
     bases = accumulate((len(k) for k in groups[:-1]), initial=0)
     blocks = (Uneven(np.array(k, np.int64) // unit) for k in groups)

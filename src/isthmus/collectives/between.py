@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..schedules.ir import Index, Program
-from ..schedules.layout import Blocks, Even, Found, Rows, Side
+from ..schedules.layout import Blocks, Even, GroupBlocks, Rows, Side
 from ..schedules.registry import Algorithm
 from ..schedules.schedule import Made
 from ..verify import contracts_between as contracts
@@ -19,7 +19,9 @@ from .sizes import checked, counts_of, uneven
 Between = Callable[[Index, Side, Side], Program]
 
 
-def _between(a: Found, b: Found, contract: Contract, program: Between) -> Made:
+def _between(
+    a: GroupBlocks, b: GroupBlocks, contract: Contract, program: Between
+) -> Made:
     """A collective of two groups, of a program for one rank or for all of a group."""
     sides = Side(0, a), Side(a.n, b)
 
@@ -46,7 +48,7 @@ def _inter_allreduce(entry: Algorithm, _: None, *, p: int, q: int, m: int) -> Ma
     return _between(*_ranks(p, q), contract, program)
 
 
-def _scattered(entry: Algorithm, a: Found, b: Found) -> Made:
+def _scattered(entry: Algorithm, a: GroupBlocks, b: GroupBlocks) -> Made:
     if a.total != b.total:
         raise ValueError(
             f"the blocks of A are {a.total} elements together, those of B {b.total}: "

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..algorithms.stages import stage_by_size
 from ..schedules.ir import Index, Program
-from ..schedules.layout import Blocks, Even, Found, Rows, Side
+from ..schedules.layout import Blocks, Even, GroupBlocks, Rows, Side
 from ..schedules.registry import Algorithm, Stage, collectives, resolve
 from ..schedules.schedule import Made, Schedule
 from ..verify import contracts, contracts_between
@@ -23,7 +23,9 @@ from . import (
 from .sizes import checked, counts_of, uneven
 
 
-def _inter(entry: Algorithm, stage: Stage | None, a: Found, b: Found) -> Made:
+def _inter(
+    entry: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
+) -> Made:
     sides = Side(0, a), Side(a.n, b)
     last = stage or stage_by_size(unit=1)
     return Made(

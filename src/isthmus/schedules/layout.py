@@ -165,7 +165,7 @@ class Shares(Blocks):
 
 
 @dataclass(frozen=True)
-class Told(Blocks):
+class OwnBlock(Blocks):
     """Blocks of which a rank knows its own, where that lies, and the total."""
 
     n: int
@@ -200,14 +200,14 @@ class Mapped(Blocks):
         return self.begin(clip(i, 0, self.n))
 
 
-Found = Even | Uneven | Told | Shares
+GroupBlocks = Even | Uneven | OwnBlock | Shares
 
 
 @dataclass(frozen=True)
 class Leaves(Blocks):
     """An empty block, of a root outside a group, and then those of the group."""
 
-    group: Found
+    group: GroupBlocks
 
     @property
     def n(self) -> int:  # type: ignore[override]
@@ -259,7 +259,7 @@ class Side:
     """
 
     base: int
-    blocks: Found
+    blocks: GroupBlocks
 
     @property
     def n(self) -> int:

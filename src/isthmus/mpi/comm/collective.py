@@ -107,7 +107,7 @@ def load() -> None:
         import_module(name, __package__)
 
 
-class Left:
+class LibraryCall:
     """A call that is left to the MPI library."""
 
     used, scratch_bytes, taken = 0, 0, "native"
@@ -207,7 +207,7 @@ class Collective(Comm):
 
     def _taken(self) -> str:
         """The algorithm of the last blocking call of which something is kept."""
-        kept = self._context().kept_calls.values()
+        kept = self._context().cached_calls.values()
         found: str = max(kept, key=lambda x: x.used).taken if kept else ""
         return found
 
@@ -218,7 +218,7 @@ class Collective(Comm):
             context = self._context()
         try:
             values = by_value(op, algorithm, args)
-            kept = context.kept_calls[values]
+            kept = context.cached_calls[values]
         except KeyError:
             self._first(context, values, op, algorithm, args)
         except Exception:  # of what cannot be kept, or is wrong, which is checked then
@@ -244,7 +244,7 @@ class Collective(Comm):
         args, kept = copies.args, None
         try:
             values: Any = "device", copies.places, by_value(op, algorithm, args)
-            kept = context.kept_calls.get(values)
+            kept = context.cached_calls.get(values)
         except Exception:
             values = None
         if kept is not None and kept.untried is not None and kept.untried.is_over():
@@ -318,17 +318,17 @@ class Collective(Comm):
             untried = None
         if name == "native":
             self._unread(op)
-            kept = Left(context, op, native, False, slot)
+            kept = LibraryCall(context, op, native, False, slot)
         else:
             call = self._read(op, name, args)
-            if call.name == "native" or call.left:
-                kept = Left(context, op, native, call.counted, slot)
+            if call.name == "native" or call.fallback:
+                kept = LibraryCall(context, op, native, call.counted, slot)
             else:
-                kept = engine.Kept(op, name, call, values is not None, slot)
+                kept = engine.CachedCall(op, name, call, values is not None, slot)
         kept.untried = untried
         kept.run(self, args, call)
         if values is not None and not context.checked:
-            context.kept_calls[values] = kept
+            context.cached_calls[values] = kept
             context.make_room()
 
     def _read(

@@ -91,11 +91,11 @@ class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
         from ..operations import tasks_inside
 
         c = call.context
-        if c.p == 1 and asked == "auto" and not call.left:
+        if c.p == 1 and asked == "auto" and not call.fallback:
             # MPICH 4.0 puts the copy at the start of the buffer
             return self._driven(call) if call.name in tasks_inside.NATIVE else call
-        known = call.question is None
-        small = call.left or not c.threads or (known and call.nbytes < c.small)
+        known = call.negotiation is None
+        small = call.fallback or not c.threads or (known and call.nbytes < c.small)
         if (asked == "auto" and small) or call.name in tasks_inside.NATIVE:
             return replace(call, name="native")
         return call

@@ -55,7 +55,7 @@ def interrupted(who: str, error: BaseException | None) -> str:
     )
 
 
-def _asked() -> tuple[Settings | None, Any]:
+def _negotiated() -> tuple[Settings | None, Any]:
     """What the environment asks for, and the tuning, or what is wrong with either."""
     try:
         return read(), tuning.found()
@@ -101,14 +101,14 @@ class Context:
             limit.look = partial(lost.look, comm)
         self.number, self.index = comm.Get_rank(), local.Get_rank()
         # rank 0's, so that all ranks decide alike
-        told = comm.bcast(_asked() if self.number == 0 else None)
+        told = comm.bcast(_negotiated() if self.number == 0 else None)
         self.settings: Settings = told[0]
         if isinstance(told[1], str):  # what is wrong with it, on all ranks alike
             self._free_comms()
             raise ValueError(told[1])
         self.checked = self.settings.checked
         #: what is kept for blocking calls, by their values, and how many were made
-        self.kept_calls: dict[Any, Any] = {}
+        self.cached_calls: dict[Any, Any] = {}
         self.clock = 0
         self.tag_limit = int(comm.Get_attr(MPI.TAG_UB) or 32767)
         self.tags = 0
@@ -260,7 +260,7 @@ class Context:
 
     def make_room(self) -> None:
         """Give back what was used least recently, if too much is kept."""
-        every = self.kept_calls
+        every = self.cached_calls
         while len(every) > 1:
             plans = sum(len(x.plans) for x in every.values())
             scratch = sum(x.scratch_bytes for x in every.values())
@@ -271,9 +271,9 @@ class Context:
 
     def forget(self) -> None:
         """Give back the plans that are kept."""
-        for kept in self.kept_calls.values():
+        for kept in self.cached_calls.values():
             kept.free()
-        self.kept_calls.clear()
+        self.cached_calls.clear()
 
     def learn_hosts(self) -> Hosts:
         """Measure what messages of each host cost, and keep it for the algorithms that

@@ -60,9 +60,9 @@ class Slot:
 def is_direct(call: Call) -> bool:
     """Whether a call that asks nobody only sends from and receives into the buffers,
     so that an MPI library that takes device memory can do it."""
-    if call.operator is not None or call.question is not None:
+    if call.operator is not None or call.negotiation is not None:
         return False
-    if call.name in ("native", "library") or call.left or call.recipe is None:
+    if call.name in ("native", "library") or call.fallback or call.recipe is None:
         return True
     found = call.recipe()
     if found.entry.node_memory or not all(x.is_dense for x in (*call.send, *call.recv)):

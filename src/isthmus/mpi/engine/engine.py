@@ -22,7 +22,7 @@ from ..context.progress import EMPTY, driver
 from ..memory.memory import Given
 from ..memory.node_memory import ROOMS, Turn
 from ..memory.staged import Copies
-from ..operations.call import Asking, Call, complete
+from ..operations.call import Call, Negotiation, complete
 from ..waiting.bounded import bounded
 from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited
@@ -107,7 +107,7 @@ def make_plan(
 # -- blocking
 
 
-class Kept:
+class CachedCall:
     """What is kept for blocking calls of the same values."""
 
     #: counts calls until the candidates of the operation are tried
@@ -117,7 +117,7 @@ class Kept:
         self, op: str, name: str, call: Call, keep: bool, slot: Slot | None = None
     ) -> None:
         self._op, self._name, self.slot = op, name, slot
-        self.context, self.question = call.context, call.question
+        self.context, self.negotiation = call.context, call.negotiation
         self.counted, self.among = call.counted, call.among
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
         self.used = 0
@@ -150,9 +150,9 @@ class Kept:
                 call = call or comm._read(self._op, self._name, args)  # it may be wrong
         self.used = c.clock = c.clock + 1
         answer: tuple[Any, ...] = ()
-        if self.question is not None:
+        if self.negotiation is not None:
             with c.uninterrupted(self._op, self._name):
-                answer = complete(self.question(0), c.limit)
+                answer = complete(self.negotiation(0), c.limit)
         known = self._rounds.get(answer)
         if known is None:
             call = call or comm._read(self._op, self._name, args)
@@ -258,21 +258,21 @@ def _overlap(places: Sequence[Any]) -> bool:
 
 def once(call: Call) -> None:
     """Make a call that will not come again in this form."""
-    Kept("", call.name, call, keep=False).run(None, (), call)
+    CachedCall("", call.name, call, keep=False).run(None, (), call)
 
 
 # -- nonblocking
 
 
-def _asked(call: Call, tag: int) -> Asking:
-    return () if call.question is None else (yield from call.question(tag))
+def _negotiated(call: Call, tag: int) -> Negotiation:
+    return () if call.negotiation is None else (yield from call.negotiation(tag))
 
 
-def _asking(
+def _negotiating(
     call: Call, number: int, tag: int, slot: Slot | None = None
 ) -> Iterator[Awaited]:
     """The steps of a call that must ask first, and so may not need its room."""
-    plan = _numbered(call, (yield from _asked(call, tag)), number, tag, slot)
+    plan = _numbered(call, (yield from _negotiated(call, tag)), number, tag, slot)
     if plan.turn is None:
         call.context.memory.done(number)
     yield from _running(plan)
@@ -313,20 +313,22 @@ def nonblocking(
     """Start a call and give its request; with copies of arrays on a device."""
     c, memory = call.context, call.context.memory
     slot = None if copies is None else Slot(copies)
-    if call.whole is not None and call.question is None:
+    if call.alltoallw is not None and call.negotiation is None:
         if call.counted:
             memory.skip()
         if copies is not None:
-            return devices.beside(partial(c.comm.Ialltoallw, *call.whole()), copies, c)
-        native = c.comm.Ialltoallw(*call.whole())
+            return devices.beside(
+                partial(c.comm.Ialltoallw, *call.alltoallw()), copies, c
+            )
+        native = c.comm.Ialltoallw(*call.alltoallw())
         return c.request(native, (call, native))  # type: ignore[no-any-return]
     if call.recipe is None:
         memory.skip()
         return c.comm.Irecv(*_NOTHING)  # type: ignore[no-any-return]
     check_threads(c, call.name)
     what = op, call.name
-    if call.question is not None:
-        steps = _asking(call, memory.take(), tag, slot)
+    if call.negotiation is not None:
+        steps = _negotiating(call, memory.take(), tag, slot)
         return requests.start(steps, c, (call, slot), what)
     plan = _numbered(call, (), memory.calls, tag, slot)
     if plan.turn is not None:
@@ -351,7 +353,7 @@ def persistent(
         alone = made_by(MPI.COMM_SELF.Barrier_init)
         return alone or c.comm.Recv_init(*_NOTHING)
     with c.uninterrupted():
-        answer = complete(_asked(call, tag), c.limit)
+        answer = complete(_negotiated(call, tag), c.limit)
     native = single(call, answer)
     if native is not None:
         if copies is not None:
@@ -374,6 +376,6 @@ def persistent(
 def single(call: Call, answer: tuple[Any, ...]) -> MPI.Prequest | None:
     """The one request of the MPI library that does it, if it has such requests."""
     native = None if call.own is None else call.own(call, *answer)
-    if native is None and call.whole is not None:
-        native = made_by(call.context.comm.Alltoallw_init, *call.whole())
+    if native is None and call.alltoallw is not None:
+        native = made_by(call.context.comm.Alltoallw_init, *call.alltoallw())
     return native

@@ -23,7 +23,7 @@ from ..waiting.waiting import Limit, Messages, wait
 
 _log = logging.getLogger("isthmus")
 #: requests to wait for, then what others said
-Asking = Generator[Messages, None, tuple[Any, ...]]
+Negotiation = Generator[Messages, None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Call:
     recv: tuple[Message, ...] = ()
     operator: Operator | None = None
     #: what must be asked first, in messages of a tag
-    question: Callable[[int], Asking] | None = None
+    negotiation: Callable[[int], Negotiation] | None = None
     #: the numbers of those who have a part in it, if not all
     among: tuple[int, ...] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
@@ -54,7 +54,7 @@ class Call:
     sent: int | dict[int, int] = 0
     expected: dict[int, int] = field(default_factory=dict)
     #: whether the MPI library's own blocking call is faster
-    left: bool = False
+    fallback: bool = False
     #: whether what is sent lies where results go, and so must be copied first
     in_place: bool = False
     #: whether its blocks may differ
@@ -65,10 +65,10 @@ class Call:
         """Whether some ranks must count it that cannot know how it is done: those who
         have no part in it, or learn it from others."""
         rooted = self.among is not None or self.recipe is None
-        return rooted or self.question is not None
+        return rooted or self.negotiation is not None
 
 
-def settled(
+def chosen(
     c: Any,
     collective: str,
     name: str,

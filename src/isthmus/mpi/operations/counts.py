@@ -15,7 +15,7 @@ from ...choose.recipe import Group, Summed, listed
 from ...schedules.registry import resolve
 from ..context.context_inter import InterContext
 from ..waiting.waiting import Messages
-from .call import Asking
+from .call import Negotiation
 
 
 def alone(context: InterContext, own: int) -> Group:
@@ -35,7 +35,7 @@ def _rows(expected: Sequence[int]) -> np.ndarray:
 
 def own_group(
     c: InterContext, name: str, own: int, expected: Sequence[int], tag: int
-) -> Asking:
+) -> Negotiation:
     """Ask what a call must know of the own group."""
     everything = c.shares_nodes
     if name != "auto":
@@ -45,13 +45,13 @@ def own_group(
     return (yield from _told(c, own, _rows(expected), tag))
 
 
-def _all_counts(c: InterContext, own: int) -> Asking:
+def _all_counts(c: InterContext, own: int) -> Negotiation:
     counts = np.empty(c.here, np.int64)
     yield Messages([c.local.Iallgather(np.array([own], np.int64), counts)])
     return (listed(counts),)
 
 
-def _told(c: InterContext, own: int, rows: np.ndarray, tag: int) -> Asking:
+def _told(c: InterContext, own: int, rows: np.ndarray, tag: int) -> Negotiation:
     """Tell every so-manieth rank of the other group, and be told by one."""
     answer = np.empty(4, np.int64)
     mine = range(c.index, c.there, c.here)

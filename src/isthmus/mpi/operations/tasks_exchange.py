@@ -13,14 +13,14 @@ import numpy as np
 from ...choose import between as choose, recipe_between as recipes
 from ...choose.choose import Choice
 from ...choose.estimate import Machine
-from ...choose.recipe import Group, Recipe, Sizes, between, settle
+from ...choose.recipe import Group, Recipe, Sizes, algorithm_for, between
 from ...schedules.registry import named, resolve
 from ..context.context_inter import InterContext
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..waiting.waiting import Messages
 from . import whole as straight
-from .call import Asking, Call, check_disjoint, settled
+from .call import Call, Negotiation, check_disjoint, chosen
 from .counts import alone, own_group
 from .whole import of_both, swap
 
@@ -41,12 +41,12 @@ def exchange(
         found = partial(choose.exchange, c.here, c.there, n, c.machine)
     else:
         found = partial(Choice, "largest_first", "as blocks may differ")
-    name, left = settled(c, collective, name, n, found)
+    name, fallback = chosen(c, collective, name, n, found)
     how = collective, name, c.pair, sent, expected, c.machine.startup
     recipe: Callable[..., Recipe] = partial(recipes.alltoall, *how)
-    question = None
+    negotiation = None
     if not equal and named(collective, name).own_counts:
-        question = partial(_rows, c, sent, expected)
+        negotiation = partial(_rows, c, sent, expected)
         startup = c.machine.startup
 
         def recipe(rows: bytes) -> Recipe:
@@ -59,17 +59,17 @@ def exchange(
         recipe,
         send,
         recv,
-        question=question,
+        negotiation=negotiation,
         nbytes=n,
         sent=given,
         expected=wanted,
-        left=left,
+        fallback=fallback,
     )
 
 
 def _rows(
     c: InterContext, sent: tuple[int, ...], expected: tuple[int, ...], tag: int
-) -> Asking:
+) -> Negotiation:
     """The blocks of all ranks of the own group."""
     rows = np.empty((c.here, 2, c.there), np.int64)
     own = np.array([sent, expected], np.int64)
@@ -107,12 +107,12 @@ def known(c: InterContext, name: str) -> None:
 
 def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) -> Call:
     """Allgather, of data that may lie in several places."""
-    left = False
+    fallback = False
     collective = "inter_allgatherv" if v else "inter_allgather"
     sent, expected = sum(send.nbytes), recv.nbytes
     if not v:
         sizes = c.sizes(sent, expected, None)
-        name, left = _gathering(c, name, sizes)
+        name, fallback = _gathering(c, name, sizes)
 
     def recipe(own: Group | None = None) -> Recipe:
         if v and own is None:
@@ -123,9 +123,9 @@ def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) 
 
     more: dict[str, Any] = {}
     if v and name != "direct":
-        more["question"] = partial(own_group, c, name, sent, expected)
+        more["negotiation"] = partial(own_group, c, name, sent, expected)
     if name != "auto" and resolve(collective, name)[0].whole_blocks:
-        more["whole"] = partial(_every, c, send, recv)
+        more["alltoallw"] = partial(_every, c, send, recv)
     return Call(
         c,
         name,
@@ -134,7 +134,7 @@ def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) 
         (recv,),
         sent=sent,
         expected=dict(zip(c.senders, expected, strict=True)),
-        left=left,
+        fallback=fallback,
         v=v,
         **more,
     )
@@ -146,17 +146,17 @@ def _gathering(c: InterContext, name: str, sizes: Sizes) -> tuple[str, bool]:
         return name, False
     whole = sizes.a.blocks.total + sizes.b.blocks.total
     flat = partial(_flat, sizes, c.machine)
-    return settled(c, "inter_allgather", name, whole // (c.p + c.q), flat)
+    return chosen(c, "inter_allgather", name, whole // (c.p + c.q), flat)
 
 
 def _flat(sizes: Sizes, machine: Machine) -> Choice:
-    return Choice(settle("auto", sizes, machine), "without node memory")
+    return Choice(algorithm_for("auto", sizes, machine), "without node memory")
 
 
 def at_once(call: Call) -> Call:
     """An Allgather with all messages in one request of the MPI library."""
     whole = partial(_every, call.context, *call.send, *call.recv)
-    return replace(call, name="direct", whole=whole, question=None)
+    return replace(call, name="direct", alltoallw=whole, negotiation=None)
 
 
 def _every(
@@ -175,7 +175,7 @@ def _at_once(made: Call, collective: str) -> Call:
     most = max(c.p, c.q)
     if not entry.whole_blocks or entry.options.get("window", most) < most:
         return made
-    return replace(made, whole=partial(swap, c, made.send, made.recv))
+    return replace(made, alltoallw=partial(swap, c, made.send, made.recv))
 
 
 def alltoall(c: InterContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
@@ -211,8 +211,8 @@ def barrier(c: InterContext, name: str) -> Call:
     """Barrier."""
     flat = partial(Choice, "library", "which is one call")
     if name in ("auto", "library"):
-        name, left = settled(c, "inter_barrier", "auto", 0, flat)
+        name, fallback = chosen(c, "inter_barrier", "auto", 0, flat)
         if name == "library":
-            return Call(c, name, left=left)
-    name, _ = settled(c, "inter_barrier", name, 0, flat)
+            return Call(c, name, fallback=fallback)
+    name, _ = chosen(c, "inter_barrier", name, 0, flat)
     return Call(c, name, partial(recipes.barrier, name, c.pair))

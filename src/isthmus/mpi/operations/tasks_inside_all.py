@@ -22,13 +22,13 @@ from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from ..waiting.waiting import Messages
-from .call import Asking, Call, check_disjoint, log_choice
+from .call import Call, Negotiation, check_disjoint, log_choice
 
 Counts = tuple[int, ...]
 _HINT = "; for data that are where results go, send MPI.IN_PLACE"
 
 
-def _settled(
+def _chosen(
     c: IntraContext,
     op: str,
     name: str,
@@ -41,9 +41,9 @@ def _settled(
         fitting(_collective(op), name, c.p)
         check(_collective(op), name, commutative)
         return name, False
-    found, left = choose()
-    log_choice(op, replace(found, name="library") if left else found)
-    return found.name, left or c.device == "direct"
+    found, fallback = choose()
+    log_choice(op, replace(found, name="library") if fallback else found)
+    return found.name, fallback or c.device == "direct"
 
 
 def _collective(op: str) -> str:
@@ -90,13 +90,13 @@ def allreduce(
         )
     n, commutes = sum(send.nbytes), op.is_commutative
     found = partial(choose.allreduce, c.p, n, lambda: c.machine, commutes, c.small)
-    name, left = _settled(c, "Allreduce", name, found, commutes)
+    name, fallback = _chosen(c, "Allreduce", name, found, commutes)
 
     def recipe() -> Recipe:
         how = by.unit, _startup(c, named("allreduce", name)), c.placement
         return recipes.allreduce(name, c.p, c.number, send.counts[0], *how)
 
-    more = {"recipe": recipe, "left": left, "in_place": in_place}
+    more = {"recipe": recipe, "fallback": fallback, "in_place": in_place}
     return _summed(c, name, send, by, recv=(recv,), **more)
 
 
@@ -166,25 +166,25 @@ def _scattered(
     """A sum that is cut by counts, which may have to be asked for."""
     combine, commutes = operator(by, recv), by.is_commutative
     few = "bruck" if commutes else "pairwise"
-    found = partial(choose.left, few, "as not all ranks know the counts")
+    found = partial(choose.fallback, few, "as not all ranks know the counts")
     if counts is not None:
         sizes = np.array(counts, np.int64) * recv.datatype.Get_size()
         how = sizes, lambda: c.machine, commutes, c.small
         found = partial(choose.reduce_scatter, *how)
-    name, left = _settled(c, op, name, found, commutes)
+    name, fallback = _chosen(c, op, name, found, commutes)
 
     def recipe(counts: Counts) -> Recipe:
         how = combine.unit, _startup(c, named("reduce_scatter", name)), c.placement
         return recipes.reduce_scatter(name, counts, c.number, *how)
 
-    more: dict[str, Any] = {"recipe": recipe, "question": partial(_counts, c, recv)}
+    more: dict[str, Any] = {"recipe": recipe, "negotiation": partial(_counts, c, recv)}
     if counts is not None:
         more = {"recipe": partial(recipe, counts)}
-    more |= {"left": left, "in_place": in_place}
+    more |= {"fallback": fallback, "in_place": in_place}
     return _summed(c, name, send, combine, recv=(recv,), **more)
 
 
-def _counts(c: IntraContext, recv: Message, tag: int) -> Asking:
+def _counts(c: IntraContext, recv: Message, tag: int) -> Negotiation:
     """What everyone receives."""
     told = np.empty(c.p, np.int64)
     yield Messages([c.comm.Iallgather(np.array(recv.counts), told)])
@@ -212,13 +212,13 @@ def alltoall(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
             f"message: {each} bytes are sent to each, {recv.nbytes[0]} received"
         )
     found = partial(choose.alltoall, c.p, each, lambda: c.machine, c.small)
-    name, left = _settled(c, "Alltoall", name, found)
+    name, fallback = _chosen(c, "Alltoall", name, found)
 
     def recipe() -> Recipe:
         how = _startup(c, named("alltoall", name)), c.placement
         return recipes.alltoall(name, c.p, c.number, each, *how)
 
-    more = {"recipe": recipe, "left": left, "in_place": in_place}
+    more = {"recipe": recipe, "fallback": fallback, "in_place": in_place}
     more["nbytes"] = each * c.p
     return _exchanged(c, name, send, recv, **more)
 
@@ -229,20 +229,20 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     send = recv if in_place else buffers.vector(sendbuf, c.p, writable=False)
     if not in_place:
         check_disjoint(send, recv, _HINT)
-    left, question = False, None
+    fallback, negotiation = False, None
     if name == "auto":
-        left = c.device == "direct" or not choose.asks(c.p, c.tuned or BUILT_IN)
-        if left:
+        fallback = c.device == "direct" or not choose.asks(c.p, c.tuned or BUILT_IN)
+        if fallback:
             name = "rotated"
             log_choice("Alltoallv", Choice("library", f"on {c.p} processes"))
         else:
-            question = partial(_largest, c, c.machine, send)
+            negotiation = partial(_largest, c, c.machine, send)
     else:
         entry = fitting("alltoallv", name, c.p)
         if entry.node_memory:
-            question = partial(_rows, c, name, send)
+            negotiation = partial(_rows, c, name, send)
         elif entry.own_counts:
-            question = partial(_passing, c, name, send)
+            negotiation = partial(_passing, c, name, send)
 
     def recipe(found: str = name, held: bytes = b"") -> Recipe:
         if (entry := named("alltoallv", found)).node_memory:
@@ -250,18 +250,18 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
             return recipes.alltoallv_known(found, c.number, held, *how)
         return recipes.alltoallv(found, c.number, send.nbytes, recv.nbytes, held)
 
-    more = {"recipe": recipe, "left": left, "in_place": in_place}
-    return _exchanged(c, name, send, recv, question=question, **more)
+    more = {"recipe": recipe, "fallback": fallback, "in_place": in_place}
+    return _exchanged(c, name, send, recv, negotiation=negotiation, **more)
 
 
-def _rows(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
+def _rows(c: IntraContext, name: str, send: Message, tag: int) -> Negotiation:
     """What every rank sends to each."""
     rows = np.empty((c.p, c.p), np.int64)
     yield Messages([c.comm.Iallgather(np.array(send.nbytes, np.int64), rows)])
     return name, rows.tobytes()
 
 
-def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Asking:
+def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Negotiation:
     """The algorithm for the largest block of all ranks, and what it must know."""
     most = np.array(max(send.nbytes))
     yield Messages([c.comm.Iallreduce(MPI.IN_PLACE, most, MPI.MAX)])
@@ -272,7 +272,7 @@ def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Aski
     return (found.name,)
 
 
-def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
+def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Negotiation:
     """The sizes of the blocks that pass through this rank, which go the way of these
     before them: row l has those that it holds before digit l."""
     from ...algorithms.alltoallv import digits

@@ -21,7 +21,7 @@ from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import operator
 from ..waiting.waiting import Messages
-from .call import Asking, Call, settled
+from .call import Call, Negotiation, chosen
 from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
 #: groups up to this size leave blocks of one node to one request of the MPI library
@@ -48,7 +48,7 @@ def _idle(c: InterContext, name: str) -> Call:
     if not _flat(c, name):
         return Call(c, name)
     none = nothing(c.p + c.q)
-    return Call(c, name, whole=lambda: alltoallw(none, none))
+    return Call(c, name, alltoallw=lambda: alltoallw(none, none))
 
 
 def _flat(c: InterContext, asked: str) -> bool:
@@ -82,7 +82,7 @@ def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
     a size that all know to the root, may be faster in the library's own way."""
     c, (data,) = made.context, made.send or made.recv
     blocks, up = _blocks(at, data), sends == (at.v > 0)
-    if up and made.nbytes and made.left:
+    if up and made.nbytes and made.fallback:
         address = memory.buffer(data.base + data.displs[0])
         spec = [address, data.counts[0], data.datatype]
         both, root = ((spec, None), 0) if at.v else ((None, spec), MPI.ROOT)
@@ -113,7 +113,7 @@ def _task(
     sends = down == (at.v == 0)
     more["among"] = tuple(at.numbers)
     if flat:
-        more["whole"] = partial(_straight, c, at, data[0], sends)
+        more["alltoallw"] = partial(_straight, c, at, data[0], sends)
         more["own"] = partial(_own_blocks, at, sends)
     if sends:
         return Call(c, name, recipe, send=data, root=at.root, sent=peers, **more)
@@ -132,10 +132,10 @@ def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Call:
     """Broadcast, of data that may lie in several places."""
     n, flat = sum(data.nbytes), _flat(c, name)
     by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine)
-    name, left = settled(c, "inter_bcast", name, n, by_size)
+    name, fallback = chosen(c, "inter_bcast", name, n, by_size)
     recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
     ends = (data,), (n,), True, flat
-    return _task(c, name, recipe, at, *ends, nbytes=n, left=left)
+    return _task(c, name, recipe, at, *ends, nbytes=n, fallback=fallback)
 
 
 def reduce(
@@ -150,9 +150,9 @@ def reduce(
     (n,), (count,) = data.nbytes, data.counts
     asked, commutes = name, op.is_commutative
     by_size = partial(choose.whole, "inter_reduce", at.q, n, c.machine, commutes)
-    name, left = settled(c, "inter_reduce", name, n, by_size, commutes)
+    name, fallback = chosen(c, "inter_reduce", name, n, by_size, commutes)
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
-    more: dict[str, Any] = {"operator": by, "nbytes": n, "left": left}
+    more: dict[str, Any] = {"operator": by, "nbytes": n, "fallback": fallback}
     if asked == "auto" and at.q > 1 and n and by.is_plain:
         more["own"] = partial(_own_reduce, at)
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
@@ -163,7 +163,7 @@ def _own_reduce(at: Star, made: Call) -> MPI.Prequest | None:
     that is faster."""
     c, by = made.context, made.operator
     assert by is not None
-    if at.root in c.unmade or not made.left:
+    if at.root in c.unmade or not made.fallback:
         return None
     (place,) = map(memory.in_place, made.send or made.recv)
     both, root = ((place, None), 0) if at.v else ((None, place), MPI.ROOT)
@@ -187,11 +187,11 @@ def blocks(
     v = collective.endswith("v")
     counts, flat = sizes if v else (sizes[0],) * at.q, _flat(c, name)
     by_size = partial(_by_size, v, at.q, counts[0], c.machine)
-    name, left = settled(c, collective, name, 0 if v else sizes[0], by_size)
+    name, fallback = chosen(c, collective, name, 0 if v else sizes[0], by_size)
     recipe = partial(recipes.blocks, collective, name, at)
-    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "left": left}
+    more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "fallback": fallback}
     if v and at.v and named(collective, name).own_counts:
-        more["question"] = partial(_counts, c, sizes[0])
+        more["negotiation"] = partial(_counts, c, sizes[0])
     else:
         recipe = partial(recipe, counts)
     down = "scatter" in collective
@@ -204,7 +204,7 @@ def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
     return choose.blocks(q, k, machine)
 
 
-def _counts(c: InterContext, own: int, tag: int) -> Asking:
+def _counts(c: InterContext, own: int, tag: int) -> Negotiation:
     """The blocks of the own group, for a leaf that must know them."""
     counts = np.empty(c.here, np.int64)
     yield Messages([c.local.Iallgather(np.array([own]), counts)])

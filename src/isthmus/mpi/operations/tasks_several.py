@@ -15,7 +15,7 @@ from ..context.context_several import SeveralContext
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..waiting.waiting import Messages
-from .call import Asking, Call, check_disjoint
+from .call import Call, Negotiation, check_disjoint
 
 Counts = tuple[int, ...]
 
@@ -60,7 +60,10 @@ def gathered(
         groups = tuple(counts[low:high] for low, high in pairwise(ends))
         return recipes.allgatherv(name, groups, c.mine, c.index, c.machine)
 
-    more: dict[str, Any] = {"question": partial(_own_group, c, sent), "recipe": recipe}
+    more: dict[str, Any] = {
+        "negotiation": partial(_own_group, c, sent),
+        "recipe": recipe,
+    }
     if not v:
         own = (sent,) * c.sizes[c.mine]
         more = {"recipe": partial(recipe, own)}
@@ -68,7 +71,7 @@ def gathered(
     return Call(c, name, send=(send,), recv=(recv,), sent=sent, expected=wanted, **more)
 
 
-def _own_group(c: SeveralContext, sent: int, tag: int) -> Asking:
+def _own_group(c: SeveralContext, sent: int, tag: int) -> Negotiation:
     """What the ranks of the own group send."""
     counts = np.empty(c.sizes[c.mine], np.int64)
     yield Messages([c.local.Iallgather(np.array([sent]), counts)])

@@ -18,7 +18,7 @@ from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from ..waiting.waiting import Messages
-from .call import Asking, Call, check_disjoint, settled
+from .call import Call, Negotiation, check_disjoint, chosen
 from .whole import swap
 
 Counts = tuple[int, ...]
@@ -44,11 +44,11 @@ def allreduce(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
     n, asked = sum(send.nbytes), name
-    name, left = _combining(c, "inter_allreduce", name, n, by)
+    name, fallback = _combining(c, "inter_allreduce", name, n, by)
     how = send.counts[0], by.unit, c.machine.startup
     recipe = partial(recipes.allreduce, name, c.pair, *how)
     own = partial(_own, "Allreduce")
-    return _combined(c, asked, name, recipe, send, recv, by, own, left=left)
+    return _combined(c, asked, name, recipe, send, recv, by, own, fallback=fallback)
 
 
 def reduce_scatter_block(
@@ -65,11 +65,11 @@ def reduce_scatter_block(
         )
     counts, asked = ((each,) * c.here, (total // c.there,) * c.there), name
     n = sum(send.nbytes)
-    name, left = _combining(c, "inter_reduce_scatter", name, n, by)
+    name, fallback = _combining(c, "inter_reduce_scatter", name, n, by)
     how = *counts, by.unit, c.machine.startup
     recipe = partial(recipes.reduce_scatter, name, c.pair, *how)
     own = partial(_own, "Reduce_scatter", counts=counts[0])
-    return _combined(c, asked, name, recipe, send, recv, by, own, left=left)
+    return _combined(c, asked, name, recipe, send, recv, by, own, fallback=fallback)
 
 
 def _combined(
@@ -90,7 +90,7 @@ def _combined(
     if asked == "auto":
         more["own"] = own
         if c.p == c.q == 1:
-            more["whole"] = partial(swap, c, (send,), (recv,))
+            more["alltoallw"] = partial(swap, c, (send,), (recv,))
     return Call(
         c,
         name,
@@ -109,7 +109,7 @@ def _own(op: str, made: Call, counts: Counts | None = None) -> MPI.Prequest | No
     """The MPI library's own persistent request, if that is faster."""
     c, n, by = made.context, made.nbytes, made.operator
     assert by is not None
-    if not (n and by.is_plain and made.left):
+    if not (n and by.is_plain and made.fallback):
         return None
     places = map(memory.in_place, (*made.send, *made.recv))
     more = () if counts is None else (list(counts),)
@@ -124,7 +124,7 @@ def _combining(
     commutes = by.op.is_commutative
     sizes = c.here, c.there, n
     by_size = partial(choose.combined, collective, *sizes, c.machine, commutes)
-    return settled(c, collective, name, n, by_size, commutes)
+    return chosen(c, collective, name, n, by_size, commutes)
 
 
 def reduce_scatter(
@@ -149,7 +149,7 @@ def reduce_scatter(
                 f"by rank {c.index} and {total} are sent by everyone"
             )
     asked, n = name, sum(send.nbytes)
-    name, left = _combining(c, "inter_reduce_scatter", name, n, by)
+    name, fallback = _combining(c, "inter_reduce_scatter", name, n, by)
 
     def recipe(here: Counts, there: Counts) -> Recipe:
         how = here, there, by.unit, c.machine.startup
@@ -158,12 +158,14 @@ def reduce_scatter(
     def own_request(made: Call, here: Counts, there: Counts) -> MPI.Prequest | None:
         return _own("Reduce_scatter", made, here)
 
-    question = partial(_counts, c, (own, total))
+    negotiation = partial(_counts, c, (own, total))
     ends = send, recv, by, own_request
-    return _combined(c, asked, name, recipe, *ends, question=question, left=left)
+    return _combined(
+        c, asked, name, recipe, *ends, negotiation=negotiation, fallback=fallback
+    )
 
 
-def _counts(c: InterContext, own: tuple[int, int], tag: int) -> Asking:
+def _counts(c: InterContext, own: tuple[int, int], tag: int) -> Negotiation:
     """What everyone of the own and of the other group receives."""
     told = np.empty((c.p + c.q, 2), np.int64)
     yield Messages([c.comm.Iallgather(np.array(own), told)])

@@ -155,7 +155,7 @@ class Redistribution:
 
     def Free(self) -> None:
         """Give back what is kept for blocking calls."""
-        self.context.kept_calls.pop(self.kept.key, None)
+        self.context.cached_calls.pop(self.kept.key, None)
         self.kept.free()
 
     # -- fields
@@ -268,7 +268,7 @@ class Redistribution:
             if key is not None and plan.scratch_bytes <= SCRATCH:
                 self.kept.add(key, plan)
                 self.kept.used = c.clock = c.clock + 1
-                c.kept_calls[self.kept.key] = self.kept
+                c.cached_calls[self.kept.key] = self.kept
                 c.make_room()
         elif copies is not None:
             plan.slot.now = copies
