@@ -42,7 +42,7 @@ class Call:
     #: the numbers of those who have a part in it, if not all
     among: tuple[int, ...] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
-    whole: Callable[[], tuple[Any, Any]] | None = None
+    alltoallw: Callable[[], tuple[Any, Any]] | None = None
     #: gives, of a call and by what others said, the MPI library's own persistent
     #: request for it, if that is faster
     own: Callable[..., MPI.Prequest | None] | None = None

@@ -19,10 +19,10 @@ from ..context.context_inter import InterContext
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..waiting.waiting import Messages
-from . import whole as straight
+from . import alltoallw as straight
+from .alltoallw import of_both, swap
 from .call import Call, Negotiation, check_disjoint, chosen
 from .counts import alone, own_group
-from .whole import of_both, swap
 
 
 def exchange(

@@ -21,8 +21,8 @@ from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import operator
 from ..waiting.waiting import Messages
+from .alltoallw import NO_BLOCK, Block, alltoallw, nothing, of_both
 from .call import Call, Negotiation, chosen
-from .whole import NO_BLOCK, Block, alltoallw, nothing, of_both
 
 #: groups up to this size leave blocks of one node to one request of the MPI library
 FEW = 8

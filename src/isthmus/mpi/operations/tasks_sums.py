@@ -18,8 +18,8 @@ from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from ..waiting.waiting import Messages
+from .alltoallw import swap
 from .call import Call, Negotiation, check_disjoint, chosen
-from .whole import swap
 
 Counts = tuple[int, ...]
 
