@@ -432,3 +432,16 @@ def test_an_interrupt_while_a_field_is_looked_at_is_told_to_all(comm):
             move(field)
         agree(comm, True)
     groups.free()
+
+
+def test_among_several_groups(comm):
+    coupling = isthmus.couple(comm, comm.rank)
+    others = [r for r in range(comm.size) if r != comm.rank]
+    right = True
+    for form in FORMS:
+        send = on_device(np.full(4, comm.rank))
+        recv = on_device(np.zeros((len(others), 4), int))
+        run(coupling, "Allgather", form, (send, recv))
+        right &= recv.get()[:, 0].tolist() == others
+    agree(comm, right)
+    coupling.Free()

@@ -293,8 +293,10 @@ class Collective(Comm):
 
     def _sends(self, op: str, args: tuple[Any, ...]) -> bool:
         """Whether this rank is the root of a Bcast."""
+        if op != "Bcast":
+            return False
         here = MPI.ROOT if cast("MPI.Comm", self).Is_inter() else self._context().number
-        return op == "Bcast" and args[1] == here
+        return bool(args[1] == here)
 
     def _first(
         self,
