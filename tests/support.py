@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,21 @@ passes_links = pytest.mark.skipif(
 )
 
 FORMS = ("blocking", "nonblocking", "persistent")
+
+
+def forms(comm: Any, op: str, args: tuple[Any, ...], name: str) -> Iterator[str]:
+    """One call in each form; between two, who iterates can look at the data."""
+    for known in ("anew", "known"):
+        getattr(comm, op)(*args, algorithm=name)
+        yield f"blocking, {known}"
+    getattr(comm, "I" + op.lower())(*args, algorithm=name).Wait()
+    yield "nonblocking"
+    request = getattr(comm, op + "_init")(*args, algorithm=name)
+    for turn in range(2):
+        request.Start()
+        request.Wait()
+        yield f"persistent, turn {turn}"
+    request.Free()
 
 
 def has_persistent_collectives() -> bool:

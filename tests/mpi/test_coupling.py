@@ -11,7 +11,7 @@ import isthmus
 from between import Case, data
 from isthmus.schedules import registry
 from sampling import LONG, some
-from support import TURN, agree
+from support import TURN, agree, forms
 from things import equal, thing
 
 pytestmark = pytest.mark.mpi(3, 8)
@@ -81,21 +81,6 @@ def call(comm, shape, op, count):
     sent = [block(me, j) for j in there]
     send = np.concatenate([*sent, np.empty(0, "i8")])
     return Case(([send, [len(x) for x in sent]] if v else send, recv), out, wanted)
-
-
-def forms(coupling, op, args, name):
-    """One call in each form; yields its name when its data must be there."""
-    for known in ("anew", "known"):
-        getattr(coupling, op)(*args, algorithm=name)
-        yield f"blocking, {known}"
-    getattr(coupling, "I" + op.lower())(*args, algorithm=name).Wait()
-    yield "nonblocking"
-    request = getattr(coupling, op + "_init")(*args, algorithm=name)
-    for turn in range(2):
-        request.Start()
-        request.Wait()
-        yield f"persistent, turn {turn}"
-    request.Free()
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

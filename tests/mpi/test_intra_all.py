@@ -16,7 +16,7 @@ from inside import SIZES, comms
 from isthmus.choose import inside as choose
 from isthmus.schedules import registry
 from sampling import LONG, some
-from support import TURN, agree, without_persistent_collectives
+from support import TURN, agree, forms, without_persistent_collectives
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
@@ -80,21 +80,6 @@ def exchanges(group, op, count, in_place=False):
 def call(group, op, kind, in_place=False):
     make = sums if op in SUMS else exchanges
     return make(group, op, KINDS[kind], in_place=in_place)
-
-
-def forms(group, op, args, name):
-    """One call in each form; between two, who iterates can look at the data."""
-    for known in ("anew", "known"):
-        getattr(group, op)(*args, algorithm=name)
-        yield f"blocking, {known}"
-    getattr(group, "I" + op.lower())(*args, algorithm=name).Wait()
-    yield "nonblocking"
-    request = getattr(group, op + "_init")(*args, algorithm=name)
-    for turn in range(2):
-        request.Start()
-        request.Wait()
-        yield f"persistent, turn {turn}"
-    request.Free()
 
 
 def fault(group, op, found, name):
