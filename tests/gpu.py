@@ -33,8 +33,10 @@ def start() -> int:
     failed = 0
     if not stand_in:
         environ["ISTHMUS_TEST_GPU"] = "1"
-        tests = [sys.executable, "-m", "pytest", "-q", "tests/mpi/test_staged.py"]
-        failed = subprocess.run(tests, cwd=ROOT, env=environ).returncode
+        environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # JAX would take all of it
+        tests = [f"tests/mpi/test_{name}.py" for name in ("staged", "gpu_arrays")]
+        pytest = [sys.executable, "-m", "pytest", "-q", "-rs", *tests]
+        failed = subprocess.run(pytest, cwd=ROOT, env=environ).returncode
     mpiexec = Path(sys.executable).with_name("mpiexec")
     ranks = [str(mpiexec if mpiexec.exists() else "mpiexec"), "-n", str(RANKS)]
     program = [sys.executable, "-m", "mpi4py", __file__, "--measure"]

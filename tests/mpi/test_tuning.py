@@ -19,6 +19,7 @@ from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.context_inter import InterContext
 from isthmus.mpi.context.context_intra import IntraContext
 from isthmus.mpi.context.tuning import CHANGING, here
+from isthmus.mpi.memory import device
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)
@@ -97,6 +98,7 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
     here = [1, 2] if comm.rank else [0]
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: here)
     monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
+    monkeypatch.setattr(device, "present", lambda: False)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
     agree(comm, found.machine == replace(NETWORK, sharing=2, changing=CHANGING))

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import count, zip_longest
 from typing import Any
 
 from mpi4py import MPI
@@ -30,8 +30,9 @@ from .plan import Binding, Plan, Stage, Step, request
 
 #: bytes that are copied at once: long enough for full speed, short beside long messages
 PIECE = 1 << 21
-#: so many copies from a device are begun ahead of the one that is awaited
-AHEAD = 8
+#: so many copies from a device are begun ahead of the one that is awaited; a GPU does
+#: those of one process before those of the next
+AHEAD = 3
 #: part of the memory of an array, by its number in the call
 Range = tuple[int, int, int]
 
@@ -200,10 +201,10 @@ class Flow:
                 self._known[k].add(low, high, -1)
             self._writes.append((stage, (k, start, stop)))
 
-    def arriving(self, stage: Stage, round_: list[Arriving]) -> None:
+    def arriving(self, stage: Stage, last: int, round_: list[Arriving]) -> None:
         """Messages that a stage waits for are copied when they are there, also if that
         is while data of the round are awaited that are to be sent."""
-        self._arriving[id(stage)] = found = Arriving(self, list(stage.wait))
+        self._arriving[id(stage)] = found = Arriving(self, list(stage.wait), last)
         round_.append(found)
 
     def stores(self, stages: Sequence[Stage]) -> None:
@@ -278,8 +279,10 @@ def _nbytes(some: Sequence[Range]) -> int:
 class Arriving:
     """Messages of a round, and what is copied back once they are there."""
 
-    def __init__(self, flow: Flow, requests: list[MPI.Prequest]) -> None:
+    def __init__(self, flow: Flow, requests: list[MPI.Prequest], last: int) -> None:
         self._flow, self._requests = flow, requests
+        #: how many receives of the round are started when these are
+        self.last = last
         self.ranges: list[Range] = []
         self.done = False
 
@@ -306,9 +309,10 @@ class Arrival:
         number: int,
         comm: MPI.Intracomm,
         arriving: Sequence[Arriving] = (),
+        started: int = 0,
     ) -> None:
         self._flow, self._number, self._comm = flow, number, comm
-        self._arriving = arriving
+        self._arriving, self._started = arriving, started
 
     def arrive(self) -> None:
         """There is nobody to be told."""
@@ -318,7 +322,7 @@ class Arrival:
         if self._flow.has_come(self._number):
             return True
         for x in self._arriving:
-            if not x.test():
+            if x.last > self._started or not x.test():
                 break
         return False
 
@@ -353,15 +357,16 @@ class Binder:
         self.flow = Flow(slot)
         self.stages = [Stage()]
         self._come = -1
-        #: what arrives in the round
+        #: what arrives in the round, and how many receives are started
         self._arriving: list[Arriving] = []
+        self._started = 0
 
     def _after(self, pieces: Sequence[Piece]) -> Stage:
         """The stage in which some memory can be read."""
         number = self.flow.reads(pieces)
         if number > self._come:
             self._come = number
-            what = self.flow, number, self._comm, self._arriving
+            what = self.flow, number, self._comm, self._arriving, self._started
             self._next().meet = Arrival(*what)
         return self.stages[-1]
 
@@ -379,32 +384,44 @@ class Binder:
 
     def _messages(
         self, r: Round, kind: type[Send | Recv], at: Binding
-    ) -> Iterator[tuple[MPI.Prequest, list[Piece]]]:
+    ) -> list[tuple[MPI.Prequest, list[Piece]]]:
+        """The messages of a round in pieces, those of all ranks in turns: what is sent
+        to several comes from the device once, and none of them waits for the others."""
+        ranks: dict[int, list[tuple[MPI.Prequest, list[Piece]]]] = {}
         for c in r.comm:
             if isinstance(c, kind):
+                rank = c.to if isinstance(c, Send) else c.frm
+                found = ranks.setdefault(rank, [])
                 for part in memory.parts(at.pieces(c.data), self._cut):
-                    yield request(self._comm, c, part, self._tag), part
+                    found.append((request(self._comm, c, part, self._tag), part))
+        turns = zip_longest(*ranks.values())
+        return [x for turn in turns for x in turn if x is not None]
 
     def add(self, r: Round, moves: Sequence[tuple[Any, Any, Step]] = ()) -> None:
         """A round, with moves while its messages are on their way."""
         self._arriving = []
-        receives = list(self._messages(r, Recv, self._at))
-        self.stages[-1].start += [x for x, _ in receives]
+        receives = self._messages(r, Recv, self._at)
+        send = self._messages(r, Send, self._at.source)
+        # Each send is started before a receive, and as many receives as sends: an MPI
+        # library that copies all that can be received keeps this rank from sending.
+        self._started, sends = 0, [x for x, _ in send]
+        for i, (sent, pieces) in enumerate(send):
+            stage, upto = self._after(pieces), -(-len(receives) * (i + 1) // len(send))
+            stage.start += [sent, *(x for x, _ in receives[self._started : upto])]
+            self._started = upto
+        self.stages[-1].start += [x for x, _ in receives[self._started :]]
+        self._started = len(receives)
         if receives:
             self._next()
-        sends = []
-        for sent, pieces in self._messages(r, Send, self._at.source):
-            self._after(pieces).start.append(sent)
-            sends.append(sent)
         for each in moves:
             self.move(*each)
         nbytes = 0
-        for came, pieces in receives:
+        for i, (came, pieces) in enumerate(receives):
             self.stages[-1].wait.append(came)
             self.flow.writes(pieces, self.stages[-1])
             nbytes += sum(n for _, n in pieces)
             if nbytes >= PIECE:
-                self.flow.arriving(self._next(), self._arriving)
+                self.flow.arriving(self._next(), i + 1, self._arriving)
                 nbytes = 0
         self.stages[-1].wait += sends
         for s in r.then:

@@ -6,8 +6,9 @@ It is loaded when an array on a GPU is first seen; it comes with the GPU's drive
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from typing import Any, Protocol
@@ -86,6 +87,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDeviceGet": (c_void_p, c_int),
     "cuDevicePrimaryCtxRetain": (c_void_p, c_int),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
+    "cuCtxGetCurrent": (c_void_p,),
     "cuCtxPushCurrent_v2": (c_void_p,),
     "cuCtxPopCurrent_v2": (c_void_p,),
     "cuCtxSynchronize": (),
@@ -95,9 +97,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuEventRecord": (c_void_p, c_void_p),
     "cuEventQuery": (c_void_p,),
     "cuEventSynchronize": (c_void_p,),
-    "cuEventDestroy_v2": (c_void_p,),
-    "cuMemHostAlloc": (c_void_p, c_size_t, c_uint),
-    "cuMemFreeHost": (c_void_p,),
+    "cuMemHostRegister_v2": (c_void_p, c_size_t, c_uint),
+    "cuMemHostUnregister": (c_void_p,),
     "cuMemcpyHtoDAsync_v2": (c_uint64, c_void_p, c_size_t, c_void_p),
     "cuMemcpyDtoHAsync_v2": (c_void_p, c_uint64, c_size_t, c_void_p),
     "cuMemcpy2DAsync_v2": (c_void_p, c_void_p),
@@ -130,15 +131,19 @@ def _check(code: int, function: str) -> None:
 
 
 class _Event:
-    """An event of the driver, which goes with this."""
+    """An event of the driver, which another may have when this one is gone."""
 
-    def __init__(self, library: Any) -> None:
-        self.handle, self._library = c_void_p(), library
+    def __init__(self, library: Any, free: list[c_void_p]) -> None:
+        self._free = free
+        if free:
+            self.handle = free.pop()
+            return
+        self.handle = c_void_p()
         _check(library.cuEventCreate(byref(self.handle), _NO_TIMING), "cuEventCreate")
 
     def __del__(self) -> None:
         if self.handle:
-            self._library.cuEventDestroy_v2(self.handle)
+            self._free.append(self.handle)
 
 
 class Gpu:
@@ -151,6 +156,8 @@ class Gpu:
         code = self._cuda.cuDevicePrimaryCtxRetain(byref(self._context), device)
         _check(code, "cuDevicePrimaryCtxRetain")
         self._streams = c_void_p(), c_void_p()
+        self._events: list[c_void_p] = []
+        self._pinned: dict[int, mmap.mmap] = {}
         with self._current():
             for x in self._streams:
                 self._do("cuStreamCreate", byref(x), _NON_BLOCKING)
@@ -167,6 +174,11 @@ class Gpu:
     @contextmanager
     def _current(self) -> Iterator[None]:
         """Do something in this GPU's context, whatever the caller's is."""
+        now = c_void_p()
+        self._do("cuCtxGetCurrent", byref(now))
+        if now.value == self._context.value:
+            yield
+            return
         self._do("cuCtxPushCurrent_v2", self._context)
         try:
             yield
@@ -177,17 +189,24 @@ class Gpu:
         _check(getattr(self._cuda, function)(*args), function)
 
     def pin(self, nbytes: int) -> int:
-        """Pinned memory."""
-        found = c_void_p()
+        """Memory of the process that is pinned. What the driver allocates itself has
+        small pages, and other processes cannot read it as MPI libraries do."""
+        room = mmap.mmap(-1, nbytes)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel may be made without them
+                room.madvise(mmap.MADV_HUGEPAGE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(room))
         with self._current():
-            if self._cuda.cuMemHostAlloc(byref(found), nbytes, _PORTABLE):
+            if self._cuda.cuMemHostRegister_v2(address, nbytes, _PORTABLE):
                 raise MemoryError(f"no {nbytes} bytes of pinned memory")
-        return found.value or 0
+        self._pinned[address] = room
+        return address
 
     def unpin(self, address: int) -> None:
         """Free it; at the end of a process the driver may be gone."""
         with self._current():
-            self._cuda.cuMemFreeHost(address)
+            self._cuda.cuMemHostUnregister(address)
+        del self._pinned[address]
 
     def after(self, stream: int) -> None:
         """Wait for a stream on the GPU, or for all of them here."""
@@ -195,7 +214,7 @@ class Gpu:
             if stream == EVERY:
                 self._do("cuCtxSynchronize")
                 return
-            event = _Event(self._cuda)
+            event = _Event(self._cuda, self._events)
             self._do("cuEventRecord", event.handle, stream)
             for x in self._streams:
                 self._do("cuStreamWaitEvent", x, event.handle, 0)
@@ -235,7 +254,7 @@ class Gpu:
     def record(self, out: bool) -> _Event:
         """An event after the copies in one direction."""
         with self._current():
-            event = _Event(self._cuda)
+            event = _Event(self._cuda, self._events)
             self._do("cuEventRecord", event.handle, self._streams[out])
         return event
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class Array:
     @property
     def nbytes(self) -> int:
         """The bytes of its elements."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return prod(self.shape) * self.dtype.itemsize
 
 
 def described(owner: Any, stream_of: Callable[[int, int], int]) -> Array:
@@ -133,17 +134,19 @@ def described(owner: Any, stream_of: Callable[[int, int], int]) -> Array:
             capsule = owner.__dlpack__(stream=ours)
         return _from_capsule(capsule, owner, kind, number, ours)
     name = next(x for x in _INTERFACES if hasattr(owner, x))
-    return _from_interface(owner, getattr(owner, name), kind)
+    return _from_interface(owner, getattr(owner, name), kind, number)
 
 
-def _from_interface(owner: Any, found: dict[str, Any], kind: int) -> Array:
+def _from_interface(
+    owner: Any, found: dict[str, Any], kind: int, number: int | None
+) -> Array:
     address, readonly = found["data"]
     shape, dtype = tuple(found["shape"]), np.dtype(found["typestr"])
     strides = found.get("strides") or _dense(shape, dtype.itemsize)
     # before version 3, nothing says which stream it is; then, None means that there is
     # nothing to wait for
     stream = found.get("stream") if found.get("version", 0) >= 3 else EVERY
-    ends = owner, kind, None, address
+    ends = owner, kind, number, address
     return Array(*ends, shape, tuple(strides), dtype, readonly, stream)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
 from math import prod
 from threading import RLock
 from typing import Any
@@ -97,48 +98,71 @@ def _pool(on: Device) -> Pool:
 # -- one array
 
 
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """How an array lies on a device, and without gaps on the host."""
+
+    #: its axes on the host, those with the longest strides first
+    order: tuple[int, ...]
+    #: from its address to its first byte
+    first: int
+    #: around what is contiguous: how often, and how far apart
+    levels: tuple[tuple[int, int], ...]
+    #: the bytes of each
+    sizes: tuple[int, ...]
+
+
+@lru_cache(256)
+def _geometry(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> Geometry:
+    steps = list(zip(shape, strides, strict=True))
+    order = sorted(range(len(steps)), key=lambda i: -abs(steps[i][1]))
+    nested = [(n, abs(s)) for n, s in (steps[i] for i in order) if n != 1]
+    width = item
+    while nested and nested[-1][1] == width:
+        width *= nested.pop()[0]
+    sizes = [width * prod(n for n, _ in nested[i:]) for i in range(len(nested) + 1)]
+    first = sum((n - 1) * s for n, s in steps if s < 0 < n)
+    return Geometry(tuple(order), first, tuple(nested), tuple(sizes[1:]))
+
+
 class Staged:
     """An array on a device, and the host memory that stands for it: the same elements
     in the same order, without gaps."""
 
     def __init__(self, array: Array) -> None:
         self.array, self.nbytes = array, array.nbytes
-        number, address = array.number, array.address
+        number = array.number
         if number is None:
-            number = _kind(array.kind).number_of(address) if self.nbytes else 0
+            number = _kind(array.kind).number_of(array.address) if self.nbytes else 0
         self.on = device_of(array.kind, number)
-        item = array.dtype.itemsize
         self.room = np.empty(0, np.uint8)
         if self.nbytes:
             self.room = _pool(self.on).room(self.nbytes)
-        #: its elements one after the other, as they lie on the device
-        self.flat = self.room.view(array.dtype)
-        steps = list(zip(array.shape, array.strides, strict=True))
-        order = sorted(range(len(steps)), key=lambda i: -abs(steps[i][1]))
-        packed = self.flat.reshape([array.shape[i] for i in order])
-        back = tuple(np.argsort(order)) if order else ()
-        flip = tuple(slice(None, None, -1 if s < 0 else 1) for _, s in steps)
-        #: the same in the shape of the array
-        self.host: np.ndarray = packed.transpose(back)[flip]
-        self._at = address + sum((n - 1) * s for n, s in steps if s < 0 < n)
-        nested = [(n, abs(s)) for n, s in (steps[i] for i in order) if n != 1]
-        width = item
-        while nested and nested[-1][1] == width:
-            width *= nested.pop()[0]
-        #: around what is contiguous: how often, and how far apart; the bytes of each
-        self._levels = nested
-        sizes = [width * prod(n for n, _ in nested[i:]) for i in range(len(nested) + 1)]
-        self._sizes = sizes[1:]
+        #: where the host memory is
+        self.address: int = MPI.memory(self.room).address
+        self._lies = _geometry(array.shape, array.strides, array.dtype.itemsize)
+        self._at = array.address + self._lies.first
+
+    @property
+    def flat(self) -> np.ndarray:
+        """Its elements one after the other, as they lie on the device."""
+        return self.room.view(self.array.dtype)
+
+    @cached_property
+    def host(self) -> np.ndarray:
+        """The same in the shape of the array."""
+        shape, strides = self.array.shape, self.array.strides
+        order = self._lies.order
+        packed = self.flat.reshape([shape[i] for i in order])
+        back = sorted(range(len(order)), key=order.__getitem__)
+        flip = tuple(slice(None, None, -1 if s < 0 else 1) for s in strides)
+        found: np.ndarray = packed.transpose(back)[flip]
+        return found
 
     @property
     def is_contiguous(self) -> bool:
         """Whether it lies on the device without gaps."""
-        return not self._levels or not self.nbytes
-
-    @property
-    def address(self) -> int:
-        """Where the host memory is."""
-        return MPI.memory(self.room).address
+        return not self._lies.levels or not self.nbytes
 
     def fetch(self, start: int, stop: int) -> None:
         """Begin to copy some of its bytes from the device."""
@@ -159,11 +183,12 @@ class Staged:
     ) -> Iterator[tuple[int, int, int, int, int]]:
         """Bytes as rows: where they begin here and there, their width, how many there
         are, and how far apart on the device."""
-        if level == len(self._levels):
+        levels = self._lies.levels
+        if level == len(levels):
             yield start, start, stop - start, 1, 0
             return
-        pitch, size = self._levels[level][1], self._sizes[level]
-        last = level + 1 == len(self._levels) and size <= pitch <= MOST_PITCH
+        pitch, size = levels[level][1], self._lies.sizes[level]
+        last = level + 1 == len(levels) and size <= pitch <= MOST_PITCH
         while start < stop:
             k, low = divmod(start, size)
             rows = (stop - start) // size
