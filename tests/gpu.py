@@ -19,11 +19,11 @@ from pathlib import Path
 from time import perf_counter
 
 ROOT = Path(__file__).parents[1]
-RANKS, TIMES = 4, 7
+RANKS, TIMES = 4, 11
 MIB = 1 << 20
-#: bytes of a rank's buffer, on a GPU and on the stand-in
+#: bytes of a rank's longest buffer, on a GPU and on the stand-in
 SIZES = (MIB, 16 * MIB, 64 * MIB, 256 * MIB)
-SHORTER = (8 * MIB, 32 * MIB)
+SHORTER = (8 * MIB,)
 
 
 def start() -> int:
@@ -44,6 +44,19 @@ def start() -> int:
     return failed or subprocess.run([*ranks, *program], env=environ).returncode
 
 
+def machine(stand_in: bool) -> str:
+    """The processor and the device, in words."""
+    import ctypes
+
+    from isthmus.bench.environment import processor
+
+    if stand_in:
+        return f"{processor()}, a stand-in that copies 1 GB/s each way"
+    name = ctypes.create_string_buffer(100)
+    ctypes.CDLL("libcuda.so.1").cuDeviceGetName(name, 100, 0)
+    return f"{processor()}, {name.value.decode()}"
+
+
 def measure() -> None:
     """Calls between two halves of the ranks."""
     import numpy as np
@@ -51,6 +64,7 @@ def measure() -> None:
 
     import standin
     from groups import pair
+    from isthmus import Layout, Redistribution
     from isthmus.mpi.context.tuning import library
     from isthmus.mpi.memory import device, staged
 
@@ -61,11 +75,13 @@ def measure() -> None:
     kind = standin.Plain if stand_in else standin.GpuMemory
     world = MPI.COMM_WORLD
     groups = pair(world, world.size // 2)
-    inter, there = groups.ours, len(groups.there)
+    inter, here, there = groups.ours, groups.ours.size, len(groups.there)
     root = MPI.ROOT if world.rank == 0 else MPI.PROC_NULL
     root = 0 if groups.there.start == 0 else root
 
     def on_device(x):
+        if not isinstance(x, np.ndarray):
+            return x
         return standin.DeviceArray(kind(x.nbytes), x.shape, x.strides, x.dtype)
 
     def took(call):
@@ -77,44 +93,64 @@ def measure() -> None:
             times.append(world.allreduce(perf_counter() - begin, MPI.MAX))
         return 1e3 * float(np.median(times[2:]))
 
-    def by_hand(op, args, copies):
+    def by_hand(call, copies):
         copies.bring()
-        getattr(inter, op)(*copies.args)
+        call(*copies.args)
         copies.take()
 
-    def copying(copies):
+    def copying(copies, written):
         copies.begin()
-        for k, x in enumerate(copies.staged):
-            (x.store if k else x.fetch)(0, x.nbytes)
+        for x, writes in zip(copies.staged, written, strict=True):
+            (x.store if writes else x.fetch)(0, x.nbytes)
         copies.wait(False)
         copies.wait(True)
 
+    def collective(op, nbytes):
+        n = nbytes // 8 // there * there
+        send, recv = np.ones(n if op != "Allgather" else n // there), np.ones(n)
+        args = (send, root) if op == "Bcast" else (send, recv)
+        call, on = getattr(inter, op), tuple(map(on_device, args))
+        copies = staged.copies(op, on, root == MPI.ROOT)
+        written = [root != MPI.ROOT] if op == "Bcast" else [False, True]
+        for _ in range(17):  # until what may be chosen is tried
+            inter.Bcast(np.ones(1), root) if op == "Bcast" else call(send, recv)
+        return call, args, on, copies, written
+
+    def rows_to_columns(nbytes):
+        shape = 1024 * here * there, nbytes // 8 // 1024 // there
+        sends = groups.there.start > 0
+        grid = (here, 1) if sends else (1, here)
+        mine = Layout.blocks(shape, grid=grid)
+        move = Redistribution(inter, **{"source" if sends else "target": mine})
+        args = (np.ones(mine.local_shape(inter.rank)),)
+        on = tuple(map(on_device, args))
+        stand = staged.standing(on[0], not sends)
+        copies = staged.Copies([stand], (stand.host,), [not sends], [sends])
+        return move, args, on, copies, [not sends]
+
     if world.rank == 0:
-        name = "a stand-in that copies 1 GB/s each way" if stand_in else "GPU 0"
-        print(f"{library()}, {world.size} ranks, {os.cpu_count()} cores, {name}")
+        where = f"{os.cpu_count()} cores, {machine(stand_in)}"
+        print(f"{library()}, {world.size} ranks, {where}")
         columns = "    host   copies   staged  by hand  staged/limit  algorithm"
-        print(f"operation         MiB {columns}")
-    for op in ("Allgather", "Alltoall", "Allreduce", "Bcast"):
+        print(f"operation           MiB {columns}")
+    for op in ("Allgather", "Alltoall", "Allreduce", "Bcast", "Redistribution"):
         for nbytes in SHORTER if stand_in else SIZES:
-            n = nbytes // 8 // there * there
-            send, recv = np.ones(n if op != "Allgather" else n // there), np.ones(n)
-            host = (send, root) if op == "Bcast" else (send, recv)
-            here = tuple(on_device(x) if x is send or x is recv else x for x in host)
-            copies = staged.copies(op, here, root == MPI.ROOT)
-            call = getattr(inter, op)
-            for _ in range(17):  # until what may be chosen is tried
-                inter.Bcast(np.ones(1), root) if op == "Bcast" else call(send, recv)
+            moves = op == "Redistribution"
+            made = rows_to_columns(nbytes) if moves else collective(op, nbytes)
+            call, args, on, copies, written = made
             found = [
-                took(partial(call, *host)),
-                took(partial(copying, copies)),
-                took(partial(call, *here)),
+                took(partial(call, *args)),
+                took(partial(copying, copies, written)),
+                took(partial(call, *on)),
             ]
-            taken = inter._taken()
-            found.append(took(partial(by_hand, op, here, copies)))
+            taken = "" if moves else inter._taken()
+            found.append(took(partial(by_hand, call, copies)))
             if world.rank == 0:
                 words = "".join(f"{x:9.2f}" for x in found)
                 ratio = found[2] / max(found[:2])
-                print(f"{op:12} {nbytes // MIB:8} {words} {ratio:12.2f}  {taken}")
+                print(
+                    f"{op:14} {nbytes // MIB:8} {words} {ratio:12.2f}  {taken}".rstrip()
+                )
     groups.free()
 
 

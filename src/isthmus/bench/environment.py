@@ -69,7 +69,7 @@ def load() -> list[float]:
     return [round(x, 2) for x in os.getloadavg()]
 
 
-def _processor() -> str:
+def processor() -> str:
     """What the processor calls itself, or its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -105,7 +105,7 @@ def environment() -> dict[str, object]:
         "python": platform.python_version(),
         "packages": _versions(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "processor": _processor(),
+        "processor": processor(),
         "cpus": os.cpu_count(),
         "load at start": load(),
     }
