@@ -183,6 +183,18 @@ def wrong_calls(n):
     ]
 
 
+@pytest.mark.parametrize("op", ["Bcast", "Reduce", "Gather", "Scatterv"])
+def test_a_wrong_name_is_an_error_for_those_who_have_no_part_too(comm, op):
+    for groups in pairs(comm):
+        case = call(Kit(groups), op, "equal", 0)
+        try:
+            getattr(groups.ours, op)(*case.args, algorithm="best")
+            said = "nothing was raised"
+        except ValueError as caught:
+            said = "" if "no algorithm 'best'" in str(caught) else repr(caught)
+        agree(comm, not said, said)
+
+
 def test_wrong_calls_are_refused_and_the_next_works(comm):
     for groups in pairs(comm):
         for error, text, wrong in wrong_calls(len(groups.there)):

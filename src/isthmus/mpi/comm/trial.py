@@ -18,6 +18,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.between import FLAT, LIBRARY, NODE, Times
+from ..operations.tasks_rooted import NO_PART
 from ..waiting.bounded import bounded
 
 #: bytes of a block or vector, on one node and between nodes
@@ -46,7 +47,6 @@ TRIED = {
     "Allgatherv": "inter_allgather",
     "Reduce_scatter": "inter_reduce_scatter",
 }
-NO_PART = "none"
 
 
 def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:

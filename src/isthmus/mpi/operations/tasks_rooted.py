@@ -24,6 +24,8 @@ from ..waiting.waiting import Messages
 from .alltoallw import NO_BLOCK, Block, alltoallw, nothing, of_both
 from .call import Call, Negotiation, chosen
 
+#: what a rank that has no part in a trial asks for
+NO_PART = "none"
 #: groups up to this size leave blocks of one node to one request of the MPI library
 FEW = 8
 
@@ -42,10 +44,12 @@ def star(c: InterContext, root: int) -> Star | None:
     return Star(c.here, 1 + c.index, c.there_base + root, c.here_base, c.placement)
 
 
-def _idle(c: InterContext, name: str) -> Call:
+def _idle(c: InterContext, name: str, collective: str, flat: bool = True) -> Call:
     """The task of a rank that has no part in it, but in the library's one request of a
     nonblocking call."""
-    if not _flat(c, name):
+    if name not in ("auto", "library", NO_PART):
+        named(collective, name)  # it is an error on this rank too if there is none
+    if not flat or not _flat(c, name):
         return Call(c, name)
     none = nothing(c.p + c.q)
     return Call(c, name, alltoallw=lambda: alltoallw(none, none))
@@ -124,7 +128,7 @@ def bcast(c: InterContext, name: str, buf: Any, root: int) -> Call:
     """Broadcast."""
     at = star(c, root)
     if at is None:
-        return _idle(c, name)
+        return _idle(c, name, "inter_bcast")
     return broadcast(c, name, at, buffers.block(buf, writable=at.v > 0))
 
 
@@ -144,7 +148,7 @@ def reduce(
     """Reduce."""
     at = star(c, root)
     if at is None:
-        return Call(c, name)
+        return _idle(c, name, "inter_reduce", flat=False)
     data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
     by = operator(op, data)
     (n,), (count,) = data.nbytes, data.counts
@@ -217,7 +221,7 @@ def _pieces(
     """The task of a rank that has all blocks, as the root, or one of them."""
     at = star(c, root)
     if at is None:
-        return _idle(c, name)
+        return _idle(c, name, collective)
     writable = (at.v > 0) == ("scatter" in collective)
     if at.v:
         data = buffers.block(piece, writable)
