@@ -224,3 +224,29 @@ def _reduce_scatter(kit: Kit, op: str, count: Any) -> Case:
     wanted = kit.combined(there, total)[start : start + counts[index]]
     more = () if op.endswith("block") else (counts,)
     return Case((kit.of(me, total), out, *more, kit.op), out, wanted)
+
+
+def refuses(groups: Pair, op: str, form: str) -> bool:
+    """Whether the library's own call is refused on some rank: MPICH 4.0 makes no
+    Ireduce and no Reduce_init at the root, those before MPI 4 nothing persistent."""
+    if form == "blocking":
+        return False
+    inter, args = groups.native.Dup(), call(Kit(groups), op, "equal").args
+    make = getattr(inter, f"{op}_init" if form == "persistent" else f"I{op.lower()}")
+
+    def made() -> MPI.Request | None:
+        try:
+            return make(*args)
+        except (MPI.Exception, NotImplementedError):
+            return None
+
+    # A root that refuses must not leave messages that others have sent.
+    first = form == "persistent" or op not in ROOTED or args[-1] == MPI.ROOT
+    request = made() if first else None
+    refused = groups.world.allreduce(first and request is None, MPI.LOR)
+    if not refused and not first:
+        request = made()
+    if request is not None:
+        request.Free() if form == "persistent" else request.Wait()
+    inter.Free()
+    return refused

@@ -22,18 +22,6 @@ once = pytest.mark.skipif(
 #: where cases take turns, so that two libraries have different ones
 TURN = int(MPI.get_vendor()[0] == "Open MPI")
 
-#: for what starts ranks on a lab
-starts_on_lab = pytest.mark.skipif(
-    MPI.get_vendor()[0] == "Open MPI" and MPI.get_vendor()[1] < (5,),
-    reason="a lab starts no Open MPI before 5",
-)
-
-#: for what passes the links of a lab
-passes_links = pytest.mark.skipif(
-    "ch4:ucx" in MPI.Get_library_version(),
-    reason="on a lab, MPICH with ucx sends through the memory of this machine",
-)
-
 FORMS = ("blocking", "nonblocking", "persistent")
 
 

@@ -16,7 +16,7 @@ import pytest
 from isthmus.lab import missing
 from isthmus.lab.spaces import everything
 from sampling import LONG
-from support import once, passes_links, starts_on_lab
+from support import once
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -55,9 +55,7 @@ def nobody(mark: str) -> bool:
         (signal.SIGINT, 130, []),
         pytest.param(signal.SIGTERM, 143, [], marks=once),
         pytest.param(signal.SIGHUP, 129, [], marks=once),
-        pytest.param(
-            signal.SIGTERM, 143, ["--lab", "2"], marks=[needs_lab, starts_on_lab]
-        ),
+        pytest.param(signal.SIGTERM, 143, ["--lab", "2"], marks=needs_lab),
     ],
 )
 def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
@@ -83,8 +81,6 @@ def test_nothing_is_left_of_a_bench_that_is_ended(kind, status, where):
 
 @once
 @needs_lab
-@passes_links
-@starts_on_lab
 def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
     path = tmp_path / "x.json"
     kib = 1024 if LONG else 256

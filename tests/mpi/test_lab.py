@@ -21,7 +21,7 @@ from isthmus.lab.lab import state
 from isthmus.lab.spaces import everything, inside
 from isthmus.lab.tools import rootless
 from sampling import LONG
-from support import once, passes_links, starts_on_lab
+from support import once
 
 LACK = missing()
 pytestmark = pytest.mark.skipif(LACK is not None, reason=str(LACK))
@@ -124,7 +124,6 @@ def exchange(net):
     return start
 
 
-@starts_on_lab
 def test_ranks_are_on_their_hosts(net):
     done = net.run(python("-c", WHERE), n=7, timeout=LIMIT, stdout=subprocess.PIPE)
     found = dict(line.split() for line in done.stdout.decode().splitlines())
@@ -132,8 +131,6 @@ def test_ranks_are_on_their_hosts(net):
     assert done.returncode == 0
 
 
-@passes_links
-@starts_on_lab
 def test_bytes_pass_the_shaped_links(net):
     done = net.run(python("-c", SWAP), n=2, timeout=LIMIT, stdout=subprocess.PIPE)
     seconds = float(done.stdout)
@@ -142,7 +139,6 @@ def test_bytes_pass_the_shaped_links(net):
 
 
 @once
-@starts_on_lab
 def test_hosts_fill_no_table_of_neighbours(net):
     """The kernel has one for all namespaces; full, it drops packets."""
     program = "from mpi4py import MPI as m; m.COMM_WORLD.alltoall(range(4))"
@@ -166,12 +162,10 @@ def test_a_link_has_the_rate_that_was_set(net):
     assert 0 < found.alpha < 0.1
 
 
-@starts_on_lab
 def test_the_exit_status_is_the_programs(net):
     assert net.run(["sh", "-c", "exit 3"], n=2, timeout=LIMIT).returncode == 3
 
 
-@starts_on_lab
 def test_a_time_limit_ends_everything(net):
     words = r"^not over within its time limit of 2 s; all its processes were ended$"
     with pytest.raises(OutOfTime, match=words) as end:
@@ -180,7 +174,6 @@ def test_a_time_limit_ends_everything(net):
     assert inside(net.name) == []
 
 
-@starts_on_lab
 def test_a_killed_rank_ends_the_program_with_an_error(net, exchange):
     job, ranks = exchange(seconds=100)
     with job:
@@ -191,7 +184,6 @@ def test_a_killed_rank_ends_the_program_with_an_error(net, exchange):
     assert inside(net.name) == []
 
 
-@starts_on_lab
 def test_a_host_that_is_cut_off_never_gives_wrong_data(net, exchange):
     job, _ = exchange(seconds=100)
     net.cut(3)
@@ -205,7 +197,6 @@ def test_a_host_that_is_cut_off_never_gives_wrong_data(net, exchange):
     assert inside(net.name) == []
 
 
-@starts_on_lab
 def test_a_host_that_is_joined_again_goes_on(net, exchange):
     job, _ = exchange(seconds=3 if LONG else 1)
     with job:
@@ -218,7 +209,6 @@ def test_a_host_that_is_joined_again_goes_on(net, exchange):
 
 
 @once
-@starts_on_lab
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
     name = f"ends{os.getpid()}"
@@ -234,7 +224,6 @@ def test_nothing_is_left_of_a_lab_whose_process_ends(kind):
 
 
 @once
-@starts_on_lab
 def test_what_a_dead_lab_left_is_swept():
     name = f"dead{os.getpid()}"
     command = [sys.executable, "-c", HOLD, name]
@@ -284,7 +273,6 @@ def test_a_session(capsys):
     assert f"there is no lab {name!r}" in isthmus("cut", "0")
 
 
-@starts_on_lab
 def test_run_ends_its_program_when_it_is_ended(net):
     pytest.importorskip("typer")
     pytest.importorskip("rich")

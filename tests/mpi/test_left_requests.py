@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from between import REDUCING, ROOTED, Kit, call, data
+from between import REDUCING, ROOTED, Kit, call, data, refuses
 from groups import pair, pairs, same
 from isthmus.choose.between import Times
 from isthmus.mpi.comm import trial
@@ -43,19 +43,6 @@ def is_ours(request):
 def run(request):
     request.Start()
     request.Wait()
-
-
-def refuses(groups, op):
-    """Whether the library makes no such request on some rank: MPICH 4.0 no Reduce."""
-    if op != "Reduce":
-        return False
-    inter, refused = groups.native.Dup(), False
-    try:
-        inter.Reduce_init(*call(Kit(groups), op, "equal", 0).args).Free()
-    except MPI.Exception:
-        refused = True
-    inter.Free()
-    return groups.world.allreduce(refused, MPI.LOR)
 
 
 class Refusing(MPI.Intercomm):
@@ -96,7 +83,7 @@ def test_the_library_does_them(comm, op):
             for kind in ("equal", "some", "long"):
                 case = call(Kit(groups), op, kind, root)
                 cases.append((case, getattr(groups.ours, f"{op}_init")(*case.args)))
-        refused = refuses(groups, op)
+        refused = refuses(groups, op, "persistent")
         agree(comm, refused or not any(is_ours(request) for _, request in cases))
         for case, request in [*cases, *reversed(cases)]:
             case.clear()
@@ -168,7 +155,7 @@ def test_the_users_own_requests_do_not_disturb_them(comm, op):
     """A Reduce_init of the library's, on the user's communicator, after which some
     ranks count their calls differently."""
     for groups in pairs(comm, turn=LEFT.index(op)):
-        if refuses(groups, "Reduce"):
+        if refuses(groups, "Reduce", "persistent"):
             pytest.skip("this MPI library refuses a Reduce_init between groups")
         case = call(Kit(groups), "Reduce", "equal", 0)
         native = groups.native.Reduce_init(*case.args)

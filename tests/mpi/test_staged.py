@@ -12,14 +12,14 @@ from mpi4py import MPI
 
 import isthmus
 import redistributions
-from between import OPERATIONS, ROOTED, Kit, call, names
+from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
 from isthmus.mpi.context import context
 from isthmus.mpi.engine import devices
 from isthmus.mpi.memory import device, staged
 from sampling import LONG, some
 from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
-from support import FORMS, TURN, agree
+from support import FORMS, TURN, agree, has_persistent_collectives
 
 pytestmark = pytest.mark.mpi(3)
 #: for what looks into the stand-in
@@ -68,7 +68,7 @@ class Swapped:
             array[...] = found.get()
 
 
-def run(comm, op, form, args, **named):
+def run(comm, op, form, args, starts=2, **named):
     """Make a call in a form."""
     if form == "blocking":
         getattr(comm, op)(*args, **named)
@@ -76,7 +76,7 @@ def run(comm, op, form, args, **named):
         getattr(comm, "I" + op.lower())(*args, **named).Wait()
     else:
         request = getattr(comm, op + "_init")(*args, **named)
-        for _ in range(2):
+        for _ in range(starts):
             request.Start()
             request.Wait()
         request.Free()
@@ -98,6 +98,8 @@ def _between(comm, op, algorithms, kinds=("some", "zeros", "empty"), forms=FORMS
             if op == "Reduce_scatter_block" and name == "native":
                 continue  # mpi4py compares with the wrong group's size
             for form in forms:
+                if name == "native" and refuses(groups, op, form):
+                    continue
                 kind, root = kinds[k % len(kinds)], k % 3 if op in ROOTED else 0
                 for turn in range(2):  # others of the same values: by the plan kept
                     case = call(Kit(groups, turn=turn), op, kind, root)
@@ -112,9 +114,7 @@ def _between(comm, op, algorithms, kinds=("some", "zeros", "empty"), forms=FORMS
 
 @pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
 def test_between_groups(comm, op):
-    native = MPI.get_vendor()[0] == "Open MPI" or op != "Reduce"
-    algorithms = some(names(op)[1:], 3, TURN)
-    _between(comm, op, ["auto", *algorithms, *["native"] * native])
+    _between(comm, op, ["auto", *some(names(op)[1:], 3, TURN), "native"])
 
 
 @pytest.mark.parametrize("op", [x for x in OPERATIONS if x != "Barrier"])
@@ -155,16 +155,16 @@ def _inside(rank, n):
 def test_inside_a_group(comm):
     """As mpi4py does it with host arrays; what a rank does not receive stays."""
     ours, faults = isthmus.Intracomm(comm.Dup()), []
+    forms = FORMS if has_persistent_collectives() else FORMS[:2]
     for k, op in enumerate(_inside(comm.rank, comm.size)):
-        for form in FORMS:
+        for form in forms:
+            # MPICH 4.0 completes a persistent Scatter once only
+            starts = 1 if op == "Scatter" else 2
             wanted = _inside(comm.rank, comm.size)[op]
-            if hasattr(comm, op + "_init") or form != "persistent":
-                run(comm, op, form, wanted)
-            else:
-                continue
+            run(comm, op, form, wanted, starts)
             args = _inside(comm.rank, comm.size)[op]
             made = Swapped(args, WHICH[k % 3](comm.rank))
-            run(ours, op, form, made.args)
+            run(ours, op, form, made.args, starts)
             made.back()
             for x, y in zip(args[:2], wanted[:2], strict=True):
                 x, y = device.owner_of(x), device.owner_of(y)
@@ -328,6 +328,9 @@ class Capsule:
         return self.array.__dlpack__()
 
 
+@pytest.mark.skipif(
+    not hasattr(np.ndarray, "__dlpack__"), reason="this numpy makes no DLPack capsules"
+)
 @stands_in
 def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
     """Rows at once, and nothing that lies between."""

@@ -45,6 +45,8 @@ SWITCH = ["sh", "-c", f'{GIVE_UP}; exec "$@"', "sh"]
 MPICH = {
     "FI_PROVIDER": "tcp",
     "MPIR_CVAR_CH4_NETMOD": "ofi",
+    # Built with UCX, which takes all hosts for one machine with one shared memory.
+    "UCX_TLS": "tcp,self",
     # An empty name keeps Hydra from leaving a file in /tmp when a job is ended.
     "HWLOC_XMLFILE": "",
 }
@@ -56,13 +58,19 @@ OPEN_MPI = {
     # Each host believes that it has all cores, which it shares with all other hosts.
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_pml": "ob1",
-    # Between hosts tcp; sm is between processes of one host.
-    "OMPI_MCA_btl": "self,sm,tcp",
+    # Between hosts tcp; vader, the older name of sm, is between processes of one host.
+    "OMPI_MCA_btl": "self,vader,tcp",
     "OMPI_MCA_btl_tcp_if_include": str(SUBNET),
+    "OMPI_MCA_oob_tcp_if_include": str(SUBNET),
     "PRTE_MCA_prte_if_include": str(SUBNET),
     # All daemons are started from the switch, where the script is.
+    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
     "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
 }
+#: variables of Open MPI before 5 and since, for what takes ssh's place
+AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")
+#: and for where its daemons put their files
+FOLDERS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 
 
 class OutOfTime(LaunchError):
@@ -91,14 +99,12 @@ def mpich_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
     return [mpiexec, *start, "-hosts", hosts, "-n", str(sum(ranks))]
 
 
-def open_mpi_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
+def open_mpi_command(mpiexec: str, ranks: Sequence[int]) -> list[str]:
     """Open MPI's mpiexec, as far as the program."""
     hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
-    start = ["--prefix", str(Path(mpiexec).parent.parent)]
-    start += ["--prtemca", "plm_ssh_agent", ssh]
     # Left to itself, every host would put its first rank on the first core.
     where = ["--map-by", "slot", "--bind-to", "none"]
-    return [mpiexec, *start, "--host", hosts, "-n", str(sum(ranks)), *where]
+    return [mpiexec, "--host", hosts, "-n", str(sum(ranks)), *where]
 
 
 def environment(open_mpi: bool, environ: Mapping[str, str]) -> dict[str, str]:
@@ -116,15 +122,20 @@ class Job:
     ) -> None:
         mpiexec = find_mpiexec()
         open_mpi = is_open_mpi(mpiexec)
-        start = open_mpi_command if open_mpi else mpich_command
         self.lab, self.token = lab, secrets.token_hex(8)
         self.folder = spaces.folder(lab)
         ssh = self.folder / "ssh"
         ssh.write_text(SSH.replace("LAB", lab), encoding="utf-8")
         ssh.chmod(0o700)
-        line = [*SWITCH, *start(mpiexec, str(ssh), ranks), *command]
-        env = environment(open_mpi, os.environ)
-        env |= {TOKEN: self.token, "PRTE_MCA_prte_tmpdir_base": str(self.folder)}
+        if open_mpi:
+            start = open_mpi_command(mpiexec, ranks)
+        else:
+            start = mpich_command(mpiexec, str(ssh), ranks)
+        line = [*SWITCH, *start, *command]
+        env = environment(open_mpi, os.environ) | {TOKEN: self.token}
+        env |= dict.fromkeys(AGENTS, str(ssh)) | dict.fromkeys(
+            FOLDERS, str(self.folder)
+        )
         self.process: subprocess.Popen[Any] = subprocess.Popen(
             inside(names.switch(lab), line),
             env=env,
