@@ -33,7 +33,7 @@ KNOWS = {
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "verify"},
-    "draw": {"cost", "groups", "schedules", "verify"},
+    "draw": {"cost", "schedules", "verify"},
     "explore": {"cost", "draw", "predict", "schedules", "verify"},
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
