@@ -14,7 +14,7 @@ from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Even, Leaves, OwnBlock, Uneven
 from isthmus.schedules.program import backwards, extent, trim
-from isthmus.verify.contracts_rooted import reduce as promised
+from isthmus.verify.contracts import inter_reduce as promised
 from isthmus.verify.errors import BadOrder
 from isthmus.verify.verify import verify
 from sampling import LONG

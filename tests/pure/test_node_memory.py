@@ -15,7 +15,7 @@ import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.check import sweep
 from isthmus.check.placements import every, in_a_row, loads, placements, scattered
-from isthmus.check.sizes import SIZES, groups
+from isthmus.collectives.schedule import COLLECTIVES, groups
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
 from isthmus.schedules.ahead import posting
@@ -222,7 +222,9 @@ SHARED = [
     if entry.node_memory
 ]
 EVERY = {
-    of: [x for found in SIZES[of](5, np.random.default_rng(2)) for x in found]
+    of: [
+        x for found in COLLECTIVES[of].sweep(5, np.random.default_rng(2)) for x in found
+    ]
     for of, _ in SHARED
 }
 

@@ -9,47 +9,13 @@ import typer
 
 from .. import schedule
 from ..choose.tuning import is_tuning, read
+from ..collectives.schedule import COLLECTIVES
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..predict.tuned import Tuned
 from ..schedules.schedule import Model, Schedule
 from .parse import integers
 
-#: sizes for what is not given
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "inter_allgather": {"p": 6, "q": 2, "ka": 6, "kb": 6},
-    "inter_allgatherv": {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
-    "allgatherv": {"counts": [3, 0, 4, 4, 9]},
-    "bcast": {"p": 5, "m": 6, "root": 0},
-    "reduce": {"p": 5, "m": 6, "root": 0},
-    "allreduce": {"p": 5, "m": 10},
-    "gatherv": {"counts": [3, 0, 4, 4, 9], "root": 0},
-    "scatterv": {"counts": [3, 0, 4, 4, 9], "root": 0},
-    "alltoall": {"p": 5, "k": 3},
-    "alltoallv": {"table": [[2, 1, 0], [0, 3, 1], [4, 1, 2]]},
-    "barrier": {"p": 5},
-    "inter_bcast": {"q": 5, "m": 6},
-    "inter_reduce": {"q": 5, "m": 6},
-    "inter_gather": {"q": 5, "k": 4},
-    "inter_gatherv": {"counts": [3, 0, 4, 4, 9]},
-    "inter_scatter": {"q": 5, "k": 4},
-    "inter_scatterv": {"counts": [3, 0, 4, 4, 9]},
-    "reduce_scatter": {"counts": [3, 0, 4, 4, 9]},
-    "inter_allreduce": {"p": 4, "q": 2, "m": 8},
-    "inter_reduce_scatter": {"a": [3, 0, 4, 1], "b": [5, 3]},
-    "inter_reduce_scatter_block": {"p": 4, "q": 2, "ka": 2, "kb": 4},
-    "inter_alltoall": {"p": 4, "q": 2, "ka": 3, "kb": 3},
-    "inter_alltoallv": {
-        "ab": [[2, 1], [0, 3], [1, 1], [4, 0]],
-        "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
-    },
-    "inter_barrier": {"p": 4, "q": 2},
-    "multi_allgatherv": {"groups": [[4, 4], [4, 4, 4], [4, 4]]},
-    "multi_alltoallv": {
-        "sizes": [1, 2, 1],
-        "table": [[0, 2, 1, 3], [1, 0, 0, 2], [2, 0, 0, 1], [3, 1, 2, 0]],
-    },
-}
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
 
@@ -106,7 +72,7 @@ def made(
         for name, value in given.items()
         if value is not None
     }
-    known = DEFAULTS.get(collective, {})
+    known = COLLECTIVES[collective].example if collective in COLLECTIVES else {}
     odd = [f"--{name}" for name in sizes if known and name not in known]
     if odd:
         takes = ", ".join(f"--{name}" for name in known)
