@@ -49,7 +49,7 @@ def measure() -> None:
 
     import standin
     from groups import pair
-    from isthmus.mpi.context.tuning import library
+    from isthmus.mpi.costs.tuning import library
     from isthmus.mpi.memory import device, staged
 
     stand_in = "--stand-in" in sys.argv

@@ -49,7 +49,8 @@ AT_NEED = {
 }
 
 #: the folders of mpi/, each of which knows those before it; the last two, all of these
-ENGINE = ["waiting", "memory", "context", "operations", "engine", "comm"]
+ENGINE = ["waiting", "memory", "costs", "context", "operations", "engine"]
+ENGINE += ["objects", "comm"]
 ABOVE = {"groups", "measure", "redistribution"}
 
 

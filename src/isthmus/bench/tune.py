@@ -57,8 +57,8 @@ class Display:
 
 def measure(seconds: float, display: Display) -> None:
     """Measure on all ranks of the world; rank 0 displays."""
-    from ..mpi.context.links import measured
-    from ..mpi.context.tuning import using
+    from ..mpi.costs.links import measured
+    from ..mpi.costs.tuning import using
     from ..mpi.measure.measure import Stand, world
 
     comm = world()

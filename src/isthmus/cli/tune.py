@@ -168,9 +168,9 @@ def find() -> Path | None:
     """The file in use on this host by this Python's MPI library."""
     if own_rank() is None:
         with _unstarted():
-            from ..mpi.context.tuning import here
+            from ..mpi.costs.tuning import here
     else:
-        from ..mpi.context.tuning import here
+        from ..mpi.costs.tuning import here
     return wanted(*here())
 
 

@@ -218,18 +218,18 @@ class Rooted(Collective):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast any object; large arrays in it are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.bcast(self._context(), obj, root)
+        return between.bcast(self._context(), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather any objects; large arrays in them are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.gather(self._context(), sendobj, root)
+        return between.gather(self._context(), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter any objects; large arrays in them are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.scatter(self._context(), sendobj, root)
+        return between.scatter(self._context(), sendobj, root)

@@ -14,14 +14,14 @@ from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
 from ...choose.recipe import Equal, Group, Sizes, listed
 from ...choose.recipe_between import Pair
+from ..costs.probe import probe
+from ..costs.tuning import shared
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from ..waiting.waiting import until
 from .attribute import limit_of
 from .context import Context, Native
 from .library_requests import holding
-from .probe import probe
-from .tuning import shared
 
 #: so many calls of a collective go by before its candidates are tried: who makes few
 #: does not wait for that

@@ -1,9 +1,9 @@
-"""Collectives in which all do the same, in all forms."""
+"""Collectives in which all ranks contribute and all receive, as MPI groups them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from mpi4py import MPI
@@ -11,7 +11,97 @@ from mpi4py import MPI
 from .collective import Collective
 
 if TYPE_CHECKING:
-    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
+
+
+class Gathering(Collective):
+    """A communicator with an Allgather of isthmus in all its forms.
+
+    `algorithm` may name one; what a form leaves to the MPI library goes to the class
+    behind this one.
+    """
+
+    #: the module that reads its arguments
+    _tasks: ClassVar[Any]
+
+    def Allgather(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
+    ) -> None:
+        """Gather to All; between groups, everyone receives those of the other one."""
+        self._blocking("Allgather", algorithm, sendbuf, recvbuf)
+
+    def Iallgather(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Nonblocking Gather to All."""
+        return self._nonblocking("Allgather", (sendbuf, recvbuf), algorithm)
+
+    def Allgather_init(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpecB,
+        info: MPI.Info = MPI.INFO_NULL,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Gather to All."""
+        return self._persistent("Allgather", (sendbuf, recvbuf), info, algorithm)
+
+    def Allgatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
+    ) -> None:
+        """Gather to All Vector: as Allgather, with blocks of different sizes."""
+        self._blocking("Allgatherv", algorithm, sendbuf, recvbuf)
+
+    def Iallgatherv(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Nonblocking Gather to All Vector."""
+        return self._nonblocking("Allgatherv", (sendbuf, recvbuf), algorithm)
+
+    def Allgatherv_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV,
+        info: MPI.Info = MPI.INFO_NULL,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Gather to All Vector."""
+        return self._persistent("Allgatherv", (sendbuf, recvbuf), info, algorithm)
+
+    def allgather(self, sendobj: Any, *, algorithm: str | None = None) -> list[Any]:
+        """Gather to All, for any object; large arrays in it are not pickled."""
+        from ..objects import objects
+        from ..operations.call import checked_value
+
+        context = self._context()
+        name = context.asked_for("Allgatherv", algorithm)
+
+        def parse() -> list[Any]:
+            self._tasks.known(context, name)
+            return [] if name == "native" else objects.encode(sendobj)
+
+        data = checked_value(context, "allgather", name, parse)
+        if name == "native":
+            return super().allgather(sendobj)  # type: ignore[misc,no-any-return]
+        return objects.allgather(self._tasks, context, data, name)
 
 
 class Sums(Collective):
@@ -198,74 +288,3 @@ class Exchanges(Collective):
     ) -> MPI.Prequest:
         """Persistent Alltoallv."""
         return self._persistent("Alltoallv", (sendbuf, recvbuf), info, algorithm)
-
-
-class Mutual(Sums, Exchanges):
-    """Data from every process to every process of the other group."""
-
-    def Alltoallw(
-        self,
-        sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
-        *,
-        algorithm: str | None = None,
-    ) -> None:
-        """All to All General: as Alltoallv, with blocks of different types."""
-        self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
-
-    def Ialltoallw(
-        self,
-        sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Alltoallw."""
-        return self._nonblocking("Alltoallw", (sendbuf, recvbuf), algorithm)
-
-    def Alltoallw_init(
-        self,
-        sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
-        info: MPI.Info = MPI.INFO_NULL,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Prequest:
-        """Persistent Alltoallw."""
-        return self._persistent("Alltoallw", (sendbuf, recvbuf), info, algorithm)
-
-    def Barrier(self, *, algorithm: str | None = None) -> None:
-        """Wait until all of both groups have come."""
-        self._blocking("Barrier", algorithm)
-
-    def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
-        """Nonblocking Barrier."""
-        context = self._context()
-        if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Request = context.request(context.comm.Ibarrier(), None)
-            return request
-        return self._nonblocking("Barrier", (), algorithm)
-
-    def Barrier_init(
-        self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
-    ) -> MPI.Prequest:
-        """Persistent Barrier."""
-        from ..context.library_requests import made_by
-
-        context = self._context()
-        if context.asked_for("Barrier", algorithm) == "auto":
-            request = made_by(context.comm.Barrier_init)
-            if request is not None:
-                kept: MPI.Prequest = context.request(request, None)
-                return kept
-        return self._persistent("Barrier", (), info, algorithm)
-
-    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        """All to All, for any objects; large arrays in them are not pickled."""
-        from . import objects_between
-
-        return objects_between.alltoall(self._context(), sendobj)
-
-    def barrier(self) -> None:
-        """Wait until all of both groups have come."""
-        self.Barrier()
