@@ -6,13 +6,13 @@ They contribute "send", and the result is the root's "recv".
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ..schedules.ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
+from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Leaves, Mapped, Shares, pick
-from ..schedules.program import pad, shift
+from ..schedules.program import lay, only, pad, renumber, shift
 from ..schedules.registry import algorithm
-from . import bcast, gather, inter_bcast, reduce, reduce_halving
+from . import bcast, gather, inter_bcast, leaders, reduce, reduce_scatter as scattering
+from .folding import Folded
+from .halving import gathering
 from .patterns import STARTUP, log2, outer
 from .reduce_mirrored import mirrored
 
@@ -37,13 +37,25 @@ def halving(p: int, v: Index, m: int) -> Program:
     """The leaves halve what they combine, and the root gathers it, itself on top.
 
     1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels twice, in rank
-    order. Else one round more, of all. Room for two messages.
+    order. Else one round more, of all. Scratch as for `leaders.halves`.
     """
+    who = Folded(p - 1)
+
+    def vertex(i: Index) -> Index:
+        """Who gathers as number i: the root in the place of the first."""
+        return pick(i == 0, 0, who.rank(i) + 1)
+
     if outer(v):
-        yield from pad(iter(()), reduce_halving.halving_rounds(p - 1))
-        yield from shift(reduce_halving.collect(p - 1, m), 1)
-    else:
-        yield from shift(reduce_halving.program(p - 1, v - 1, m, outside=True), 1)
+        yield from pad(iter(()), leaders.piece_rounds(p - 1))
+        pieces = Shares(who.act, m)
+        yield Round((Recv(1, pieces[0]),))
+        yield from renumber(gathering(who.act, 0, pieces), vertex)
+        return
+    r, pieces = v - 1, Shares(who.act, m, "tmp")
+    yield from shift(leaders.halves(p - 1, r, m), 1)
+    yield Round((Send(0, pieces[0], r == 0),))
+    back = renumber(gathering(who.act, who.number(r), pieces), vertex)
+    yield from only(back, who.acts(r) & (r > 0))
 
 
 def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
@@ -56,42 +68,19 @@ def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
 def reduce_scatter(p: int, v: Index, m: int) -> Program:
     """Every leaf combines a piece, and a tree with the root on top gathers the pieces.
 
-    p - 2 + ceil(log2 p) rounds; all of it travels twice, in rank order. Room for four
-    pieces, and those of a subtree.
+    p - 2 + ceil(log2 p) rounds; all of it travels twice, in rank order. Scratch for
+    three pieces, and those of a subtree.
     """
     pieces, top = Shares(p - 1, m), outer(v)
-    own = _room(pieces, v - 1, 0, p - 1 - v)
-    yield from pad(iter(()) if top else shift(_pairwise(p - 1, v - 1, pieces), 1), p)
+    own = Span("tmp", 2 * pieces.size(0), pieces.size(v - 1))
+    parts = scattering.pairwise(p - 1, v - 1, pieces)
+    combined = shift(lay(parts, {"recv": (own.buf, own.start)}), 1)
+    yield from pad(iter(()) if top else combined, p)
     leaves = Leaves(pieces)
-    begin = 0 if top else leaves.offset(v) - 4 * pieces.size(0)
+    begin = 0 if top else leaves.offset(v) - 3 * pieces.size(0)
     held = Mapped(p, lambda i: leaves.offset(i) - begin, "recv" if top else "tmp")
     yield Round(then=(Copy(own, held[v][0], gather.alone(p, v) ^ True),))
     yield from gather.up(p, v, held, (own,))
-
-
-def _room(pieces: Shares, j: Index, below: Index, i: Index) -> Span:
-    """Where piece j is combined, from lower ranks or not, when i have come: rooms that
-    take turns."""
-    return Span("tmp", (2 * below + i % 2) * pieces.size(0), pieces.size(j))
-
-
-def _pairwise(q: int, j: Index, pieces: Shares) -> Program:
-    """Everyone combines piece j of all, those of higher ranks first, in rank order."""
-
-    def mine(i: Index) -> Span:
-        return replace(pieces[i][0], buf="send")
-
-    yield Round(then=(Copy(mine(j), _room(pieces, j, 0, 0)),))
-    for t in range(1, q):
-        to, below = (j - t) % q, 1 * (j + t >= q)
-        i = pick(below == 1, j + t - q, t)
-        came = _room(pieces, j, below, i)
-        yield Round(
-            (Recv((j + t) % q, (came,)), Send(to, (mine(to),))),
-            (Reduce(_room(pieces, j, below, i - 1), came, i > 0),),
-        )
-    lower, higher = _room(pieces, j, 1, j - 1), _room(pieces, j, 0, q - 1 - j)
-    yield Round(then=(Reduce(lower, higher, j > 0),))
 
 
 @algorithm("inter_reduce", paper="folklore", cost=inter_bcast.chain_cost)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.program import pad, shift
 from ..schedules.registry import algorithm
-from . import inter_bcast, reduce, reduce_halving
+from . import inter_bcast, leaders, reduce
 from .patterns import log2, outer
 
 
@@ -46,8 +46,8 @@ def leader(p: int, v: Index, m: int) -> Program:
 
 
 def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """All of it twice, and one message; for p - 1 a power of two."""
-    return alpha + m * beta + reduce_halving.cost(p - 1, m, alpha, beta)
+    """All of it twice, and one message."""
+    return alpha + m * beta + leaders.halves_cost(p - 1, m, alpha, beta)
 
 
 @algorithm(
@@ -59,10 +59,10 @@ def leader_halving(p: int, v: Index, m: int) -> Program:
     """The leaves halve what they combine, gather it at the first, which sends all.
 
     1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
-    in rank order. Room for two messages.
+    in rank order. Scratch as for `leaders.halves`.
     """
     if outer(v):
-        yield from _from_leader(m, reduce_halving.rounds(p - 1))
+        yield from _from_leader(m, leaders.halves_rounds(p - 1))
     else:
-        yield from shift(reduce_halving.program(p - 1, v - 1, m), 1)
-        yield Round((Send(0, (reduce_halving.result(p - 1, m),), v == 1),))
+        yield from shift(leaders.halves_sum(p - 1, v - 1, m), 1)
+        yield Round((Send(0, (Span("tmp", 0, m),), v == 1),))
