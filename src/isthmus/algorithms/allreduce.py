@@ -62,7 +62,7 @@ def bruck(p: int, r: Index, m: int) -> Program:
 def direct(p: int, r: Index, m: int) -> Program:
     """Everyone sends each a share to combine, then a ring collects the shares.
 
-    2 (p - 1) rounds of a share, for any operator. Room for two shares.
+    2 (p - 1) rounds of a share, for any operator. Scratch for two shares.
     """
     return _in_shares(p, r, m, Way(pairwise, ring, p + 1, lambda r: r))
 

@@ -94,7 +94,7 @@ def direct(r: Index, here: Side, there: Side, m: int) -> Program:
 
     2 max(p, q) - 1 rounds of a share, for any operator. For p = q nothing is sent that
     need not be, and nobody sends what it has just received; else ranks of the smaller
-    group get more shares than they send. Room for two shares.
+    group get more shares than they send. Scratch for two shares.
     """
     shares = Shares(here.n, m)
     sides = replace(here, blocks=shares), replace(there, blocks=Shares(there.n, m))
@@ -147,7 +147,7 @@ def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
     """Both groups double up to their sums, and all that have one hand it across.
 
     log2 p rounds of all, and one across; ceil(log2(p/q + 1)) if p > q; one more to fold
-    a group that is no power of two. For any operator. Room for two vectors.
+    a group that is no power of two. For any operator. Scratch for two vectors.
     """
     held = yield from sums(r, here.n, m, here.base)
     mine, other = Folded(here.n), Folded(there.n)

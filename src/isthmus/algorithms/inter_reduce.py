@@ -22,7 +22,7 @@ from .reduce_mirrored import mirrored
 def binomial(p: int, v: Index, m: int) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand up their results.
 
-    ceil(log2 p) rounds, each of all, in rank order. Room for two messages.
+    ceil(log2 p) rounds, each of all, in rank order. Scratch for two messages.
     """
     return reduce.ordered(p, v, m, gives=v > 0)
 
@@ -88,7 +88,7 @@ def reduce_scatter(p: int, v: Index, m: int) -> Program:
 def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
     """Segments flow up the chain of the leaves to the root, and everyone adds its own.
 
-    n + p - 2 rounds of an n-th, in rank order. Room for all.
+    n + p - 2 rounds of an n-th, in rank order. Scratch for all.
     """
     n = n or inter_bcast.links(p, m, startup)
     forth = bcast.chain(p, v, m, 0, n)
@@ -107,7 +107,7 @@ def circulant(
     """The broadcast on a circulant graph of root and leaves, backwards: as few rounds.
 
     n - 1 + ceil(log2 p) rounds; every leaf sends every part once, combined in any
-    order. Room for all and a part, at the root for a part.
+    order. Scratch for all and a part, at the root for a part.
     """
     n = n or bcast.parts(p, m, startup)
     forth, pieces = bcast.circulant(p, v, m, 0, n), Shares(n, m)
@@ -118,7 +118,7 @@ def circulant(
 def linear(p: int, v: Index, m: int) -> Program:
     """The root takes what every leaf has, the last one's first, and combines it.
 
-    p - 1 rounds, each of all, in rank order. Room for a message at the root.
+    p - 1 rounds, each of all, in rank order. Scratch for a message at the root.
     """
     own, result, came = (Span(buf, 0, m) for buf in ("send", "recv", "tmp"))
     for i in reversed(range(1, p)):
@@ -142,7 +142,7 @@ def _from_leader(m: int, rounds: int) -> Program:
 def leader(p: int, v: Index, m: int) -> Program:
     """Results go up a tree of the leaves, and the first leaf sends all to the root.
 
-    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Room for two messages.
+    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Scratch for two messages.
     """
     if outer(v):
         return _from_leader(m, log2(p - 1))

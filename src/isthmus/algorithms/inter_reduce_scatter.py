@@ -79,15 +79,15 @@ def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Progra
         peer, real, begins = there.base + j, j < there.n, j == first
         longest = max(np.max(sent.size(j)), np.max(came.size(0)))
         for start in range(0, longest, each):
-            room = piece(came, 0, start, each)
+            incoming = piece(came, 0, start, each)
             total = piece(came.within("recv"), 0, start, each)
             yield Round(
                 (
                     Recv(peer, total, real & begins),
-                    Recv(peer, room, real & (begins ^ True)),
+                    Recv(peer, incoming, real & (begins ^ True)),
                     Send(peer, piece(sent, j, start, each), real),
                 ),
-                (Reduce(room[0], total[0], real & (begins ^ True)),),
+                (Reduce(incoming[0], total[0], real & (begins ^ True)),),
             )
 
 
@@ -236,17 +236,17 @@ def linear(r: Index, here: Side, there: Side) -> Program:
     """
     total = here.blocks.total
     whole = Span("send", 0, total)
-    grown, room = Span("tmp", 0, total), Span("tmp", total, total)
+    grown, incoming = Span("tmp", 0, total), Span("tmp", total, total)
     for t in range(max(here.n, there.n)):
         # the last comes first: each is put before those that are there
         i, first = there.n - 1 - t, t == 0
-        came = grown if first else room
+        came = grown if first else incoming
         taken = (r == 0) & (i >= 0)
         yield Round(
             (
                 Recv(there.base + i, (came,), taken),
                 Send(there.base, (whole,), r == here.n - 1 - t),
             ),
-            () if first else (Reduce(room, grown, taken),),
+            () if first else (Reduce(incoming, grown, taken),),
         )
     yield scatter(r, here, here.blocks.within("tmp"))

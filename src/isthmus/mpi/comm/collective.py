@@ -331,7 +331,7 @@ class Collective(Comm):
         kept.run(self, args, call)
         if values is not None and not context.checked:
             context.cached_calls[values] = kept
-            context.make_room()
+            context.evict()
 
     def _read(
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""

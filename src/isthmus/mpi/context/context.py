@@ -259,7 +259,7 @@ class Context:
             )
         return tag
 
-    def make_room(self) -> None:
+    def evict(self) -> None:
         """Give back what was used least recently, if too much is kept."""
         every = self.cached_calls
         while len(every) > 1:
