@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from mpi4py import MPI
 
-from .collective import Collective
+from .collective import Collective, nonblocking
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
@@ -34,15 +34,7 @@ class Gathering(Collective):
         """Gather to All; between groups, everyone receives those of the other one."""
         self._blocking("Allgather", algorithm, sendbuf, recvbuf)
 
-    def Iallgather(
-        self,
-        sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpecB,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Gather to All."""
-        return self._nonblocking("Allgather", (sendbuf, recvbuf), algorithm)
+    Iallgather = nonblocking(Allgather)
 
     def Allgather_init(
         self,
@@ -65,15 +57,7 @@ class Gathering(Collective):
         """Gather to All Vector: as Allgather, with blocks of different sizes."""
         self._blocking("Allgatherv", algorithm, sendbuf, recvbuf)
 
-    def Iallgatherv(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpecV,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Gather to All Vector."""
-        return self._nonblocking("Allgatherv", (sendbuf, recvbuf), algorithm)
+    Iallgatherv = nonblocking(Allgatherv)
 
     def Allgatherv_init(
         self,
@@ -119,16 +103,7 @@ class Sums(Collective):
         """Reduce to All: everyone receives the sum of all, or of the other group."""
         self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
-    def Iallreduce(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        op: MPI.Op = MPI.SUM,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Allreduce."""
-        return self._nonblocking("Allreduce", (sendbuf, recvbuf, op), algorithm)
+    Iallreduce = nonblocking(Allreduce)
 
     def Allreduce_init(
         self,
@@ -156,19 +131,7 @@ class Sums(Collective):
             recvcounts = recvcounts.tolist()
         self._blocking("Reduce_scatter", algorithm, sendbuf, recvbuf, recvcounts, op)
 
-    def Ireduce_scatter(
-        self,
-        sendbuf: BufSpec | InPlace,
-        recvbuf: BufSpec,
-        recvcounts: Sequence[int] | np.ndarray | None = None,
-        op: MPI.Op = MPI.SUM,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Reduce_scatter."""
-        return self._nonblocking(
-            "Reduce_scatter", (sendbuf, recvbuf, recvcounts, op), algorithm
-        )
+    Ireduce_scatter = nonblocking(Reduce_scatter)
 
     def Reduce_scatter_init(
         self,
@@ -196,18 +159,7 @@ class Sums(Collective):
         """Reduce-Scatter Block: as Reduce_scatter, in blocks of one size."""
         self._blocking("Reduce_scatter_block", algorithm, sendbuf, recvbuf, op)
 
-    def Ireduce_scatter_block(
-        self,
-        sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpec | BufSpecB,
-        op: MPI.Op = MPI.SUM,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Reduce_scatter_block."""
-        return self._nonblocking(
-            "Reduce_scatter_block", (sendbuf, recvbuf, op), algorithm
-        )
+    Ireduce_scatter_block = nonblocking(Reduce_scatter_block)
 
     def Reduce_scatter_block_init(
         self,
@@ -237,15 +189,7 @@ class Exchanges(Collective):
         """All to All: a block to, and one from, each, or each of the other group."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
-    def Ialltoall(
-        self,
-        sendbuf: BufSpecB | InPlace,
-        recvbuf: BufSpecB,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Alltoall."""
-        return self._nonblocking("Alltoall", (sendbuf, recvbuf), algorithm)
+    Ialltoall = nonblocking(Alltoall)
 
     def Alltoall_init(
         self,
@@ -268,15 +212,7 @@ class Exchanges(Collective):
         """All to All Vector: as Alltoall, with blocks of different sizes."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
-    def Ialltoallv(
-        self,
-        sendbuf: BufSpecV | InPlace,
-        recvbuf: BufSpecV,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Alltoallv."""
-        return self._nonblocking("Alltoallv", (sendbuf, recvbuf), algorithm)
+    Ialltoallv = nonblocking(Alltoallv)
 
     def Alltoallv_init(
         self,

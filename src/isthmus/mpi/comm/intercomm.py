@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mpi4py import MPI
 
 from .all_to_all import Exchanges, Gathering, Sums
-from .collective import Imported, load
+from .collective import Imported, load, nonblocking
 from .family import COMMON, making
 from .rooted import Rooted
 
@@ -57,15 +57,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         """All to All General: as Alltoallv, with blocks of different types."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
-    def Ialltoallw(
-        self,
-        sendbuf: BufSpecW | InPlace,
-        recvbuf: BufSpecW,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Alltoallw."""
-        return self._nonblocking("Alltoallw", (sendbuf, recvbuf), algorithm)
+    Ialltoallw = nonblocking(Alltoallw)
 
     def Alltoallw_init(
         self,
