@@ -357,7 +357,7 @@ def test_signals_take_a_start_up_in_every_model():
 
 def barrier(n):
     """What `n` ranks promise in a barrier."""
-    return Contract(lambda r: {}, lambda r: {}, hears=lambda r: range(n))
+    return Contract(lambda r: {}, lambda r: {}, waits_for=lambda r: range(n))
 
 
 def test_a_barrier_is_wrong_if_one_may_leave_early():

@@ -26,7 +26,7 @@ from ..schedules.layout import (
     lesser,
     pick,
 )
-from ..schedules.program import beside, late, pad, place, shift
+from ..schedules.program import beside, delayed, pad, place, shift
 from ..schedules.registry import Stage, algorithm
 from . import allgatherv, bcast, gather
 from .patterns import STARTUP, log2, ring
@@ -327,7 +327,7 @@ def two_step(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         yield from exchange
 
 
-#: where nobody says
+#: by default
 PARTS = 2
 
 
@@ -398,7 +398,10 @@ def pipelined(
     for part in range(parts):
         passed = shift(allgatherv.ring(here.n, r, Part(mine, parts, part)), here.base)
         # the rings of both groups end in the same round, with the next exchange
-        ends = late(passed, rounds - here.n + 1), late([swap(part + 1)], rounds - 1)
+        ends = (
+            delayed(passed, rounds - here.n + 1),
+            delayed([swap(part + 1)], rounds - 1),
+        )
         yield from beside(*ends)
 
 

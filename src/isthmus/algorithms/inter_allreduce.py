@@ -19,7 +19,7 @@ from . import bcast, inter_reduce_scatter
 from .allgatherv import ring
 from .folding import Folded, sums
 from .inter_reduce_scatter import across_cost, ordered_cost
-from .inter_shares import Way, commutative, ordered as by_rank, sums_across
+from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
 from .leaders import (
     halves_cost,
     halves_rounds,
@@ -34,7 +34,7 @@ from .reduce_scatter import bruck_cost
 
 
 def _in_shares(
-    r: Index, here: Side, there: Side, m: int, way: Callable[[int], Way]
+    r: Index, here: Side, there: Side, m: int, way: Callable[[int], Scheme]
 ) -> Program:
     """Everyone gets a share of the other group's sum; then both groups collect."""
     ways = way(here.n), way(there.n)

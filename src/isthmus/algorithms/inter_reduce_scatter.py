@@ -16,7 +16,7 @@ from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Even, Side
 from ..schedules.program import beside, lay, pad, shift
 from ..schedules.registry import algorithm
-from .inter_shares import Way, commutative, ordered as by_rank, sums_across
+from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
 from .leaders import (
     halves_cost,
     halves_rounds,
@@ -101,7 +101,9 @@ def ordered_cost(p: int, n: float, alpha: float, beta: float) -> float:
     return (bruck_cost if is_power(p) else pairwise_cost)(p, n, alpha, beta)
 
 
-def _scattered(r: Index, here: Side, there: Side, way: Callable[[int], Way]) -> Program:
+def _scattered(
+    r: Index, here: Side, there: Side, way: Callable[[int], Scheme]
+) -> Program:
     ways, wanted = (way(here.n), way(there.n)), (here.blocks, there.blocks)
     return sums_across(
         r, here, there, here.blocks.total, ways, wanted, Span("recv", 0, 0)

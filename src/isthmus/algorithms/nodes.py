@@ -43,7 +43,7 @@ from . import allgatherv, reduce_scatter
 from .patterns import log2
 from .redistribution import receives, sends
 
-#: elements of "node" that a chunk takes, where nobody says
+#: elements of "node" that a chunk takes, by default
 SIZE = 1 << 22
 #: start-ups in the time of which a message passes that is long: then neighbours beat
 #: few rounds
@@ -74,7 +74,7 @@ def shape(
     x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
     """In how many chunks and lanes data go: in chunks of up to `size`, and in a few if
-    start-ups take little of their time; where nobody says in as many lanes as there are
+    start-ups take little of their time; by default in as many lanes as there are
     ranks on a node, if each still sends what passes in the time of a start-up."""
     chunks = max(ceil(x.need / size), 1)
     if x.messages:
@@ -734,7 +734,7 @@ def planned(
     nodes: Nodes, given: tuple[Transfer, ...], lanes: int, size: int, startup: float
 ) -> tuple[Transfer, ...]:
     """Transfers in chunks that take up to `size` elements of a node's memory, and in so
-    many lanes; where nobody says, in as many as still send long messages."""
+    many lanes; by default, in as many as still send long messages."""
     need = max(sum(x.footprint(node) for x in given) for node in set(nodes))
     most = max(max(x.sources.most, x.sinks.most) for x in given)
     across = (max(x.volume for x in given), max(x.messages for x in given))

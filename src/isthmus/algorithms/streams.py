@@ -55,7 +55,7 @@ from .reduce_mirrored import mirrored
 
 #: rounds between two meetings, at the most
 BETWEEN = 4
-#: lanes, where nobody says: one is busy while the other carries a part
+#: lanes, by default: one is busy while the other carries a part
 LANES = 2
 #: chunks of `size` elements that "node" can hold, as in a pipeline of flows
 CHUNKS = 4

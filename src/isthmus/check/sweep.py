@@ -19,7 +19,7 @@ from ..verify.verify import verify
 from .placements import Nodes, anywhere, placements
 
 CHUNK = 64
-#: processes, at the most, where nobody says
+#: processes, at the most, by default
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
 CUTS = {"size": 3, "n": 3, "window": 2, "parts": 3, "radix": 3, "aggregation": 2}

@@ -24,7 +24,7 @@ class Contract:
     #: the kind of marks, for scratch memory too
     mark: np.dtype = MARK
     #: of whom a rank must have heard: it may not end before these have begun
-    hears: Callable[[int], range] = lambda r: range(0)
+    waits_for: Callable[[int], range] = lambda r: range(0)
 
 
 def in_order(counts: Sequence[int]) -> np.ndarray:
@@ -237,4 +237,4 @@ def barrier(n: int) -> Contract:
     """Nobody ends before everyone has begun; between groups that is more than MPI asks,
     which lets a rank leave once the other group has come."""
     nothing = {"send": blank(0), "recv": blank(0)}
-    return Contract(lambda r: nothing, lambda r: {}, hears=lambda r: range(n))
+    return Contract(lambda r: nothing, lambda r: {}, waits_for=lambda r: range(n))
