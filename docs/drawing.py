@@ -25,10 +25,11 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+import draw_irregular
 import isthmus
 from isthmus.cli.app import run
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
-from isthmus.draw import nodes as clusters, schedule
+from isthmus.draw import schedule
 from isthmus.draw.gantt import gantts
 
 FOLDER = "_build/pictures"
@@ -106,7 +107,7 @@ def irregular(folder: Path) -> None:
     """The pictures of the page on unequal blocks."""
     counts, size = [5, 2, 0, 4], 2
     made = isthmus.schedule("allgatherv", f"blocked_ring(size={size})", counts=counts)
-    clusters.figure(counts, size).savefig(folder / "irregular.png", dpi=110)
+    draw_irregular.figure(counts, size).savefig(folder / "irregular.png", dpi=110)
     schedule.figure(made).savefig(folder / "blocked_ring.png", dpi=100)
 
 

@@ -65,7 +65,7 @@ def measure() -> None:
     import standin
     from groups import pair
     from isthmus import Layout, Redistribution
-    from isthmus.mpi.context.tuning import library
+    from isthmus.mpi.costs.tuning import library
     from isthmus.mpi.memory import device, staged
 
     stand_in = "--stand-in" in sys.argv

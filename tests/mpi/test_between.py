@@ -17,7 +17,7 @@ from between import (
     names,
 )
 from groups import pairs
-from isthmus.mpi.context.tuning import INLINE
+from isthmus.mpi.costs.tuning import INLINE
 from isthmus.mpi.operations import tasks_rooted
 from sampling import LONG, some
 from support import TURN, agree, without_persistent_collectives

@@ -11,8 +11,8 @@ from mpi4py import MPI
 from between import REDUCING, ROOTED, Kit, call, data, refuses
 from groups import pair, pairs, same
 from isthmus.choose.between import Times
-from isthmus.mpi.comm import trial
-from isthmus.mpi.comm.trial import OPERATIONS
+from isthmus.mpi.costs import trial
+from isthmus.mpi.costs.trial import OPERATIONS
 from isthmus.mpi.engine.requests import Persistent
 from sampling import LONG
 from support import agree, has_persistent_collectives

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from isthmus import schedule
-from isthmus.cli.simulate import DEFAULTS
-from isthmus.collectives.between import BUILDERS
+from isthmus.collectives import between
+from isthmus.collectives.schedule import COLLECTIVES
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
@@ -31,8 +31,11 @@ ROOTED = {
     "inter_gatherv": {"counts": [2, 0, 3, 4]},
     "inter_scatterv": {"counts": [2, 0, 3, 4]},
 }
+EXAMPLES = {of: record.example for of, record in COLLECTIVES.items()}
 OTHERS = {
-    collective: DEFAULTS[collective] for collective in [*BUILDERS, "reduce_scatter"]
+    of: EXAMPLES[of]
+    for of in [*between.COLLECTIVES, "reduce_scatter"]
+    if "allgather" not in of
 }
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
 #: nodes of ranks that are neither consecutive nor of one group only
@@ -79,7 +82,7 @@ def test_the_last_step_shows_what_the_collective_promises(made):
 
 
 NODE_AWARE = {
-    **{x: DEFAULTS[x] for x in DEFAULTS if x[:5] != "multi" and x != "inter_allgather"},
+    **{x: EXAMPLES[x] for x in EXAMPLES if x[:5] != "multi" and x != "inter_allgather"},
     "bcast": {"p": 6, "m": 12, "root": 4},
 }
 

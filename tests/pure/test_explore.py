@@ -14,7 +14,7 @@ import pytest
 import isthmus
 from browser import Browser, find
 from isthmus.check import sweep
-from isthmus.check.sizes import groups
+from isthmus.collectives.schedule import groups
 from isthmus.cost.machines import load
 from isthmus.cost.placement import MACHINE, on_nodes, placed
 from isthmus.cost.recorded import of_events

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms.alltoallv import Passing
 from isthmus.algorithms.patterns import log2
-from isthmus.check.sizes import SIZES
+from isthmus.collectives.schedule import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
@@ -39,7 +39,7 @@ def check(made):
 
 @each(ENTRIES)
 def test_right_for_all_small_groups(of, entry):
-    for found in SIZES[of](6, np.random.default_rng(3)):
+    for found in COLLECTIVES[of].sweep(6, np.random.default_rng(3)):
         for sizes in found:
             check(isthmus.schedule(of, entry.name, **sizes))
 

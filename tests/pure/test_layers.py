@@ -33,7 +33,7 @@ KNOWS = {
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "verify"},
-    "draw": {"cost", "groups", "schedules", "verify"},
+    "draw": {"cost", "schedules", "verify"},
     "explore": {"cost", "draw", "predict", "schedules", "verify"},
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
@@ -49,7 +49,8 @@ AT_NEED = {
 }
 
 #: the folders of mpi/, each of which knows those before it; the last two, all of these
-ENGINE = ["waiting", "memory", "context", "operations", "engine", "comm"]
+ENGINE = ["waiting", "memory", "costs", "context", "operations", "engine"]
+ENGINE += ["objects", "comm"]
 ABOVE = {"groups", "measure", "redistribution"}
 
 

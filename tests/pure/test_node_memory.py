@@ -15,7 +15,7 @@ import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.check import sweep
 from isthmus.check.placements import every, in_a_row, loads, placements, scattered
-from isthmus.check.sizes import SIZES, groups
+from isthmus.collectives.schedule import COLLECTIVES, groups
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
 from isthmus.schedules.ahead import posting
@@ -197,12 +197,16 @@ def test_scratch_memory_is_not_shared():
 def test_a_meeting_tells_of_all_that_the_others_have_heard():
     signal = [Round((Send(0, ()),))]
     programs = [[Round((Recv(2, ()),), meet=True)], [Round(meet=True)], signal]
-    hears = Contract(
-        lambda r: {}, lambda r: {}, hears=lambda r: range(3 if r < 2 else 1)
+    waits_for = Contract(
+        lambda r: {}, lambda r: {}, waits_for=lambda r: range(3 if r < 2 else 1)
     )
     with pytest.raises(ScheduleError, match="rank 2 may end before rank 0 has begun"):
-        verify(programs, hears, "aab")
-    verify(programs, replace(hears, hears=lambda r: range(3 if r < 2 else 0)), "aab")
+        verify(programs, waits_for, "aab")
+    verify(
+        programs,
+        replace(waits_for, waits_for=lambda r: range(3 if r < 2 else 0)),
+        "aab",
+    )
 
 
 def test_a_receive_into_node_is_not_posted_before_a_meeting():
@@ -222,7 +226,9 @@ SHARED = [
     if entry.node_memory
 ]
 EVERY = {
-    of: [x for found in SIZES[of](5, np.random.default_rng(2)) for x in found]
+    of: [
+        x for found in COLLECTIVES[of].sweep(5, np.random.default_rng(2)) for x in found
+    ]
     for of, _ in SHARED
 }
 

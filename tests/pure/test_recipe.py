@@ -23,7 +23,7 @@ from isthmus.schedules.ahead import posting
 from isthmus.schedules.ir import Recv
 from isthmus.schedules.program import reads, writes
 from isthmus.schedules.registry import algorithms
-from isthmus.verify.contracts import inter_allgatherv
+from isthmus.verify.contracts import multi_allgatherv
 from isthmus.verify.verify import verify
 from sampling import LONG
 
@@ -53,7 +53,7 @@ def test_the_ranks_fit_together(name, a, b):
     assert units == {(ua, ub)}
     units = {(m.units["send"], m.units["recv"]) for m in made[len(a) :]}
     assert units == {(ub, ua)}
-    contract = inter_allgatherv([k // ua for k in a], [k // ub for k in b])
+    contract = multi_allgatherv([[k // ua for k in a], [k // ub for k in b]])
     verify([m.rounds for m in made], contract)
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms.multi_allgatherv import best_size
-from isthmus.check.sizes import SIZES
 from isthmus.choose import several
 from isthmus.choose.choose import BUILT_IN
 from isthmus.choose.estimate import Machine
 from isthmus.choose.recipe_several import allgatherv as recipe
+from isthmus.collectives.schedule import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Round, Send, Span
@@ -35,7 +35,7 @@ def check(made):
 
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=lambda x: getattr(x, "name", x))
 def test_right_for_small_groups(of, entry):
-    for found in some(SIZES[of](4, np.random.default_rng(4)), 2):
+    for found in some(COLLECTIVES[of].sweep(4, np.random.default_rng(4)), 2):
         for sizes in some(found, 3):
             check(isthmus.schedule(of, entry.name, **sizes))
 

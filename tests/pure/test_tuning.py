@@ -12,7 +12,7 @@ import pytest
 from isthmus.bench import crossovers
 from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
-from isthmus.bench.tune import Found, read_found
+from isthmus.bench.tune import Measured, read_found
 from isthmus.choose import choose, fit
 from isthmus.choose.estimate import Machine
 from isthmus.choose.fit import Samples
@@ -125,10 +125,10 @@ def test_a_communicator_takes_what_fits_its_nodes():
 
 def test_samples_give_back_the_machine_they_come_from():
     p, alpha, beta, gamma, more = 4, 3e-6, 1e-9, 5e-10, 4e-7
-    crowd = {n: alpha + gamma * p * n for n in (0, 100, 10**6)}
+    contended = {n: alpha + gamma * p * n for n in (0, 100, 10**6)}
     alone = {n: alpha + beta * n for n in (0, 100, 10**6)}
     fan = {k: alpha + more * (k - 1) for k in (1, 2)}
-    found = fit.machine(Samples(p, crowd, alone, fan), 99)
+    found = fit.machine(Samples(p, contended, alone, fan), 99)
     expected = Machine(alpha, beta, gamma, 99, message=more)
     for f in fields(Machine):
         assert getattr(found, f.name) == pytest.approx(getattr(expected, f.name))
@@ -210,7 +210,7 @@ def outcome(case, **times) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
+def found() -> Measured:
     """Measured as a machine would that is exactly like the model."""
     machine = Machine(1e-5, 1e-9, message=1e-5)
     origin = replace(ORIGIN, nodes=1)
@@ -224,7 +224,7 @@ def found() -> Found:
                 for c in job.contenders
             }
             outcomes.append(outcome(case, **times))
-    return Found(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
+    return Measured(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
 
 
 def test_what_was_found_goes_through_json(found):

@@ -100,7 +100,7 @@ def reduce_scatter(
     """The same backwards: sums of all blocks' parts come together at their roots.
 
     n - 1 + ceil(log2 p) rounds, whatever the distribution; everyone sends every part of
-    the others' blocks once, combined in any order. Room for all, and for what arrives.
+    the others' blocks once, combined in any order. Scratch for all, and what arrives.
     """
     total = blocks.total
     own, result = Span("send", 0, total), Span("recv", 0, blocks.size(r))

@@ -13,11 +13,11 @@ from . import inter_shares
 from .allgatherv import ring
 from .folding import Folded, sums
 from .inter_reduce_scatter import ordered_cost
-from .inter_shares import Way
+from .inter_shares import Scheme
 from .reduce_scatter import bruck_cost, pairwise, pairwise_cost
 
 
-def _in_shares(p: int, r: Index, m: int, way: Way) -> Program:
+def _in_shares(p: int, r: Index, m: int, way: Scheme) -> Program:
     """A reduce_scatter into nearly equal shares, then an allgather of them."""
     shares = Shares(p, m)
     own = {"recv": ("recv", shares.offset(way.number(r)))}
@@ -62,9 +62,9 @@ def bruck(p: int, r: Index, m: int) -> Program:
 def direct(p: int, r: Index, m: int) -> Program:
     """Everyone sends each a share to combine, then a ring collects the shares.
 
-    2 (p - 1) rounds of a share, for any operator. Room for two shares.
+    2 (p - 1) rounds of a share, for any operator. Scratch for two shares.
     """
-    return _in_shares(p, r, m, Way(pairwise, ring, p + 1, lambda r: r))
+    return _in_shares(p, r, m, Scheme(pairwise, ring, p + 1, lambda r: r))
 
 
 def _doubling_cost(p: int, m: float, alpha: float, beta: float) -> float:

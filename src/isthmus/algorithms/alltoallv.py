@@ -98,7 +98,7 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
 
     ceil(log_radix p) rounds of radix - 1 messages at most; a block travels once for
     every digit of its way that is not zero, so this is for short ones, and with a
-    larger radix for longer ones. Room for two blocks of each way.
+    larger radix for longer ones. Scratch for two blocks of each way.
     """
     levels = digits(p, radix)
     #: the digits of each way that are not zero
@@ -116,18 +116,18 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
         return send.of(origin, (origin + way) % p)
 
     #: a block comes to one of two places, and leaves from the other
-    rooms: dict[tuple[int, int], Index] = {}
+    starts: dict[tuple[int, int], Index] = {}
     end: Index = 0
     for way, found in enumerate(turns):
         for parity in range(2):
             stops = [held(x, way) for n, x in enumerate(found) if n and n % 2 == parity]
             if stops:
-                rooms[way, parity] = end
+                starts[way, parity] = end
                 end = end + reduce(np.maximum, stops)
 
     def waiting(way: int, n: int) -> Span:
         """A block that has made n moves."""
-        return Span("tmp", rooms[way, n % 2], held(turns[way][n], way))
+        return Span("tmp", starts[way, n % 2], held(turns[way][n], way))
 
     yield _own(r, send, recv)
     for level, steps in enumerate(levels):

@@ -48,7 +48,7 @@ def chain_cost(p: int, total: float, alpha: float, beta: float) -> float:
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
     """Segments flow down the chain of ranks: close to one transfer of all of it.
 
-    n + p - 2 rounds of an n-th; n is 8 (p - 1) where nobody says.
+    n + p - 2 rounds of an n-th; n is 8 (p - 1) by default.
     """
     n = n or min(segments(p), max(total, 1))
     pieces = Shares(n, total)

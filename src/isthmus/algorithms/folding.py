@@ -48,7 +48,7 @@ class Folded:
 
 def fold(r: Index, who: Folded, total: int) -> tuple[Round, Index]:
     """Let those that act have what is to be combined in "tmp": of a pair both vectors
-    behind room for one, else the own one; the round, and where it lies then."""
+    behind space for one, else the own one; the round, and where it lies then."""
     own, came = Span("send", 0, total), Span("tmp", total, total)
     paired, acts = r < 2 * who.pairs, who.acts(r)
     comm = (

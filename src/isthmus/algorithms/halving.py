@@ -41,8 +41,8 @@ def _half(p: int, r: Index, level: int, pieces: Blocks) -> Spans:
 def halving(p: int, r: Index, pieces: Blocks) -> Program:
     """Hand over half of what one has to the rank that differs in one bit.
 
-    log2 p rounds; every piece travels once. The own piece ends in "recv". Two rooms of
-    half a vector each: one holds the sum, in the other the next part arrives.
+    log2 p rounds; every piece travels once. The own piece ends in "recv". Two buffers
+    of half a vector each: one holds the sum, in the other the next part arrives.
     """
     half = pieces.offset((p + 1) // 2)
     buf, held, free, begin = "send", 0 * r, 0 * r + half, 0

@@ -2,20 +2,34 @@
 
 Each function says what rank r of the group `here` does; the other group, `there`, runs
 the same function seen from its side. `here.blocks` are the contributions of the own
-group, `there.blocks` those of the other, as they lie in "recv" in the end.
+group, `there.blocks` those of the other, as they lie in "recv" in the end. First those
+of Kang et al., then `pipelined`, then what goes through one process of each group, as
+libraries do it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..schedules.layout import Blocks, Mapped, Shares, Side, Uneven, cut, lesser, pick
-from ..schedules.program import place, shift
+from ..schedules.layout import (
+    Blocks,
+    Even,
+    Mapped,
+    Shares,
+    Side,
+    Uneven,
+    cut,
+    lesser,
+    pick,
+)
+from ..schedules.program import beside, delayed, pad, place, shift
 from ..schedules.registry import Stage, algorithm
+from . import allgatherv, bcast, gather
+from .patterns import STARTUP, log2, ring
 from .redistribution import receives, sends
 from .turns import all_partners
 
@@ -187,3 +201,346 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     yield Round(then=(Copy(here.own(r)[0], own),))
     program = stage(first.n + second.n, here.base + r, everything)
     yield from place(program, where)
+
+
+def _across(r: Index, here: Side, there: Side) -> Program:
+    """Pass whole blocks round the ring of teams, member c of one to member c of the
+    next; where the next has one more, the members take turns to serve it."""
+    teams = Shares(there.n, here.n)
+    j = teams.find(r)
+    c, n = r - teams.offset(j), teams.size(j)
+    left, right = (j - 1) % teams.n, (j + 1) % teams.n
+    few, many = teams.size(left), teams.size(right)
+    for t, (received, sent, _) in enumerate(ring(teams.n, j)):
+        source = here.base + teams.offset(left) + pick(c < few, c, t % few)
+        target, data = here.base + teams.offset(right), there.blocks[sent]
+        yield Round(
+            (
+                Recv(source, there.blocks[received]),
+                Send(target + c, data, c < many),
+                Send(target + n, data, (n < many) & (c == t % n)),
+            )
+        )
+
+
+def _unsegmented_cost(
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
+) -> float:
+    p, q, ka, kb = larger_first(p, q, ka, kb)
+    team = -(-p // q)
+    exchange = team * (alpha + max(ka, kb) * beta)
+    across = (q - 1) * (alpha + kb * beta)
+    return exchange + max(across, stage(q, team * ka, alpha, beta))
+
+
+@algorithm(
+    *BOTH,
+    paper="Kang et al., EuroMPI 2018, Algorithm 1",
+    cost=_unsegmented_cost,
+    staged=True,
+)
+def unsegmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """A process of the smaller group sends its whole block to each of its team.
+
+    Simple, but the exchange costs p/q blocks: no multiple of the lower bound holds.
+    """
+    if is_larger(here, there):
+        partner = Shares(there.n, here.n).find(r)
+        yield Round(
+            (
+                Recv(there.base + partner, there.blocks[partner]),
+                Send(there.base + partner, here.own(r)),
+            )
+        )
+        yield from _across(r, here, there)
+    else:
+        teams = Shares(here.n, there.n)
+        first, n = teams.offset(r), teams.size(r)
+        members = [(first + i, i < n) for i in range(int(np.max(n)))]
+        yield Round(
+            (
+                *(Recv(there.base + i, there.blocks[i], when) for i, when in members),
+                *(Send(there.base + i, here.own(r), when) for i, when in members),
+            )
+        )
+        pieces = Mapped(here.n, lambda j: there.blocks.offset(teams.offset(j)))
+        yield from collect(r, here, pieces, stage)
+
+
+def _inside_team(r: Index, here: Side, there: Side) -> Program:
+    """Put the team's segments together: a ring in each team."""
+    teams = Shares(there.n, here.n)
+    j = teams.find(r)
+    first, n = teams.offset(j), teams.size(j)
+    c, k, at = r - first, there.blocks.size(j), there.blocks.offset(j)
+    left, right = (here.base + first + (c + d) % n for d in (-1, 1))
+
+    def segment(i: Index) -> Spans:
+        return (Span("recv", at + cut(k, n, i), cut(k, n, i + 1) - cut(k, n, i)),)
+
+    for received, sent, turns in ring(n, c):
+        yield Round(
+            (Recv(left, segment(received), turns), Send(right, segment(sent), turns))
+        )
+
+
+def _two_step_cost(
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: Callable[..., float],
+) -> float:
+    p, q, ka, kb = larger_first(p, q, ka, kb)
+    team = -(-p // q)
+    exchange = team * (alpha + max(ka, kb / team) * beta)
+    inside = (team - 1) * (alpha + kb / team * beta)
+    across = (q - 1) * (alpha + kb * beta)
+    return exchange + max(inside + across, stage(q, team * ka, alpha, beta))
+
+
+@algorithm(
+    *BOTH,
+    paper="Kang et al., EuroMPI 2018, Algorithm 2",
+    cost=_two_step_cost,
+    staged=True,
+)
+def two_step(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """As `segmented`, but the larger group collects in two stages.
+
+    First each team puts its block together, then the teams pass blocks to each other.
+    """
+    exchange = segmented(r, here, there, stage)
+    yield next(exchange)
+    if is_larger(here, there):
+        yield from _inside_team(r, here, there)
+        yield from _across(r, here, there)
+    else:
+        yield from exchange
+
+
+#: by default
+PARTS = 2
+
+
+@dataclass(frozen=True)
+class Part(Blocks):
+    """One of several parts of every share."""
+
+    shares: Shares
+    parts: int
+    number: int
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """The number of shares."""
+        return self.shares.n
+
+    def _edge(self, i: Index, number: int) -> Index:
+        return self.shares.offset(i) + cut(self.shares.size(i), self.parts, number)
+
+    def offset(self, i: Index) -> Index:
+        """Where the part of share i begins."""
+        return self._edge(i, self.number)
+
+    def size(self, i: Index) -> Index:
+        """The number of elements of the part of share i."""
+        return self._edge(i, self.number + 1) - self._edge(i, self.number)
+
+    def find(self, x: Index) -> Index:
+        """The share that holds element x."""
+        return self.shares.find(x)
+
+    def __getitem__(self, i: Index) -> Spans:
+        return (Span(self.shares.buf, self.offset(i), self.size(i)),)
+
+
+@algorithm(
+    *BOTH,
+    paper=f"isthmus, after {KANG}, Algorithm 2",
+    # as if one part came after the other
+    cost=lambda p, q, ka, kb, alpha, beta, stage, parts=PARTS: (
+        parts
+        * segmented_cost(
+            p, q, ka / parts, kb / parts, alpha, beta, allgatherv.ring_cost
+        )
+    ),
+)
+def pipelined(
+    r: Index, here: Side, there: Side, stage: Stage, parts: int = PARTS
+) -> Program:
+    """Shares are exchanged in parts, the next while one is passed round a ring.
+
+    As `balanced`, but with the last round of the ring that collects a part, the
+    exchange of the next begins. On a network that hides all but the first part of an
+    exchange.
+    """
+    mine = Shares(here.n, there.blocks.total)
+    theirs = Shares(there.n, here.blocks.total)
+    rounds = max(here.n, there.n, 2) - 1
+
+    def swap(part: int) -> Round:
+        if part == parts:
+            return Round()
+        return exchange(
+            r, here, there, Part(mine, parts, part), Part(theirs, parts, part)
+        )
+
+    yield swap(0)
+    for part in range(parts):
+        passed = shift(allgatherv.ring(here.n, r, Part(mine, parts, part)), here.base)
+        # the rings of both groups end in the same round, with the next exchange
+        ends = (
+            delayed(passed, rounds - here.n + 1),
+            delayed([swap(part + 1)], rounds - 1),
+        )
+        yield from beside(*ends)
+
+
+def _roots_swap(
+    r: Index, here: Side, there: Side, sends: bool, receives: bool
+) -> Round:
+    """What the root does when the gathered messages change sides."""
+    mine = (Span("tmp", 0, here.blocks.total),)
+    theirs = (Span("recv", 0, there.blocks.total),)
+    return Round(
+        (
+            *((Recv(there.base, theirs, r == 0),) if receives else ()),
+            *((Send(there.base, mine, r == 0),) if sends else ()),
+        )
+    )
+
+
+def _gathered(r: Index, here: Side, there: Side) -> Program:
+    """Both groups gather, in the same number of rounds.
+
+    As in MPICH, blocks of one size up a tree, others straight to the root.
+    """
+    even = isinstance(here.blocks, Even)
+    program = gather.binomial(r, here) if even else gather.linear(r, here)
+    return pad(program, 2 + log2(max(here.n, there.n)))
+
+
+def _root_gathering_cost(
+    p: int,
+    q: int,
+    ka: float,
+    kb: float,
+    alpha: float,
+    beta: float,
+    stage: object,
+    startup: float | None = None,
+) -> float:
+    """Eq. 1, but for the start-ups of the parts and for filling the pipelines."""
+    return (
+        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        + alpha
+        + max(p * ka, q * kb) * beta
+        + max(
+            bcast.circulant_cost(p, q * kb, alpha, beta, startup=startup),
+            bcast.circulant_cost(q, p * ka, alpha, beta, startup=startup),
+        )
+    )
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
+def root_gathering(
+    r: Index, here: Side, there: Side, stage: Stage, startup: float = STARTUP
+) -> Program:
+    """Gather at a root in each group, let the roots swap, broadcast: all at its best.
+
+    About three times the lower bound, both directions at once; the broadcast is the one
+    on a circulant graph, in the fewest rounds.
+    """
+    yield from _gathered(r, here, there)
+    yield _roots_swap(r, here, there, sends=True, receives=True)
+    total = there.blocks.total
+    local = bcast.circulant(here.n, r, total, 0, startup=startup)
+    yield from shift(local, here.base)
+
+
+def _sequential_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
+) -> float:
+    """Eq. 2, with the start-ups of the ring that ends a broadcast."""
+    return (
+        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+        + 2 * alpha
+        + (p * ka + q * kb) * beta
+        + bcast.scatter_allgather_cost(q, p * ka, alpha, beta)
+        + bcast.scatter_allgather_cost(p, q * kb, alpha, beta)
+    )
+
+
+@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost, own_counts=True)
+def root_gathering_sequential(
+    r: Index, here: Side, there: Side, stage: Stage
+) -> Program:
+    """What MPI libraries do: gather, then one direction after the other.
+
+    Up to seven times the lower bound.
+    """
+    yield from _gathered(r, here, there)
+    yield from _one_after_the_other(r, here, there)
+
+
+def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
+    """What A has to B, and then what B has to A: to the root, and a broadcast."""
+    local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
+    # The other group's broadcast is as many rounds in which this one does nothing.
+    pause = pad(iter(()), log2(there.n) + there.n - 1)
+    if here.base < there.base:
+        yield _roots_swap(r, here, there, sends=True, receives=False)
+        yield from pause
+        yield _roots_swap(r, here, there, sends=False, receives=True)
+        yield from local
+    else:
+        yield _roots_swap(r, here, there, sends=False, receives=True)
+        yield from local
+        yield _roots_swap(r, here, there, sends=True, receives=False)
+
+
+def _ring_gather_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
+) -> float:
+    tree = max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
+    ring = max(gather.ring_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
+    return _sequential_cost(p, q, ka, kb, alpha, beta, stage) - tree + ring
+
+
+@algorithm(
+    *BOTH, paper=f"{KANG}, section 5, on MPICH", cost=_ring_gather_cost, own_counts=True
+)
+def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """The same with groups that gather by a ring, as the paper has it at 256 nodes.
+
+    As many bytes, but max(p, q) - 1 rounds, each as slow as the slowest link.
+    """
+    yield from pad(gather.ring(r, here), max(here.n, there.n))
+    yield from _one_after_the_other(r, here, there)
+
+
+def _leader_cost(
+    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
+) -> float:
+    """For p = q; else the broadcast in one group may wait for sends to the other."""
+    return max(
+        (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
+        (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,
+    )
+
+
+@algorithm(*BOTH, paper="Silva, Silva 1999", cost=_leader_cost)
+def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
+    """Everyone sends to the other group's leader, which broadcasts inside its group."""
+    receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
+    yield Round((*receives, Send(there.base, here.own(r))))
+    yield from shift(bcast.binomial(here.n, r, there.blocks.total, 0), here.base)

@@ -1,7 +1,9 @@
 """Allreduce between two groups: everyone ends with the sum of the other group.
 
 Each function says what rank r of the group `here` does; the other group, `there`, runs
-the same function seen from its side. Everyone contributes "send", of m elements.
+the same function seen from its side. Everyone contributes "send", of m elements. First
+those for long vectors, then those of few rounds, then what libraries do, through one
+process of each group.
 """
 
 from __future__ import annotations
@@ -9,19 +11,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..schedules.ir import Index, Program
-from ..schedules.layout import Shares, Side
-from ..schedules.program import lay, shift
+from ..schedules.ir import Comm, Index, Program, Recv, Round, Send, Span
+from ..schedules.layout import Shares, Side, pick
+from ..schedules.program import lay, pad, shift
 from ..schedules.registry import algorithm
-from . import inter_reduce_scatter
+from . import bcast, inter_reduce_scatter
 from .allgatherv import ring
+from .folding import Folded, sums
 from .inter_reduce_scatter import across_cost, ordered_cost
-from .inter_shares import Way, commutative, ordered as by_rank, sums_across
+from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
+from .leaders import (
+    halves_cost,
+    halves_rounds,
+    halves_sum,
+    hand_over,
+    tree_cost,
+    tree_rounds,
+    tree_sum,
+)
+from .patterns import log2
 from .reduce_scatter import bruck_cost
 
 
 def _in_shares(
-    r: Index, here: Side, there: Side, m: int, way: Callable[[int], Way]
+    r: Index, here: Side, there: Side, m: int, way: Callable[[int], Scheme]
 ) -> Program:
     """Everyone gets a share of the other group's sum; then both groups collect."""
     ways = way(here.n), way(there.n)
@@ -81,10 +94,142 @@ def direct(r: Index, here: Side, there: Side, m: int) -> Program:
 
     2 max(p, q) - 1 rounds of a share, for any operator. For p = q nothing is sent that
     need not be, and nobody sends what it has just received; else ranks of the smaller
-    group get more shares than they send. Room for two shares.
+    group get more shares than they send. Scratch for two shares.
     """
     shares = Shares(here.n, m)
     sides = replace(here, blocks=shares), replace(there, blocks=Shares(there.n, m))
     own = {"recv": ("recv", shares.offset(r))}
     yield from lay(inter_reduce_scatter.direct(r, *sides), own)
     yield from shift(ring(here.n, r, shares), here.base)
+
+
+def _levels(senders: int, n: int) -> int:
+    """The rounds in which so many senders reach n ranks."""
+    return log2(-(-n // senders) + 1)
+
+
+def _from_outside(
+    r: Index, here: Side, there: Side, m: int, step: int
+) -> tuple[Comm, ...]:
+    """Take the other group's sum, and hand it on inside a team: the team is a binomial
+    tree whose root, number 0, is the one that acts for it in the other group."""
+    who, whole = Folded(there.n), (Span("recv", 0, m),)
+    teams = Shares(who.act, here.n)
+    team = teams.find(r)
+    v, own = r - teams.offset(team) + 1, here.base + r
+    root = there.base + who.rank(team)
+    above = (v % (2 * step) == 0) & (v + step <= teams.size(team))
+    return (
+        Recv(pick(v == step, root, own - step), whole, v % (2 * step) == step),
+        Send(own + step, whole, above),
+    )
+
+
+def _to_team(
+    r: Index, here: Side, there: Side, sum_: Span, step: int
+) -> tuple[Comm, ...]:
+    """Hand the own group's sum to members of the team in the other group."""
+    who = Folded(here.n)
+    teams, v = Shares(who.act, there.n), who.number(r)
+    member = there.base + teams.offset(v) + step - 1
+    return (Send(member, (sum_,), who.acts(r) & (step <= teams.size(v))),)
+
+
+def _doubling_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
+    a, b = Folded(p), Folded(q)
+    sums = max(x.bits + (x.pairs > 0) for x in (a, b))
+    across = max(_levels(a.act, q), _levels(b.act, p))
+    return (sums + across) * (alpha + m * beta)
+
+
+@algorithm("inter_allreduce", paper="folklore", cost=_doubling_cost)
+def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
+    """Both groups double up to their sums, and all that have one hand it across.
+
+    log2 p rounds of all, and one across; ceil(log2(p/q + 1)) if p > q; one more to fold
+    a group that is no power of two. For any operator. Scratch for two vectors.
+    """
+    held = yield from sums(r, here.n, m, here.base)
+    mine, other = Folded(here.n), Folded(there.n)
+    yield from pad(iter(()), max(other.bits - mine.bits, 0))
+    coming, going = _levels(other.act, here.n), _levels(mine.act, there.n)
+    for t in range(max(coming, going)):
+        comm: tuple[Comm, ...] = ()
+        if t < coming:
+            comm += _from_outside(r, here, there, m, 1 << coming - 1 - t)
+        if t < going:
+            sum_ = Span("tmp", held, m)
+            comm += _to_team(r, here, there, sum_, 1 << going - 1 - t)
+        yield Round(comm)
+
+
+def _tree_sums(r: Index, here: Side, there: Side, m: int) -> Program:
+    """Both groups sum up, in the same number of rounds."""
+    program = shift(tree_sum(here.n, r, m), here.base)
+    return pad(program, tree_rounds(max(here.n, there.n)))
+
+
+@algorithm(
+    "inter_allreduce",
+    paper="Silva, Silva 1999",
+    cost=lambda p, q, m, alpha, beta: (
+        (log2(max(p, q)) + log2(p) + log2(q) + 2) * (alpha + m * beta)
+    ),
+)
+def three_phase(r: Index, here: Side, there: Side, m: int) -> Program:
+    """Sum up at the leaders; then one group broadcasts to the other, and back.
+
+    The reductions overlap, the broadcasts do not: about 3 log p + 2 rounds of all.
+    """
+    sent, received = (Span("tmp", 0, m),), (Span("recv", 0, m),)
+    local = shift(bcast.binomial(here.n, r, m, 0), here.base)
+    yield from _tree_sums(r, here, there, m)
+    if here.base < there.base:
+        yield hand_over(r, there, sent, None)
+        # the other group's broadcast is as many rounds in which this one does nothing
+        yield from pad(iter(()), log2(there.n))
+        yield hand_over(r, there, None, received)
+        yield from local
+    else:
+        yield hand_over(r, there, None, received)
+        yield from local
+        yield hand_over(r, there, sent, None)
+
+
+@algorithm(
+    "inter_allreduce",
+    paper="MPICH and Open MPI, for short vectors",
+    cost=lambda p, q, m, alpha, beta: (2 * log2(max(p, q)) + 1) * (alpha + m * beta),
+)
+def leaders(r: Index, here: Side, there: Side, m: int) -> Program:
+    """Sum up at the leaders, let them swap, broadcast: all in trees.
+
+    2 ceil(log2 p) + 1 rounds of all.
+    """
+    yield from _tree_sums(r, here, there, m)
+    yield hand_over(r, there, (Span("tmp", 0, m),), (Span("recv", 0, m),))
+    yield from shift(bcast.binomial(here.n, r, m, 0), here.base)
+
+
+def _leaders_long_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
+    return (
+        max(halves_cost(n, m, alpha, beta) for n in (p, q))
+        + tree_cost(2, m, alpha, beta)
+        + max(bcast.scatter_allgather_cost(n, m, alpha, beta) for n in (p, q))
+    )
+
+
+@algorithm(
+    "inter_allreduce",
+    paper="MPICH and Open MPI, for long vectors",
+    cost=_leaders_long_cost,
+)
+def leaders_long(r: Index, here: Side, there: Side, m: int) -> Program:
+    """The same for long vectors: the sum and the broadcast in pieces.
+
+    All of it travels five times: twice to the leader, once across, twice from there.
+    """
+    program = shift(halves_sum(here.n, r, m), here.base)
+    yield from pad(program, max(halves_rounds(n) for n in (here.n, there.n)))
+    yield hand_over(r, there, (Span("tmp", 0, m),), (Span("recv", 0, m),))
+    yield from shift(bcast.scatter_allgather(here.n, r, m, 0), here.base)

@@ -151,7 +151,7 @@ def bruck(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Prog
     """Blocks travel together, by powers of two round one circle of both groups.
 
     ceil(log2(p + q)) rounds; a block travels once for every bit of its way, so this is
-    for short ones. Room for 2 (p + q) blocks.
+    for short ones. Scratch for 2 (p + q) blocks.
     """
     n, own = here.n + there.n, here.base + r
     slot = max(send.size(0), recv.size(0))

@@ -1,18 +1,19 @@
 """Reduce from the leaves of a group to a root outside it.
 
 The root is vertex 0 of p and contributes nothing; the leaves are vertices 1 to p - 1.
-They contribute "send", and the result is the root's "recv".
+They contribute "send", and the result is the root's "recv". Last what libraries do:
+through the first leaf, or one leaf after the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..schedules.ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Leaves, Mapped, Shares, pick
-from ..schedules.program import pad, shift
+from ..schedules.program import lay, only, pad, renumber, shift
 from ..schedules.registry import algorithm
-from . import bcast, gather, inter_bcast, reduce, reduce_halving
+from . import bcast, gather, inter_bcast, leaders, reduce, reduce_scatter as scattering
+from .folding import Folded
+from .halving import gathering
 from .patterns import STARTUP, log2, outer
 from .reduce_mirrored import mirrored
 
@@ -21,7 +22,7 @@ from .reduce_mirrored import mirrored
 def binomial(p: int, v: Index, m: int) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand up their results.
 
-    ceil(log2 p) rounds, each of all, in rank order. Room for two messages.
+    ceil(log2 p) rounds, each of all, in rank order. Scratch for two messages.
     """
     return reduce.ordered(p, v, m, gives=v > 0)
 
@@ -37,13 +38,25 @@ def halving(p: int, v: Index, m: int) -> Program:
     """The leaves halve what they combine, and the root gathers it, itself on top.
 
     1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels twice, in rank
-    order. Else one round more, of all. Room for two messages.
+    order. Else one round more, of all. Scratch as for `leaders.halves`.
     """
+    who = Folded(p - 1)
+
+    def vertex(i: Index) -> Index:
+        """Who gathers as number i: the root in the place of the first."""
+        return pick(i == 0, 0, who.rank(i) + 1)
+
     if outer(v):
-        yield from pad(iter(()), reduce_halving.halving_rounds(p - 1))
-        yield from shift(reduce_halving.collect(p - 1, m), 1)
-    else:
-        yield from shift(reduce_halving.program(p - 1, v - 1, m, outside=True), 1)
+        yield from pad(iter(()), leaders.piece_rounds(p - 1))
+        pieces = Shares(who.act, m)
+        yield Round((Recv(1, pieces[0]),))
+        yield from renumber(gathering(who.act, 0, pieces), vertex)
+        return
+    r, pieces = v - 1, Shares(who.act, m, "tmp")
+    yield from shift(leaders.halves(p - 1, r, m), 1)
+    yield Round((Send(0, pieces[0], r == 0),))
+    back = renumber(gathering(who.act, who.number(r), pieces), vertex)
+    yield from only(back, who.acts(r) & (r > 0))
 
 
 def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
@@ -56,49 +69,26 @@ def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
 def reduce_scatter(p: int, v: Index, m: int) -> Program:
     """Every leaf combines a piece, and a tree with the root on top gathers the pieces.
 
-    p - 2 + ceil(log2 p) rounds; all of it travels twice, in rank order. Room for four
-    pieces, and those of a subtree.
+    p - 2 + ceil(log2 p) rounds; all of it travels twice, in rank order. Scratch for
+    three pieces, and those of a subtree.
     """
     pieces, top = Shares(p - 1, m), outer(v)
-    own = _room(pieces, v - 1, 0, p - 1 - v)
-    yield from pad(iter(()) if top else shift(_pairwise(p - 1, v - 1, pieces), 1), p)
+    own = Span("tmp", 2 * pieces.size(0), pieces.size(v - 1))
+    parts = scattering.pairwise(p - 1, v - 1, pieces)
+    combined = shift(lay(parts, {"recv": (own.buf, own.start)}), 1)
+    yield from pad(iter(()) if top else combined, p)
     leaves = Leaves(pieces)
-    begin = 0 if top else leaves.offset(v) - 4 * pieces.size(0)
+    begin = 0 if top else leaves.offset(v) - 3 * pieces.size(0)
     held = Mapped(p, lambda i: leaves.offset(i) - begin, "recv" if top else "tmp")
     yield Round(then=(Copy(own, held[v][0], gather.alone(p, v) ^ True),))
     yield from gather.up(p, v, held, (own,))
-
-
-def _room(pieces: Shares, j: Index, below: Index, i: Index) -> Span:
-    """Where piece j is combined, from lower ranks or not, when i have come: rooms that
-    take turns."""
-    return Span("tmp", (2 * below + i % 2) * pieces.size(0), pieces.size(j))
-
-
-def _pairwise(q: int, j: Index, pieces: Shares) -> Program:
-    """Everyone combines piece j of all, those of higher ranks first, in rank order."""
-
-    def mine(i: Index) -> Span:
-        return replace(pieces[i][0], buf="send")
-
-    yield Round(then=(Copy(mine(j), _room(pieces, j, 0, 0)),))
-    for t in range(1, q):
-        to, below = (j - t) % q, 1 * (j + t >= q)
-        i = pick(below == 1, j + t - q, t)
-        came = _room(pieces, j, below, i)
-        yield Round(
-            (Recv((j + t) % q, (came,)), Send(to, (mine(to),))),
-            (Reduce(_room(pieces, j, below, i - 1), came, i > 0),),
-        )
-    lower, higher = _room(pieces, j, 1, j - 1), _room(pieces, j, 0, q - 1 - j)
-    yield Round(then=(Reduce(lower, higher, j > 0),))
 
 
 @algorithm("inter_reduce", paper="folklore", cost=inter_bcast.chain_cost)
 def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
     """Segments flow up the chain of the leaves to the root, and everyone adds its own.
 
-    n + p - 2 rounds of an n-th, in rank order. Room for all.
+    n + p - 2 rounds of an n-th, in rank order. Scratch for all.
     """
     n = n or inter_bcast.links(p, m, startup)
     forth = bcast.chain(p, v, m, 0, n)
@@ -117,8 +107,66 @@ def circulant(
     """The broadcast on a circulant graph of root and leaves, backwards: as few rounds.
 
     n - 1 + ceil(log2 p) rounds; every leaf sends every part once, combined in any
-    order. Room for all and a part, at the root for a part.
+    order. Scratch for all and a part, at the root for a part.
     """
     n = n or bcast.parts(p, m, startup)
     forth, pieces = bcast.circulant(p, v, m, 0, n), Shares(n, m)
     return mirrored(forth, pieces, v == 0, v > 0, int(pieces.size(0)))
+
+
+@algorithm("inter_reduce", paper="Open MPI, nonblocking", cost=inter_bcast.linear_cost)
+def linear(p: int, v: Index, m: int) -> Program:
+    """The root takes what every leaf has, the last one's first, and combines it.
+
+    p - 1 rounds, each of all, in rank order. Scratch for a message at the root.
+    """
+    own, result, came = (Span(buf, 0, m) for buf in ("send", "recv", "tmp"))
+    for i in reversed(range(1, p)):
+        if not outer(v):
+            yield Round((Send(0, (own,), v == i),))
+        elif i == p - 1:
+            yield Round((Recv(i, (result,)),))
+        else:
+            yield Round((Recv(i, (came,)),), (Reduce(came, result),))
+
+
+def _from_leader(m: int, rounds: int) -> Program:
+    """What the root does: wait so many rounds for the first leaf's message."""
+    yield from pad(iter(()), rounds)
+    yield Round((Recv(1, (Span("recv", 0, m),)),))
+
+
+@algorithm(
+    "inter_reduce", paper="Silva, Silva 1999; MPICH", cost=inter_bcast.leader_cost
+)
+def leader(p: int, v: Index, m: int) -> Program:
+    """Results go up a tree of the leaves, and the first leaf sends all to the root.
+
+    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Scratch for two messages.
+    """
+    if outer(v):
+        return _from_leader(m, log2(p - 1))
+    return shift(reduce.ordered(p - 1, v - 1, m, root=-1), 1)
+
+
+def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
+    """All of it twice, and one message."""
+    return alpha + m * beta + leaders.halves_cost(p - 1, m, alpha, beta)
+
+
+@algorithm(
+    "inter_reduce",
+    paper="Rabenseifner 2004; MPICH, for long messages",
+    cost=leader_halving_cost,
+)
+def leader_halving(p: int, v: Index, m: int) -> Program:
+    """The leaves halve what they combine, gather it at the first, which sends all.
+
+    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
+    in rank order. Scratch as for `leaders.halves`.
+    """
+    if outer(v):
+        yield from _from_leader(m, leaders.halves_rounds(p - 1))
+    else:
+        yield from shift(leaders.halves_sum(p - 1, v - 1, m), 1)
+        yield Round((Send(0, (Span("tmp", 0, m),), v == 1),))

@@ -20,7 +20,7 @@ from .redistribution import receives, sends
 
 
 @dataclass(frozen=True)
-class Way:
+class Scheme:
     """How a group reduces its vectors into shares, and how it collects shares."""
 
     scatter: Callable[[int, Index, Blocks], Program]
@@ -31,16 +31,16 @@ class Way:
     number: Callable[[Index], Index]
 
 
-def ordered(n: int) -> Way:
+def ordered(n: int) -> Scheme:
     """For any operator: by halving, or pairwise if n is not a power of two."""
     if is_power(n):
-        return Way(halving, doubling, log2(n) + 1, lambda r: reverse(r, n))
-    return Way(reduce_scatter.pairwise, allgatherv.bruck, n + 1, lambda r: r)
+        return Scheme(halving, doubling, log2(n) + 1, lambda r: reverse(r, n))
+    return Scheme(reduce_scatter.pairwise, allgatherv.bruck, n + 1, lambda r: r)
 
 
-def commutative(n: int) -> Way:
+def commutative(n: int) -> Scheme:
     """For operators that commute, in ceil(log2 n) rounds whatever n is."""
-    return Way(reduce_scatter.bruck, allgatherv.bruck, log2(n) + 2, lambda r: r)
+    return Scheme(reduce_scatter.bruck, allgatherv.bruck, log2(n) + 2, lambda r: r)
 
 
 def sums_across(
@@ -48,7 +48,7 @@ def sums_across(
     here: Side,
     there: Side,
     total: int,
-    ways: tuple[Way, Way],
+    ways: tuple[Scheme, Scheme],
     wanted: tuple[Blocks, Blocks],
     at: Span,
     numbered: bool = False,

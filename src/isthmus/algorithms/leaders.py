@@ -29,24 +29,31 @@ def tree_rounds(p: int) -> int:
     return max(log2(p), 1)
 
 
-def halves_sum(p: int, r: Index, total: int) -> Program:
-    """The same for long vectors: reduce into pieces, gather them (Rabenseifner 2004).
+def halves(p: int, r: Index, total: int) -> Program:
+    """Reduce into pieces: those that act (see `folding`) end with one each, in its
+    place from the beginning of "tmp" on, in rank order.
 
-    2 log2 p rounds, in which all of it travels twice; once more, to fold a group that
-    is no power of two. Room for three vectors.
+    log2 p rounds, in which all of it travels once; once more, to fold a group that is
+    no power of two. Scratch for two vectors, then for three.
     """
     who = Folded(p)
     n, v = who.act, who.number(r)
     pieces = Shares(n, total, "tmp")
-    first, held = fold(r, who, total)
-    where = {
-        "send": ("tmp", held),
-        "recv": ("tmp", pieces.offset(reverse(v, n))),
-        "tmp": ("tmp", 2 * total),
-    }
-    sums = then(lay(halving(n, v, pieces), where), gathering(n, v, pieces))
-    yield first
-    yield from only(renumber(sums, who.rank), who.acts(r))
+    where = {"recv": ("tmp", pieces.offset(reverse(v, n))), "tmp": ("tmp", total)}
+    if who.pairs:
+        first, held = fold(r, who, total)
+        yield first
+        where |= {"send": ("tmp", held), "tmp": ("tmp", 2 * total)}
+    parts = lay(halving(n, v, pieces), where)
+    yield from only(renumber(parts, who.rank), who.acts(r))
+
+
+def halves_sum(p: int, r: Index, total: int) -> Program:
+    """The sum where `tree_sum` has it, for long vectors: reduce into pieces, and gather
+    them in as many rounds (Rabenseifner 2004)."""
+    who = Folded(p)
+    back = gathering(who.act, who.number(r), Shares(who.act, total, "tmp"))
+    return then(halves(p, r, total), only(renumber(back, who.rank), who.acts(r)))
 
 
 def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
@@ -56,9 +63,15 @@ def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
     return fold_cost(p, total, alpha, beta) + halves
 
 
+def piece_rounds(p: int) -> int:
+    """How many rounds `halves` has, with its local one."""
+    who = Folded(p)
+    return who.bits + 1 + (who.pairs > 0)
+
+
 def halves_rounds(p: int) -> int:
-    """How many rounds `halves_sum` has, with its local ones."""
-    return 2 * Folded(p).bits + 2
+    """How many rounds `halves_sum` has."""
+    return piece_rounds(p) + Folded(p).bits
 
 
 def hand_over(

@@ -188,7 +188,7 @@ def inter_barrier(
 # -- between a root, vertex 0, and the leaves of another group
 
 
-def _star(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
+def _root_and_others(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
     """The root, and the others."""
     return team(range(root, root + 1), nodes), team(range(p), nodes, root)
 
@@ -221,7 +221,7 @@ def inter_reduce(
 ) -> Program:
     """Sums inside each node, a few rounds ahead of a pipeline of nodes to the root."""
     nodes = placed(nodes, p)
-    root, leaves = _star(p, nodes)
+    root, leaves = _root_and_others(p, nodes)
     if root.nodes == leaves.nodes:
         flow = _sum(leaves, root, m)
         return through_nodes(v, nodes, [flow], lanes, size, startup)
@@ -235,7 +235,7 @@ def inter_reduce(
 def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
     """Nodes send what their ranks have to the root, lane by lane."""
     nodes = placed(nodes, p)
-    root, leaves = _star(p, nodes)
+    root, leaves = _root_and_others(p, nodes)
     return v, nodes, [_gather(leaves, root, blocks)]
 
 
@@ -251,7 +251,7 @@ def _gather(sources: Team, sinks: Team, blocks: Blocks) -> Flow:
 def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
     """The root sends every node what its ranks get, lane by lane."""
     nodes = placed(nodes, p)
-    root, leaves = _star(p, nodes)
+    root, leaves = _root_and_others(p, nodes)
     return v, nodes, [_scatter(root, leaves, blocks)]
 
 
@@ -288,7 +288,7 @@ def bcast(
     nodes = placed(nodes, p)
     if p == 1:
         return iter(())
-    top, others = _star(p, nodes, root)
+    top, others = _root_and_others(p, nodes, root)
     if top.nodes == others.nodes:
         whole = Held("recv", total)
         flow = Flow(top, others, "sources", whole, whole)
@@ -344,7 +344,7 @@ def gatherv(
     if p == 1:
         return own
     nodes = placed(nodes, p)
-    top, others = _star(p, nodes, root)
+    top, others = _root_and_others(p, nodes, root)
     flow = _gather(others, top, blocks)
     return then(own, through_nodes(r, nodes, [flow], lanes, size, startup))
 
@@ -365,7 +365,7 @@ def scatterv(
     if p == 1:
         return own
     nodes = placed(nodes, p)
-    top, others = _star(p, nodes, root)
+    top, others = _root_and_others(p, nodes, root)
     flow = _scatter(top, others, blocks)
     return then(own, through_nodes(r, nodes, [flow], lanes, size, startup))
 

@@ -147,17 +147,17 @@ class Exchange:
         parts = zip(*(_slices(run, n) for run in runs), strict=True)
         return tuple(run for part in parts for run in part)
 
-    def _room_in(self, node: Hashable) -> int:
+    def _footprint_in(self, node: Hashable) -> int:
         if node not in self.sources.nodes:
             return 0
         return self._out(self.sources.nodes.index(node)).chunk(0).total
 
-    def room(self, node: Hashable) -> int:
+    def footprint(self, node: Hashable) -> int:
         """The elements of "node" that a chunk takes there."""
-        room = self._room_in(node)
+        footprint = self._footprint_in(node)
         if node in self.sinks.nodes and not self.one_node:
-            room += self._in(self.sinks.nodes.index(node)).chunk(0).total
-        return room
+            footprint += self._in(self.sinks.nodes.index(node)).chunk(0).total
+        return footprint
 
     def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
         """Copy the blocks of a source into "node"."""
@@ -178,7 +178,7 @@ class Exchange:
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
-        parts, low = self._in(y), base + self._room_in(self.sinks.nodes[y])
+        parts, low = self._in(y), base + self._footprint_in(self.sinks.nodes[y])
         where = {z: low + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
         if self.at_home:
             where[y] = base + self._out(y).chunk(c).begins[y]
@@ -192,7 +192,7 @@ class Exchange:
         if r in self.sinks.places:
             y, i = self.sinks.places[r]
             chunk = self._in(y).chunk(c)
-            at = base + self._room_in(self.sinks.nodes[y])
+            at = base + self._footprint_in(self.sinks.nodes[y])
             for k in range(i, chunk.lanes, len(self.sinks.ranks[y])):
                 for x in ((y - t) % most for t in range(most)):
                     if x < self.sources.n and not (self.at_home and x == y):

@@ -43,7 +43,7 @@ from . import allgatherv, reduce_scatter
 from .patterns import log2
 from .redistribution import receives, sends
 
-#: elements of "node" that a chunk takes, where nobody says
+#: elements of "node" that a chunk takes, by default
 SIZE = 1 << 22
 #: start-ups in the time of which a message passes that is long: then neighbours beat
 #: few rounds
@@ -74,7 +74,7 @@ def shape(
     x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
     """In how many chunks and lanes data go: in chunks of up to `size`, and in a few if
-    start-ups take little of their time; where nobody says in as many lanes as there are
+    start-ups take little of their time; by default in as many lanes as there are
     ranks on a node, if each still sends what passes in the time of a start-up."""
     chunks = max(ceil(x.need / size), 1)
     if x.messages:
@@ -395,11 +395,11 @@ class Flow:
 
     # -- where data lie in "node"
 
-    def room(self, node: Hashable) -> int:
+    def footprint(self, node: Hashable) -> int:
         """The elements of "node" that a chunk takes there: the first is the longest."""
-        return self._room_in(node) + self._room_out(node)
+        return self._footprint_in(node) + self._footprint_out(node)
 
-    def _room_in(self, node: Hashable) -> int:
+    def _footprint_in(self, node: Hashable) -> int:
         """The elements that sources bring."""
         if node not in self.sources.nodes:
             return 0
@@ -410,7 +410,7 @@ class Flow:
             return 0  # brought to where they are wanted
         return chunk.counts[x] if self.by == "sources" else chunk.total
 
-    def _room_out(self, node: Hashable) -> int:
+    def _footprint_out(self, node: Hashable) -> int:
         """The elements that sinks take."""
         if node not in self.sinks.nodes or (self.one_node and self.summed):
             return 0
@@ -425,7 +425,7 @@ class Flow:
 
     def _out(self, node: Hashable) -> int:
         """Where begins what sinks take, if it is not where it was brought."""
-        return self._room_in(node)
+        return self._footprint_in(node)
 
     # -- the stages
 
@@ -713,7 +713,7 @@ class Transfer(Protocol):
     def cut(self, chunks: int, lanes: int, startup: float) -> Transfer:
         """The same in so many chunks and lanes."""
 
-    def room(self, node: Hashable) -> int:
+    def footprint(self, node: Hashable) -> int:
         """The elements of "node" that a chunk takes there."""
 
     def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
@@ -734,8 +734,8 @@ def planned(
     nodes: Nodes, given: tuple[Transfer, ...], lanes: int, size: int, startup: float
 ) -> tuple[Transfer, ...]:
     """Transfers in chunks that take up to `size` elements of a node's memory, and in so
-    many lanes; where nobody says, in as many as still send long messages."""
-    need = max(sum(x.room(node) for x in given) for node in set(nodes))
+    many lanes; by default, in as many as still send long messages."""
+    need = max(sum(x.footprint(node) for x in given) for node in set(nodes))
     most = max(max(x.sources.most, x.sinks.most) for x in given)
     across = (max(x.volume for x in given), max(x.messages for x in given))
     amount = Amount(need, *across, max(x.part for x in given))
@@ -754,12 +754,12 @@ def through_nodes(
     """What rank r does in transfers of one kind: in, across by lanes, out."""
     every = planned(nodes, tuple(given), lanes, size, startup)
     chunks = every[0].chunks
-    rooms = list(accumulate((x.room(nodes[r]) for x in every), initial=0))
+    starts = list(accumulate((x.footprint(nodes[r]) for x in every), initial=0))
 
     def at(c: int) -> Iterator[tuple[Transfer, int]]:
-        """The transfers, and where the room of each for chunk c begins in "node"."""
-        for x, room in zip(every, rooms, strict=False):
-            yield x, c % len(stages) * rooms[-1] + room
+        """The transfers, and where the part of each for chunk c begins in "node"."""
+        for x, footprint in zip(every, starts, strict=False):
+            yield x, c % len(stages) * starts[-1] + footprint
 
     def bring(c: int) -> Program:
         yield Round(then=tuple(s for x, base in at(c) for s in x.bring(r, c, base)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..schedules.ir import Index, Mask
 
-#: how many elements pass in the time of a start-up, where nobody says
+#: how many elements pass in the time of a start-up, by default
 STARTUP = float(1 << 14)
 
 

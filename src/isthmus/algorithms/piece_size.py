@@ -14,7 +14,7 @@ import numpy as np
 
 from .patterns import STARTUP
 
-#: the size of pieces where nobody says, as in MPICH; in the paper 32 Ki to 1 Mi bytes
+#: the size of pieces by default, as in MPICH; in the paper 32 Ki to 1 Mi bytes
 FIXED = 1 << 15
 
 

@@ -16,17 +16,17 @@ from .reduce_mirrored import mirrored
 def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:
     """Subtrees of consecutive ranks hand up what they have combined, in rank order.
 
-    Who does not give has no "send". Room for two messages, which take turns to be the
-    one that arrives.
+    Who does not give has no "send". Scratch for two messages, which take turns to be
+    the one that arrives.
     """
     own, result = Span("send", 0, total), Span("recv", 0, total)
-    rooms = Span("tmp", 0, total), Span("tmp", total, total)
+    buffers = Span("tmp", 0, total), Span("tmp", total, total)
     held, got = own, 0 * r
     for level, (step, below, above) in enumerate(tree(p, r)):
         # what is combined lies where the higher ranks' part arrived; the last of all
         # arrivals is at rank 0
         last = root == 0 and 2 * step >= p
-        came = result if last else rooms[level % 2]
+        came = result if last else buffers[level % 2]
         mine = Span("tmp", (got - 1) % 2 * total, total)
         yield Round(
             (
@@ -47,8 +47,8 @@ def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> 
 def binomial(p: int, r: Index, total: int, root: int) -> Program:
     """Subtrees of consecutive ranks hand up what they have combined, in rank order.
 
-    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Room for
-    two messages.
+    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Scratch
+    for two messages.
     """
     return ordered(p, r, total, root)
 
@@ -57,7 +57,7 @@ def binomial(p: int, r: Index, total: int, root: int) -> Program:
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
     """Segments flow up the chain of ranks, and everyone adds its own.
 
-    n + p - 2 rounds of an n-th, in any order. Room for all, but none at the root.
+    n + p - 2 rounds of an n-th, in any order. Scratch for all, but none at the root.
     """
     n = n or min(bcast.segments(p), max(total, 1))
     forth = bcast.chain(p, r, total, root, n)
@@ -76,9 +76,9 @@ def circulant(
     """The broadcast on a circulant graph backwards, in as few rounds.
 
     n - 1 + ceil(log2 p) rounds; everyone sends every part once, combined in any order.
-    Room for all and a part, at the root for a part.
+    Scratch for all and a part, at the root for a part.
     """
     n = n or bcast.parts(p, total, startup)
     forth = bcast.circulant(p, r, total, root, n)
     pieces = Shares(n, total)
-    return mirrored(forth, pieces, r == root, room=int(pieces.size(0)))
+    return mirrored(forth, pieces, r == root, incoming=int(pieces.size(0)))

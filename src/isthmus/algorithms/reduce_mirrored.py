@@ -27,17 +27,17 @@ class Mirror:
     """How a reduction that is a broadcast backwards uses its buffers.
 
     The first that arrives of a piece lies where the result grows: in "recv" at the
-    root, and elsewhere in "tmp", behind room for what arrives later.
+    root, and elsewhere in "tmp", behind what arrives later.
     """
 
     pieces: Shares
     at_root: Mask
     gives: Mask
-    room: int
+    incoming: int
 
     def places(self, piece: Span) -> tuple[tuple[Span, Mask], ...]:
         """Where the result grows, and for whom."""
-        grown = Span("tmp", piece.start + self.room, piece.size)
+        grown = Span("tmp", piece.start + self.incoming, piece.size)
         return (piece, self.at_root), (grown, self.at_root ^ True)
 
     def hand_on(self, c: Recv, piece: Span, begun: Mask) -> Iterator[Comm]:
@@ -79,16 +79,20 @@ class Mirror:
 
 
 def mirrored(
-    broadcast: Program, pieces: Shares, at_root: Mask, gives: Mask = True, room: int = 0
+    broadcast: Program,
+    pieces: Shares,
+    at_root: Mask,
+    gives: Mask = True,
+    incoming: int = 0,
 ) -> Program:
     """A broadcast of pieces backwards: what was sent is received and reduced.
 
     Nobody may receive a piece twice in the broadcast. If nobody sends one twice, what
     arrives is of higher ranks on a chain in rank order, and the own contribution goes
-    to its left. If somebody does, there must be room for a piece, and the operator must
-    be commutative.
+    to its left. If somebody does, there must be scratch for a piece, and the operator
+    must be commutative.
     """
-    mirror = Mirror(pieces, at_root, gives, room)
+    mirror = Mirror(pieces, at_root, gives, incoming)
     begun = np.zeros((pieces.n, np.size(at_root)), bool)
     for forth in reversed(list(broadcast)):
         yield mirror.back(forth, begun)

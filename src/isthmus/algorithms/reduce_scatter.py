@@ -32,19 +32,19 @@ def in_order(
 
     After rank 0 comes the last one. So those up to r grow downwards in "tmp", those
     above r in "recv", and an operator need not commute; if there are none above, all
-    grow in "recv". Room for two blocks.
+    grow in "recv". Scratch for two blocks.
     """
-    low, room, high = _rooms(size)
+    low, incoming, high = _buffers(size)
     first = pick(i > r, n - 1, lesser(r, n - 1))
     below = (i <= r) & has_above(r, n)
     begins, goes_on = when & (i == first), when & (i != first)
     return (
         Recv(frm, (low,), begins & below),
         Recv(frm, (high,), begins & (below ^ True)),
-        Recv(frm, (room,), goes_on),
+        Recv(frm, (incoming,), goes_on),
     ), (
-        Reduce(room, low, goes_on & below),
-        Reduce(room, high, goes_on & (below ^ True)),
+        Reduce(incoming, low, goes_on & below),
+        Reduce(incoming, high, goes_on & (below ^ True)),
     )
 
 
@@ -53,14 +53,14 @@ def has_above(r: Index, n: int) -> Mask:
     return r < n - 1
 
 
-def _rooms(size: Index) -> tuple[Span, Span, Span]:
+def _buffers(size: Index) -> tuple[Span, Span, Span]:
     """Where ranks up to the own grow, where messages arrive, where the others grow."""
     return Span("tmp", 0, size), Span("tmp", size, size), Span("recv", 0, size)
 
 
 def both_parts(r: Index, n: int, size: Index) -> Round:
     """Put together what `in_order` has left in two parts."""
-    low, _, high = _rooms(size)
+    low, _, high = _buffers(size)
     return Round(then=(Reduce(low, high, has_above(r, n)),))
 
 
@@ -73,12 +73,12 @@ def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
 def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
     """Everyone sends each its block, and combines what it gets in rank order.
 
-    p - 1 rounds of a block, for any operator; every element travels once. Room for two
-    blocks.
+    p - 1 rounds of a block, for any operator; every element travels once. Scratch for
+    two blocks.
     """
     size = blocks.size(r)
     own, above = Span("send", blocks.offset(r), size), has_above(r, p)
-    low, _, high = _rooms(size)
+    low, _, high = _buffers(size)
     yield Round(then=(Copy(own, low, above), Copy(own, high, above ^ True)))
     sent = blocks.within("send")
     for t in range(1, p):
@@ -92,17 +92,19 @@ def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
 def rotated(p: int, r: Index, blocks: Blocks) -> Program:
     """Everyone sends each its block, and combines what came while the next comes.
 
-    p - 1 rounds of a block, combined in any order; every element travels once. Room for
-    two blocks.
+    p - 1 rounds of a block, combined in any order; every element travels once. Scratch
+    for two blocks.
     """
     size = blocks.size(r)
     total, sent = Span("recv", 0, size), blocks.within("send")
     step: Copy | Reduce = Copy(sent[r][0], total)
     for t in range(1, p):
-        room = Span("tmp", t % 2 * size, size)
+        incoming = Span("tmp", t % 2 * size, size)
         target = (r + t) % p
-        yield Round((Recv((r - t) % p, (room,)), Send(target, sent[target])), (step,))
-        step = Reduce(room, total)
+        yield Round(
+            (Recv((r - t) % p, (incoming,)), Send(target, sent[target])), (step,)
+        )
+        step = Reduce(incoming, total)
     yield Round(then=(step,))
 
 
@@ -130,7 +132,7 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
     """Bruck's allgather backwards: hand over half of what one has, combine the rest.
 
     ceil(log2 p) rounds; everyone sends every block but its own once, combined in any
-    order. Room for all, and for what arrives.
+    order. Scratch for all, and for what arrives.
     """
     sent, grown = blocks.within("send"), blocks.within("tmp")
     rounds = list(_windows(p))
@@ -140,16 +142,16 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
     source = sent
     for have, n in reversed(rounds):
         own = grown.window(r, n)
-        room, at = [], blocks.total
+        incoming, at = [], blocks.total
         for x in own:
-            room.append(Span("tmp", at, x.size))
+            incoming.append(Span("tmp", at, x.size))
             at = at + x.size
         yield Round(
             (
-                Recv((r - have) % p, tuple(room)),
+                Recv((r - have) % p, tuple(incoming)),
                 Send((r + have) % p, source.window(r + have, n)),
             ),
-            tuple(Reduce(x, y) for x, y in zip(room, own, strict=True)),
+            tuple(Reduce(x, y) for x, y in zip(incoming, own, strict=True)),
         )
         source = grown
     yield Round(then=(Copy(grown[r][0], Span("recv", 0, blocks.size(r))),))

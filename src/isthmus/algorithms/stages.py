@@ -1,4 +1,4 @@
-"""The intragroup allgather that ends an algorithm between groups, where nobody says."""
+"""The intragroup allgather that ends an algorithm between groups, by default."""
 
 from __future__ import annotations
 

@@ -55,10 +55,10 @@ from .reduce_mirrored import mirrored
 
 #: rounds between two meetings, at the most
 BETWEEN = 4
-#: lanes, where nobody says: one is busy while the other carries a part
+#: lanes, by default: one is busy while the other carries a part
 LANES = 2
-#: chunks of `size` elements that there is room for in "node", as in a pipeline of flows
-ROOM = 4
+#: chunks of `size` elements that "node" can hold, as in a pipeline of flows
+CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Shape:
     @property
     def shared(self) -> bool:
         """Whether all ranks of a node combine what arrives, and meet once more in every
-        round. Where there is room for but one round of them parts are long, and it
+        round. Where only one round of them fits, parts are long, and it
         takes less than the driver alone would."""
         return self.between == 1
 
@@ -84,7 +84,7 @@ def parts_in(between: int, sums: bool) -> int:
 
 
 def copies(ranks: int, sums: bool) -> int:
-    """How often "node" has room for them: twice for what arrives, and for what every
+    """How often "node" holds them: twice for what arrives, and for what every
     rank but the last brings; three times for the sum, to which the last one brings."""
     return 2 * (ranks - 1) + 3 if sums else 2
 
@@ -100,22 +100,22 @@ def stream_shape(
     n: int = 0,
 ) -> Shape:
     """The shape for m elements on nodes of up to so many ranks: the number of parts
-    that is fastest, or more of them where "node" would have no room for a round."""
-    room = ROOM * size / copies(ranks, sums)
+    that is fastest, or more of them where a round would not fit in "node"."""
+    footprint = CHUNKS * size / copies(ranks, sums)
     n = n or bcast.parts(vertices, ceil(m), startup)
-    if m * parts_in(1, sums) > n * room:
-        n = min(ceil(m * parts_in(1, sums) / room), max(ceil(m), 1))
-    fits = (b for b in range(BETWEEN, 1, -1) if m * parts_in(b, sums) <= n * room)
+    if m * parts_in(1, sums) > n * footprint:
+        n = min(ceil(m * parts_in(1, sums) / footprint), max(ceil(m), 1))
+    fits = (b for b in range(BETWEEN, 1, -1) if m * parts_in(b, sums) <= n * footprint)
     return Shape(lanes or min(LANES, ranks), n, next(fits, 1))
 
 
 @dataclass(frozen=True)
 class Vertex:
     """What a vertex does in each lane, step by step, and the parts that pass through
-    "node" for each step, by lane; `room` elements at the most.
+    "node" for each step, by lane; `footprint` elements at the most.
 
     Of a sum, the part that begins at element j of the vector lies at `slots[j]` of
-    "node", where it grows until it is sent; behind all of them, at `end`, is room for
+    "node", where it grows until it is sent; behind all of them, at `end`, is space for
     two parts that arrive.
     """
 
@@ -125,7 +125,7 @@ class Vertex:
     end: int
 
     @cached_property
-    def room(self) -> int:
+    def footprint(self) -> int:
         """The elements that pass for a step, at the most."""
         return max(sum(int(s.size) for _, s in spans) for spans in self.spans)
 
@@ -244,13 +244,13 @@ def _only(r: Round, lane: Callable[[Span], int], k: int) -> Round:
     return Round(tuple(compress(r.comm, own)))
 
 
-def _postponed(rounds: list[Round], room: int) -> Program:
+def _postponed(rounds: list[Round], footprint: int) -> Program:
     """Rounds in which what arrived in the one before is combined, beside the messages,
-    unless these carry it; so two rooms for what arrives take turns."""
+    unless these carry it; so two buffers for what arrives take turns."""
     waiting: tuple[Local, ...] = ()
     found: list[Round] = []
     for t, x in enumerate(rounds):
-        (moved,) = scatter(iter([x]), {"tmp": partial(_turned, room, t % 2)})
+        (moved,) = scatter(iter([x]), {"tmp": partial(_turned, footprint, t % 2)})
         now = Round(moved.comm, waiting)
         if found and meanwhile(now)[1]:
             found[-1] = Round(found[-1].comm, found[-1].then + waiting)
@@ -262,9 +262,9 @@ def _postponed(rounds: list[Round], room: int) -> Program:
     return iter(found)
 
 
-def _turned(room: int, turn: int, s: Span) -> Spans:
-    """A span of "tmp", of which two rooms take turns."""
-    return (Span(s.buf, s.start + room * turn, s.size),)
+def _turned(footprint: int, turn: int, s: Span) -> Spans:
+    """A span of "tmp", of which two halves take turns."""
+    return (Span(s.buf, s.start + footprint * turn, s.size),)
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class Stream:
 
         def passes(t: int) -> Iterator[tuple[bool, Span, Span]]:
             """What came in step t, whether to this rank, and where in "node" it is."""
-            at = t % 2 * of.room
+            at = t % 2 * of.footprint
             for k, s in of.spans[t] if n > 1 else ():
                 yield k in mine, s, Span("node", at, s.size)
                 at += s.size
@@ -333,9 +333,9 @@ class Stream:
         def passes(t: int) -> Iterator[tuple[Span, range]]:
             """What is for step t, and where in "node" each rank but the last brings it:
             that one brings it to where it grows."""
-            at = of.end + 2 * most + t % 2 * (n - 1) * of.room
+            at = of.end + 2 * most + t % 2 * (n - 1) * of.footprint
             for _, s in of.spans[t]:
-                yield s, range(at, at + (n - 1) * of.room, of.room)
+                yield s, range(at, at + (n - 1) * of.footprint, of.footprint)
                 at += s.size
 
         def bring(t: int) -> Program:

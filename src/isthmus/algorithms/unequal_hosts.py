@@ -142,11 +142,11 @@ def _register(name: str, edges: Tree) -> None:
         p: int, r: Index, total: int, root: int, hosts: Hosts | None = None
     ) -> Program:
         forth = bcast_(p, r, total, root, hosts)
-        return mirrored(forth, Shares(1, total), r == root, room=total)
+        return mirrored(forth, Shares(1, total), r == root, incoming=total)
 
     def inter_reduce(p: int, v: Index, m: int, hosts: Hosts | None = None) -> Program:
         forth = bcast_(p, v, m, 0, hosts)
-        return mirrored(forth, Shares(1, m), v == 0, v > 0, room=m)
+        return mirrored(forth, Shares(1, m), v == 0, v > 0, incoming=m)
 
     def gather_(
         p: int, r: Index, blocks: Blocks, root: int, hosts: Hosts | None = None

@@ -40,7 +40,7 @@ Tell = Callable[[Runs, str], None]
 
 def measure(job: Job, tell: Tell) -> None:
     """Run on all ranks of the world; rank 0 tells."""
-    from ..mpi.context.tuning import library
+    from ..mpi.costs.tuning import library
     from ..mpi.measure.measure import Stand
     from ..mpi.measure.recorder import recording
 

@@ -26,7 +26,7 @@ MESSAGES = 0.1
 
 
 @dataclass(frozen=True)
-class Found:
+class Measured:
     """What came out: the tuning, and the cases that it was refined by."""
 
     tuning: Tuning
@@ -37,12 +37,12 @@ class Found:
         return json.dumps(asdict(self))
 
 
-def read_found(data: dict[str, Any]) -> Found:
+def read_found(data: dict[str, Any]) -> Measured:
     """What was written."""
     tuning, parts = data["tuning"], ("inside", "between")
     known = {name: Machine(**tuning[name]) for name in parts if tuning[name]}
     outcomes = tuple(map(read_outcome, data["outcomes"]))
-    return Found(Tuning(Origin(**tuning["origin"]), **known), outcomes)
+    return Measured(Tuning(Origin(**tuning["origin"]), **known), outcomes)
 
 
 class Display:
@@ -51,14 +51,14 @@ class Display:
     def step(self, words: str, part: float) -> None:
         """So much of the whole is done."""
 
-    def found(self, found: Found) -> None:
+    def found(self, found: Measured) -> None:
         """It is over."""
 
 
 def measure(seconds: float, display: Display) -> None:
     """Measure on all ranks of the world; rank 0 displays."""
-    from ..mpi.context.links import measured
-    from ..mpi.context.tuning import using
+    from ..mpi.costs.links import measured
+    from ..mpi.costs.tuning import using
     from ..mpi.measure.measure import Stand, world
 
     comm = world()
@@ -77,7 +77,7 @@ def measure(seconds: float, display: Display) -> None:
                 outcomes.append(compare(stand, case, job))
             stand.free()
     comm.Free()
-    display.found(Found(crossovers.conclude(tuning, outcomes), tuple(outcomes)))
+    display.found(Measured(crossovers.conclude(tuning, outcomes), tuple(outcomes)))
 
 
 def run(n: int, seconds: float, display: Display, start: Start = Here) -> None:
@@ -121,7 +121,7 @@ class _Writer(Display):
     def step(self, words: str, part: float) -> None:
         self._write(json.dumps({"words": words, "part": part}))
 
-    def found(self, found: Found) -> None:
+    def found(self, found: Measured) -> None:
         self._write(found.to_json())
 
 

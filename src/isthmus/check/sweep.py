@@ -11,15 +11,15 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from ..collectives.schedule import schedule
+from ..collectives.collective import Sizes
+from ..collectives.schedule import COLLECTIVES, groups, schedule
 from ..schedules.registry import Algorithm, algorithms, collectives
 from ..verify.errors import ScheduleError
 from ..verify.verify import verify
 from .placements import Nodes, anywhere, placements
-from .sizes import SIZES, Sizes, groups
 
 CHUNK = 64
-#: processes, at the most, where nobody says
+#: processes, at the most, by default
 PROCESSES = 8
 #: options that cut blocks or rounds, which are too small here to be cut otherwise
 CUTS = {"size": 3, "n": 3, "window": 2, "parts": 3, "radix": 3, "aggregation": 2}
@@ -104,7 +104,7 @@ def cases(most: int, seed: int, placed: int = 2) -> Iterator[Case]:
     share memory on all placements of groups of up to `placed` ranks, and on a few of
     larger ones."""
     for collective in collectives():
-        if collective not in SIZES:
+        if collective not in COLLECTIVES:
             raise ValueError(f"no sizes are known to verify {collective!r} on")
         yield from _flat(collective, most, seed)
         yield from on_nodes(collective, most, seed, placed)
@@ -115,7 +115,9 @@ def on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Cas
     with one; sizes take turns."""
     rng = np.random.default_rng(seed)
     entries = [entry for entry in algorithms(collective) if entry.node_memory]
-    every = list(SIZES[collective](max(most, placed), rng)) if entries else []
+    every = (
+        list(COLLECTIVES[collective].sweep(max(most, placed), rng)) if entries else []
+    )
     for found, where in _where(collective, every, placed, rng):
         ranks = groups(collective, found[0])
         n = sum(ranks)
@@ -159,7 +161,7 @@ def _flat(collective: str, most: int, seed: int) -> Iterator[Case]:
     entries = [entry for entry in algorithms(collective) if not entry.node_memory]
     stages = [stage.name for stage in algorithms("allgatherv") if not stage.node_memory]
     rng = np.random.default_rng(seed)
-    for found in SIZES[collective](most, rng):
+    for found in COLLECTIVES[collective].sweep(most, rng):
         ranks = groups(collective, found[0])
         for entry in entries:
             for sizes in _placed(entry, found):

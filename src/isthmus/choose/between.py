@@ -1,4 +1,4 @@
-"""Which algorithm of a collective between groups, where nobody says.
+"""Which algorithm of a collective between groups, by default.
 
 Only from values that every rank with a part in it knows: the cheapest of a few, by the
 cost that each of them claims.

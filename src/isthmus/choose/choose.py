@@ -1,4 +1,4 @@
-"""Which algorithm, where nobody says: only from values that every rank agrees on.
+"""Which algorithm, by default: only from values that every rank agrees on.
 
 The model is one of rounds: a round costs a start, each of its messages a little, each
 byte its share. What they cost is in a tuning file (see `tuning`). Without one, between

@@ -24,7 +24,7 @@ class Samples:
     """
 
     p: int
-    crowd: Mapping[int, float]
+    contended: Mapping[int, float]
     alone: Mapping[int, float]
     fan: Mapping[int, float]
 
@@ -42,7 +42,7 @@ def line(times: Mapping[int, float]) -> tuple[float, float]:
 
 def machine(samples: Samples, piece: int = 0) -> Machine:
     """What messages cost, from samples of them."""
-    alpha, crowded = line(samples.crowd)
+    alpha, crowded = line(samples.contended)
     beta = min(crowded, line(samples.alone)[1])
     further = min(line(samples.fan)[1], alpha)
     return Machine(alpha, beta, crowded / samples.p, piece, message=further)

@@ -1,4 +1,4 @@
-"""Which algorithm of a sum or an exchange inside one group, where nobody says.
+"""Which algorithm of a sum or an exchange inside one group, by default.
 
 Only from values that every rank knows, and against the MPI library's own call, of which
 it is assumed that it chooses well among what MPI libraries have.

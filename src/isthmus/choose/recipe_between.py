@@ -26,7 +26,7 @@ BUFFERS = ("send", "recv", "tmp", "node")
 
 
 @dataclass(frozen=True, slots=True)
-class Star:
+class RootedGroup:
     """A root, vertex 0, and the q ranks of the other group, vertices 1 to q.
 
     `root` and `base` are the numbers of the root and of the other group's first rank;
@@ -52,7 +52,7 @@ class Star:
 def _rooted(
     collective: str,
     name: str,
-    star: Star,
+    rooted: RootedGroup,
     data: int | Blocks,
     units: dict[str, int],
     **options: float,
@@ -61,41 +61,45 @@ def _rooted(
     if entry.node_memory or "hosts" in entry.options:
         unit = units["recv"]
         startup = options.pop("startup", 1.0) * unit
-        entry = star.placement.only(star.numbers).given(entry, unit, startup)
+        entry = rooted.placement.only(rooted.numbers).given(entry, unit, startup)
     entry = entry.default(**options)
-    program = entry.program(star.q + 1, star.v, data)
-    rounds = trim(renumber(program, star.number))
+    program = entry.program(rooted.q + 1, rooted.v, data)
+    rounds = trim(renumber(program, rooted.number))
     units["node"] = units["recv"]
     return Recipe(entry, tuple(rounds), units, in_place=collective == "inter_bcast")
 
 
 @lru_cache(maxsize=64)
-def bcast(name: str, star: Star, nbytes: int, startup: float) -> Recipe:
+def bcast(name: str, rooted: RootedGroup, nbytes: int, startup: float) -> Recipe:
     """Bytes from the root to all of the other group; `startup` is in bytes too."""
     unit = granularity(nbytes)
     startup = max(startup / unit, 1.0)
     units = {"recv": unit}
-    return _rooted("inter_bcast", name, star, nbytes // unit, units, startup=startup)
+    return _rooted("inter_bcast", name, rooted, nbytes // unit, units, startup=startup)
 
 
 @lru_cache(maxsize=64)
-def reduce(name: str, star: Star, count: int, unit: int, startup: float) -> Recipe:
+def reduce(
+    name: str, rooted: RootedGroup, count: int, unit: int, startup: float
+) -> Recipe:
     """Elements of `unit` bytes from all of the other group, combined at the root."""
     units = {"send": unit, "recv": unit, "tmp": unit}
     startup = max(startup / unit, 1.0)
-    return _rooted("inter_reduce", name, star, count, units, startup=startup)
+    return _rooted("inter_reduce", name, rooted, count, units, startup=startup)
 
 
 @lru_cache(maxsize=64)
-def blocks(collective: str, name: str, star: Star, counts: tuple[int, ...]) -> Recipe:
+def blocks(
+    collective: str, name: str, rooted: RootedGroup, counts: tuple[int, ...]
+) -> Recipe:
     """A gather or scatter of blocks of so many bytes; of one count where only the own
     block is known."""
     group: GroupBlocks = Uneven(counts)
-    if len(counts) < star.q:
+    if len(counts) < rooted.q:
         (own,) = counts
-        group = OwnBlock(star.q, star.v - 1, 0, own, own)
+        group = OwnBlock(rooted.q, rooted.v - 1, 0, own, own)
     units = dict.fromkeys(BUFFERS, 1)
-    return _rooted(collective, name, star, Leaves(group), units)
+    return _rooted(collective, name, rooted, Leaves(group), units)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which algorithm of an Allgather(v) among several groups, where nobody says."""
+"""Which algorithm of an Allgather(v) among several groups, by default."""
 
 from __future__ import annotations
 

@@ -1,20 +1,6 @@
 """What messages cost on the user's machine: a small file that `isthmus tune` writes.
 
-It holds `Machine`s, field by field, and where they were measured:
-
-    [measured]
-    library = "MPICH 5.0.2"
-    ...
-    [inside]                 # between processes of one node
-    alpha = 1.2e-06
-    beta = 8.1e-11
-    ...
-    [between]                # between nodes
-    alpha = 2.4e-05
-    ...
-
-Fields that are left out are built-in values. A communicator on several nodes takes
-`between`, one on a single node `inside`; what is not in the file is measured anew.
+It holds `Machine`s, field by field; docs/tuning.md shows one.
 """
 
 from __future__ import annotations

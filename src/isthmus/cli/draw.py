@@ -44,26 +44,12 @@ def _redistribution(
         print(save(picture.draw(*ends), path))
 
 
+@sim.sized
 def draw(
+    *,
     collective: sim.Collective,
     algorithm: sim.Name = "",
-    p: sim.P = None,
-    q: sim.Q = None,
-    ka: sim.Ka = None,
-    kb: sim.Kb = None,
-    a: sim.A = None,
-    b: sim.B = None,
-    counts: sim.Counts = None,
-    ab: sim.Ab = None,
-    ba: sim.Ba = None,
-    table: sim.Table = None,
-    groups: sim.Groups = None,
-    sizes: sim.GroupSizes = None,
-    m: sim.M = None,
-    k: sim.K = None,
-    root: sim.Root = None,
-    nodes: sim.Nodes = None,
-    per_node: sim.PerNode = None,
+    given: sim.Given,
     times: Annotated[
         bool, typer.Option("--gantt", help="draw when each rank does what on a machine")
     ] = False,
@@ -98,13 +84,10 @@ def draw(
         raise ValueError("--source, --target and --inside are of a redistribution")
     if not algorithm:
         raise ValueError(f"which algorithm? isthmus list {collective} names them")
-    given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
-    given |= {"groups": groups, "sizes": sizes}
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
     larger = sim.LARGER if times else 1
-    made = sim.made(collective, algorithm, given, larger, nodes, per_node)
+    made = sim.made(collective, algorithm, given, larger)
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     check_picture(path)

@@ -16,27 +16,15 @@ from .layouts import Inside, Shape, Source, Target, both
 from .parse import integers
 
 
+@sim.sized
 def explore(
+    *,
     collective: sim.Collective,
     algorithms: Annotated[
         list[str] | None,
         typer.Argument(help="algorithms, such as segmented+ring; several to compare"),
     ] = None,
-    p: sim.P = None,
-    q: sim.Q = None,
-    ka: sim.Ka = None,
-    kb: sim.Kb = None,
-    a: sim.A = None,
-    b: sim.B = None,
-    counts: sim.Counts = None,
-    ab: sim.Ab = None,
-    ba: sim.Ba = None,
-    table: sim.Table = None,
-    m: sim.M = None,
-    k: sim.K = None,
-    root: sim.Root = None,
-    nodes: sim.Nodes = None,
-    per_node: sim.PerNode = None,
+    given: sim.Given,
     machine: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,15 +62,10 @@ def explore(
         if not algorithms:
             raise ValueError(f"which algorithm? isthmus list {collective} names them")
         made = []
-    given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
     first = "".join(f"-{name}" for name in (algorithms or [])[:1]).replace("+", "-")
     path = output or Path(f"{collective}{first}.html")
     check_file(path)
-    made += [
-        sim.made(collective, name, given, sim.LARGER, nodes, per_node)
-        for name in algorithms or ()
-    ]
+    made += [sim.made(collective, name, given, sim.LARGER) for name in algorithms or ()]
     machines = {name: sim.machine(name) for name in machine or ()}
     runs = {file.stem: chrome.read(file) for file in recorded or ()}
     print(write(path, made, machines or {USUAL: sim.machine(None)}, runs))

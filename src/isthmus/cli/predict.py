@@ -68,7 +68,7 @@ def _case(
 
 
 def _affordable(model: Model) -> int:
-    """How much is simulated where nobody says, the same on every computer."""
+    """How much is simulated by default, the same on every computer."""
     return EVENTS if isinstance(model, LogGOPS) else MESSAGES
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,80 +11,75 @@ import typer
 
 from .. import schedule
 from ..choose.tuning import is_tuning, read
+from ..collectives.schedule import COLLECTIVES
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..predict.tuned import Tuned
 from ..schedules.schedule import Model, Schedule
 from .parse import integers
 
-#: sizes for what is not given
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "inter_allgather": {"p": 6, "q": 2, "ka": 6, "kb": 6},
-    "inter_allgatherv": {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
-    "allgatherv": {"counts": [3, 0, 4, 4, 9]},
-    "bcast": {"p": 5, "m": 6, "root": 0},
-    "reduce": {"p": 5, "m": 6, "root": 0},
-    "allreduce": {"p": 5, "m": 10},
-    "gatherv": {"counts": [3, 0, 4, 4, 9], "root": 0},
-    "scatterv": {"counts": [3, 0, 4, 4, 9], "root": 0},
-    "alltoall": {"p": 5, "k": 3},
-    "alltoallv": {"table": [[2, 1, 0], [0, 3, 1], [4, 1, 2]]},
-    "barrier": {"p": 5},
-    "inter_bcast": {"q": 5, "m": 6},
-    "inter_reduce": {"q": 5, "m": 6},
-    "inter_gather": {"q": 5, "k": 4},
-    "inter_gatherv": {"counts": [3, 0, 4, 4, 9]},
-    "inter_scatter": {"q": 5, "k": 4},
-    "inter_scatterv": {"counts": [3, 0, 4, 4, 9]},
-    "reduce_scatter": {"counts": [3, 0, 4, 4, 9]},
-    "inter_allreduce": {"p": 4, "q": 2, "m": 8},
-    "inter_reduce_scatter": {"a": [3, 0, 4, 1], "b": [5, 3]},
-    "inter_reduce_scatter_block": {"p": 4, "q": 2, "ka": 2, "kb": 4},
-    "inter_alltoall": {"p": 4, "q": 2, "ka": 3, "kb": 3},
-    "inter_alltoallv": {
-        "ab": [[2, 1], [0, 3], [1, 1], [4, 0]],
-        "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
-    },
-    "inter_barrier": {"p": 4, "q": 2},
-    "multi_allgatherv": {"groups": [[4, 4], [4, 4, 4], [4, 4]]},
-    "multi_alltoallv": {
-        "sizes": [1, 2, 1],
-        "table": [[0, 2, 1, 3], [1, 0, 0, 2], [2, 0, 0, 1], [3, 1, 2, 0]],
-    },
-}
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000
 
 Collective = Annotated[str, typer.Argument(help="collective, as in isthmus list")]
 Name = Annotated[str, typer.Argument(help="algorithm, such as segmented+ring")]
-P = Annotated[int | None, typer.Option(help="ranks of group A, or of the one group")]
-Q = Annotated[int | None, typer.Option(help="ranks of group B")]
-Ka = Annotated[int | None, typer.Option(help="elements of each rank of A")]
-Kb = Annotated[int | None, typer.Option(help="elements of each rank of B")]
-A = Annotated[str | None, typer.Option(help="counts of A, as in 3,0,5")]
-B = Annotated[str | None, typer.Option(help="counts of B")]
-Counts = Annotated[str | None, typer.Option(help="counts of one group")]
-Ab = Annotated[
-    str | None,
-    typer.Option(help="elements from each rank of A to each of B, as in 3,0;1,2"),
-]
-Ba = Annotated[
-    str | None, typer.Option(help="elements from each rank of B to each of A")
-]
-Table = Annotated[
-    str | None, typer.Option(help="elements from each rank to each, as in 3,0;1,2")
-]
-Groups = Annotated[
-    str | None, typer.Option(help="counts of several groups, as in 3,0;4,1;2")
-]
-GroupSizes = Annotated[str | None, typer.Option(help="ranks of several groups")]
-M = Annotated[int | None, typer.Option(help="elements of a vector")]
-K = Annotated[int | None, typer.Option(help="elements of each block")]
-Root = Annotated[int | None, typer.Option(help="rank of the root")]
-Nodes = Annotated[str | None, typer.Option(help="the node of each rank, as in 0,0,1,1")]
 PerNode = Annotated[
     int | None, typer.Option(min=1, help="ranks per node, filled in order")
 ]
+#: what was given of sizes, by their names
+Given = dict[str, Any]
+
+
+def _int(words: str) -> Any:
+    return Annotated[int | None, typer.Option(help=words)]
+
+
+def _text(words: str) -> Any:
+    return Annotated[str | None, typer.Option(help=words)]
+
+
+#: all sizes that a schedule may take, and where its ranks are
+SIZES = {
+    "p": _int("ranks of group A, or of the one group"),
+    "q": _int("ranks of group B"),
+    "ka": _int("elements of each rank of A"),
+    "kb": _int("elements of each rank of B"),
+    "a": _text("counts of A, as in 3,0,5"),
+    "b": _text("counts of B"),
+    "counts": _text("counts of one group"),
+    "ab": _text("elements from each rank of A to each of B, as in 3,0;1,2"),
+    "ba": _text("elements from each rank of B to each of A"),
+    "table": _text("elements from each rank to each, as in 3,0;1,2"),
+    "groups": _text("counts of several groups, as in 3,0;4,1;2"),
+    "sizes": _text("ranks of several groups"),
+    "m": _int("elements of a vector"),
+    "k": _int("elements of each block"),
+    "root": _int("rank of the root"),
+    "nodes": _text("the node of each rank, as in 0,0,1,1"),
+    "per_node": PerNode,
+}
+
+
+def sized(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each size, in the place of its `given`."""
+
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in SIZES}
+        command(given=given, **values)
+
+    taken: list[Parameter] = []
+    for x in signature(command, eval_str=True).parameters.values():
+        options = (
+            x.replace(name=name, annotation=option, default=None)
+            for name, option in SIZES.items()
+        )
+        taken += options if x.name == "given" else [x]
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {x.name: x.annotation for x in taken}
+    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    return run
+
+
 Machine = Annotated[
     str | None,
     typer.Option(
@@ -92,21 +89,14 @@ Machine = Annotated[
 ]
 
 
-def made(
-    collective: str,
-    algorithm: str,
-    given: dict[str, Any],
-    times: int,
-    nodes: str | None = None,
-    per_node: int | None = None,
-) -> Schedule:
+def made(collective: str, algorithm: str, given: Given, times: int) -> Schedule:
     """The schedule of these sizes; the default ones are so many times as large."""
     sizes = {
         name: counts_in(name, value) if isinstance(value, str) else value
         for name, value in given.items()
-        if value is not None
+        if value is not None and name not in ("nodes", "per_node")
     }
-    known = DEFAULTS.get(collective, {})
+    known = COLLECTIVES[collective].example if collective in COLLECTIVES else {}
     odd = [f"--{name}" for name in sizes if known and name not in known]
     if odd:
         takes = ", ".join(f"--{name}" for name in known)
@@ -114,7 +104,7 @@ def made(
     filled = {name: _larger(name, size, times) for name, size in known.items()}
     filled |= sizes
     flat = schedule(collective, algorithm, **filled)
-    if where := _placed(flat.n, nodes, per_node):
+    if where := _placed(flat.n, given.get("nodes"), given.get("per_node")):
         return schedule(collective, algorithm, nodes=where, **filled)
     return flat
 

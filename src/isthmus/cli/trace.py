@@ -16,26 +16,12 @@ from .files import check_file
 MOST = 1_000_000
 
 
+@sim.sized
 def trace(
+    *,
     collective: sim.Collective,
     algorithm: sim.Name,
-    p: sim.P = None,
-    q: sim.Q = None,
-    ka: sim.Ka = None,
-    kb: sim.Kb = None,
-    a: sim.A = None,
-    b: sim.B = None,
-    counts: sim.Counts = None,
-    ab: sim.Ab = None,
-    ba: sim.Ba = None,
-    table: sim.Table = None,
-    groups: sim.Groups = None,
-    sizes: sim.GroupSizes = None,
-    m: sim.M = None,
-    k: sim.K = None,
-    root: sim.Root = None,
-    nodes: sim.Nodes = None,
-    per_node: sim.PerNode = None,
+    given: sim.Given,
     machine: sim.Machine = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="a .json file")
@@ -46,10 +32,7 @@ def trace(
     It shows when each rank sends and receives on a machine; open it at
     ui.perfetto.dev. An element is one byte.
     """
-    given = {"p": p, "q": q, "ka": ka, "kb": kb, "a": a, "b": b, "counts": counts}
-    given |= {"ab": ab, "ba": ba, "table": table, "m": m, "k": k, "root": root}
-    given |= {"groups": groups, "sizes": sizes}
-    made = sim.made(collective, algorithm, given, sim.LARGER, nodes, per_node)
+    made = sim.made(collective, algorithm, given, sim.LARGER)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
     check_file(path)
     line = sim.timeline(made, machine)

@@ -43,13 +43,13 @@ class Shown(runs.Display):
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
-        self.result: runs.Found | None = None
+        self.result: runs.Measured | None = None
 
     def step(self, words: str, part: float) -> None:
         """So much of the whole is done."""
         self.steps(words, part)
 
-    def found(self, found: runs.Found) -> None:
+    def found(self, found: runs.Measured) -> None:
         """It is over."""
         self.result = found
 
@@ -105,7 +105,7 @@ def _cell(row: Row) -> str:
     return f"{show_time(row.measured)} ({row.predicted / row.measured:.2f})"
 
 
-def _print(console: Console, found: runs.Found) -> list[Row]:
+def _print(console: Console, found: runs.Measured) -> list[Row]:
     """Predicted against measured, kind by kind."""
     rows = crossovers.rows(found.tuning, found.outcomes)
     taken = crossovers.taken(found.tuning, found.outcomes)
@@ -138,7 +138,7 @@ def _before(path: Path) -> Tuning | None:
         return None
 
 
-def _write(console: Console, found: runs.Found, output: Path | None) -> None:
+def _write(console: Console, found: runs.Measured, output: Path | None) -> None:
     """Write the file and say what changed."""
     path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
     before = _before(path)
@@ -168,9 +168,9 @@ def find() -> Path | None:
     """The file in use on this host by this Python's MPI library."""
     if own_rank() is None:
         with _unstarted():
-            from ..mpi.context.tuning import here
+            from ..mpi.costs.tuning import here
     else:
-        from ..mpi.context.tuning import here
+        from ..mpi.costs.tuning import here
     return wanted(*here())
 
 

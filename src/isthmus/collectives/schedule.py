@@ -2,177 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
-from inspect import signature
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-import numpy as np
+from ..schedules.registry import collectives, resolve
+from ..schedules.schedule import Schedule
+from . import between, inside, rooted, several
+from .collective import Collective, Sizes
 
-from ..algorithms.stages import stage_by_size
-from ..schedules.ir import Index, Program
-from ..schedules.layout import Blocks, Even, GroupBlocks, Rows, Side
-from ..schedules.registry import Algorithm, Stage, collectives, resolve
-from ..schedules.schedule import Made, Schedule
-from ..verify import contracts, contracts_between
-from . import (
-    between as collectives_between,
-    rooted as collectives_rooted,
-    several,
-)
-from .sizes import checked, counts_of, uneven
-
-
-def _inter(
-    entry: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
-) -> Made:
-    sides = Side(0, a), Side(a.n, b)
-    last = stage or stage_by_size(unit=1)
-    return Made(
-        contracts.inter_allgatherv(counts_of(a), counts_of(b)),
-        lambda r: entry.between(sides, r, last),
-        (range(a.n), range(a.n, a.n + b.n)),
-    )
-
-
-def _inter_allgather(
-    entry: Algorithm, stage: Stage | None, *, p: int, q: int, ka: int, kb: int
-) -> Made:
-    a = Even(checked("p", p, 1), checked("ka", ka, 0))
-    b = Even(checked("q", q, 1), checked("kb", kb, 0))
-    return _inter(entry, stage, a, b)
-
-
-def _inter_allgatherv(
-    entry: Algorithm, stage: Stage | None, *, a: Sequence[int], b: Sequence[int]
-) -> Made:
-    return _inter(entry, stage, uneven("a", a), uneven("b", b))
-
-
-def _fits(entry: Algorithm, n: int) -> None:
-    """Refuse an algorithm that is not made for a group of n."""
-    if not entry.needs(n):
-        raise ValueError(f"{entry.name!r} does not work for a group of {n}")
-
-
-def _allgatherv(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
-    blocks = uneven("counts", counts)
-    _fits(entry, blocks.n)
-    contract = contracts.allgatherv(counts_of(blocks))
-    return Made(contract, partial(_blocks_of, entry, blocks), (range(blocks.n),))
-
-
-def _blocks_of(entry: Algorithm, blocks: Blocks, r: Index) -> Program:
-    """What a rank of one group does with the blocks of all."""
-    return entry.program(blocks.n, r, blocks)
-
-
-def _reduce_scatter(entry: Algorithm, _: None, *, counts: Sequence[int]) -> Made:
-    blocks = uneven("counts", counts)
-    _fits(entry, blocks.n)
-    contract = contracts_between.reduce_scatter(counts, entry.commutative)
-    return Made(contract, partial(_blocks_of, entry, blocks), (range(blocks.n),))
-
-
-def _rooted(entry: Algorithm, p: int, m: int, root: int) -> None:
-    checked("p", p, 1)
-    checked("m", m, 0)
-    _has_root(p, root)
-    _fits(entry, p)
-
-
-def _has_root(p: int, root: int) -> None:
-    if not 0 <= root < p:
-        raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
-
-
-def _bcast(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
-    _rooted(entry, p, m, root)
-    contract = contracts.bcast(m, root)
-    return Made(contract, lambda r: entry.program(p, r, m, root), (range(p),))
-
-
-def _reduce(entry: Algorithm, _: None, *, p: int, m: int, root: int) -> Made:
-    _rooted(entry, p, m, root)
-    contract = contracts.reduce(p, m, root, entry.commutative)
-    return Made(contract, lambda r: entry.program(p, r, m, root), (range(p),))
-
-
-def _allreduce(entry: Algorithm, _: None, *, p: int, m: int) -> Made:
-    checked("m", m, 0)
-    _fits(entry, checked("p", p, 1))
-    contract = contracts_between.allreduce(p, m, entry.commutative)
-    return Made(contract, lambda r: entry.program(p, r, m), (range(p),))
-
-
-def _gatherv(entry: Algorithm, _: None, *, counts: Sequence[int], root: int) -> Made:
-    return _to_or_from(entry, counts, root, contracts.gatherv)
-
-
-def _scatterv(entry: Algorithm, _: None, *, counts: Sequence[int], root: int) -> Made:
-    return _to_or_from(entry, counts, root, contracts.scatterv)
-
-
-def _to_or_from(
-    entry: Algorithm,
-    counts: Sequence[int],
-    root: int,
-    promise: Callable[[Sequence[int], int], contracts.Contract],
-) -> Made:
-    """A block of each rank, from the root or to it."""
-    blocks = uneven("counts", counts)
-    p = blocks.n
-    _has_root(p, root)
-    _fits(entry, p)
-    contract = promise(counts_of(blocks), root)
-    return Made(contract, lambda r: entry.program(p, r, blocks, root), (range(p),))
-
-
-def _alltoall(entry: Algorithm, _: None, *, p: int, k: int) -> Made:
-    checked("k", k, 0)
-    _fits(entry, checked("p", p, 1))
-    contract = contracts_between.alltoallv(np.full((p, p), k))
-    blocks = Even(p, k, "send"), Even(p, k)
-    return Made(contract, lambda r: entry.program(p, r, *blocks), (range(p),))
-
-
-def _alltoallv(entry: Algorithm, _: None, *, table: Sequence[Sequence[int]]) -> Made:
-    every = collectives_between.rows_of("table", table)
-    p, across = every.shape
-    if p != across:
-        raise ValueError(f"table is {p} by {across}: must be p by p")
-    _fits(entry, p)
-    sent, received = map(collectives_between.offsets, (every, every.T))
-
-    def program(r: Index) -> Program:
-        return entry.program(p, r, Rows(sent, r, "send"), Rows(received, r))
-
-    return Made(contracts_between.alltoallv(every), program, (range(p),))
-
-
-def _barrier(entry: Algorithm, _: None, *, p: int) -> Made:
-    _fits(entry, checked("p", p, 1))
-    contract = contracts_between.barrier(p)
-    return Made(contract, lambda r: entry.program(p, r), (range(p),))
-
-
-_BUILDERS: dict[str, Any] = {
-    "inter_allgather": _inter_allgather,
-    "inter_allgatherv": _inter_allgatherv,
-    "allgatherv": _allgatherv,
-    "bcast": _bcast,
-    "reduce": _reduce,
-    "reduce_scatter": _reduce_scatter,
-    "allreduce": _allreduce,
-    "gatherv": _gatherv,
-    "scatterv": _scatterv,
-    "alltoall": _alltoall,
-    "alltoallv": _alltoallv,
-    "barrier": _barrier,
-    **collectives_rooted.BUILDERS,
-    **collectives_between.BUILDERS,
-    **several.BUILDERS,
+COLLECTIVES: dict[str, Collective] = {
+    **inside.COLLECTIVES,
+    **rooted.COLLECTIVES,
+    **between.COLLECTIVES,
+    **several.COLLECTIVES,
 }
+#: the least that a size may be
+LEAST = {"p": 1, "q": 1, "m": 0, "k": 0, "ka": 0, "kb": 0}
+#: sizes that say how many ranks a group has
+_RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
+
+
+def groups(collective: str, sizes: Sizes) -> tuple[int, ...]:
+    """The ranks of each group; of a root and the leaves of another, one and those."""
+    if collective.startswith("multi_"):
+        return tuple(sizes.get("sizes") or map(len, sizes["groups"]))
+    found = (sizes[name] for name in _RANKS if name in sizes)
+    ranks = tuple(n if isinstance(n, int) else len(n) for n in found)
+    return (1, *ranks) if collective in rooted.COLLECTIVES else ranks
 
 
 def schedule(
@@ -207,18 +63,24 @@ def schedule(
     it, all are on one. An intragroup stage may follow the algorithm's name:
     "segmented+ring".
     """
-    build = _BUILDERS.get(collective)
-    if build is None:
+    record = COLLECTIVES.get(collective)
+    if record is None:
         raise ValueError(
             f"no collective {collective!r}; known: {', '.join(collectives())}"
         )
-    takes = list(signature(build).parameters)[2:]
-    if set(takes) != set(sizes):
-        got = ", ".join(sizes) or "none"
-        raise TypeError(f"{collective} takes {', '.join(takes)}; got {got}")
+    if record.example.keys() != sizes.keys():
+        takes, got = ", ".join(record.example), ", ".join(sizes) or "none"
+        raise TypeError(f"{collective} takes {takes}; got {got}")
+    for name, least in LEAST.items():
+        if sizes.get(name, least) < least:
+            raise ValueError(f"{name} = {sizes[name]}: must be at least {least}")
     entry, stage = resolve(collective, algorithm)
-    made: Made = build(entry.given(nodes=tuple(nodes)), stage, **sizes)
+    made = record.make(entry.given(nodes=tuple(nodes)), stage, **sizes)
     n = made.groups[-1].stop
+    if not 0 <= sizes.get("root", 0) < n:
+        raise ValueError(f"root = {sizes['root']}: must be a rank, 0 to {n - 1}")
+    if len(made.groups) == 1 and not entry.needs(n):
+        raise ValueError(f"{entry.name!r} does not work for a group of {n}")
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
     where = tuple(nodes) or (0,) * n

@@ -1,69 +1,62 @@
-"""Schedules of the collectives among several groups."""
+"""The collectives among several groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from ..algorithms.stages import stage_by_size
 from ..schedules.ir import Index, Program
-from ..schedules.layout import Even, Rows, Side
+from ..schedules.layout import Even, GroupBlocks, Rows, Side
 from ..schedules.registry import Algorithm, Stage
 from ..schedules.schedule import Made
-from ..verify import contracts_several as contracts
-from ..verify.contracts import Contract
-from .between import offsets, rows_of
-from .sizes import checked, counts_of, uneven
-
-Sides = tuple[Side, ...]
-
-
-def _among(
-    sides: Sides, contract: Contract, program: Callable[[int, Index], Program]
-) -> Made:
-    """A collective of groups, of a program for one rank of a group or for all."""
-    bases = [side.base for side in sides]
-
-    def of(r: Index) -> Program:
-        i = int(np.searchsorted(bases, np.ravel(r)[0], side="right")) - 1
-        return program(i, r - bases[i])
-
-    groups = tuple(range(side.base, side.base + side.n) for side in sides)
-    return Made(contract, of, groups)
+from ..verify import contracts
+from .collective import (
+    KINDS,
+    Collective,
+    Sizes,
+    among,
+    offsets,
+    rows_of,
+    several_groups,
+    uneven,
+)
 
 
-def _multi_allgatherv(
-    entry: Algorithm, stage: Stage | None, *, groups: Sequence[Sequence[int]]
-) -> Made:
-    blocks = [uneven("groups", counts) for counts in groups]
-    if not blocks:
-        raise ValueError("groups is empty: must have the counts of each group")
+def _sides(blocks: Sequence[GroupBlocks]) -> tuple[Side, ...]:
+    """Groups that follow each other in one numbering."""
     bases = accumulate((x.n for x in blocks[:-1]), initial=0)
-    sides = tuple(Side(base, x) for base, x in zip(bases, blocks, strict=True))
+    return tuple(Side(base, x) for base, x in zip(bases, blocks, strict=True))
+
+
+def _allgatherv(
+    entry: Algorithm, stage: Stage | None, groups: Sequence[Sequence[int]]
+) -> Made:
+    if not groups:
+        raise ValueError("groups is empty: must have the counts of each group")
+    sides = _sides([uneven("groups", counts) for counts in groups])
     last = stage or stage_by_size(unit=1)
-    contract = contracts.multi_allgatherv([counts_of(x) for x in blocks])
-    return _among(sides, contract, lambda i, x: entry.program(i, x, sides, last))
+    contract = contracts.multi_allgatherv(groups)
+    return among(sides, contract, lambda i, x: entry.program(i, x, sides, last))
 
 
-def groups_of(sizes: Sequence[int]) -> Sides:
+def groups_of(sizes: Sequence[int]) -> tuple[Side, ...]:
     """Groups of so many ranks, whose blocks do not matter."""
-    bases = accumulate(sizes[:-1], initial=0)
-    ranks = (checked("a size of a group", n, 1) for n in sizes)
-    return tuple(Side(base, Even(n, 0)) for base, n in zip(bases, ranks, strict=True))
+    if min(sizes) < 1:
+        raise ValueError(f"a size of a group = {min(sizes)}: must be at least 1")
+    return _sides([Even(n, 0) for n in sizes])
 
 
-def _multi_alltoallv(
-    entry: Algorithm, _: None, *, sizes: Sequence[int], table: Sequence[Sequence[int]]
+def _alltoallv(
+    entry: Algorithm, _: None, sizes: Sequence[int], table: Sequence[Sequence[int]]
 ) -> Made:
     sides, every = groups_of(sizes), rows_of("table", table)
     group = np.repeat(np.arange(len(sides)), [side.n for side in sides])
     if every.shape != (len(group), len(group)):
         raise ValueError(f"table is {every.shape}: must have {len(group)} rows of that")
-    inside = group[:, None] == group
-    if every[inside].any():
+    if every[group[:, None] == group].any():
         raise ValueError("table: nothing is sent inside a group")
     others = [np.flatnonzero(group != i) for i in range(len(sides))]
     sent = [offsets(every[:, ranks]) for ranks in others]
@@ -74,10 +67,39 @@ def _multi_alltoallv(
         blocks = Rows(sent[i], r, "send"), Rows(received[i], r)
         return entry.program(i, x, sides, *blocks)
 
-    return _among(sides, contracts.multi_alltoallv(sizes, every), program)
+    return among(sides, contracts.alltoallv(every), program)
 
 
-BUILDERS: dict[str, Any] = {
-    "multi_allgatherv": _multi_allgatherv,
-    "multi_alltoallv": _multi_alltoallv,
+def _lists(rng: np.random.Generator, *groups: int) -> list[Sizes]:
+    found = [[a(rng, n) for n in groups] for a in KINDS]
+    mixed = [KINDS[rng.integers(len(KINDS))](rng, n) for n in groups]
+    return [{"groups": counts} for counts in (*found, mixed)]
+
+
+def _tables(rng: np.random.Generator, *groups: int) -> list[Sizes]:
+    n, group = sum(groups), np.repeat(np.arange(len(groups)), groups)
+    found = []
+    for kind in KINDS:
+        table = np.array([kind(rng, n) for _ in range(n)])
+        table[group[:, None] == group] = 0
+        found.append({"sizes": list(groups), "table": table.tolist()})
+    return found
+
+
+COLLECTIVES = {
+    "multi_allgatherv": Collective(
+        _allgatherv,
+        {"groups": [[4, 4], [4, 4, 4], [4, 4]]},
+        _lists,
+        groups=several_groups,
+    ),
+    "multi_alltoallv": Collective(
+        _alltoallv,
+        {
+            "sizes": [1, 2, 1],
+            "table": [[0, 2, 1, 3], [1, 0, 0, 2], [2, 0, 0, 1], [3, 1, 2, 0]],
+        },
+        _tables,
+        groups=several_groups,
+    ),
 }

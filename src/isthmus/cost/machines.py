@@ -1,29 +1,4 @@
-"""A machine described in a TOML file.
-
-    name = "my cluster"
-    note = "measured with osu_latency and osu_bw"
-    model = "hierarchy"          # or "alphabeta", "loggops"
-    reduction = "5 GB/s"         # optional: how fast a process reduces
-
-    [[level]]                    # from the inside out: a node …
-    units = 32                   # … of so many processes
-    latency = "0.4 us"
-    bandwidth = "8 GB/s"
-    shared_port = true           # its processes leave it through one port (default)
-    lanes = 1                    # messages that this port carries at once (default)
-
-    [[level]]                    # all nodes: no `units`
-    latency = "1.3 us"
-    bandwidth = "10 GB/s"
-
-    [memory]                     # of a node; optional: else copies take no time
-    copy = "10 GB/s"             # one process alone
-    together = "100 GB/s"        # all processes of the node; else there is no limit
-    meeting = "1 us"             # of the processes of a node; else it takes no time
-
-"alphabeta" has one `latency` and `bandwidth`; "loggops" has `latency`, `overhead`,
-`gap` and `bandwidth`, and may have `overhead_per_byte` and `eager` (bytes).
-"""
+"""A machine described in a TOML file, as docs/simulate.md shows it."""
 
 from __future__ import annotations
 

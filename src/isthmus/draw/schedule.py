@@ -286,8 +286,8 @@ def figure(schedule: Schedule) -> Figure:
     shown = _shown(len(taken))
     nodes = _nodes(schedule, taken)
     shared = taken[0].shared if taken else ()
-    rooms = [len(buf) > 0 for buf in shared]
-    sheet = blank_sheet(groups, len(shown), scratch, nodes, rooms)
+    node_memory = [len(buf) > 0 for buf in shared]
+    sheet = blank_sheet(groups, len(shown), scratch, nodes, node_memory)
     given = [_given(memory) for memory in start]
     _headings(sheet, schedule, given)
     _contributions(sheet, given)

@@ -43,7 +43,7 @@ def rows_of(
     blocks: Sequence[Sequence[int]],
     row: float,
     begin: float = 0.0,
-    rooms: Sequence[bool] = (),
+    node_memory: Sequence[bool] = (),
     between: float = BETWEEN,
 ) -> Rows:
     """Blocks of ranks one below the other; with a row for memory, where there is."""
@@ -54,7 +54,7 @@ def rows_of(
         first = at
         for rank in block:
             ranks[rank], at = at, at + row
-        if k < len(rooms) and rooms[k]:
+        if k < len(node_memory) and node_memory[k]:
             shared[k], at = at, at + ROW
         frames.append((first, at))
         at += between
@@ -166,7 +166,7 @@ def blank_sheet(
     columns: int,
     scratch: bool,
     nodes: Sequence[Node] = (),
-    rooms: Sequence[bool] = (),
+    node_memory: Sequence[bool] = (),
 ) -> Sheet:
     """A sheet for so many columns beside the contributions, with nothing on it: rows by
     group, or by node, and there, if they have any, with a row for their memory."""
@@ -174,7 +174,7 @@ def blank_sheet(
 
     n = sum(len(g.ranks) for g in groups)
     row, begin = ROW + 0.12 * scratch, 2 * MARGIN * bool(nodes)
-    rows = rows_of([x.ranks for x in nodes or groups], row, begin, rooms)
+    rows = rows_of([x.ranks for x in nodes or groups], row, begin, node_memory)
     cell = min(max(15 / (columns + 1) - 0.7, 0.95), 1.9)
     gutter = min(max(0.55, 0.075 * n), 1.1) if n <= ARROWS else 0.5
     gutter += MEETING * bool(nodes)

@@ -63,16 +63,16 @@ class _Data:
     def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
         contract = schedule.contract
         self.shared: list[np.ndarray] = []
-        rooms: dict[int, np.ndarray] = {}
+        node_memory: dict[int, np.ndarray] = {}
         for node in nodes_of(schedule.nodes or range(schedule.n)):
             size = max(extent(programs[r], "node") for r in node.ranks)
             self.shared.append(blank(size, contract.mark))
-            rooms |= dict.fromkeys(node.ranks, self.shared[-1])
+            node_memory |= dict.fromkeys(node.ranks, self.shared[-1])
         self.ranks: list[Memory] = []
         for r, rounds in enumerate(programs):
             memory = _copied(contract.before(r))
             memory["tmp"] = blank(extent(rounds, "tmp"), contract.mark)
-            self.ranks.append(memory | {"node": rooms[r]})
+            self.ranks.append(memory | {"node": node_memory[r]})
 
     def load(self, rank: int, spans: Data) -> np.ndarray:
         memory = self.ranks[rank]

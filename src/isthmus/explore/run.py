@@ -157,9 +157,14 @@ def detail(schedule: Schedule) -> dict[str, Any]:
                 "after": images.memory(after),
             }
         )
-    room = [
+    shared = [
         max(extent(programs[r], "node") for r in node.ranks)
         for node in nodes_of(schedule.nodes or range(schedule.n))
     ]
     steps = [_step(step) for step in order(schedule, programs)]
-    return {"images": images.every, "ranks": ranks, "room": room, "steps": steps}
+    return {
+        "images": images.every,
+        "ranks": ranks,
+        "room": shared,
+        "steps": steps,
+    }

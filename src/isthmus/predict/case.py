@@ -7,8 +7,7 @@ from math import ceil
 from typing import Any
 
 from .. import distributions
-from ..collectives.schedule import schedule
-from ..schedules.layout import Shares
+from ..collectives.schedule import COLLECTIVES, schedule
 from ..schedules.schedule import Schedule
 
 #: collectives of one group in which one process has or gets everything
@@ -18,8 +17,6 @@ WHOLE = ("inter_bcast", "inter_reduce")
 BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
 #: sums of vectors
 SUMS = ("allreduce", "reduce_scatter", "inter_allreduce", "inter_reduce_scatter")
-#: blocks from everyone to everyone
-EXCHANGES = ("alltoall", "inter_alltoall")
 
 
 @dataclass(frozen=True)
@@ -110,38 +107,9 @@ class Case:
 
     def _sizes(self) -> dict[str, Any]:
         """The sizes of the schedule."""
-        of, groups, each = self.collective, self.groups, self.each
-        ranks = dict(zip(("p", "q"), groups, strict=False))
-        lists = [[k] * n for n, k in zip(groups, each, strict=False)]
-        if of in ("inter_allgather", "inter_alltoall"):
-            return {**ranks, "ka": each[0], "kb": each[1]}
-        if of.endswith("barrier"):
-            return ranks
-        if of in ("allreduce", "inter_allreduce"):
-            return {**ranks, "m": each[0]}
-        if of == "alltoall":
-            return {**ranks, "k": each[0]}
-        if of == "reduce_scatter":
-            return {"counts": _shares(each[0], groups[0])}
-        if of == "inter_reduce_scatter":
-            return {
-                name: _shares(each[0], n) for name, n in zip("ab", groups, strict=True)
-            }
-        if of in ("bcast", "reduce"):
-            return {"p": groups[0], "m": each[0], "root": 0}
-        if of in ("gatherv", "scatterv"):
-            return {"counts": lists[0], "root": 0}
-        if of in WHOLE:
-            return {"q": groups[1], "m": each[0]}
-        if of in BLOCKS and not of.endswith("v"):
-            return {"q": groups[1], "k": each[0]}
-        if of in BLOCKS:
-            return {"counts": list(each) * groups[1]}
-        if of == "allgatherv":
-            return {"counts": self.counts}
-        return dict(zip(("a", "b"), lists, strict=True))
-
-
-def _shares(m: int, n: int) -> list[int]:
-    """A vector in n parts."""
-    return [int(Shares(n, m).size(i)) for i in range(n)]
+        of_bytes = COLLECTIVES[self.collective].of_bytes
+        assert of_bytes is not None, self.collective
+        if self.distribution != "regular":
+            return of_bytes(self.counts)
+        each = self.each * len(self.groups)  # of a root and others there is one
+        return of_bytes(*([k] * n for n, k in zip(self.groups, each, strict=False)))

@@ -44,7 +44,7 @@ def split_by(who: np.ndarray, rows: np.ndarray) -> Rows:
 
 
 @dataclass(slots=True)
-class Found:
+class Matches:
     """What a rank of the directory has to tell: rows of start, size and peer; the first
     index that nobody has, and who wants it."""
 
@@ -76,7 +76,7 @@ def _cells(
     return cells, who[run][order], np.bincount(cell, minlength=len(cells))
 
 
-def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Found:
+def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Matches:
     """Who gets what from whom, of the indices that one rank looks after.
 
     Of several sources one is taken: the target itself, if it is one (`same`), else by
@@ -104,7 +104,7 @@ def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> F
             cell = np.repeat(np.arange(len(cells)), count)
             frm = np.where(_own(cell, owners, c, by), by, frm)
     rows = np.stack((low, n), 1)
-    return Found(
+    return Matches(
         split_by(frm, np.column_stack((rows, by))),
         split_by(by, np.column_stack((rows, frm))),
         hole,

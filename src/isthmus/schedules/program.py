@@ -96,7 +96,7 @@ def pad(program: Program, n: int) -> Program:
     yield from (Round() for _ in range(n))
 
 
-def late(program: Iterable[Round], n: int) -> Program:
+def delayed(program: Iterable[Round], n: int) -> Program:
     """The program after n empty rounds."""
     return chain(repeat(Round(), n), program)
 

@@ -71,7 +71,7 @@ def verify(
     node each of them is."""
     memory = _memories(programs, contract, nodes)
     for r, heard in enumerate(run(programs, memory, nodes)):
-        if unheard := [x for x in contract.hears(r) if not heard >> x & 1]:
+        if unheard := [x for x in contract.waits_for(r) if not heard >> x & 1]:
             raise WrongResult(f"rank {r} may end before rank {unheard[0]} has begun")
     for r, rounds in enumerate(programs):
         for buf, wanted in contract.after(r).items():

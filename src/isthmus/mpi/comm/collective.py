@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _ndarray = np.ndarray
 Made = TypeVar("Made", bound=MPI.Request)
+Arguments = ParamSpec("Arguments")
 #: what lives as long as the process, by its identity: that takes less time to compare
 _LASTING: dict[int, str] = {
     **{
@@ -83,6 +85,28 @@ def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any
         else:
             raise LookupError
     return tuple(values)
+
+
+def nonblocking(
+    method: Callable[Concatenate[Any, Arguments], None],
+) -> Callable[Concatenate[Any, Arguments], MPI.Request]:
+    """The nonblocking form of a method, which takes the same arguments."""
+    op, form = method.__name__, signature(method)
+    kinds = [x.kind for x in form.parameters.values()]
+    positional = kinds.count(Parameter.POSITIONAL_OR_KEYWORD) - 1  # but for self
+
+    @wraps(method)
+    def start(self: Any, *args: Any, algorithm: str | None = None, **named: Any) -> Any:
+        if named or len(args) != positional:
+            bound = form.bind(self, *args, **named)
+            bound.apply_defaults()
+            args = bound.args[1:]
+        return self._nonblocking(op, args, algorithm)
+
+    start.__name__, start.__doc__ = f"I{op.lower()}", f"Nonblocking {op}."
+    start.__qualname__ = method.__qualname__.replace(op, start.__name__)
+    start.__signature__ = form.replace(return_annotation="MPI.Request")  # type: ignore
+    return cast("Any", start)  # type: ignore[no-any-return]
 
 
 class Imported:
@@ -331,7 +355,7 @@ class Collective(Comm):
         kept.run(self, args, call)
         if values is not None and not context.checked:
             context.cached_calls[values] = kept
-            context.make_room()
+            context.evict()
 
     def _read(
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""

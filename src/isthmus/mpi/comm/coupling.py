@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from mpi4py import MPI
 
 from ..context.attribute import release
+from .all_to_all import Exchanges, Gathering
 from .collective import Imported
-from .gathering import Gathering
-from .mutual import Exchanges
 
 if TYPE_CHECKING:
     from ..context.context_several import SeveralContext

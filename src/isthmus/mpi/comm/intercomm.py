@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
-from .collective import Imported, load
+from .all_to_all import Exchanges, Gathering, Sums
+from .collective import Imported, load, nonblocking
 from .family import COMMON, making
-from .gathering import Gathering
-from .mutual import Mutual
 from .rooted import Rooted
 
 if TYPE_CHECKING:
+    from mpi4py.typing import BufSpecW, InPlace
+
     from ..context.context_inter import Countdown
     from ..operations.call import Call
     from .intracomm import Intracomm
 
 
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
-class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
+class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
     """An `MPI.Intercomm` whose collectives run close to the physical limit.
 
     `isthmus.Intercomm(inter)` is a view of the same communicator: same handle, same
@@ -45,6 +47,65 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         load()
         return super().__new__(cls, comm)
 
+    def Alltoallw(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        *,
+        algorithm: str | None = None,
+    ) -> None:
+        """All to All General: as Alltoallv, with blocks of different types."""
+        self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
+
+    Ialltoallw = nonblocking(Alltoallw)
+
+    def Alltoallw_init(
+        self,
+        sendbuf: BufSpecW | InPlace,
+        recvbuf: BufSpecW,
+        info: MPI.Info = MPI.INFO_NULL,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Alltoallw."""
+        return self._persistent("Alltoallw", (sendbuf, recvbuf), info, algorithm)
+
+    def Barrier(self, *, algorithm: str | None = None) -> None:
+        """Wait until all of both groups have come."""
+        self._blocking("Barrier", algorithm)
+
+    def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
+        """Nonblocking Barrier."""
+        context = self._context()
+        if context.asked_for("Barrier", algorithm) == "auto":
+            request: MPI.Request = context.request(context.comm.Ibarrier(), None)
+            return request
+        return self._nonblocking("Barrier", (), algorithm)
+
+    def Barrier_init(
+        self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
+    ) -> MPI.Prequest:
+        """Persistent Barrier."""
+        from ..context.library_requests import made_by
+
+        context = self._context()
+        if context.asked_for("Barrier", algorithm) == "auto":
+            request = made_by(context.comm.Barrier_init)
+            if request is not None:
+                kept: MPI.Prequest = context.request(request, None)
+                return kept
+        return self._persistent("Barrier", (), info, algorithm)
+
+    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """All to All, for any objects; large arrays in them are not pickled."""
+        from ..objects import between
+
+        return between.alltoall(self._context(), sendobj)
+
+    def barrier(self) -> None:
+        """Wait until all of both groups have come."""
+        self.Barrier()
+
     def recouple(self) -> tuple[Intercomm, tuple[str, ...]]:
         """A new intercommunicator of the processes that are left after some were lost,
         and who is missing, in words; all that are left call it.
@@ -69,7 +130,7 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
 
     def _untried(self, op: str) -> Countdown | None:
         from ..context.context_inter import Countdown
-        from .trial import TRIED
+        from ..costs.trial import TRIED
 
         c, collective = self._context(), TRIED.get(op)
         if not c.tries or collective is None or collective in c.times:
@@ -80,7 +141,7 @@ class Intercomm(Gathering, Rooted, Mutual, MPI.Intercomm):
         return found
 
     def _try(self, op: str) -> bool:
-        from .trial import TRIED, tried
+        from ..costs.trial import TRIED, tried
 
         if self._untried(op) is None:
             return False

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
+from .all_to_all import Exchanges, Gathering, Sums
 from .collective import Imported, load
 from .family import COMMON, making
-from .gathering import Gathering
-from .mutual import Exchanges, Sums
 from .native import staging
 
 if TYPE_CHECKING:

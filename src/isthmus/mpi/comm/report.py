@@ -45,6 +45,6 @@ def stalled_report(comm: Any, seconds: float = 1.0) -> list[str]:
 def _read(comm: MPI.Intracomm, source: int, tag: int) -> str:
     status = MPI.Status()
     comm.Probe(source, tag, status)
-    room = bytearray(status.Get_count(MPI.BYTE))
-    comm.Recv([room, MPI.BYTE], source, tag)
-    return room.decode()
+    buffer = bytearray(status.Get_count(MPI.BYTE))
+    comm.Recv([buffer, MPI.BYTE], source, tag)
+    return buffer.decode()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from .collective import Collective
+from .collective import Collective, nonblocking
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV
@@ -26,11 +26,7 @@ class Rooted(Collective):
         """Broadcast from the root to all of the other group."""
         self._blocking("Bcast", algorithm, buf, root)
 
-    def Ibcast(
-        self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
-    ) -> MPI.Request:
-        """Nonblocking Bcast."""
-        return self._nonblocking("Bcast", (buf, root), algorithm)
+    Ibcast = nonblocking(Bcast)
 
     def Bcast_init(
         self,
@@ -55,17 +51,7 @@ class Rooted(Collective):
         """Reduce what the other group sends, to the root."""
         self._blocking("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
-    def Ireduce(
-        self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpec | None,
-        op: MPI.Op = MPI.SUM,
-        root: int = 0,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Reduce."""
-        return self._nonblocking("Reduce", (sendbuf, recvbuf, op, root), algorithm)
+    Ireduce = nonblocking(Reduce)
 
     def Reduce_init(
         self,
@@ -91,16 +77,7 @@ class Rooted(Collective):
         """Gather from the other group to the root."""
         self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
-    def Igather(
-        self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecB | None,
-        root: int = 0,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Gather."""
-        return self._nonblocking("Gather", (sendbuf, recvbuf, root), algorithm)
+    Igather = nonblocking(Gather)
 
     def Gather_init(
         self,
@@ -125,16 +102,7 @@ class Rooted(Collective):
         """Gather Vector: as Gather, with blocks of different sizes."""
         self._blocking("Gatherv", algorithm, sendbuf, recvbuf, root)
 
-    def Igatherv(
-        self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecV | None,
-        root: int = 0,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Gatherv."""
-        return self._nonblocking("Gatherv", (sendbuf, recvbuf, root), algorithm)
+    Igatherv = nonblocking(Gatherv)
 
     def Gatherv_init(
         self,
@@ -159,16 +127,7 @@ class Rooted(Collective):
         """Scatter from the root to the other group."""
         self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
-    def Iscatter(
-        self,
-        sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | None,
-        root: int = 0,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Scatter."""
-        return self._nonblocking("Scatter", (sendbuf, recvbuf, root), algorithm)
+    Iscatter = nonblocking(Scatter)
 
     def Scatter_init(
         self,
@@ -193,16 +152,7 @@ class Rooted(Collective):
         """Scatter Vector: as Scatter, with blocks of different sizes."""
         self._blocking("Scatterv", algorithm, sendbuf, recvbuf, root)
 
-    def Iscatterv(
-        self,
-        sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | None,
-        root: int = 0,
-        *,
-        algorithm: str | None = None,
-    ) -> MPI.Request:
-        """Nonblocking Scatterv."""
-        return self._nonblocking("Scatterv", (sendbuf, recvbuf, root), algorithm)
+    Iscatterv = nonblocking(Scatterv)
 
     def Scatterv_init(
         self,
@@ -218,18 +168,18 @@ class Rooted(Collective):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast any object; large arrays in it are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.bcast(self._context(), obj, root)
+        return between.bcast(self._context(), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather any objects; large arrays in them are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.gather(self._context(), sendobj, root)
+        return between.gather(self._context(), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter any objects; large arrays in them are not pickled."""
-        from . import objects_between
+        from ..objects import between
 
-        return objects_between.scatter(self._context(), sendobj, root)
+        return between.scatter(self._context(), sendobj, root)

@@ -17,17 +17,18 @@ from mpi4py import MPI
 from ...choose.recipe import Placement
 from ...schedules.hosts import Hosts
 from ...settings import Settings, read
+from ..costs import tuning
+from ..costs.hosts import probe_hosts
+from ..costs.tuning import eager, inline, node_ranks
 from ..memory import device
 from ..memory.node_memory import ROOM, NodeMemory, Turn
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost, Stalled
 from ..waiting.waiting import Limit, nothing
-from . import lost, tuning
+from . import lost
 from .attribute import attached, limit_of
 from .check import MismatchError
-from .hosts import probe_hosts
 from .progress import driver
-from .tuning import eager, inline, node_ranks
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
 PLANS = 64
@@ -258,7 +259,7 @@ class Context:
             )
         return tag
 
-    def make_room(self) -> None:
+    def evict(self) -> None:
         """Give back what was used least recently, if too much is kept."""
         every = self.cached_calls
         while len(every) > 1:

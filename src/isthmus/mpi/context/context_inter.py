@@ -14,14 +14,14 @@ from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
 from ...choose.recipe import Equal, Group, Sizes, listed
 from ...choose.recipe_between import Pair
+from ..costs.probe import probe
+from ..costs.tuning import shared
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from ..waiting.waiting import until
 from .attribute import limit_of
 from .context import Context, Native
 from .library_requests import holding
-from .probe import probe
-from .tuning import shared
 
 #: so many calls of a collective go by before its candidates are tried: who makes few
 #: does not wait for that
@@ -72,7 +72,7 @@ class InterContext(Context):
         self.machine: Machine = self.tuned or guess
         self._measured = self.tuned is not None or self.one_node
         self._intercomms: dict[int | None, MPI.Intercomm] = {}
-        self._stars: dict[int, MPI.Intracomm] = {}
+        self._rooted_comms: dict[int, MPI.Intracomm] = {}
         #: roots whose persistent Reduce the MPI library makes, and refuses to make
         self._made: set[int] = set()
         self.unmade: set[int] = set()
@@ -84,7 +84,7 @@ class InterContext(Context):
         self.leave()  # first, as known calls use what is given back below
         for request in list(self.requests.values()):
             until(request.Get_status, self.limit)  # the user still has to wait for it
-        for comm in (*self._intercomms.values(), *self._stars.values()):
+        for comm in (*self._intercomms.values(), *self._rooted_comms.values()):
             comm.Free()
         super().free()
 
@@ -129,7 +129,7 @@ class InterContext(Context):
             return self.local.Create_intercomm(0, self.comm, self.there_base)
         # MPICH fails where one process alone makes one with others that have more
         # communicators; so they are one already
-        both = self.star(root)
+        both = self.rooted_comm(root)
         side = Native(both.Split(both.rank > 0))
         made = side.Create_intercomm(0, both, 0 if both.rank else 1)
         side.Free()
@@ -157,18 +157,18 @@ class InterContext(Context):
         left.Free()
         return made, who
 
-    def star(self, root: int) -> MPI.Intracomm:
+    def rooted_comm(self, root: int) -> MPI.Intracomm:
         """A root, by its number, and after it the other group; made by these together,
         when they first ask for it."""
-        if root not in self._stars:
+        if root not in self._rooted_comms:
             here = range(self.here_base, self.here_base + self.here)
             others = self.senders if root == self.number else here
             everyone = self.comm.Get_group()
             some = everyone.Incl([root, *others])
-            self._stars[root] = Native(self.comm.Create_group(some))
+            self._rooted_comms[root] = Native(self.comm.Create_group(some))
             everyone.Free()
             some.Free()
-        return self._stars[root]
+        return self._rooted_comms[root]
 
     def has_made(self, root: int, request: MPI.Prequest | None) -> bool:
         """Whether the MPI library made its request for a root on all who have a part in
@@ -176,8 +176,8 @@ class InterContext(Context):
         which they would be a call ahead of the others."""
         if root not in self._made:
             ok = np.array(request is not None)
-            star = self.star(root)
-            bounded(partial(star.Allreduce, MPI.IN_PLACE, ok, MPI.LAND), self.limit)
+            comm = self.rooted_comm(root)
+            bounded(partial(comm.Allreduce, MPI.IN_PLACE, ok, MPI.LAND), self.limit)
             (self._made if ok else self.unmade).add(root)
             if not ok:
                 if request is not None:

@@ -8,11 +8,11 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN
 from ...choose.estimate import Machine
+from ..costs.probe import probe
+from ..costs.tuning import shared
 from ..waiting.bounded import bounded
 from .attribute import limit_of
 from .context import Context, Native
-from .probe import probe
-from .tuning import shared
 
 
 class IntraContext(Context):

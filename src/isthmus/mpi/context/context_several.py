@@ -9,9 +9,9 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
+from ..costs.tuning import shared
 from .attribute import limit_of
 from .context import Context, Native
-from .tuning import shared
 
 
 class SeveralContext(Context):

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from ..comm import intercomm, intracomm  # noqa: F401  they enter their classes
 from ..comm.family import ours
-from ..context.tuning import library as library
+from ..costs.tuning import library as library
 from . import redistribution
 from .operations import CALLS, Call, Seat
 

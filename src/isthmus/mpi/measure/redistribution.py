@@ -98,22 +98,24 @@ class Side:
     def isend(self) -> Callable[[], Any]:
         """By hand: a message to each partner in rank order, all at once."""
         sizes = [sum(self.array[i].size for i in some) for some in self.parts]
-        rooms = [np.empty(n) for n in sizes]
+        buffers = [np.empty(n) for n in sizes]
 
         def run() -> None:
             requests = []
-            for peer, (some, room) in enumerate(zip(self.parts, rooms, strict=True)):
+            for peer, (some, buffer) in enumerate(
+                zip(self.parts, buffers, strict=True)
+            ):
                 if not some:
                     continue
                 if self.sends:
-                    np.concatenate([self.array[i].ravel() for i in some], out=room)
-                    requests.append(self.native.Isend(room, peer))
+                    np.concatenate([self.array[i].ravel() for i in some], out=buffer)
+                    requests.append(self.native.Isend(buffer, peer))
                 else:
-                    requests.append(self.native.Irecv(room, peer))
+                    requests.append(self.native.Irecv(buffer, peer))
             MPI.Request.Waitall(requests)
             if not self.sends:
-                for some, room in zip(self.parts, rooms, strict=True):
-                    _unpack(self.array, some, room)
+                for some, buffer in zip(self.parts, buffers, strict=True):
+                    _unpack(self.array, some, buffer)
 
         return run
 
@@ -141,11 +143,11 @@ class Side:
         return run
 
 
-def _unpack(array: np.ndarray, some: Sequence[Index], room: np.ndarray) -> None:
+def _unpack(array: np.ndarray, some: Sequence[Index], buffer: np.ndarray) -> None:
     at = 0
     for index in some:
         n = array[index].size
-        array[index] = room[at : at + n].reshape(array[index].shape)
+        array[index] = buffer[at : at + n].reshape(array[index].shape)
         at += n
 
 

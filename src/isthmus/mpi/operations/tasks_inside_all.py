@@ -284,13 +284,13 @@ def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Negotiation
         requests, came = [], []
         peers: list[int] = []
         for step, ways in level:
-            came.append((ways, room := np.empty(len(ways), np.int64)))
+            came.append((ways, buffer := np.empty(len(ways), np.int64)))
             peers += (r - step) % p, (r + step) % p
-            requests.append(c.comm.Irecv(room, (r - step) % p, tag))
+            requests.append(c.comm.Irecv(buffer, (r - step) % p, tag))
             requests.append(c.comm.Isend(now[ways], (r + step) % p, tag))
         yield Messages(requests, peers)
-        for ways, room in came:
-            now[ways] = room
+        for ways, buffer in came:
+            now[ways] = buffer
         rows.append(now.copy())
     return name, np.array(rows).tobytes()
 

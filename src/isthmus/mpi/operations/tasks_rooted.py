@@ -13,7 +13,7 @@ from ...choose import between as choose, recipe_between as recipes
 from ...choose.choose import Choice
 from ...choose.estimate import Machine
 from ...choose.recipe import Recipe
-from ...choose.recipe_between import Star
+from ...choose.recipe_between import RootedGroup
 from ...schedules.registry import named
 from ..context.context_inter import InterContext
 from ..context.library_requests import made_by
@@ -30,18 +30,20 @@ NO_PART = "none"
 FEW = 8
 
 
-def star(c: InterContext, root: int) -> Star | None:
+def rooted_group(c: InterContext, root: int) -> RootedGroup | None:
     """The root and the other group; none for those who have no part in it."""
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
-        return Star(c.there, 0, c.number, c.there_base, c.placement)
+        return RootedGroup(c.there, 0, c.number, c.there_base, c.placement)
     if not 0 <= root < c.there:
         raise ValueError(
             f"root {root}: the other group has ranks 0 to {c.there - 1}; in the root's "
             "own group, the root gives MPI.ROOT and the others MPI.PROC_NULL"
         )
-    return Star(c.here, 1 + c.index, c.there_base + root, c.here_base, c.placement)
+    return RootedGroup(
+        c.here, 1 + c.index, c.there_base + root, c.here_base, c.placement
+    )
 
 
 def _idle(c: InterContext, name: str, collective: str, flat: bool = True) -> Call:
@@ -62,7 +64,7 @@ def _flat(c: InterContext, asked: str) -> bool:
     return asked == "auto" and c.one_node and 1 < max(c.p, c.q) <= FEW
 
 
-def _blocks(at: Star, data: Message) -> list[Block]:
+def _blocks(at: RootedGroup, data: Message) -> list[Block]:
     """At the root everyone's block, elsewhere the own one."""
     places = zip(data.counts, data.displs, strict=True)
     given = [(n, displ, data.datatype) for n, displ in places]
@@ -70,7 +72,7 @@ def _blocks(at: Star, data: Message) -> list[Block]:
 
 
 def _straight(
-    c: InterContext, at: Star, data: Message, sends: bool
+    c: InterContext, at: RootedGroup, data: Message, sends: bool
 ) -> tuple[list[Any], list[Any]]:
     """What that request takes, among both groups."""
     blocks = _blocks(at, data)
@@ -81,7 +83,7 @@ def _straight(
     return alltoallw(mine, none) if sends else alltoallw(none, mine)
 
 
-def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
+def _own_blocks(at: RootedGroup, sends: bool, made: Call) -> MPI.Prequest | None:
     """The persistent one, among those who have a part in it; a short Gather, blocks of
     a size that all know to the root, may be faster in the library's own way."""
     c, (data,) = made.context, made.send or made.recv
@@ -94,14 +96,14 @@ def _own_blocks(at: Star, sends: bool, made: Call) -> MPI.Prequest | None:
     blocks = [*blocks, *[NO_BLOCK] * at.q] if at.v else [NO_BLOCK, *blocks]
     mine, none = (data.base, blocks), nothing(1 + at.q)
     sides = (mine, none) if sends else (none, mine)
-    return made_by(c.star(at.root).Alltoallw_init, *alltoallw(*sides))
+    return made_by(c.rooted_comm(at.root).Alltoallw_init, *alltoallw(*sides))
 
 
 def _task(
     c: InterContext,
     name: str,
     recipe: Callable[..., Recipe],
-    at: Star,
+    at: RootedGroup,
     data: tuple[Message, ...],
     sizes: tuple[int, ...],
     down: bool,
@@ -126,13 +128,13 @@ def _task(
 
 def bcast(c: InterContext, name: str, buf: Any, root: int) -> Call:
     """Broadcast."""
-    at = star(c, root)
+    at = rooted_group(c, root)
     if at is None:
         return _idle(c, name, "inter_bcast")
     return broadcast(c, name, at, buffers.block(buf, writable=at.v > 0))
 
 
-def broadcast(c: InterContext, name: str, at: Star, data: Message) -> Call:
+def broadcast(c: InterContext, name: str, at: RootedGroup, data: Message) -> Call:
     """Broadcast, of data that may lie in several places."""
     n, flat = sum(data.nbytes), _flat(c, name)
     by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine)
@@ -146,7 +148,7 @@ def reduce(
     c: InterContext, name: str, sendbuf: Any, recvbuf: Any, op: MPI.Op, root: int
 ) -> Call:
     """Reduce."""
-    at = star(c, root)
+    at = rooted_group(c, root)
     if at is None:
         return _idle(c, name, "inter_reduce", flat=False)
     data = buffers.block(sendbuf if at.v else recvbuf, writable=at.v == 0)
@@ -162,7 +164,7 @@ def reduce(
     return _task(c, name, recipe, at, (data,), (n,), down=False, **more)
 
 
-def _own_reduce(at: Star, made: Call) -> MPI.Prequest | None:
+def _own_reduce(at: RootedGroup, made: Call) -> MPI.Prequest | None:
     """The MPI library's own persistent Reduce, among those who have a part in it, if
     that is faster."""
     c, by = made.context, made.operator
@@ -182,7 +184,7 @@ def blocks(
     c: InterContext,
     name: str,
     collective: str,
-    at: Star,
+    at: RootedGroup,
     data: tuple[Message, ...],
     sizes: tuple[int, ...],
 ) -> Call:
@@ -219,7 +221,7 @@ def _pieces(
     c: InterContext, name: str, collective: str, whole: Any, piece: Any, root: int
 ) -> Call:
     """The task of a rank that has all blocks, as the root, or one of them."""
-    at = star(c, root)
+    at = rooted_group(c, root)
     if at is None:
         return _idle(c, name, collective)
     writable = (at.v > 0) == ("scatter" in collective)

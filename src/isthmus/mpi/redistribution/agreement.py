@@ -72,9 +72,9 @@ def sparse_exchange(
             time.sleep(REST[0])  # others may need the core
         message = comm.Improbe(MPI.ANY_SOURCE, tag, status)
         if message is not None:
-            room = np.empty(status.Get_count(MPI.INT64_T), np.int64)
-            message.Recv(room)
-            found[status.Get_source()] = room
+            buffer = np.empty(status.Get_count(MPI.INT64_T), np.int64)
+            message.Recv(buffer)
+            found[status.Get_source()] = buffer
             looks = 0
         elif barrier is None:
             if MPI.Request.Testall(sends):

@@ -269,7 +269,7 @@ class Redistribution:
                 self.kept.add(key, plan)
                 self.kept.used = c.clock = c.clock + 1
                 c.cached_calls[self.kept.key] = self.kept
-                c.make_room()
+                c.evict()
         elif copies is not None:
             plan.slot.now = copies
         return plan

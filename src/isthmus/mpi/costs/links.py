@@ -56,19 +56,19 @@ def _cost(comm: MPI.Intracomm) -> Machine | None:
 def samples(comm: MPI.Intracomm) -> Samples:
     """The times of messages, the same on all ranks."""
     p = comm.Get_size()
-    crowd: dict[int, float] = {}
+    contended: dict[int, float] = {}
     alone: dict[int, float] = {}
     for n in SIZES:
-        for everyone, times in ((True, crowd), (False, alone)):
+        for everyone, times in ((True, contended), (False, alone)):
             with shift(comm, n, None if everyone else 1) as step:
                 times[n] = _seconds(comm, step)
-        if crowd[n] > ENOUGH:
+        if contended[n] > ENOUGH:
             break
     fan = {}
     for k in (k for k in FAN if k < p):
         with _fan(comm, k) as step:
             fan[k] = _seconds(comm, step)
-    return Samples(p, crowd, alone, fan)
+    return Samples(p, contended, alone, fan)
 
 
 def _seconds(comm: MPI.Intracomm, step: Callable[[], None]) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from isthmus.draw.nodes import figure, pieces
+pytest.importorskip("matplotlib")
+
+from draw_irregular import figure, pieces
 
 
 @given(st.integers(0, 1000), st.integers(1, 100))
@@ -18,7 +20,6 @@ def test_pieces_are_full_but_the_last(count, size):
 
 @pytest.mark.parametrize("counts", [[5, 2, 0, 4], [3], [0, 0]])
 def test_every_piece_is_a_process_of_its_node(counts):
-    pytest.importorskip("matplotlib")
     (axes,) = figure(counts, 2).axes
     words = [text.get_text() for text in axes.texts]
     for i, count in enumerate(counts):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .palette import EMPTY, FAINT, INK, Colour, colours, groups_of, on
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch, Rectangle
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from isthmus.draw.palette import EMPTY, FAINT, INK, Colour, colours, groups_of, on
 
 # inches
 ROW, TALL, PIECE, GAP = 0.72, 0.3, 0.62, 0.12
@@ -33,8 +33,6 @@ def _node_width(count: int, size: int) -> float:
 
 def figure(counts: Sequence[int], size: int) -> Figure:
     """The blocks of all ranks, and the cluster of pieces of at most `size` elements."""
-    from matplotlib.figure import Figure
-
     wide = PIECE * max(max(counts) / size, 2)
     node = max(TITLE, *(_node_width(count, size) for count in counts))
     width = LEFT + wide + BETWEEN + node + RIGHT
@@ -61,8 +59,6 @@ def _text(axes: Any, x: float, y: float, words: str, size: float, **style: Any) 
 
 
 def _box(axes: Any, x: float, y: float, wide: float, colour: Any, **style: Any) -> None:
-    from matplotlib.patches import Rectangle
-
     look: dict[str, Any] = {"facecolor": colour, "lw": 0} | style
     axes.add_patch(Rectangle((x, y - TALL / 2), wide, TALL, **look))
 
@@ -98,8 +94,6 @@ def _node(
     colour: Colour,
 ) -> None:
     """A node with a process for every piece."""
-    from matplotlib.patches import FancyBboxPatch
-
     x, y = corner
     whole = _node_width(sum(found), size)
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "lw": 1.2}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...choose.recipe_between import Star
+from ...choose.recipe_between import RootedGroup
 from ..context.context_inter import InterContext
 from ..engine import engine
 from ..memory.buffers import Message
@@ -33,8 +33,8 @@ def _no_part(c: InterContext) -> None:
 def bcast(c: InterContext, obj: Any, root: int) -> Any:
     """The root's object, in the other group."""
 
-    def parse() -> tuple[Star | None, Message]:
-        at = tasks_rooted.star(c, root)
+    def parse() -> tuple[RootedGroup | None, Message]:
+        at = tasks_rooted.rooted_group(c, root)
         return at, message(encode(obj) if at and at.v == 0 else [])
 
     at, data = checked_value(c, "bcast", "auto", parse)
@@ -56,8 +56,8 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
 def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
     """The objects of the other group, at the root."""
 
-    def parse() -> tuple[Star | None, Message]:
-        at = tasks_rooted.star(c, root)
+    def parse() -> tuple[RootedGroup | None, Message]:
+        at = tasks_rooted.rooted_group(c, root)
         return at, message(encode(obj) if at and at.v else [])
 
     at, data = checked_value(c, "gather", "auto", parse)
@@ -85,8 +85,8 @@ def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
 def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
     """One of the root's objects for each of the other group."""
 
-    def parse() -> tuple[Star | None, tuple[Message, ...]]:
-        at = tasks_rooted.star(c, root)
+    def parse() -> tuple[RootedGroup | None, tuple[Message, ...]]:
+        at = tasks_rooted.rooted_group(c, root)
         return at, _each(objs, at.q) if at and at.v == 0 else ()
 
     at, data = checked_value(c, "scatter", "auto", parse)

@@ -55,27 +55,27 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     here, there, n = c.here, c.there, max(nbytes // 8, 1)
     root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
 
-    def room(k: int) -> np.ndarray:
+    def buffer(k: int) -> np.ndarray:
         return np.zeros(k)
 
     if op == "Barrier":
         return ()
     if op == "Bcast":
-        return room(n), root
+        return buffer(n), root
     if op in ("Reduce", "Gather", "Scatter"):
-        one, many = room(n), room(n * (1 if op == "Reduce" else there))
+        one, many = buffer(n), buffer(n * (1 if op == "Reduce" else there))
         ends: list[Any] = [one if c.mine else None, None if c.mine else many]
         if op == "Scatter":
             ends.reverse()
         return (*ends, MPI.SUM, root) if op == "Reduce" else (*ends, root)
     if op == "Allgather":
-        return room(n), room(n * there)
+        return buffer(n), buffer(n * there)
     if op == "Alltoall":
-        return room(n * there), room(n * there)
+        return buffer(n * there), buffer(n * there)
     if op == "Allreduce":
-        return room(n), room(n), MPI.SUM
+        return buffer(n), buffer(n), MPI.SUM
     n = -(-n // lcm(here, there)) * lcm(here, there)
-    return room(n), room(n // here), MPI.SUM
+    return buffer(n), buffer(n // here), MPI.SUM
 
 
 def _seconds(call: Callable[[], Any], calls: int, times: int) -> float:

@@ -42,11 +42,11 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     with shift(comm, SHORT) as step:
         alpha = worst(comm, step, SHORTS)
     with shift(comm, LONG) as step:
-        crowd = worst(comm, step, LONGS)
+        contended = worst(comm, step, LONGS)
     with shift(comm, LONG, only_to=far) as step:
         alone = worst(comm, step, LONGS)
-    beta = max(min(crowd, alone) - alpha, 0.05 * alpha) / LONG
-    gamma = max(crowd - alpha, 0.0) / (p * LONG)
+    beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG
+    gamma = max(contended - alpha, 0.0) / (p * LONG)
     piece = PIECES.get(MPI.get_vendor()[0], 0)
     # from where the bytes of a ring's steps, which overlap, hide their start-ups
     ring = int(alpha / beta)

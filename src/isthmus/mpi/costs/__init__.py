@@ -1,0 +1,1 @@
+"""What messages and candidates cost on a communicator: measured, or from a file."""

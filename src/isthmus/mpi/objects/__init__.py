@@ -1,0 +1,1 @@
+"""Python objects of any kind, as bytes that collectives carry."""
