@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..algorithms.stages import stage_by_size
+from ..schedules.hosts import Hosts
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Blocks, Even, GroupBlocks, Rows, Side
 from ..schedules.registry import Algorithm, Stage, collectives, resolve
@@ -176,7 +177,12 @@ _BUILDERS: dict[str, Any] = {
 
 
 def schedule(
-    collective: str, algorithm: str, *, nodes: Sequence[Hashable] = (), **sizes: Any
+    collective: str,
+    algorithm: str,
+    *,
+    nodes: Sequence[Hashable] = (),
+    hosts: Hosts | None = None,
+    **sizes: Any,
 ) -> Schedule:
     """The schedule of all ranks for a collective.
 
@@ -204,7 +210,8 @@ def schedule(
     and a row for each sender) for "multi_alltoallv".
 
     `nodes=[…]` says on which node each rank is, in the order of their numbers; without
-    it, all are on one. An intragroup stage may follow the algorithm's name:
+    it, all are on one. `hosts` is what messages of each rank cost, for the algorithms
+    that ask for it. An intragroup stage may follow the algorithm's name:
     "segmented+ring".
     """
     build = _BUILDERS.get(collective)
@@ -217,7 +224,7 @@ def schedule(
         got = ", ".join(sizes) or "none"
         raise TypeError(f"{collective} takes {', '.join(takes)}; got {got}")
     entry, stage = resolve(collective, algorithm)
-    made: Made = build(entry.given(nodes=tuple(nodes)), stage, **sizes)
+    made: Made = build(entry.given(nodes=tuple(nodes), hosts=hosts), stage, **sizes)
     n = made.groups[-1].stop
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes has {len(nodes)} entries for {n} ranks")
