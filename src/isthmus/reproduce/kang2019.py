@@ -121,15 +121,16 @@ def blocks(
 def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
     """An algorithm on a setting, with so many bytes per node on the axis."""
     a, b = blocks(setting, cluster, per_node)
-    where = {}
+    nodes: Sequence[int] = ()
     if name == NODE_AWARE:
         far = machine(cluster).levels[-1]
         name = f"{name}(startup={far.alpha / (UNIT * far.beta)})"
-        where = {"nodes": cluster.placement}
+        nodes = cluster.placement
     if setting.irregular:
-        return schedule("inter_allgatherv", name, a=a, b=b, **where)
+        return schedule("inter_allgatherv", name, a=a, b=b, nodes=nodes)
     p, q = len(a), len(b)
-    return schedule("inter_allgather", name, p=p, q=q, ka=a[0], kb=b[0], **where)
+    ka, kb = a[0], b[0]
+    return schedule("inter_allgather", name, nodes=nodes, p=p, q=q, ka=ka, kb=kb)
 
 
 @dataclass(frozen=True)
