@@ -271,10 +271,12 @@ def small(monkeypatch):
     few = [replace(s, p=6, totals=(6 << 12, 6 << 14)) for s in traff.SYSTEMS]
     nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODES]
     today = replace(traff.TODAY, p=8, totals=(1 << 17,))
+    sicortex = replace(traff.SICORTEX, p=7, totals=(7 << 14,))
     for module in (traff, traff2008_report):
         monkeypatch.setattr(module, "SYSTEMS", few)
         monkeypatch.setattr(module, "NODES", nodes)
         monkeypatch.setattr(module, "TODAY", today)
+        monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
         traff2008_report, "in_parallel", lambda tasks, _: [f(x) for f, x in tasks]
     )
@@ -301,6 +303,7 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
         assert f"figure{number}.png" in text
     with (tmp_path / "points.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 * 4 * (3 * 2 + 3 + 1 + 1)
+    assert len(rows) == 6 * 4 * (3 * 2 + 1 + 3 + 1 + 1)
+    assert "**SiCortex**" in text
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()
