@@ -70,6 +70,7 @@ def test_the_shipped_machines():
         "hdr-infiniband",
         "nec-sx8",
         "shared-memory",
+        "sicortex",
         "sierra-like",
     ]
     cori = machines.load("cori-like")

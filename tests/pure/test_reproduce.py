@@ -66,15 +66,49 @@ def test_expected_gains_come_out_within_three_percent(number, size):
     assert gain.simulated == pytest.approx(gain.expected, rel=0.03)
 
 
-@pytest.mark.parametrize("number", [5, 6, 7, 8])
+@pytest.mark.parametrize("number", [1, 5, 6, 7, 8])
+def test_the_transfer_gain_is_the_same_at_every_size(number):
+    """At 64 nodes, where a block or two of the root are not yet small."""
+    setting = SETTINGS[number - 1]
+    gains = [transfer_gain(setting, CLUSTERS[0], size).simulated for size in SIZES]
+    assert gains == pytest.approx([gains[0]] * len(SIZES), rel=1e-3)
+    assert 0.93 * setting.expected < gains[0] <= setting.expected
+
+
+def test_settings_with_the_same_blocks_take_the_same_time():
+    """What the report simulates once."""
+    few = Cluster(8, 1), Cluster(8, 4)
+    names = {job.algorithm for job in kang2019.table_jobs()}
+    for setting, other in kang2019.SAME.items():
+        one, two = SETTINGS[setting - 1], SETTINGS[other - 1]
+        for cluster in few:
+            assert blocks(one, cluster, 1 << 16) == blocks(two, cluster, 1 << 16)
+            for name in names:
+                found = [
+                    multiple(Job(s, cluster, 1 << 16, name)).multiple
+                    for s in (one, two)
+                ]
+                assert found[0] == found[1], (setting, name)
+        found = [point(Job(s, few[1], 1 << 16, "node_aware")) for s in (one, two)]
+        assert replace(found[1], setting=setting) == found[0]
+
+
+def test_what_is_simulated_once_is_in_both_settings():
+    made = [kang2019.Multiple(1, "direct", 1.0)]
+    made += [Point(2, "64 × 32", 2048, 1, name, 1.0) for name in ("node_aware", "x")]
+    settings = [(x.setting, x.algorithm) for x in kang2019.with_same(made)]
+    assert settings[3:] == [(5, "direct"), (7, "node_aware")]
+
+
+@pytest.mark.parametrize("number", range(1, 9))
 def test_gains_on_the_machine_grow_to_the_expected_ones(number):
-    """Figures 5 and 6 at 64 nodes, point by point: start-ups count less and less."""
+    """Figures 4 to 6 at 64 nodes, point by point: start-ups count less and less."""
     setting = SETTINGS[number - 1]
     times = {
         name: [point(Job(setting, CLUSTERS[0], n, name)).seconds for n in SIZES]
         for name in contenders(setting, CLUSTERS[0])
     }
-    library, ours = times[kang2019.LIBRARY], times["balanced+ring"]
+    library, ours = times[kang2019.LIBRARY], times[f"{setting.ours}+ring"]
     for curve in (library, ours):
         assert all(1 < y / x < 2.05 for x, y in pairwise(curve))
     gains = [x / y for x, y in zip(library, ours, strict=True)]
@@ -237,10 +271,12 @@ def small(monkeypatch):
     few = [replace(s, p=6, totals=(6 << 12, 6 << 14)) for s in traff.SYSTEMS]
     nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODES]
     today = replace(traff.TODAY, p=8, totals=(1 << 17,))
+    sicortex = replace(traff.SICORTEX, p=7, totals=(7 << 14,))
     for module in (traff, traff2008_report):
         monkeypatch.setattr(module, "SYSTEMS", few)
         monkeypatch.setattr(module, "NODES", nodes)
         monkeypatch.setattr(module, "TODAY", today)
+        monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
         traff2008_report, "in_parallel", lambda tasks, _: [f(x) for f, x in tasks]
     )
@@ -267,6 +303,7 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
         assert f"figure{number}.png" in text
     with (tmp_path / "points.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 * 4 * (3 * 2 + 3 + 1 + 1)
+    assert len(rows) == 6 * 4 * (3 * 2 + 1 + 3 + 1 + 1)
+    assert "**SiCortex**" in text
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()

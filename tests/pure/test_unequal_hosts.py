@@ -10,21 +10,10 @@ import pytest
 from isthmus.collectives.schedule import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.unequal import Unequal
-from isthmus.schedules import registry
 from isthmus.schedules.hosts import Hosts
-from isthmus.schedules.registry import algorithms, find
-from isthmus.schedules.schedule import Schedule
+from isthmus.schedules.registry import algorithms
 
 TREES = ("fastest_node_first", "speed_partitioned")
-
-
-def told(made: Schedule, hosts: Hosts, monkeypatch) -> Schedule:
-    """The schedule of an algorithm that was told what hosts cost."""
-    entry = find(made.collective, made.algorithm).given(hosts=hosts)
-    key = made.collective, made.algorithm
-    with monkeypatch.context() as m:
-        m.setitem(registry._algorithms, key, entry)
-        return schedule(made.collective, made.algorithm, **made.sizes)
 
 
 def cases(p: int, root: int):
@@ -41,19 +30,18 @@ def cases(p: int, root: int):
 
 
 @pytest.mark.parametrize("p", range(1, 10))
-def test_they_are_right_for_any_speeds(p, monkeypatch):
+def test_they_are_right_for_any_speeds(p):
     rng = np.random.default_rng(p)
     for root in {0, p // 2, p - 1}:
         speeds = rng.choice([1.0, 2.0, 10.0], (2, p))
         hosts = Hosts(*(tuple(x.tolist()) for x in speeds))
         for collective, sizes in cases(p, root):
             for name in TREES:
-                made = told(schedule(collective, name, **sizes), hosts, monkeypatch)
+                made = schedule(collective, name, hosts=hosts, **sizes)
                 made.verify()
                 assert [made.rank(r) for r in range(made.n)] == made.all_ranks()
         counts = [(2 * i) % 7 for i in range(p)]
-        ring = schedule("allgatherv", "ordered_ring", counts=counts)
-        told(ring, hosts, monkeypatch).verify()
+        schedule("allgatherv", "ordered_ring", hosts=hosts, counts=counts).verify()
 
 
 #: eight hosts, of which 1 and 4 take ten times as long to begin and for each byte
@@ -67,7 +55,7 @@ SLOW = Hosts(
 
 @pytest.mark.parametrize("collective", ["bcast", "reduce"])
 def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
-    collective, monkeypatch
+    collective,
 ):
     model, sizes = Unequal(SLOW), {"p": 8, "m": 256, "root": 0}
     times = {
@@ -75,21 +63,19 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
         for entry in algorithms(collective)
         if "hosts" not in entry.options and not entry.node_memory
     }
-    made = schedule(collective, "fastest_node_first", **sizes)
-    ours = told(made, SLOW, monkeypatch).simulate(model).time
+    made = schedule(collective, "fastest_node_first", hosts=SLOW, **sizes)
+    ours = made.simulate(model).time
     assert min(times.values()) > 2 * ours, times
 
 
-def test_slow_hosts_are_leaves(monkeypatch):
-    made = schedule("bcast", "fastest_node_first", p=8, m=256, root=0)
-    line = told(made, SLOW, monkeypatch).simulate(Unequal(SLOW))
+def test_slow_hosts_are_leaves():
+    made = schedule("bcast", "fastest_node_first", hosts=SLOW, p=8, m=256, root=0)
+    line = made.simulate(Unequal(SLOW))
     assert line.sent[[1, 4]].tolist() == [0, 0]
 
 
-def test_slow_hosts_are_neighbours_in_the_ring(monkeypatch):
-    made = told(
-        schedule("allgatherv", "ordered_ring", counts=[1] * 8), SLOW, monkeypatch
-    )
+def test_slow_hosts_are_neighbours_in_the_ring():
+    made = schedule("allgatherv", "ordered_ring", hosts=SLOW, counts=[1] * 8)
     to = {made.rank(r)[0].comm[1].to for r in (1, 4)}
     assert to & {1, 4}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from ..schedules.hosts import Hosts
 from ..schedules.registry import collectives, resolve
 from ..schedules.schedule import Schedule
 from . import between, inside, rooted, several
@@ -32,7 +33,12 @@ def groups(collective: str, sizes: Sizes) -> tuple[int, ...]:
 
 
 def schedule(
-    collective: str, algorithm: str, *, nodes: Sequence[Hashable] = (), **sizes: Any
+    collective: str,
+    algorithm: str,
+    *,
+    nodes: Sequence[Hashable] = (),
+    hosts: Hosts | None = None,
+    **sizes: Any,
 ) -> Schedule:
     """The schedule of all ranks for a collective.
 
@@ -60,7 +66,8 @@ def schedule(
     and a row for each sender) for "multi_alltoallv".
 
     `nodes=[…]` says on which node each rank is, in the order of their numbers; without
-    it, all are on one. An intragroup stage may follow the algorithm's name:
+    it, all are on one. `hosts` is what messages of each rank cost, for the algorithms
+    that ask for it. An intragroup stage may follow the algorithm's name:
     "segmented+ring".
     """
     record = COLLECTIVES.get(collective)
@@ -75,7 +82,7 @@ def schedule(
         if sizes.get(name, least) < least:
             raise ValueError(f"{name} = {sizes[name]}: must be at least {least}")
     entry, stage = resolve(collective, algorithm)
-    made = record.make(entry.given(nodes=tuple(nodes)), stage, **sizes)
+    made = record.make(entry.given(nodes=tuple(nodes), hosts=hosts), stage, **sizes)
     n = made.groups[-1].stop
     if not 0 <= sizes.get("root", 0) < n:
         raise ValueError(f"root = {sizes['root']}: must be a rank, 0 to {n - 1}")

@@ -56,6 +56,8 @@ def _ends(
     groups: Sequence[tuple[range, Round]], kind: type[Send] | type[Recv]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Own rank, peer and size of every message of a kind, by rank and port order."""
+    if all(len(ranks) == 1 for ranks, _ in groups):
+        return _ends_of_ranks(groups, kind)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
     for ranks, r in groups:
         n = len(ranks)
@@ -73,6 +75,26 @@ def _ends(
     own, peer, sizes, places = (np.concatenate(x) for x in zip(*found, strict=True))
     order = np.lexsort((places, own))
     return own[order], peer[order], sizes[order]
+
+
+def _ends_of_ranks(
+    groups: Sequence[tuple[range, Round]], kind: type[Send] | type[Recv]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same where each group is a rank: without an array for every message."""
+    found: list[tuple[int, int, int]] = []
+    for ranks, r in groups:
+        for c in r.comm:
+            if isinstance(c, kind) and c.when:
+                peer = c.to if isinstance(c, Send) else c.frm
+                if isinstance(c.data, Pieces):
+                    size = int(c.data.size.sum())
+                else:
+                    size = sum([int(s.size) for s in c.data])
+                if size or is_signal(c.data):
+                    found.append((ranks.start, int(peer), size))
+    found.sort(key=lambda end: end[0])
+    ends = np.array(found, np.int64).reshape(-1, 3)
+    return ends[:, 0], ends[:, 1], ends[:, 2]
 
 
 def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:

@@ -91,8 +91,8 @@ class Case:
 
     def schedule(self, name: str) -> Schedule:
         """What all ranks do; an element is a byte."""
-        placed = {"nodes": self.nodes} if self.per_node else {}
-        return schedule(self.collective, name, **self._sizes(), **placed)
+        nodes = self.nodes if self.per_node else ()
+        return schedule(self.collective, name, nodes=nodes, **self._sizes())
 
     @property
     def claimed(self) -> tuple[int, ...]:

@@ -43,8 +43,8 @@ def exchanges() -> Iterator[tuple[str, Any]]:
         "figure2",
         schedule("inter_allgather", "segmented+ring", p=8, q=3, ka=6, kb=6),
     )
-    counts = {"a": [5, 3, 4, 6, 2, 4], "b": [7, 11]}
-    yield "figure3", schedule("inter_allgatherv", "balanced+ring", **counts)
+    a, b = [5, 3, 4, 6, 2, 4], [7, 11]
+    yield "figure3", schedule("inter_allgatherv", "balanced+ring", a=a, b=b)
 
 
 def _curve(

@@ -15,20 +15,22 @@ from .kang2019 import (
     Multiple,
     Point,
     figure_jobs,
+    gain,
     limits,
     multiple,
     point,
     table_jobs,
     transfer_gain,
+    with_same,
 )
 from .output import Progress, Task, in_parallel, save, write_csv
 
 
 def simulate(progress: Progress) -> tuple[list[Point], list[Multiple]]:
     """All points of the figures and the table, in a few processes."""
-    tasks: list[Task] = [(multiple, job) for job in table_jobs()]
-    tasks += [(point, job) for job in figure_jobs()]
-    found = in_parallel(tasks, progress)
+    tasks: list[Task] = [(point, job) for job in figure_jobs()]
+    tasks += [(multiple, job) for job in table_jobs()]
+    found = list(with_same(in_parallel(tasks, progress)))
     points = [x for x in found if isinstance(x, Point)]
     multiples = [x for x in found if isinstance(x, Multiple)]
     points.sort(key=lambda p: (p.processes, p.setting, p.algorithm, p.per_node))
@@ -188,7 +190,11 @@ def reproduce(folder: Path, progress: Progress) -> Path:
     save(figures.times(points, SETTINGS[:4]), folder, "figure4")
     save(figures.times(points, SETTINGS[4:]), folder, "figure5")
     save(figures.improvements(points), folder, "figure6")
-    gains = [transfer_gain(s, c) for s in SETTINGS for c in CLUSTERS]
+    gains = [
+        gain(s, c, multiples) if c is CLUSTERS[-1] else transfer_gain(s, c)
+        for s in SETTINGS
+        for c in CLUSTERS
+    ]
     write_csv(folder / "gains.csv", gains)
     found = list(limits(points))
     write_csv(folder / "limits.csv", found)

@@ -88,6 +88,8 @@ SX8 = _system("SX-8", 30, "nec-sx8", 1 << 20, range(11, 24, 2))
 LINUX = _system("Linux cluster", 96, "ddr-infiniband", 32 << 10, range(7, 20, 2))
 BLUEGENE = _system("Blue Gene/P", 4096, "bluegene-p", 64 << 10, range(8, 15, 3))
 SYSTEMS = SX8, LINUX, BLUEGENE
+#: at one size only, as a table: a ring of so many takes seconds to simulate
+SICORTEX = _system("SiCortex", 5784, "sicortex", 1 << 20, [14])
 #: the same with the processes of a node behind one port
 SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, (12, 16, 20), 8)
 LINUX_PAIRS = _system(
@@ -193,7 +195,9 @@ def ways(system: System) -> tuple[str, ...]:
 
 def time_jobs() -> Iterator[Job]:
     """Time against total size on every system, the slowest first."""
-    for system in sorted((*SYSTEMS, *NODES, *OVER_P, TODAY), key=lambda s: -s.p):
+    for system in sorted(
+        (*SYSTEMS, SICORTEX, *NODES, *OVER_P, TODAY), key=lambda s: -s.p
+    ):
         for m in reversed(system.totals):
             for distribution in SIX:
                 for way in reversed(ways(system)):

@@ -16,6 +16,7 @@ from .traff2008 import (
     FIXED,
     NODES,
     RING,
+    SICORTEX,
     SYSTEMS,
     TODAY,
     Point,
@@ -87,7 +88,7 @@ def _spread_rows(points: Sequence[Point]) -> Iterator[str]:
     """How much slower than equal blocks the worst distribution is, by each way."""
     yield "| system | " + " | ".join((RING, FIXED, BEST, CIRCULANT)) + " |"
     yield "|---|" + "---:|" * 4
-    for system in (*SYSTEMS, *NODES, TODAY):
+    for system in (*SYSTEMS, SICORTEX, *NODES, TODAY):
         found = _table(points, system)
         cells = []
         for way in ways(system):
@@ -100,7 +101,7 @@ def _assumed() -> Iterator[str]:
     """What is known of the systems, and what is assumed."""
     yield "| system | processes | fixed B | α, assumed | 1/β, assumed | file |"
     yield "|---|" + "---:|" * 4 + "---|"
-    for s in SYSTEMS:
+    for s in (*SYSTEMS, SICORTEX):
         alpha, rate = brief(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
         row = s.name, f"{s.p}", short(s.size), alpha, rate, f"`{s.file}`"
         yield "| " + " | ".join(row) + " |"
@@ -148,7 +149,7 @@ def tables(points: Sequence[Point], sizes: Sequence[Point]) -> dict[str, str]:
         return "\n".join(line for s in systems for line in _multiples(points, s))
 
     return {
-        "multiples": all_of(SYSTEMS),
+        "multiples": all_of([*SYSTEMS, SICORTEX]),
         "nodes": all_of(NODES),
         "today": all_of([TODAY]),
         "verdict": _verdict(points),

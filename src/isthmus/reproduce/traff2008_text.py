@@ -41,7 +41,8 @@ The numbers are in [points.csv](points.csv).
 
 ## Multiples of the limit
 
-Times at the largest m of each figure, divided by βm. "Gain" is how many times faster
+Times at the largest m of each figure, and of SiCortex at the one m that was simulated,
+divided by βm. "Gain" is how many times faster
 than the linear ring. Below 1 is possible: a process need not receive what it has.
 
 {multiples}
@@ -166,7 +167,6 @@ The time of the slowest distribution divided by that of `regular`, at the same m
 
 ## Not made anew
 
-The times on SiCortex with 5784 processes, on the Linux cluster with a varying number
-of processes, and the figures of 16 × 2 processes without a block size. Nothing here
-was measured on any of these machines.
+The curves of SiCortex: of its 5784 processes there is a table. The figures of 16 × 2
+processes without a block size. Nothing here was measured on any of these machines.
 """

@@ -17,8 +17,9 @@ from ...choose.estimate import Machine
 SHORT, LONG = 1, 1 << 16
 #: in how many turns, each so often, messages are sent; the fastest turn counts
 TURNS, SHORTS, LONGS = 3, 20, 3
-#: a step that takes so many seconds is not made more often than need be
-SLOW = 2e-3
+#: a step that takes so many seconds is made once a turn, and no more often than fits
+#: into so many, but twice: one is easily late where processes wait for a processor
+SLOW, SPENT, MOST = 2e-3, 0.06, 10
 #: the same for the library's own call where it takes no time to speak of: one that is
 #: measured too slow would be passed over for nothing
 MANY = 15
@@ -60,13 +61,19 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
 def worst(
     comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
 ) -> float:
-    """The time of a step: in the fastest turn, on the slowest rank."""
+    """The time of a step: in the fastest turn, on the slowest rank.
+
+    The first one does not count: it opens connections, and waits behind what was sent
+    before.
+    """
+    step()
+    comm.Barrier()
     begin = perf_counter()
     step()
     once = np.array(perf_counter() - begin)
     comm.Allreduce(MPI.IN_PLACE, once, MPI.MAX)
     if once > SLOW:
-        times, turns = 1, min(turns, 2)
+        times, turns = 1, min(max(int(SPENT / once), 2), max(turns, MOST))
     found = np.empty(turns)
     for turn in range(turns):
         comm.Barrier()

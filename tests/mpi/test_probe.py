@@ -1,0 +1,48 @@
+"""What messages cost, where some of them are late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from isthmus.mpi.costs import probe
+from isthmus.mpi.costs.probe import MOST, SLOW, SPENT, TURNS, worst
+from support import agree
+
+FAST = SLOW / 100
+
+
+class Steps:
+    """Steps that take what a function says of each, on a clock of their own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, takes: Callable[[int], float]):
+        self.made, self.now, self.takes = 0, 0.0, takes
+        monkeypatch.setattr(probe, "perf_counter", lambda: self.now)
+
+    def __call__(self) -> None:
+        self.now += self.takes(self.made)
+        self.made += 1
+
+
+@pytest.mark.mpi(2)
+def test_the_first_message_does_not_count(comm, monkeypatch):
+    """It opens a connection."""
+    step = Steps(monkeypatch, lambda k: FAST if k else 10 * SLOW)
+    found = worst(comm, step, 20)
+    agree(comm, found == pytest.approx(FAST) and step.made == 2 + 20 * TURNS, found)
+
+
+@pytest.mark.mpi(2)
+def test_a_step_that_is_late_now_and_then_is_made_more_often(comm, monkeypatch):
+    """The second is late, so that all look slow, and four of five after it."""
+    step = Steps(monkeypatch, lambda k: FAST if k > 1 and k % 5 == 1 else 2 * SLOW)
+    found = worst(comm, step, 20)
+    agree(comm, found == pytest.approx(FAST) and step.made == 2 + MOST, found)
+
+
+@pytest.mark.mpi(2)
+def test_slow_steps_are_made_twice(comm, monkeypatch):
+    step = Steps(monkeypatch, lambda k: SPENT)
+    found = worst(comm, step, 20)
+    agree(comm, found == pytest.approx(SPENT) and step.made == 4, found)
