@@ -258,6 +258,10 @@ class Context:
             )
         return tag
 
+    def count_refused(self, op: str) -> None:
+        """A call is not made on this rank, as its arguments are wrong: where others
+        have no part in it, and cannot know, they count it."""
+
     def make_room(self) -> None:
         """Give back what was used least recently, if too much is kept."""
         every = self.cached_calls

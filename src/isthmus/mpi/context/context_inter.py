@@ -26,6 +26,8 @@ from .tuning import shared
 #: so many calls of a collective go by before its candidates are tried: who makes few
 #: does not wait for that
 UNTRIED = 16
+#: in these some ranks have no part
+_ROOTED = ("bcast", "gather", "gatherv", "reduce", "scatter", "scatterv")
 #: mpi4py's own class, whatever somebody may put in its place later
 _Inter = MPI.Intercomm
 
@@ -98,6 +100,18 @@ class InterContext(Context):
         """A rank, in words."""
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    def count_refused(self, op: str) -> None:
+        """As those do who have no part in a call with a root."""
+        name = op.lower()
+        if op.endswith("_init") and name[: -len("_init")] in _ROOTED:
+            self.lasting_tag()
+        elif op[0] == "I" and name[1:] in _ROOTED:
+            self.next_tag()
+            self.memory.skip()
+        elif name in _ROOTED:
+            for _ in range(2 if name == op else 1):  # objects take two calls
+                self.memory.skip()
 
     @property
     def senders(self) -> range:
