@@ -17,6 +17,7 @@ each rank had after a tenth of the time, and what it has then.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import subprocess
 import sys
@@ -55,12 +56,12 @@ LIMIT, HANGS = 300.0, 600
 GROWTH = {
     "KiB": 16384,
     "mappings": 64,
-    # what was freed is given back by the next call
+    # what was freed is given back by the next call that forms a group
     "contexts": 2,
     "communicators": 8,
     "descriptors": 2,
 }
-#: after Ibcast, Ireduce or Reduce_init between groups in which a rank has no part, other
+#: after Ibcast, Ireduce or Reduce_init between groups where a rank has no part, other
 #: requests of the MPI library on that communicator hang (MPICH 5.0.2, Open MPI 5.0.11)
 ALONE = "Bcast", "Reduce"
 
@@ -383,6 +384,7 @@ class Run:
 
 def holdings() -> dict[str, int]:
     """What this process has now, as far as the system tells."""
+    gc.collect()
     some = [MPI.COMM_SELF.Dup() for _ in range(64)]
     # MPICH has those from the ninth on in another table
     numbers = [x.py2f() & 0xFFFFFF for x in some]

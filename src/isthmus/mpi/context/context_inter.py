@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,6 +15,7 @@ from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
 from ...choose.recipe import Equal, Group, Sizes, listed
 from ...choose.recipe_between import Pair
+from ..memory.node_memory import NodeMemory
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from ..waiting.waiting import until
@@ -80,6 +82,12 @@ class InterContext(Context):
         self.unmade: set[int] = set()
         #: requests of the MPI library's; under Open MPI they outlive no communicator
         self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
+
+    def apart(self) -> tuple[Any, NodeMemory]:
+        """As if each rank were a node of its own; and the memory of this one."""
+        found, memory = super().apart()
+        found.pair = replace(self.pair, placement=found.placement)
+        return found, memory
 
     def free(self) -> None:
         """Give everything back."""
