@@ -8,15 +8,13 @@ from hypothesis import given, settings, strategies as st
 from mpi4py import MPI
 
 import isthmus
-from between import Case, data
-from isthmus.schedules import registry
 from sampling import LONG, some
+from several import OPERATIONS, call, names, numbered, others
 from support import TURN, agree, forms
 from things import equal, thing
 
 pytestmark = pytest.mark.mpi(3, 8)
 
-OPERATIONS = ["Allgather", "Allgatherv", "Alltoall", "Alltoallv"]
 #: the group of each rank
 SHAPES = {
     3: [(0, 1, 2), (0, 0, 1), (0, 0, 0)],
@@ -44,43 +42,6 @@ def couplings(comm):
 
 def shapes(comm):
     return SHAPES[comm.size]
-
-
-def names(op):
-    found = registry.algorithms("multi_" + op.lower().rstrip("v") + "v")
-    staged = ["merged+circulant", "balanced+ring", "ring(size=400)"]
-    return ["auto", *(a.name for a in found), *(staged if "gather" in op else [])]
-
-
-def numbered(shape):
-    """The ranks of each group, in the order of the groups' first ranks."""
-    found = {}
-    for rank, name in enumerate(shape):
-        found.setdefault(name, []).append(rank)
-    return list(found.values())
-
-
-def others(shape, rank):
-    return [r for ranks in numbered(shape) if rank not in ranks for r in ranks]
-
-
-def call(comm, shape, op, count):
-    """The arguments of one rank, and what it must get."""
-    me, there, v = comm.rank, others(shape, comm.rank), op.endswith("v")
-
-    def block(i, j):
-        n = count(i if "gather" in op else i + 2 * j) if v else count(1)
-        return data(i if "gather" in op else i + 50 * j, n)
-
-    got = [block(i, me) for i in there]
-    wanted = np.concatenate([*got, np.empty(0, "i8")])
-    out = np.full(len(wanted), -1)
-    recv = [out, [len(x) for x in got]] if v else out
-    if "gather" in op:
-        return Case((block(me, 0), recv), out, wanted)
-    sent = [block(me, j) for j in there]
-    send = np.concatenate([*sent, np.empty(0, "i8")])
-    return Case(([send, [len(x) for x in sent]] if v else send, recv), out, wanted)
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

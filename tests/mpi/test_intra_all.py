@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -11,19 +10,15 @@ from hypothesis import given, settings, strategies as st
 from mpi4py import MPI
 
 import isthmus
-from between import Case, chain, data, in_order
+from between import chain, in_order
 from inside import SIZES, comms
+from inside_calls import OPERATIONS, SUMS, exchanges, names, sums
 from isthmus.choose import inside as choose
-from isthmus.schedules import registry
 from sampling import LONG, some
 from support import TURN, agree, forms, without_persistent_collectives
 
 pytestmark = pytest.mark.mpi(*SIZES)
 
-SUMS = ["Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
-OPERATIONS = [*SUMS, "Alltoall", "Alltoallv"]
-OPTIONS = {"Alltoall": ["bruck(radix=3)"], "Alltoallv": ["bruck(radix=3)"]}
-OPTIONS["Reduce_scatter"] = ["circulant(n=3)"]
 #: how many elements a block has, by its number
 KINDS = {
     "equal": lambda i: 4,
@@ -32,49 +27,6 @@ KINDS = {
     "long": lambda i: 997,
     "empty": lambda i: 0,
 }
-
-
-def names(op, commutative=True):
-    """The algorithms for an operation, some with options."""
-    found = registry.algorithms(op.lower().removesuffix("_block"))
-    ours = [a.name for a in found if commutative or not a.commutative]
-    return ["auto", *ours, *(OPTIONS.get(op, []) if commutative else [])]
-
-
-def sums(group, op, count, by=MPI.SUM, combine=np.add, in_place=False):
-    """The arguments of a sum, and what a rank must get."""
-    p, r = group.size, group.rank
-    counts = [count(i if op == "Reduce_scatter" else 1) for i in range(p)]
-    n = count(1) if op == "Allreduce" else sum(counts)
-    every = reduce(combine, (data(i, n) for i in range(p)))
-    start = 0 if op == "Allreduce" else sum(counts[:r])
-    size = n if op == "Allreduce" else counts[r]
-    wanted, mine = every[start : start + size], data(r, n)
-    more = (counts, by) if op == "Reduce_scatter" else (by,)
-    if in_place:
-        out = mine.copy()
-        return Case((MPI.IN_PLACE, out, *more), out[:size], wanted), mine
-    out = np.full(size, -1)
-    return Case((mine, out, *more), out, wanted), mine
-
-
-def exchanges(group, op, count, in_place=False):
-    """The arguments of an exchange, and what a rank must get; in place, blocks of two
-    ranks are of one size."""
-    p, r = group.size, group.rank
-
-    def block(i, j):
-        n = count(1) if op == "Alltoall" else count(i + j if in_place else i + 2 * j)
-        return data(i + 50 * j, n)
-
-    sent, got = [block(r, j) for j in range(p)], [block(i, r) for i in range(p)]
-    mine, wanted = np.concatenate(sent), np.concatenate(got)
-    out = mine.copy() if in_place else np.full(len(wanted), -1)
-    send, recv = MPI.IN_PLACE if in_place else mine, out
-    if op == "Alltoallv":
-        recv = [out, [len(x) for x in got]]
-        send = send if in_place else [mine, [len(x) for x in sent]]
-    return Case((send, recv), out, wanted), mine
 
 
 def call(group, op, kind, in_place=False):

@@ -12,6 +12,7 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
+from between import Kit, call
 from groups import pair
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
 from support import agree
@@ -118,6 +119,37 @@ def test_without_it_a_limit_ends_what_would_wait(comm):
         took = time.monotonic() - begin
         agree(comm, took < SOON, f"{took} {error}")
         groups.free()
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("op", ["Bcast", "Reduce", "Gather", "Scatter"])
+def test_ranks_stay_in_step_where_some_have_no_part_in_what_is_refused(comm, op):
+    """In calls with a root; those cannot know that the others were wrong."""
+    groups = pair(comm, 1)
+    inter, refused = groups.ours, 0
+    case = call(Kit(groups), op, "some", root=2)
+    wrong = MPI.PROC_NULL if comm.rank == 1 else 7
+    objects = [] if op == "Reduce" else [op.lower()]
+    for form in (op, f"I{op.lower()}", f"{op}_init", *objects):
+        try:
+            if form in objects:
+                getattr(inter, form)(None, wrong)
+            else:
+                getattr(inter, form)(*case.args, algorithm="none")
+        except ValueError:
+            refused += 1
+        for name in ("node_aware", "three_phase"):
+            x = np.empty(4)
+            inter.Iallreduce(np.ones(4), x, algorithm=name).Wait()
+            inter.Allreduce(np.ones(4), x, algorithm=name)
+            request = inter.Allreduce_init(np.ones(4), x, algorithm=name)
+            request.Start()
+            request.Wait()
+            request.Free()
+    agree(
+        comm, refused == (0 if comm.rank == 1 else 3 + (op != "Reduce")), f"{refused}"
+    )
+    groups.free()
 
 
 @pytest.mark.mpi(3)

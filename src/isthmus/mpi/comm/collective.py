@@ -476,5 +476,11 @@ class Collective(Comm):
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)
         tag = context.lasting_tag()
-        context.lasting[tag] = made = engine.persistent(call, tag, native, copies)
+
+        def read(other: Any) -> Call:
+            found: Call = self._operations[op](other, name, *args)
+            return found
+
+        made = engine.persistent(call, tag, read, native, copies)
+        context.lasting[tag] = made
         return made

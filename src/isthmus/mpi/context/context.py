@@ -6,8 +6,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -54,6 +55,13 @@ def interrupted(who: str, error: BaseException | None) -> str:
         f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
         "the communicator"
     )
+
+
+@cache
+def _tell_once(why: str) -> None:
+    """Say that the memory of nodes is not used; the same reason once in a process."""
+    why = why or "on another node"
+    _log.warning("ranks of a node share no memory, messages take its place: %s", why)
 
 
 def _negotiated() -> tuple[Settings | None, Any]:
@@ -130,10 +138,7 @@ class Context:
     def _meet(self, here: Sequence[int]) -> None:
         """Share memory with the ranks of the node, and learn of all ranks where they
         are and what they can do. Each is alone where on some node they share none."""
-        try:
-            memory = self._memory(here)
-        except MemoryError:
-            memory = None
+        memory, why = self._attempt(here)
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
         devices = device.taken(), device.present()
         row = np.array([here[0], memory is not None, multiple, *devices])
@@ -144,7 +149,9 @@ class Context:
         self.device = device.way(self.settings.device, bool(rows[:, 3].all()))
         self.devices = bool(rows[:, 4].any())
         if memory is None or not rows[:, 1].all():
-            _log.warning("the ranks of a node share no memory: messages take its place")
+            if memory is not None:
+                memory.free()
+            _tell_once(why)
             rows[:, 0] = range(len(rows))
             memory = self._memory([self.number])
         self.memory = memory
@@ -154,13 +161,52 @@ class Context:
         how = self.refuse, driver.is_busy, ROOM, tag, self.limit
         return NodeMemory(self.comm, ranks, *how)
 
-    def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory:
+    def _attempt(
+        self, ranks: Sequence[int], tag: int = 0
+    ) -> tuple[NodeMemory | None, str]:
+        """Memory that some ranks share; or on all of them None, and why."""
+        try:
+            return self._memory(ranks, tag), ""
+        except MemoryError as error:
+            return None, str(error)
+
+    def own_memory(self, among: Iterable[int] | None, tag: int) -> NodeMemory | None:
         """Memory for a persistent call alone, shared by those of the node who have a
-        part in it; made by these together."""
+        part in it; made by all who have. None on all of them where some share none."""
         here = self.memory.ranks
-        some = here if among is None else sorted(set(among).intersection(here))
-        self._own_memories.add(memory := self._memory(some, tag))
+        everyone = sorted(range(self.comm.Get_size()) if among is None else among)
+        memory, why = self._attempt(sorted({*here}.intersection(everyone)), tag)
+        if {*everyone}.issubset(here):
+            complete = memory is not None
+        else:
+            complete = self._all(memory is not None, everyone, tag)
+        if memory is not None and not complete:
+            memory.free()
+        if memory is None or not complete:
+            _tell_once(why)
+            return None
+        self._own_memories.add(memory)
         return memory
+
+    def _all(self, ok: bool, ranks: Sequence[int], tag: int) -> bool:
+        """Whether all of some ranks say so."""
+        first, *others = ranks
+        if self.number != first:
+            self.comm.send(ok, first, tag)
+            return bool(self.comm.recv(None, first, tag))
+        found = all([ok, *(self.comm.recv(None, rank, tag) for rank in others)])
+        for rank in others:
+            self.comm.send(found, rank, tag)
+        return found
+
+    def apart(self) -> tuple[Any, NodeMemory]:
+        """As if each rank were a node of its own, for a call for which nodes have no
+        memory; and the memory of this one."""
+        found = copy(self)
+        found.nodes = tuple(range(self.comm.Get_size()))
+        found.placement = replace(self.placement, nodes=found.nodes)
+        self._own_memories.add(memory := self._memory([self.number]))
+        return found, memory
 
     def turn(
         self,
@@ -258,6 +304,10 @@ class Context:
                 "communicator live; free some"
             )
         return tag
+
+    def count_refused(self, op: str) -> None:
+        """A call is not made on this rank, as its arguments are wrong: where others
+        have no part in it, and cannot know, they count it."""
 
     def evict(self) -> None:
         """Give back what was used least recently, if too much is kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -16,6 +17,7 @@ from ...choose.recipe import Equal, Group, Sizes, listed
 from ...choose.recipe_between import Pair
 from ..costs.probe import probe
 from ..costs.tuning import shared
+from ..memory.node_memory import NodeMemory
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from ..waiting.waiting import until
@@ -26,6 +28,8 @@ from .library_requests import holding
 #: so many calls of a collective go by before its candidates are tried: who makes few
 #: does not wait for that
 UNTRIED = 16
+#: in these some ranks have no part
+_ROOTED = ("bcast", "gather", "gatherv", "reduce", "scatter", "scatterv")
 #: mpi4py's own class, whatever somebody may put in its place later
 _Inter = MPI.Intercomm
 
@@ -79,6 +83,12 @@ class InterContext(Context):
         #: requests of the MPI library's; under Open MPI they outlive no communicator
         self.requests: WeakValueDictionary[int, MPI.Request] = WeakValueDictionary()
 
+    def apart(self) -> tuple[Any, NodeMemory]:
+        """As if each rank were a node of its own; and the memory of this one."""
+        found, memory = super().apart()
+        found.pair = replace(self.pair, placement=found.placement)
+        return found, memory
+
     def free(self) -> None:
         """Give everything back."""
         self.leave()  # first, as known calls use what is given back below
@@ -98,6 +108,18 @@ class InterContext(Context):
         """A rank, in words."""
         p = self.p
         return f"group A rank {number}" if number < p else f"group B rank {number - p}"
+
+    def count_refused(self, op: str) -> None:
+        """As those do who have no part in a call with a root."""
+        name = op.lower()
+        if op.endswith("_init") and name[: -len("_init")] in _ROOTED:
+            self.lasting_tag()
+        elif op[0] == "I" and name[1:] in _ROOTED:
+            self.next_tag()
+            self.memory.skip()
+        elif name in _ROOTED:
+            for _ in range(2 if name == op else 1):  # objects take two calls
+                self.memory.skip()
 
     @property
     def senders(self) -> range:

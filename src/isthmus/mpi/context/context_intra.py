@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+import threading
+from functools import partial
 
 from mpi4py import MPI
 
@@ -23,17 +24,22 @@ class IntraContext(Context):
         super().__init__(private, private, limit_of(comm))
         self.p = private.Get_size()
         self.small = (self.tuned or BUILT_IN).small
+        self._measured = self.tuned
+        self._measuring = threading.Lock()
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_INTRA_BCAST=circulant."""
         return self.settings.inside[op] if algorithm is None else algorithm
 
-    @cached_property
+    @property
     def machine(self) -> Machine:
         """What a message costs, the same on every rank: tuned, or measured once."""
-        with self.uninterrupted():
-            if self.tuned:
-                return self.tuned
-            measured = bounded(partial(probe, self.comm, self.nodes), self.limit)
-            return shared(measured, self.nodes)
+        # not `cached_property`, which before Python 3.12 has one lock for all contexts:
+        # threads that measure two of them would wait for each other
+        with self._measuring:
+            if self._measured is None:
+                with self.uninterrupted():
+                    found = bounded(partial(probe, self.comm, self.nodes), self.limit)
+                self._measured = shared(found, self.nodes)
+        return self._measured

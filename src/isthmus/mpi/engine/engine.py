@@ -7,7 +7,8 @@ of its node serves buffers anywhere; others are kept by addresses too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -175,7 +176,8 @@ class CachedCall:
         if given:
             plan.given.fill(places)  # type: ignore[union-attr]
         try:
-            if c.limit.seconds is None or c.recorder is not None:
+            recorded = c.recorder is not None and not plan.library
+            if c.limit.seconds is None or recorded:
                 for step in plan.calls:
                     step()
             else:
@@ -342,10 +344,14 @@ def nonblocking(
 
 
 def persistent(
-    call: Call, tag: int, op: str = "", copies: Copies | None = None
+    call: Call,
+    tag: int,
+    read: Callable[[Any], Call],
+    op: str = "",
+    copies: Copies | None = None,
 ) -> MPI.Prequest:
     """Set a call up, to be started any number of times; with copies of arrays on a
-    device at every start."""
+    device at every start. `read` reads it again, for another context."""
     c, slot = call.context, None if copies is None else Slot(copies)
     if call.recipe is None:
         # With MPICH 4.0, a persistent message from nobody spoils the persistent
@@ -368,6 +374,11 @@ def persistent(
         return requests.persistent([made], c, (call, slot), (op, call.name))
     with c.uninterrupted():
         memory = bounded(partial(c.own_memory, call.among, tag), c.limit)
+    if memory is None:  # for anybody
+        apart, memory = c.apart()
+        call = replace(read(apart), context=c)
+        assert call.recipe is not None
+        found = call.recipe(*answer)
     turns = [c.turn(k, call.among, memory) for k in range(ROOMS)]
     plans = [make_plan(call, found, tag, turn, slot=slot) for turn in turns]
     return requests.persistent(plans, c, (call, slot), (op, call.name))

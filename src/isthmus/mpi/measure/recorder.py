@@ -20,6 +20,8 @@ from ...cost.recorded import End, Log, Recorded, timeline
 from ...schedules.ir import Library, Recv, Send
 from ..context.context import Context
 from ..engine.plan import Plan, Stage
+from ..waiting.errors import Stalled
+from ..waiting.waiting import Limit, Messages, wait
 from .clock import now, offset
 
 
@@ -58,9 +60,13 @@ class Recorder:
             plan.turn.wait()
         for step in plan.before:
             step()
-        run = _Run()
-        for stage in plan.stages:
-            run.stage(stage)
+        run = _Run(self.context.limit)
+        for k, stage in enumerate(plan.stages, 1):
+            try:
+                run.stage(stage)
+            except Stalled as error:
+                error.round = k
+                raise
         if plan.turn is not None:
             plan.turn.end()
         for step in plan.after:
@@ -81,7 +87,8 @@ class Recorder:
 class _Run:
     """One call on its way: when each request was started and complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: Limit) -> None:
+        self._limit = limit
         self.started: dict[int, float] = {}
         self.complete: dict[int, float] = {}
         self.flying: list[MPI.Prequest] = []
@@ -94,23 +101,22 @@ class _Run:
         self.flying += stage.start
         for step in stage.meanwhile:
             step()
-        for call in stage.call:
-            call().Wait()
-        for request in stage.wait:
+        wait(Messages([call() for call in stage.call], stage.called), self._limit)
+        for request, peer in zip(stage.wait, stage.peers, strict=True):
             if id(request) not in self.complete:
-                self.wait(request)
+                self.wait(request, peer)
         for step in stage.then:
             step()
         if stage.meet is not None:
             stage.meet()
 
-    def wait(self, request: MPI.Prequest) -> None:
+    def wait(self, request: MPI.Prequest, peer: int) -> None:
         """Wait for one, and see which others are complete too, also of later rounds.
 
         Not for any of them: while they wait for that, some libraries keep the processor
         from everyone else.
         """
-        request.Wait()
+        wait(Messages([request], [peer]), self._limit)
         self.complete[id(request)] = now()
         self.flying.remove(request)
         done: Any = MPI.Request.Testsome(self.flying)

@@ -108,8 +108,6 @@ class NodeMemory:
         self._gone = slice(ROOMS * 3 * row, ROOMS * 3 * row + n)
         head = -(-self._gone.stop // _PAGE) * _PAGE
         found = shared(comm, ranks, head + ROOMS * room, tag)
-        if found is None:
-            raise MemoryError("the ranks of a node share no memory")
         self._memory, base = found, MPI.memory(found).address
         words = memoryview(found)[:head]
         #: what a rank writes; what it reads is compared as bytes, which takes less time
@@ -215,41 +213,43 @@ class NodeMemory:
             self._memory.close()
 
 
-def shared(
-    comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int
-) -> mmap | None:
+def shared(comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int) -> mmap:
     """Memory of zeros that some ranks share, made by them together with messages of a
-    tag; None on all of them where they cannot."""
+    tag; `MemoryError` on all of them where one cannot, which says why."""
     first, *others = ranks
     if not others:
         return mmap(-1, nbytes)
     if comm.Get_rank() != first:
         path = comm.recv(None, first, tag)
-        found = _attempt(partial(_mapped, path, nbytes))
-        comm.send(found is not None, first, tag)
-        complete = comm.recv(None, first, tag)
+        found, why = _attempt(partial(_mapped, path, nbytes))
+        comm.send(why, first, tag)
+        why = comm.recv(None, first, tag)
     else:
-        path = _attempt(partial(_file, nbytes)) or ""
-        found = _attempt(partial(_mapped, path, nbytes))
+        path, why = _attempt(partial(_file, nbytes))
+        found = None
+        if path:
+            found, why = _attempt(partial(_mapped, path, nbytes))
         for rank in others:
-            comm.send(path, rank, tag)
+            comm.send(path or "", rank, tag)
         told = [comm.recv(None, rank, tag) for rank in others]
-        complete = all(told) and found is not None
         if path:
             os.unlink(path)
+        why = next(filter(None, [why, *told]), "")
         for rank in others:
-            comm.send(complete, rank, tag)
-    if found is not None and not complete:
-        found.close()
-    return found if complete else None
+            comm.send(why, rank, tag)
+    if found is None or why:
+        if found is not None:
+            found.close()
+        raise MemoryError(why)
+    return found  # type: ignore[no-any-return]
 
 
-def _attempt(make: Callable[[], Any]) -> Any:
-    """What is made, or None where the system refuses."""
+def _attempt(make: Callable[[], Any]) -> tuple[Any, str]:
+    """What is made; or None, and why the system refuses."""
     try:
-        return make()
-    except OSError:
-        return None
+        return make(), ""
+    except OSError as error:
+        return None, error.strerror or str(error) or type(error).__name__
 
 
 def _file(nbytes: int) -> str:

@@ -126,11 +126,13 @@ def checked_value(
 
 def told(context: Context, op: str, parse: Callable[[], Value]) -> Value:
     """What a rank finds in its arguments; in the checked mode, what is wrong with them
-    is told to all ranks."""
+    is told to all ranks, in others it counts as a call."""
     try:
         return parse()
     except BaseException as error:
-        if context.checked and not context.refused:
+        if not context.checked:
+            context.count_refused(op)
+        elif not context.refused:
             share(context, op, error)
         raise
 

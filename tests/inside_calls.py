@@ -1,0 +1,78 @@
+"""Calls of every collective inside a group, and what they must give."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+from mpi4py import MPI
+
+from between import Case, data
+from isthmus.schedules import registry
+
+SUMS = ["Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
+EXCHANGES = ["Alltoall", "Alltoallv"]
+OPERATIONS = [*SUMS, *EXCHANGES]
+OPTIONS = {"Alltoall": ["bruck(radix=3)"], "Alltoallv": ["bruck(radix=3)"]}
+OPTIONS["Reduce_scatter"] = ["circulant(n=3)"]
+_COLLECTIVES = {"Allgather": "allgatherv", "Reduce_scatter_block": "reduce_scatter"}
+
+
+def names(op: str, commutative: bool = True, n: int = 4) -> list[str]:
+    """The algorithms for an operation in a group of n, some with options."""
+    found = registry.algorithms(_COLLECTIVES.get(op, op.lower()))
+    fit = (a for a in found if a.needs(n))
+    ours = [a.name for a in fit if commutative or not a.commutative]
+    return ["auto", *ours, *(OPTIONS.get(op, []) if commutative else [])]
+
+
+def sums(group, op, count, by=MPI.SUM, combine=np.add, in_place=False, turn=0):
+    """The arguments of a sum, and what a rank must get."""
+    p, r = group.size, group.rank
+    counts = [count(i if op == "Reduce_scatter" else 1) for i in range(p)]
+    n = count(1) if op == "Allreduce" else sum(counts)
+    every = reduce(combine, (data(i, n, turn=turn) for i in range(p)))
+    start = 0 if op == "Allreduce" else sum(counts[:r])
+    size = n if op == "Allreduce" else counts[r]
+    wanted, mine = every[start : start + size], data(r, n, turn=turn)
+    more = (counts, by) if op == "Reduce_scatter" else (by,)
+    if in_place:
+        out = mine.copy()
+        return Case((MPI.IN_PLACE, out, *more), out[:size], wanted), mine
+    out = np.full(size, -1)
+    return Case((mine, out, *more), out, wanted), mine
+
+
+def exchanges(group, op, count, in_place=False, turn=0):
+    """The arguments of an exchange, and what a rank must get; in place, blocks of two
+    ranks are of one size."""
+    p, r = group.size, group.rank
+
+    def block(i, j):
+        n = count(1) if op == "Alltoall" else count(i + j if in_place else i + 2 * j)
+        return data(i + 50 * j, n, turn=turn)
+
+    sent, got = [block(r, j) for j in range(p)], [block(i, r) for i in range(p)]
+    mine, wanted = np.concatenate(sent), np.concatenate(got)
+    out = mine.copy() if in_place else np.full(len(wanted), -1)
+    send, recv = MPI.IN_PLACE if in_place else mine, out
+    if op == "Alltoallv":
+        recv = [out, [len(x) for x in got]]
+        send = send if in_place else [mine, [len(x) for x in sent]]
+    return Case((send, recv), out, wanted), mine
+
+
+def gathers(group, op, count, turn=0):
+    """The arguments of an Allgather or Allgatherv, and what a rank must get."""
+    counts = [count(i if op.endswith("v") else 1) for i in range(group.size)]
+    parts = [data(i, n, turn=turn) for i, n in enumerate(counts)]
+    out = np.full(sum(counts), -1)
+    spec = [out, counts] if op.endswith("v") else out
+    return Case((parts[group.rank], spec), out, np.concatenate(parts))
+
+
+def bcast(group, count, root, turn=0):
+    """The arguments of a Bcast, and what a rank must get."""
+    wanted = data(root, count(1), turn=turn)
+    out = wanted.copy() if group.rank == root else np.full(len(wanted), -1)
+    return Case((out, root), out, wanted)
