@@ -52,8 +52,9 @@ def machine(stand_in: bool) -> str:
 
     if stand_in:
         return f"{processor()}, a stand-in that copies 1 GB/s each way"
-    name = ctypes.create_string_buffer(100)
-    ctypes.CDLL("libcuda.so.1").cuDeviceGetName(name, 100, 0)
+    name, cuda = ctypes.create_string_buffer(100), ctypes.CDLL("libcuda.so.1")
+    cuda.cuInit(0)
+    cuda.cuDeviceGetName(name, 100, 0)
     return f"{processor()}, {name.value.decode()}"
 
 
