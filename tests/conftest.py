@@ -8,7 +8,7 @@ from hypothesis import settings
 pytest_plugins = ["launcher", "pytester"]
 
 #: from so many cases of a test on, libraries take turns
-MANY = 4
+MANY = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

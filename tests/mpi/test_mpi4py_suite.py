@@ -20,26 +20,24 @@ from support import has_persistent_collectives, once
 
 HERE = Path(__file__).parent
 TESTS = str(HERE.parent)
-STORE = Path(sys.prefix) / "mpi4py-source"
 
 
 @pytest.fixture(scope="session")
-def suite():
-    """The folder of mpi4py's tests."""
+def suite(pytestconfig):
+    """The folder of mpi4py's tests, kept for all MPI libraries."""
     if obstacle():
         pytest.skip(obstacle())
-    release = version("mpi4py")
-    folder = STORE / f"mpi4py-{release}" / "test"
+    release, store = version("mpi4py"), pytestconfig.cache.mkdir("mpi4py-source")
+    folder = store / f"mpi4py-{release}" / "test"
     if not folder.exists():
-        STORE.mkdir(exist_ok=True)
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
-        fetch = [*pip, "--no-binary", "mpi4py", "-d", str(STORE), f"mpi4py=={release}"]
+        fetch = [*pip, "--no-binary", "mpi4py", "-d", str(store), f"mpi4py=={release}"]
         got = subprocess.run(fetch, capture_output=True, text=True, timeout=300)
         if got.returncode:
             reason = got.stderr.strip().splitlines()[-1:]
             pytest.skip(f"mpi4py's source cannot be fetched: {reason}")
-        with tarfile.open(next(STORE.glob("mpi4py-*.tar.gz"))) as archive:
-            archive.extractall(STORE, filter="data")
+        with tarfile.open(store / f"mpi4py-{release}.tar.gz") as archive:
+            archive.extractall(store, filter="data")
     return folder
 
 

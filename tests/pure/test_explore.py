@@ -113,7 +113,7 @@ def test_runs_are_what_lies_in_a_row():
 
 
 def test_all_messages_of_a_timeline_have_their_step():
-    for made in every(each=10) if LONG else some(every(each=1), 3):
+    for made in every(each=10) if LONG else some(every(each=1), 6):
         found = data([made])["runs"][0]
         for line in found["timelines"]:
             assert line["linked"], (made.collective, made.algorithm, made.sizes)
@@ -121,10 +121,10 @@ def test_all_messages_of_a_timeline_have_their_step():
             assert np.bincount(line["step"], minlength=len(sent)).tolist() == sent
 
 
-@pytest.mark.parametrize("name", ["gigabit-ethernet", "cori-like"])
-def test_nothing_is_faster_than_the_limit(name):
+@pytest.mark.parametrize(("turn", "name"), [(0, "gigabit-ethernet"), (1, "cori-like")])
+def test_nothing_is_faster_than_the_limit(turn, name):
     checked = 0
-    for made in every(each=10 if LONG else 1):
+    for made in every(each=10) if LONG else some(every(each=1), 2, turn):
         try:
             on = placed(load(name), made)
             took = made.simulate(on).time
@@ -133,7 +133,7 @@ def test_nothing_is_faster_than_the_limit(name):
         least = limit(made, on)
         assert least <= took * (1 + 1e-9), (made.collective, made.algorithm, made.sizes)
         checked += 1
-    assert checked > 50
+    assert checked > 25
 
 
 def test_the_limit_takes_the_nearest_sender():

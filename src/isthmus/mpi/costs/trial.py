@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import FLAT, LIBRARY, NODE, Times
-from ..operations.tasks_rooted import NO_PART
+from ...choose.between import FLAT, LIBRARY, NO_PART, NODE, Times
 from ..waiting.bounded import bounded
 
 #: bytes of a block or vector, on one node and between nodes

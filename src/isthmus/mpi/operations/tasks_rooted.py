@@ -24,8 +24,6 @@ from ..waiting.waiting import Messages
 from .alltoallw import NO_BLOCK, Block, alltoallw, nothing, of_both
 from .call import Call, Negotiation, chosen
 
-#: what a rank that has no part in a trial asks for
-NO_PART = "none"
 #: groups up to this size leave blocks of one node to one request of the MPI library
 FEW = 8
 
@@ -49,7 +47,7 @@ def rooted_group(c: InterContext, root: int) -> RootedGroup | None:
 def _idle(c: InterContext, name: str, collective: str, flat: bool = True) -> Call:
     """The task of a rank that has no part in it, but in the library's one request of a
     nonblocking call."""
-    if name not in ("auto", "library", NO_PART):
+    if name not in ("auto", "library", choose.NO_PART):
         named(collective, name)  # it is an error on this rank too if there is none
     if not flat or not _flat(c, name):
         return Call(c, name)
