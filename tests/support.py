@@ -19,6 +19,12 @@ once = pytest.mark.skipif(
     reason="as under any library: tested with MPICH",
 )
 
+#: the same, tested with the other one
+once_too = pytest.mark.skipif(
+    MPI.get_vendor()[0] == "MPICH" and not LONG,
+    reason="as under any library: tested with Open MPI",
+)
+
 #: where cases take turns, so that two libraries have different ones
 TURN = int(MPI.get_vendor()[0] == "Open MPI")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
-from support import has_persistent_collectives, once
+from support import has_persistent_collectives, once, once_too
 
 HERE = Path(__file__).parent
 TESTS = str(HERE.parent)
@@ -56,7 +56,10 @@ def run(suite, folder, size, variables, *arguments):
     return min(counts), {name for name, _ in re.findall(r"'(\w+)': (\d+)", said)}
 
 
-BETWEEN = [(3, "auto"), pytest.param(4, "balanced", marks=pytest.mark.long)]
+BETWEEN = [
+    pytest.param(3, "auto", marks=once),
+    pytest.param(4, "balanced", marks=pytest.mark.long),
+]
 
 
 @pytest.mark.parametrize(("size", "algorithm"), BETWEEN)
@@ -69,7 +72,7 @@ def test_between_groups(suite, tmp_path, size, algorithm):
 
 #: all of them on one rank; on several, which takes longer, some files each
 INSIDE = [
-    (1, "auto", ["cco"], 300),
+    pytest.param(1, "auto", ["cco"], 300, marks=once_too),
     pytest.param(2, "auto", ["cco_buf", "cco_obj"], 90, marks=once),
     pytest.param(3, "auto", ["cco_buf", "cco_obj"], 90, marks=pytest.mark.long),
     pytest.param(2, "circulant", ["cco_pr_vec"], 60, marks=pytest.mark.long),
