@@ -229,11 +229,13 @@ def shared(comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int) -> 
         found = None
         if path:
             found, why = _attempt(partial(_mapped, path, nbytes))
-        for rank in others:
-            comm.send(path or "", rank, tag)
-        told = [comm.recv(None, rank, tag) for rank in others]
-        if path:
-            os.unlink(path)
+        try:
+            for rank in others:
+                comm.send(path or "", rank, tag)
+            told = [comm.recv(None, rank, tag) for rank in others]
+        finally:  # also if a limit or a signal ends the wait
+            if path:
+                os.unlink(path)
         why = next(filter(None, [why, *told]), "")
         for rank in others:
             comm.send(why, rank, tag)
