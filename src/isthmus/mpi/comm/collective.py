@@ -92,16 +92,18 @@ def nonblocking(
 ) -> Callable[Concatenate[Any, Arguments], MPI.Request]:
     """The nonblocking form of a method, which takes the same arguments."""
     op, form = method.__name__, signature(method)
-    kinds = [x.kind for x in form.parameters.values()]
-    positional = kinds.count(Parameter.POSITIONAL_OR_KEYWORD) - 1  # but for self
+    kinds = [(x.kind, x.default) for x in list(form.parameters.values())[1:]]
+    defaults = tuple(x for kind, x in kinds if kind is Parameter.POSITIONAL_OR_KEYWORD)
+    needed = defaults.count(Parameter.empty)
 
     @wraps(method)
     def start(self: Any, *args: Any, algorithm: str | None = None, **named: Any) -> Any:
-        if named or len(args) != positional:
-            bound = form.bind(self, *args, **named)
+        given = args + defaults[len(args) :]
+        if named or not needed <= len(args) <= len(defaults):
+            bound = form.bind(self, *args, **named)  # which says what is wrong
             bound.apply_defaults()
-            args = bound.args[1:]
-        return self._nonblocking(op, args, algorithm)
+            given = bound.args[1:]
+        return self._nonblocking(op, given, algorithm)
 
     start.__name__, start.__doc__ = f"I{op.lower()}", f"Nonblocking {op}."
     start.__qualname__ = method.__qualname__.replace(op, start.__name__)
