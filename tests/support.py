@@ -31,11 +31,14 @@ TURN = int(MPI.get_vendor()[0] == "Open MPI")
 FORMS = ("blocking", "nonblocking", "persistent")
 
 
-def forms(comm: Any, op: str, args: tuple[Any, ...], name: str) -> Iterator[str]:
-    """One call in each form; between two, who iterates can look at the data."""
-    for known in ("anew", "known"):
+def forms(
+    comm: Any, op: str, args: tuple[Any, ...], name: str, blocking: int = 2
+) -> Iterator[str]:
+    """One call in each form, and so many blocking ones; between two, who iterates can
+    look at the data."""
+    for turn in range(blocking):
         getattr(comm, op)(*args, algorithm=name)
-        yield f"blocking, {known}"
+        yield f"blocking, turn {turn}"
     getattr(comm, "I" + op.lower())(*args, algorithm=name).Wait()
     yield "nonblocking"
     request = getattr(comm, op + "_init")(*args, algorithm=name)

@@ -20,7 +20,7 @@ from groups import pairs
 from isthmus.mpi.costs.tuning import INLINE
 from isthmus.mpi.operations import tasks_rooted
 from sampling import LONG, some
-from support import TURN, agree, without_persistent_collectives
+from support import TURN, agree, forms, without_persistent_collectives
 
 #: the group sizes tested at each number of ranks
 SHAPES = {2: [(1, 1)], 5: [(1, 4), (3, 2)], 8: [(4, 4), (2, 6)]}
@@ -29,26 +29,12 @@ pytestmark = pytest.mark.mpi(*SHAPES)
 MOST = ("equal", "zeros", "giant", "long", "empty")
 
 
-def forms(inter, op, args, name):
-    """One call in each form; yields its name when its data must be there."""
-    for known in ("anew", "known", "in the other room of the node's memory"):
-        getattr(inter, op)(*args, algorithm=name)
-        yield f"blocking, {known}"
-    getattr(inter, "I" + op.lower())(*args, algorithm=name).Wait()
-    yield "nonblocking"
-    request = getattr(inter, op + "_init")(*args, algorithm=name)
-    for turn in range(2):
-        request.Start()
-        request.Wait()
-        yield f"persistent, turn {turn}"
-    request.Free()
-
-
 def check(kit, op, case, name):
     """All forms of a call give what they must."""
     faults = []
     case.clear()
-    for form in forms(kit.groups.ours, op, case.args, name):
+    # the third blocking one is in the other room of the node's memory
+    for form in forms(kit.groups.ours, op, case.args, name, blocking=3):
         if case.fault:
             faults.append(f"{op} {name} {form}: {case.fault}")
         case.clear()

@@ -22,6 +22,8 @@ from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
 from support import FORMS, TURN, agree, has_persistent_collectives
 
 pytestmark = pytest.mark.mpi(3)
+#: it completes a persistent Scatter once only, and to try it again would hang
+SCATTERS_ONCE = ("MPICH",) < MPI.get_vendor() < ("MPICH", (4, 1, 0))
 #: for what looks into the stand-in
 stands_in = pytest.mark.skipif(REAL, reason="looks into the stand-in device")
 
@@ -158,8 +160,7 @@ def test_inside_a_group(comm):
     forms = FORMS if has_persistent_collectives() else FORMS[:2]
     for k, op in enumerate(_inside(comm.rank, comm.size)):
         for form in forms:
-            # MPICH 4.0 completes a persistent Scatter once only
-            starts = 1 if op == "Scatter" else 2
+            starts = 1 if op == "Scatter" and SCATTERS_ONCE else 2
             wanted = _inside(comm.rank, comm.size)[op]
             run(comm, op, form, wanted, starts)
             args = _inside(comm.rank, comm.size)[op]
