@@ -8,37 +8,17 @@ isthmus lab run -- python docs/results/several_groups.py 200mbit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from time import perf_counter
 
 import numpy as np
 from mpi4py import MPI
+from timing import WORLD, Ways, medians
 
 import isthmus
 from isthmus.bench.environment import environment
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rate unknown"
-#: seconds for each way of each case; at least so many calls
-SECONDS, LEAST = 2.0, 3
-WORLD = MPI.COMM_WORLD
-Ways = dict[str, Callable[[], object]]
-
-
-def medians(ways: Ways) -> dict[str, float]:
-    """Milliseconds of a call by each way, which take turns, of the slowest process."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for call in ways.values():
-        call()
-    begin = perf_counter()
-    while True:
-        for name, call in ways.items():
-            WORLD.Barrier()
-            start = perf_counter()
-            call()
-            times[name].append(WORLD.allreduce(perf_counter() - start, MPI.MAX))
-        enough = perf_counter() - begin > SECONDS * len(ways)
-        if WORLD.bcast(enough) and len(times[name]) >= LEAST:
-            return {name: 1e3 * float(np.median(x)) for name, x in times.items()}
+#: seconds for each way of each case
+SECONDS = 2.0
 
 
 def ways_of(coupling: isthmus.Coupling, k: int, giant: int) -> Ways:
@@ -83,7 +63,7 @@ def group_of(rank: int) -> str:
 for GROUPS in (3, 4):
     coupling = isthmus.couple(WORLD, group_of(WORLD.rank))
     for k, giant in ((1 << 10, 0), (1 << 18, 0), (1 << 14, 1 << 20)):
-        found = medians(ways_of(coupling, k, giant))
+        found = medians(ways_of(coupling, k, giant), SECONDS)
         if WORLD.rank == 0:
             if (GROUPS, k) == (3, 1 << 10):
                 print(MPI.Get_library_version().split("\n")[0].strip("\0"))

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
+from timing import WORLD, medians
 
 import isthmus
 from isthmus.bench.environment import environment
@@ -23,9 +23,8 @@ from isthmus.cost.unequal import Unequal
 from isthmus.schedules.registry import algorithms
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rates unknown"
-#: calls of each way are timed for so many seconds, but this often at the least
-SECONDS, LEAST = 0.5, 3
-WORLD = MPI.COMM_WORLD
+#: seconds for each way of each case
+SECONDS = 0.5
 TOP = WORLD.rank == 0
 ROOT = MPI.ROOT if TOP else 0
 
@@ -46,23 +45,6 @@ def call_of(comm: Any, op: str, n: int, **how: str) -> Callable[[], object]:
     return lambda: comm.Scatter(*ends, ROOT, **how)
 
 
-def medians(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Milliseconds of a call by each way, which take turns, of the slowest process."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for call in ways.values():
-        call()
-    begin = perf_counter()
-    while True:
-        for name, call in ways.items():
-            WORLD.Barrier()
-            start = perf_counter()
-            call()
-            times[name].append(WORLD.allreduce(perf_counter() - start, MPI.MAX))
-        enough = perf_counter() - begin > SECONDS * len(ways)
-        if WORLD.bcast(enough) and len(times[name]) >= LEAST:
-            return {name: 1e3 * float(np.median(x)) for name, x in times.items()}
-
-
 local = WORLD.Split(not TOP)
 native = local.Create_intercomm(0, WORLD, 1 if TOP else 0)
 inter = isthmus.Intercomm(native)
@@ -77,7 +59,7 @@ for op in ("Bcast", "Reduce", "Gather", "Scatter"):
     trees = [a.name for a in known if "hosts" in a.options]
     for n in (1 << 10, 1 << 13, 1 << 16):
         ways = {a.name: call_of(inter, op, n, algorithm=a.name) for a in known}
-        found = medians(ways | {"library": call_of(native, op, n)})
+        found = medians(ways | {"library": call_of(native, op, n)}, SECONDS)
         size = {"q": WORLD.size - 1, "m" if op in ("Bcast", "Reduce") else "k": n}
         model = {
             a.name: isthmus.schedule(f"inter_{op.lower()}", a.name, hosts=hosts, **size)
