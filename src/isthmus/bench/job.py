@@ -1,12 +1,10 @@
-"""What is to be measured: plain values, also as JSON."""
+"""What is to be measured, as plain values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from .. import distributions
 from ..redistribution.cases import KINDS, layouts
@@ -120,22 +118,3 @@ def contenders(
     if persistent:
         others += [Contender(c.algorithm, True) for c in others]
     return NATIVE, *others, *([LIMIT] if copy else [])
-
-
-def to_json(value: Any) -> str:
-    """One line of JSON."""
-    return json.dumps(asdict(value))
-
-
-def read_case(data: dict[str, Any]) -> Case:
-    """The case that was written."""
-    return Case(**data | {"a": tuple(data["a"]), "b": tuple(data["b"])})
-
-
-def read_job(text: str) -> Job:
-    """The job that was written."""
-    data = json.loads(text)
-    data["groups"] = tuple(data["groups"])
-    data["cases"] = tuple(map(read_case, data["cases"]))
-    data["contenders"] = tuple(Contender(**c) for c in data["contenders"])
-    return Job(**data)

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 from .bootstrap import Interval, Resampled, resample
-from .job import NATIVE, Case, Contender, read_case
+from .job import NATIVE, Case, Contender
+
+
+class Progress(NamedTuple):
+    """What is being measured, and how much of it is done, from 0 to 1."""
+
+    words: str
+    part: float
 
 
 @dataclass(frozen=True)
@@ -78,12 +85,3 @@ def merge(outcomes: Sequence[Outcome]) -> Outcome:
     ]
     calls = tuple(n for outcome in outcomes for n in outcome.calls)
     return Outcome(outcomes[0].case, calls, tuple(results))
-
-
-def read_outcome(data: dict[str, Any]) -> Outcome:
-    """The outcome that was written."""
-    results = tuple(
-        Result(Contender(**r["contender"]), tuple(map(tuple, r["times"])), r["taken"])
-        for r in data["results"]
-    )
-    return Outcome(read_case(data["case"]), tuple(data["calls"]), results)

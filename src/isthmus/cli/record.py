@@ -11,6 +11,7 @@ import typer
 from .. import schedule
 from ..bench import job as jobs, timelines
 from ..bench.job import Case
+from ..bench.launch import run
 from ..bench.place import place
 from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.recorded import timeline
@@ -25,6 +26,9 @@ from .draw import save
 from .files import check_file, check_picture
 from .lab_options import RATE, Hosts, Named, Rate
 from .terminal import ended_in_order
+
+#: seconds without a word after which processes of our own are ended
+LIMIT = 120.0
 
 
 def case_of(
@@ -58,13 +62,16 @@ def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
 
 
 def write_page(
-    path: Path, case: Case, algorithm: str, machine: str | None, kept: Kept
+    path: Path,
+    case: Case,
+    algorithm: str,
+    machine: str | None,
+    recorded: dict[str, Timeline],
 ) -> None:
     """A page to explore the run in, beside the simulated one."""
     model = sim.machine(machine)
     models = {Path(machine).stem if machine else USUAL: model}
-    made = planned(case, algorithm, model)
-    write(path, [made], models, {kept.library: kept.median})
+    write(path, [planned(case, algorithm, model)], models, recorded)
 
 
 def _note(found: Timeline, simulation: Timeline) -> str:
@@ -76,23 +83,6 @@ def _note(found: Timeline, simulation: Timeline) -> str:
         f"\nnote: {real} messages were recorded, {other} simulated: the real call cuts "
         "its blocks, or chooses its stage, by what it knows of this machine"
     )
-
-
-class Kept:
-    """What the runs tell, in the one process that is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[Timeline] = []
-        self.library = ""
-
-    def __call__(self, runs: timelines.Runs, library: str) -> None:
-        """Every run as a timeline."""
-        self.lines, self.library = [timeline(logs) for logs in runs], library
-
-    @property
-    def median(self) -> Timeline:
-        """The run that is neither fast nor slow."""
-        return sorted(self.lines, key=lambda line: line.time)[len(self.lines) // 2]
 
 
 def record(
@@ -143,29 +133,31 @@ def record(
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
-    kept = Kept()
+    told: list[timelines.Runs] = []
+    job = timelines.Job(case, algorithm, runs)
     with ended_in_order(), place(lab, rate, lab_name) as where:
-        timelines.run(timelines.Job(case, algorithm, runs), kept, where.start)
-    if not kept.lines:
-        if kept.library:
-            raise ValueError(
-                f"{algorithm}: a call of the MPI library's own, or in memory that all "
-                "share, shows nothing"
-            )
+        run(timelines.measure, job, sum(sizes), told.append, LIMIT, where.start)
+    if not told:
         return
-    found = kept.median
+    library, lines = told[0].library, [timeline(logs) for logs in told[0].logs]
+    if not lines:
+        raise ValueError(
+            f"{algorithm}: a call of the MPI library's own, or in memory that all "
+            "share, shows nothing"
+        )
+    found = sorted(lines, key=lambda line: line.time)[len(lines) // 2]
     if path.suffix == ".json":
         chrome.write(path, found, sizes)
     elif path.suffix == ".html":
-        write_page(path, case, algorithm, machine, kept)
+        write_page(path, case, algorithm, machine, {library: found})
     else:
         each = (show_bytes(read_bytes(size)) for size in bytes_.split(","))
         at = f"{algorithm}, blocks of {' and '.join(each)}"
-        shown = {f"recorded: {at}, {kept.library}": found}
+        shown: dict[str, Timeline] = {f"recorded: {at}, {library}": found}
         if simulation is not None:
             shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
         save(gantts(shown, sizes), path)
-    times = ", ".join(show_time(line.time) for line in kept.lines)
+    times = ", ".join(show_time(line.time) for line in lines)
     words = ""
     if simulation is not None:
         words = f"; simulated: {show_time(simulation.time)}{_note(found, simulation)}"
