@@ -22,9 +22,9 @@ from isthmus.bench.job import (
 )
 from isthmus.bench.launches import Collected
 from isthmus.bench.outcome import Outcome, Result, merge
-from isthmus.bench.units import read_bytes, show_bytes, show_time
 from isthmus.lab import mpiexec as mpiexec_module
 from isthmus.lab.mpiexec import LaunchError
+from isthmus.units import read_bytes, show_bytes, show_time
 
 AUTO = Contender("auto")
 

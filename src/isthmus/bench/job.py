@@ -8,8 +8,8 @@ from math import prod
 
 from .. import distributions
 from ..redistribution.cases import KINDS, layouts
+from ..units import show_bytes
 from .operations import UNEVEN, check
-from .units import show_bytes
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..units import show_time
 from .record import Record
 from .sets import PAPERS
 from .summary import Line, is_native
-from .units import show_time
 
 WORDS = {
     "kang2019": "Settings 1 to 8 of Kang, Träff et al. 2019: Allgather and Allgatherv "

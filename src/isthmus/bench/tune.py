@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..choose.tuning import Tuning
+from ..units import show_bytes
 from . import crossovers
 from .compare import compare
 from .launch import Tell
 from .outcome import Outcome, Progress
-from .units import show_bytes
 
 #: the share of the whole that messages take, roughly
 MESSAGES = 0.1

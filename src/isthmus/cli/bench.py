@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,10 @@ from ..bench.formats import osu
 from ..bench.job import Job
 from ..bench.operations import BY_HAND, PERSISTENT
 from ..bench.place import place
-from ..bench.units import read_bytes
 from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
 from ..schedules.registry import named
+from ..units import read_bytes
 from . import parse
 from .draw import save
 from .files import check_file, check_picture
@@ -68,7 +69,7 @@ def _check(job: Job) -> Job:
     return job
 
 
-def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) -> Job:
+def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Job:
     """What the options ask for."""
     groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
     sizes = parse.one_or_two_groups(groups)
@@ -81,15 +82,7 @@ def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) 
     contenders = how.contenders
     if op == "redistribution" and jobs.Contender("isend") not in contenders:
         contenders = (*contenders, jobs.Contender("isend"))
-    return Job(
-        sizes,
-        cases,
-        contenders,
-        how.seconds,
-        how.seed,
-        single=how.single,
-        same_arrays=how.same_arrays,
-    )
+    return replace(how, groups=sizes, cases=cases, contenders=contenders)
 
 
 def _todo(
@@ -97,7 +90,7 @@ def _todo(
     given: dict[str, str | None],
     distribution: str | None,
     scale: float | None,
-    how: sets.How,
+    how: Job,
 ) -> list[Job]:
     """The jobs of a set, or the one that the options ask for."""
     if name is None:
@@ -223,7 +216,7 @@ def bench(
     asked = sets.algorithms(set_) if set_ else ("auto",)
     names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
-    how = sets.How(contenders, seconds, seed, single, same_arrays)
+    how = Job((), (), contenders, seconds, seed, "random", single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
     for path in (csv, json):

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress
 from rich.table import Table
 
-from ..bench.units import show_time
 from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from ..units import show_time
 from .examples import epilog
 from .lab_options import RATE, Rate
 from .lab_report import report

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..bench import sets
-from ..bench.job import contenders
+from ..bench.job import Job, contenders
 from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder
@@ -38,7 +38,7 @@ def report(
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
         for name in sets.PAPERS:
             some = contenders(sets.algorithms(name), False, copy=False)
-            how = sets.How(some, seconds)
+            how = Job((), (), some, seconds)
             records[name] = shown = Shown(where, name, table=True)
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()

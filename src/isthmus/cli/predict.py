@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
 from ..predict.case import WHOLE, Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
 from ..schedules.schedule import Model
+from ..units import read_bytes, show_bytes, show_time
 from . import simulate as sim
 from .parse import integers
 from .terminal import Steps

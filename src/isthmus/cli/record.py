@@ -13,7 +13,6 @@ from ..bench import job as jobs, timelines
 from ..bench.job import Case
 from ..bench.launch import run
 from ..bench.place import place
-from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
@@ -21,6 +20,7 @@ from ..explore.page import USUAL, write
 from ..export import chrome
 from ..predict.tuned import Tuned, fitted
 from ..schedules.schedule import Model, Schedule
+from ..units import read_bytes, show_bytes, show_time
 from . import parse, simulate as sim
 from .draw import save
 from .files import check_file, check_picture

@@ -19,7 +19,6 @@ from ..bench.launch import Start, run
 from ..bench.outcome import Progress
 from ..bench.place import place as where
 from ..bench.tune import Measured, measure
-from ..bench.units import show_bytes, show_time
 from ..choose.estimate import Machine
 from ..choose.tuning import (
     FIELDS,
@@ -32,6 +31,7 @@ from ..choose.tuning import (
     written,
 )
 from ..lab.mpiexec import own_rank
+from ..units import show_bytes, show_time
 from .draw import save
 from .files import check_file, check_picture
 from .lab_options import RATE, Named

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..distributions import SIX
+from ..units import show_bytes, show_time
 from . import traff2008_figures as figures
 from .output import (
     Progress,
@@ -38,7 +39,6 @@ from .traff2008 import (
     time_jobs,
     ways,
 )
-from .traff2008_figures import brief, short
 
 #: the ways of the time figures; the other points are of the block size figure
 WAYS = RING, FIXED, BEST, CIRCULANT, BOUND
@@ -85,10 +85,11 @@ def _multiples_of(points: Sequence[Point], system: System) -> str:
         bound = "≤ " * (circulant == BOUND)
         return name, *values, _cell(best), next(gains), f"{bound}{last.multiple:.2f}"
 
-    fixed = f"blocked ring, B = {short(system.size)}", "gain"
+    fixed = f"blocked ring, B = {show_bytes(system.size)}", "gain"
     best = "blocked ring, best B", "gain"
     head = "distribution", "linear ring", *fixed, *best, "circulant"
-    title = f"**{system.name}**, {system.p} processes, m = {short(system.totals[-1])}"
+    m = show_bytes(system.totals[-1])
+    title = f"**{system.name}**, {system.p} processes, m = {m}"
     return f"{title}\n\n{table('lrrrrrr', head, map(row, SIX))}\n"
 
 
@@ -111,8 +112,8 @@ def _assumed() -> str:
     """What is known of the systems, and what is assumed."""
 
     def row(s: System) -> Sequence[str]:
-        alpha, rate = brief(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
-        return s.name, f"{s.p}", short(s.size), alpha, rate, f"`{s.file}`"
+        alpha, rate = show_time(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
+        return s.name, f"{s.p}", show_bytes(s.size), alpha, rate, f"`{s.file}`"
 
     head = "system", "processes", "fixed B", "α, assumed", "1/β, assumed", "file"
     return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX)))
@@ -133,7 +134,7 @@ def _rules(sizes: Sequence[Point]) -> str:
 
 
 def _cell(p: Point | None) -> str:
-    return f"{p.multiple:.2f} ({short(p.size)})" if p else "–"
+    return f"{p.multiple:.2f} ({show_bytes(p.size)})" if p else "–"
 
 
 def _verdict(points: Sequence[Point]) -> str:
