@@ -15,11 +15,10 @@ from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
 from isthmus.bench.operations import MPI_ACROSS, must_move
-from isthmus.bench.outcome import Outcome, Result
+from isthmus.bench.outcome import Outcome, Result, lines
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
-from isthmus.bench.summary import lines
 from isthmus.collectives.schedule import schedule
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST

@@ -20,7 +20,6 @@ from isthmus.bench.job import (
     contenders,
     uneven,
 )
-from isthmus.bench.launches import Collected
 from isthmus.bench.outcome import Outcome, Result, merge
 from isthmus.lab import mpiexec as mpiexec_module
 from isthmus.lab.mpiexec import LaunchError
@@ -186,7 +185,7 @@ def test_launches_are_merged_by_case():
 
     seen = Seen()
     job = Job((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
-    collected = Collected(job, seen, 2)
+    collected = worker.Collected(job, seen, 2)
     for k in range(2):
         collected.about(Software("An MPI"))
         collected.outcome(outcome("one", 5, 1.0 + k))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..units import show_time
+from .outcome import Line, is_native
 from .record import Record
 from .sets import PAPERS
-from .summary import Line, is_native
 
 WORDS = {
     "kang2019": "Settings 1 to 8 of Kang, Träff et al. 2019: Allgather and Allgatherv "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..units import show_time, time_unit
 from .bootstrap import Interval
 from .job import Job
-from .summary import Line, is_native
+from .outcome import Line, is_native
 
 if TYPE_CHECKING:
     from rich.console import Console

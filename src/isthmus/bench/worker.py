@@ -1,15 +1,21 @@
-"""Measuring the cases of a job, one after the other."""
+"""Running a job: its cases one after the other, in several fresh launches.
+
+A launch is a factor of its own: where ranks and buffers happen to lie stays the same
+until its end (Hunold and Carpen-Amarie 2016).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ..lab.mpiexec import own_rank
 from . import field
 from .compare import compare
 from .environment import Software
 from .job import Job
 from .launch import LIMIT, Here, Start, Tell, run as on_all_ranks
-from .outcome import Outcome, Progress
+from .outcome import Outcome, Progress, merge
 
 
 class Display:
@@ -55,3 +61,39 @@ def run(job: Job, display: Display, limit: float = LIMIT, start: Start = Here) -
                 display.outcome(found)
 
     on_all_ranks(measure, job, sum(job.groups), tell, limit, start)
+
+
+class Collected(Display):
+    """Shows each case once, when its last launch is over."""
+
+    def __init__(self, job: Job, display: Display, launches: int) -> None:
+        self.cases, self.display, self.launches = len(job.cases), display, launches
+        self.found: list[Outcome] = []
+
+    def about(self, software: Software) -> None:
+        """The same for all launches."""
+        if not self.found:
+            self.display.about(software)
+
+    def progress(self, label: str, part: float) -> None:
+        """So much of all launches is done."""
+        done = (len(self.found) + part) / (self.cases * self.launches)
+        if self.launches > 1:
+            launch = len(self.found) // self.cases + 1
+            label = f"launch {launch} of {self.launches}: {label}"
+        self.display.progress(label, done)
+
+    def outcome(self, found: Outcome) -> None:
+        """Keep it; in the last launch, show it with the earlier ones."""
+        self.found.append(found)
+        if len(self.found) > self.cases * (self.launches - 1):
+            same = self.found[(len(self.found) - 1) % self.cases :: self.cases]
+            self.display.outcome(merge(same))
+
+
+def repeat(job: Job, display: Display, launches: int, start: Start = Here) -> None:
+    """Run a job so many times; once only where the user's mpiexec started us."""
+    launches = 1 if own_rank() is not None else launches
+    collected = Collected(job, display, launches)
+    for k in range(launches):
+        run(replace(job, seed=job.seed + k), collected, start=start)

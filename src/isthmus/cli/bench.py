@@ -18,11 +18,9 @@ from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
 from ..schedules.registry import named
 from ..units import read_bytes
-from . import parse
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Hosts, Named, Rate
-from .measured import Launches, Shown
+from .files import check_file, check_picture, save
+from .measured import Shown
+from .options import RATE, Hosts, Launches, Named, Rate, Seconds, one_or_two_groups
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
@@ -72,7 +70,7 @@ def _check(job: Job) -> Job:
 def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Job:
     """What the options ask for."""
     groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
-    sizes = parse.one_or_two_groups(groups)
+    sizes = one_or_two_groups(groups)
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
         jobs.case(op, sizes, read_bytes(n), kind)
@@ -160,9 +158,7 @@ def bench(
     persistent: Annotated[
         bool, typer.Option("--persistent", help="measure the persistent form too")
     ] = False,
-    seconds: Annotated[
-        float, typer.Option(help="about how long per case and launch", min=0.01)
-    ] = 2.0,
+    seconds: Seconds = 2.0,
     launches: Launches = 3,
     single: Annotated[
         bool, typer.Option("--single", help="time every call by itself")

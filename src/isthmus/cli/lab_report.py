@@ -12,8 +12,8 @@ from ..bench.job import Job, contenders
 from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder
-from .lab_options import RATE, Rate
-from .measured import Launches, Shown
+from .measured import Shown
+from .options import RATE, Launches, Rate, Seconds
 from .terminal import ended_in_order
 
 
@@ -24,9 +24,7 @@ def report(
     rate: Rate = RATE,
     scale: Annotated[float, typer.Option(help="multiply the sizes by this")] = 1.0,
     launches: Launches = 3,
-    seconds: Annotated[
-        float, typer.Option(help="about how long per case and launch", min=0.01)
-    ] = 2.0,
+    seconds: Seconds = 2.0,
 ) -> None:
     """Run the named sets of the papers on a lab and write a report.
 

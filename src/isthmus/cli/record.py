@@ -21,10 +21,9 @@ from ..export import chrome
 from ..predict.tuned import Tuned, fitted
 from ..schedules.schedule import Model, Schedule
 from ..units import read_bytes, show_bytes, show_time
-from . import parse, simulate as sim
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Hosts, Named, Rate
+from . import simulate as sim
+from .files import check_file, check_picture, save
+from .options import RATE, Hosts, Named, Rate, one_or_two_groups
 from .terminal import ended_in_order
 
 #: seconds without a word after which processes of our own are ended
@@ -126,7 +125,7 @@ def record(
     starts the processes itself, here or on a lab, or runs in those that your own
     mpiexec started.
     """
-    sizes = parse.one_or_two_groups(groups)
+    sizes = one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
     if algorithm not in ("auto", "native"):
         planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts

@@ -32,9 +32,8 @@ from ..choose.tuning import (
 )
 from ..lab.mpiexec import own_rank
 from ..units import show_bytes, show_time
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Named
+from .files import check_file, check_picture, save
+from .options import RATE, Named
 from .terminal import Steps, ended_in_order
 
 #: fields in bytes; `library` is a factor, all others are seconds
