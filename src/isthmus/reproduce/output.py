@@ -10,7 +10,11 @@ from dataclasses import asdict, fields
 from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: called with the number of points done and of all
 Progress = Callable[[int, int], None]
@@ -37,6 +41,27 @@ def in_parallel(
             found.append(one)
             progress(len(found), len(tasks))
     return found
+
+
+def panels(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure of so many inches, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
+
+
+def legend(figure: Figure, *axes: Axes, **style: Any) -> None:
+    """An entry for every curve of some axes; below them, unless it is told."""
+    found = {
+        label: handle
+        for ax in axes
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    style = {"loc": "outside lower center", "ncols": len(found), **style}
+    figure.legend(found.values(), found.keys(), **style)
 
 
 def save(figure: Any, folder: Path, name: str) -> None:

@@ -11,6 +11,7 @@ from ..cost.timeline import Timeline
 from ..distributions import SIX
 from ..draw.gantt_rows import IDLE, SEND, busy
 from ..units import show_bytes, show_time
+from .output import legend, panels
 from .traff2008 import (
     BEST,
     BOUND,
@@ -55,11 +56,8 @@ COLUMNS = 560
 
 def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
     """Six panels, one for each distribution, on the same axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, height), layout="constrained")
+    figure, grid = panels((10, height), 2, 3, sharex=True, sharey=True)
     figure.suptitle(title, fontsize=11)
-    grid = figure.subplots(2, 3, sharex=True, sharey=True)
     for ax, name in zip(grid.flat, SIX, strict=True):
         ax.set_title(name, fontsize=10)
         ax.grid(True, linewidth=0.4, alpha=0.5)
@@ -78,10 +76,13 @@ def _bytes_axis(axes: Sequence[Axes], step: int) -> None:
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: show_bytes(x)))
 
 
-def _legend(figure: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(labels)}
-    figure.legend(handles, labels, fontsize=8.5, frameon=False, **where)
+def _labels(figure: Figure, axes: Sequence[Axes], x: str, y: str) -> None:
+    """What is on the axes of panels, and the legend below them."""
+    for ax in axes[::3]:
+        ax.set_ylabel(y, fontsize=9)
+    for ax in axes[3:]:
+        ax.set_xlabel(x, fontsize=9)
+    legend(figure, axes[0], fontsize=8.5, frameon=False)
 
 
 def times(points: Sequence[Point], system: System) -> Figure:
@@ -101,11 +102,7 @@ def times(points: Sequence[Point], system: System) -> Figure:
         )
         ax.set_yscale("log")
     _bytes_axis(axes, 4 if m[-1] / m[0] > 1000 else 2)
-    for ax in axes[::3]:
-        ax.set_ylabel("time in ms", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("total size m", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "total size m", "time in ms")
     return figure
 
 
@@ -145,11 +142,7 @@ def over_p(points: Sequence[Point]) -> Figure:
         processes = sorted({p.processes for p in some})
         ax.set_xticks(processes, list(map(str, processes)))
         ax.minorticks_off()
-    for ax in axes[::3]:
-        ax.set_ylabel("time in ms", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("processes", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "processes", "time in ms")
     return figure
 
 
@@ -168,11 +161,7 @@ def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> F
         ax.set(yscale="log", ylim=(LOWEST, HIGHEST))
     _bytes_axis(axes, 4)
     _plain(axes, (1, 1.5, 2, 3, 5, 10))
-    for ax in axes[::3]:
-        ax.set_ylabel("time / βm", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("block size B", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "block size B", "time / βm")
     return figure
 
 
@@ -201,11 +190,9 @@ def _plain(axes: Sequence[Axes], ticks: Sequence[float]) -> None:
 
 def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
     """Who communicates (blue) and who idles (yellow), on one time axis."""
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(10, 5.4), layout="constrained")
-    axes = figure.subplots(1, len(lines), sharex=True, sharey=True)
+    figure, axes = panels((10, 5.4), 1, len(lines), sharex=True, sharey=True)
     whole = max(line.time for line in lines.values())
     for ax, (name, line) in zip(axes, lines.items(), strict=True):
         share = line.time / whole
