@@ -70,8 +70,8 @@ def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Progra
     """As `direct`, in turns in which two partners swap, piece by piece.
 
     The next piece goes when the partner's has come. max(p, q) turns, combined in any
-    order. `startup` is the number of elements that pass in the time of a start-up. Room
-    for a block.
+    order. `startup` is the number of elements that pass in the time of a start-up.
+    Scratch for a block.
     """
     sent, came = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
     first, each = first_partner(r, here, there), piece_size(startup)

@@ -160,7 +160,7 @@ class Window:
 class Held:
     """What ranks have of a vector in a buffer: all of it; or each its block, if `ends`
     says where the blocks of the ranks from `base` on begin, and where the last ends. A
-    buffer that is `in_place` has room for the whole vector."""
+    buffer that is `in_place` is as long as the whole vector."""
 
     buf: str
     total: int

@@ -165,6 +165,6 @@ def detail(schedule: Schedule) -> dict[str, Any]:
     return {
         "images": images.every,
         "ranks": ranks,
-        "room": shared,
+        "node_sizes": shared,
         "steps": steps,
     }

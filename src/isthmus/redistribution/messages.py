@@ -187,11 +187,14 @@ def _swapped(found: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return size, there, here
 
 
-def spread_to(target: Layout, t: int) -> tuple[list[int], int, Shares] | None:
-    """The replicas of what rank t gets, its place among them, and the shares that they
-    gather from each other; none where it has no replicas."""
-    if t >= target.ranks or target.replicas == 1:
+def spread_to(
+    target: Layout, t: int, base: int
+) -> tuple[list[int], int, Shares] | None:
+    """The replicas of what rank t gets, by their numbers in a group that begins at
+    `base`, its place among them, and the shares that they gather from each other; none
+    where it has no replicas."""
+    if not target.is_regular or t >= target.ranks or target.replicas == 1:
         return None
     parts, replica = target.place(t)
-    ranks = [target.rank(parts, j) for j in range(target.replicas)]
+    ranks = [base + target.rank(parts, j) for j in range(target.replicas)]
     return ranks, replica, Shares(target.replicas, _local_size(target, parts))
