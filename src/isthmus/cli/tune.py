@@ -19,7 +19,6 @@ from ..bench.launch import Start, run
 from ..bench.outcome import Progress
 from ..bench.place import place as where
 from ..bench.tune import Measured, measure
-from ..choose.estimate import Machine
 from ..choose.tuning import (
     FIELDS,
     NOTHING,
@@ -60,14 +59,12 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
     for name, machine in tuning.parts.items():
         table.add_row(f"[bold]{name}[/]", "", "", "")
         for field, words in FIELDS.items():
-            table.add_row(*_change(field, machine, old.get(name)), f"[dim]{words}[/]")
+            now, was = (
+                _show(field, getattr(x, field)) if x else "–"
+                for x in (machine, old.get(name))
+            )
+            table.add_row(field, now, was, f"[dim]{words}[/]")
     return table
-
-
-def _change(field: str, new: Machine, old: Machine | None) -> tuple[str, str, str]:
-    """A field, its value, and what it was."""
-    now = _show(field, getattr(new, field))
-    return field, now, _show(field, getattr(old, field)) if old else "–"
 
 
 def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:

@@ -163,7 +163,7 @@ def incoming(
     mine = share(target, prod(x.total for x in region), replica)
     found = []
     for met in _meeting(region, source):
-        size, there, here = _swapped(_flat(region, met))
+        size, here, there = _flat(region, met)
         wanted = Pairs(size, there, here).to_share(*mine)
         parts = tuple(x.part for x in met)
         held = prod(x.extent for x in met)
@@ -180,11 +180,6 @@ def incoming(
             if len(x):
                 found.append(Message(s, x.target, x.size))
     return found
-
-
-def _swapped(found: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    size, here, there = found
-    return size, there, here
 
 
 def spread_to(

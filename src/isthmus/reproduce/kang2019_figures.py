@@ -102,10 +102,6 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
     return figure
 
 
-def _operation(setting: Setting) -> str:
-    return "Allgatherv" if setting.irregular else "Allgather"
-
-
 def improvements(points: Sequence[Point]) -> Figure:
     """Figure 6: how many times faster than root gathering."""
     figure, axes = panels((13, 4.8), 1, len(CLUSTERS), sharey=True)
@@ -114,6 +110,7 @@ def improvements(points: Sequence[Point]) -> Figure:
             x, old = _curve(points, setting, cluster, "root_gathering_sequential")
             _, new = _curve(points, setting, cluster, f"{setting.ours}+ring")
             gains = [a / b for a, b in zip(old, new, strict=True)]
+            operation = "Allgatherv" if setting.irregular else "Allgather"
             ax.plot(
                 x,
                 gains,
@@ -122,7 +119,7 @@ def improvements(points: Sequence[Point]) -> Figure:
                 markersize=5,
                 markeredgecolor="black",
                 markeredgewidth=0.4,
-                label=f"{setting.number}: {_operation(setting)}, {setting.text}",
+                label=f"{setting.number}: {operation}, {setting.text}",
             )
         for expected in sorted({s.expected for s in SETTINGS}):
             ax.axhline(expected, color="grey", linestyle=":", linewidth=0.8, zorder=0)
