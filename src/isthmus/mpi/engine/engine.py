@@ -80,7 +80,7 @@ def make_plan(
         plan = library.plan(call)
         return plan if slot is None else devices.whole(plan, slot)
     if found is None:
-        return Plan([])
+        return Plan([], call.context.limit)
     staging = Staging(given)
     views: dict[str, Any] = {}
     sources: dict[str, Any] = {}
@@ -176,12 +176,7 @@ class CachedCall:
         if given:
             plan.given.fill(places)  # type: ignore[union-attr]
         try:
-            recorded = c.recorder is not None and not plan.library
-            if c.limit.seconds is None or recorded:
-                for step in plan.calls:
-                    step()
-            else:
-                plan.run(c.limit)
+            plan.run()
         except BaseException as error:
             if plan.stages or node or isinstance(error, Stalled):
                 driver.failed.append((plan, args, call))

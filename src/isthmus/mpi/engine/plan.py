@@ -20,7 +20,6 @@ from ..memory.memory import Given, Piece, View
 from ..memory.node_memory import Meeting, Turn
 from ..memory.reducing import Operator
 from ..waiting.bounded import bounded
-from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited, Limit, Messages, wait
 
 Step = Callable[[], Any]
@@ -32,12 +31,8 @@ class Met(Awaited, Protocol):
     def arrive(self) -> None:
         """Say that this rank has come."""
 
-    def __call__(self) -> None:
-        """Come, and wait."""
-
 
 _startall = MPI.Prequest.Startall
-_waitall = MPI.Request.Waitall
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +118,7 @@ class Plan:
     def __init__(
         self,
         stages: list[Stage],
+        limit: Limit,
         before: Sequence[Step] = (),
         after: Sequence[Step] = (),
         scratch: Sequence[np.ndarray] = (),
@@ -131,24 +127,21 @@ class Plan:
         given: Given | None = None,
         library: bool = False,
     ) -> None:
-        """`library` says that a step is a blocking call of the MPI library."""
-        self.stages, self.library = stages, library
+        """No wait in it takes longer than a limit; `library` says that a step is a
+        blocking call of the MPI library."""
+        self.stages, self.limit, self.library = stages, limit, library
         self.before, self.after, self.scratch = before, after, scratch
         self.turn, self.given = turn, given
         if meanwhile:
             stages[:] = stages or [Stage()]
             stages[0].meanwhile += meanwhile
 
-    def run(self, limit: Limit) -> None:
-        """Make the call once; no wait in it takes longer than a limit."""
+    def run(self) -> None:
+        """Make the call once."""
         if self.library:
-            return bounded(self._run, limit)
-        for k, found in enumerate(self.steps(), 1):
-            try:
-                wait(found, limit)
-            except Stalled as error:
-                error.round = k
-                raise
+            bounded(self._run, self.limit)
+        else:
+            self._run()
 
     def _run(self) -> None:
         for step in self.calls:
@@ -202,13 +195,16 @@ class Plan:
         """All that comes after, with all waiting, as plain calls one by one."""
         calls: list[Step] = []
         if self.turn is not None:
-            calls = [self.turn.wait, *self._second]
-        for k, stage in enumerate(self.stages):
-            calls += _started(stage) if k else []
-            calls += [partial(_call_and_wait, stage.call)] * bool(stage.call)
-            calls += _each_or_all(stage.wait, "Wait", _waitall)
+            calls = [partial(wait, self.turn, self.limit), *self._second]
+        for k, stage in enumerate(self.stages, 1):
+            calls += _started(stage) if k > 1 else []
+            if stage.call:
+                calls.append(partial(_call_and_wait, stage, self.limit, k))
+            elif stage.wait:
+                calls.append(partial(wait, stage.messages(), self.limit, k))
             calls += stage.then
-            calls += [stage.meet] if stage.meet else []
+            if stage.meet:
+                calls += [stage.meet.arrive, partial(wait, stage.meet, self.limit, k)]
         return [*calls, *self._last]
 
     @cached_property
@@ -241,20 +237,13 @@ class Plan:
 
 def _started(stage: Stage) -> list[Step]:
     """The calls that start a round, and what is done meanwhile."""
-    return [*_each_or_all(stage.start, "Start", _startall), *stage.meanwhile]
+    if len(stage.start) > 2:
+        return [partial(_startall, stage.start), *stage.meanwhile]
+    return [*(x.Start for x in stage.start), *stage.meanwhile]  # which is faster
 
 
-def _call_and_wait(calls: Sequence[Callable[[], MPI.Request]]) -> None:
-    _waitall([call() for call in calls])
-
-
-def _each_or_all(
-    requests: list[MPI.Prequest], each: str, every: Callable[..., Any]
-) -> list[Step]:
-    """One call for each of up to two requests, which is faster; else one for all."""
-    if len(requests) <= 2:
-        return [getattr(request, each) for request in requests]
-    return [partial(every, requests)]
+def _call_and_wait(stage: Stage, limit: Limit, number: int) -> None:
+    wait(stage.messages(), limit, number)
 
 
 def _library(

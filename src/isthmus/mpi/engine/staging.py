@@ -157,7 +157,7 @@ class Staging:
         inline = 0 if c.recorder or tag else c.inline
         stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline, turn)
         steps = self.before, self.after, self.scratch, self.meanwhile
-        plan = Plan(stages, *steps, turn, self.given)
+        plan = Plan(stages, c.limit, *steps, turn, self.given)
         if c.recorder is not None:
             c.recorder.watch(plan, found)
         return plan if slot is None else devices.whole(plan, slot)
@@ -182,4 +182,5 @@ class Staging:
         steps = [*self.before, *self.meanwhile]
         moves = [(*ends, step) for ends, step in zip(self._moves, steps, strict=True)]
         made, flow = devices.bind(found.rounds, at, c.comm, tag, cut, turn, slot, moves)
-        return Plan(made, [flow.begin], [flow.end], self.scratch, turn=turn)
+        ends = [flow.begin], [flow.end], self.scratch
+        return Plan(made, c.limit, *ends, turn=turn)
