@@ -14,7 +14,7 @@ import numpy as np
 
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Even, Side
-from ..schedules.program import beside, lay, pad, shift
+from ..schedules.program import lay, merge_rounds, pad, shift
 from ..schedules.registry import algorithm
 from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
 from .leaders import (
@@ -185,7 +185,7 @@ def leader(r: Index, here: Side, there: Side) -> Program:
     in which all others have begun.
     """
     counts = hand_over(r, there, (), ())
-    return beside(iter((counts,)), _leader(r, here, there))
+    return merge_rounds(iter((counts,)), _leader(r, here, there))
 
 
 def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:

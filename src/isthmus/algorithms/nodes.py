@@ -38,7 +38,7 @@ import numpy as np
 
 from ..schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
 from ..schedules.layout import Blocks, Shares, Uneven, cut
-from ..schedules.program import apart, beside, lay, pad, renumber, scatter
+from ..schedules.program import apart, lay, merge_rounds, pad, renumber, scatter
 from . import allgatherv, reduce_scatter
 from .patterns import log2
 from .redistribution import receives, sends
@@ -669,7 +669,7 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
             list(stage(t - s)) for s, stage in enumerate(stages) if 0 <= t - s < chunks
         ]
         local = [x for x in now if not any(r.comm for r in x)]
-        rounds = list(beside(*(iter(x) for x in now if any(r.comm for r in x))))
+        rounds = list(merge_rounds(*(iter(x) for x in now if any(r.comm for r in x))))
         steps = (s for x in local for r in x for s in r.then)
         parts = spread(steps, max(len(rounds), 1))
         both = zip(rounds or [Round()], parts, strict=True)
