@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from .. import distributions
+from ..collectives.schedule import schedule
+from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
+from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from .operations import UNEVEN, check
 
@@ -108,6 +112,23 @@ def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
         for x, n in zip(both, groups, strict=True)
     )
     return Case(f"{show_bytes(each)} {kind}", "redistribution", a, b, kind, each)
+
+
+def planned(case: Case, algorithm: str, model: Model) -> Schedule:
+    """The schedule of an allgather(v) or a bcast, as it is for a machine; an element is
+    a byte."""
+    p, q, sizes = len(case.a), len(case.b), dict[str, Any]()
+    if case.op == "bcast":
+        name, sizes = "bcast", {"p": p, "m": case.a[0], "root": 0}
+    elif not q:
+        name, sizes = "allgatherv", {"counts": list(case.a)}
+    elif case.op == "allgather":
+        name = "inter_allgather"
+        sizes = {"p": p, "q": q, "ka": case.a[0], "kb": case.b[0]}
+    else:
+        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
+    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
+    return schedule(name, full, **sizes)
 
 
 def contenders(

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from .. import schedule
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
-from ..bench.job import Job
+from ..bench.job import Case, Job
 from ..bench.operations import BY_HAND, PERSISTENT
 from ..bench.place import place
+from ..cost.placement import MACHINE
 from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
 from ..schedules.registry import named
@@ -29,19 +29,14 @@ PRINTED = Path("-")
 DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
-def _try(name: str, op: str, groups: tuple[int, ...]) -> None:
+def _try(name: str, case: Case) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
-    if len(groups) == 2 and not op.startswith("allgather"):
-        named("inter_" + op.replace("alltoallw", "alltoallv"), name)
-    elif len(groups) == 2:
-        p, q = groups
-        made = schedule("inter_allgather", name, p=p, q=q, ka=1, kb=1)
-        for rank in (0, p):
-            made.rank(rank)
-    elif op == "bcast":
-        schedule("bcast", name, p=groups[0], m=1, root=0).rank(0)
-    else:
-        schedule("allgatherv", name, counts=[1] * groups[0]).rank(0)
+    if case.b and not case.op.startswith("allgather"):
+        named("inter_" + case.op.replace("alltoallw", "alltoallv"), name)
+        return
+    made = jobs.planned(case, name, MACHINE)
+    for group in made.groups:
+        made.rank(group[0])
 
 
 def _try_by_hand(name: str) -> None:
@@ -59,7 +54,7 @@ def _check(job: Job) -> Job:
         if op == "redistribution":
             _try_by_hand(name)
         elif name not in ("auto", "native", "copy"):
-            _try(name, op, job.groups)
+            _try(name, job.cases[0])
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
         if contender.persistent and op not in PERSISTENT[len(job.groups)]:

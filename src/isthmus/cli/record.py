@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .. import schedule
 from ..bench import job as jobs, timelines
-from ..bench.job import Case
+from ..bench.job import Case, planned
 from ..bench.launch import run
 from ..bench.place import place
 from ..cost.recorded import timeline
@@ -18,8 +17,6 @@ from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
 from ..explore.page import USUAL, write
 from ..export import chrome
-from ..predict.tuned import Tuned, fitted
-from ..schedules.schedule import Model, Schedule
 from ..units import read_bytes, show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
@@ -39,19 +36,6 @@ def case_of(
         raise ValueError(f"{sizes}: more sizes than groups")
     cases = [jobs.case(op, groups, n, distribution) for n in each]
     return replace(cases[0], b=cases[-1].b)
-
-
-def planned(case: Case, algorithm: str, model: Model) -> Schedule:
-    """The schedule of a case, for a machine; an element is a byte."""
-    sizes: dict[str, Any]
-    if case.op == "bcast":
-        name, sizes = "bcast", {"p": len(case.a), "m": case.a[0], "root": 0}
-    elif case.b:
-        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
-    else:
-        name, sizes = "allgatherv", {"counts": list(case.a)}
-    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
-    return schedule(name, full, **sizes)
 
 
 def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
