@@ -63,10 +63,6 @@ class Pairs:
         return len(self.size)
 
 
-def _local_size(layout: Layout, parts: tuple[int, ...]) -> int:
-    return prod(x.runs(i).total for x, i in zip(layout.splits, parts, strict=True))
-
-
 def share(layout: Layout, size: int, replica: int) -> tuple[int, int]:
     """The range of its flat local array for which a replica is responsible."""
     every = Shares(layout.replicas, size)
@@ -192,4 +188,4 @@ def spread_to(
         return None
     parts, replica = target.place(t)
     ranks = [base + target.rank(parts, j) for j in range(target.replicas)]
-    return ranks, replica, Shares(target.replicas, _local_size(target, parts))
+    return ranks, replica, Shares(target.replicas, prod(target.local_shape(t)))
