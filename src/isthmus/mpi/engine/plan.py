@@ -87,6 +87,39 @@ class Binding:
 
 
 @dataclass(slots=True)
+class Tag:
+    """The tag of a call, where a plan is kept for calls of different tags."""
+
+    value: int = 0
+
+
+class Tagged(MPI.Prequest):
+    """A message that gets its tag when it is started: to the engine, a persistent
+    request."""
+
+    _datatype: MPI.Datatype
+    _make: Callable[[int], MPI.Request]
+    _tag: Tag
+    _request = MPI.REQUEST_NULL
+
+    def Start(self) -> None:
+        """Start it."""
+        self._request = self._make(self._tag.value)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Whether it is complete."""
+        return self._request.Test(status)
+
+    def Get_status(self, status: MPI.Status | None = None) -> bool:
+        """The same; it stays as it is."""
+        return self._request.Get_status(status)
+
+    def Free(self) -> None:
+        """Give it back."""
+        memory.release(self._datatype)
+
+
+@dataclass(slots=True)
 class Stage:
     """One round: what to start, what to do meanwhile, what to wait for, what to do
     then, and whom to meet."""
@@ -114,6 +147,8 @@ class Plan:
 
     #: the copies of a call with arrays on a device, of a plan that is kept
     slot: Any = None
+    #: of the call that it is made for, where it is kept for nonblocking ones
+    tag = Tag()
 
     def __init__(
         self,
@@ -237,7 +272,7 @@ class Plan:
 
 def _started(stage: Stage) -> list[Step]:
     """The calls that start a round, and what is done meanwhile."""
-    if len(stage.start) > 2:
+    if len(stage.start) > 2 and not isinstance(stage.start[0], Tagged):
         return [partial(_startall, stage.start), *stage.meanwhile]
     return [*(x.Start for x in stage.start), *stage.meanwhile]  # which is faster
 
@@ -265,11 +300,20 @@ def _at_once(
 
 
 def request(
-    comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int
+    comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int | Tag
 ) -> MPI.Prequest:
     """A message of those pieces, ready to be started."""
     base, count, datatype = memory.spec(pieces)
     spec = [memory.buffer(base), count, datatype]
+    if isinstance(tag, Tag):
+        late = Tagged()
+        late._make = (
+            partial(comm.Irecv, spec, c.frm)
+            if isinstance(c, Recv)
+            else partial(comm.Isend, spec, c.to)
+        )
+        late._tag, late._datatype = tag, datatype
+        return late
     if isinstance(c, Recv):
         made = comm.Recv_init(spec, c.frm, tag)
     else:
@@ -283,7 +327,7 @@ def bind(
     at: Binding,
     comm: MPI.Intracomm,
     local: MPI.Intracomm,
-    tag: int,
+    tag: int | Tag,
     cut: int = 0,
     inline: int = 0,
     turn: Turn | None = None,
@@ -307,6 +351,7 @@ def bind(
             pieces = place.pieces(c.data)
             short = len(pieces) == 1 and pieces[0][1] <= inline
             if short and isinstance(c, Send) and several[c.to] == 1:
+                assert isinstance(tag, int)
                 stages[k].call.append(_at_once(comm, c, pieces, tag))
                 stages[k].called.append(c.to)
                 continue
