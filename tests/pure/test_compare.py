@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import time
 from base64 import b64encode
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -328,6 +330,27 @@ def test_what_the_ranks_tell_reaches_the_display(mpiexec):
     with pytest.raises(LaunchError, match="wrong data"):
         worker.run(Job((1, 1), (one.case,), (NATIVE,)), display)
     assert display.library == "An MPI" and display.found == one
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_under_the_users_mpiexec_rank_0_tells(rank, monkeypatch):
+    ended, told = [], []
+    here = SimpleNamespace(world_size=lambda: 2, abort=ended.append)
+    monkeypatch.setitem(sys.modules, "isthmus.mpi.measure.measure", here)
+    monkeypatch.setattr(launch, "own_rank", lambda: rank)
+
+    def work(error, tell):
+        tell("word")
+        raise error
+
+    with pytest.raises(ValueError, match="3 processes are needed; there are 2"):
+        launch.run(work, None, 3, told.append)
+    assert not told
+    with pytest.raises(compare.WrongData):  # on all ranks alike
+        launch.run(work, compare.WrongData("x"), 2, told.append)
+    assert not ended
+    launch.run(work, KeyError("one rank's own"), 2, told.append)
+    assert len(ended) == 1 and told == ["word"] * 2 * (rank == 0)
 
 
 def test_the_demo_draws_algorithms_and_not_calls_of_the_library():
