@@ -1,4 +1,4 @@
-"""Two halves of the world swap blocks of one size: mpiexec -n 8 python allgather.py"""
+"""Two halves of the world swap blocks of one size."""
 
 import numpy as np
 from mpi4py import MPI

@@ -348,6 +348,10 @@ def test_a_click_on_a_block_tells_its_way(show):
         "explorer.panels[0].way(4, explorer.view.block).moves.map(m =>"
         " [m.step, m.source, m.target, m.parts.reduce((n, x) => n + x.to[2], 0)])"
     )
+    inside = """[...document.querySelectorAll('.badge circle')].every(x => {
+        const box = x.closest('svg').getBoundingClientRect();
+        return x.getBoundingClientRect().left >= box.left; })"""
+    assert page.run(inside)
     # b0's block in thirds: its own from b0, the others through its team
     assert next(x for x in steps if x[0] == 1) == [1, 6, 0, 2]
     assert all(target in (0, 1, 2, 5) for _, _, target, _ in steps)

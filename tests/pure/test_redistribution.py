@@ -235,3 +235,12 @@ def test_turns_are_all_of_every_message():
             assert turn.low == done.get(pair, 0) < turn.high
             done[pair] = turn.high
         assert done == {(s, t): n for s, t, n in table}
+
+
+def test_short_messages_go_whole():
+    ends = Layout.blocks((24, 24), (4, 2)), Layout.blocks((24, 24), (3, 3))
+    sent = [
+        [sum(len(r.comm) for r in rounds) for rounds in made.all_ranks()]
+        for made in (schedule(*ends), schedule(*ends, least=24 * 24))
+    ]
+    assert sum(sent[0]) > sum(sent[1]) == 2 * 6 * 4  # rows that meet, and columns

@@ -13,6 +13,7 @@ from ..draw.gantt import gantt
 from ..draw.schedule import figure
 from ..redistribution import picture
 from ..redistribution.layouts import Layout
+from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture, save
@@ -29,7 +30,7 @@ def _redistribution(
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     if times:
-        made = schedule(*ends)
+        made = schedule(*ends, least=LEAST)
         line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
         print(save(gantt(line, groups, sim.title(made, machine), ()), path))
     else:

@@ -9,6 +9,7 @@ import typer
 
 from ..explore.page import USUAL, write
 from ..export import chrome
+from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
@@ -54,7 +55,7 @@ def explore(
         if algorithms:
             raise ValueError("a redistribution has layouts, and no algorithm to choose")
         extents = integers(shape or "2400,2400", "--shape")
-        made = [schedule(*both(source, target, extents, inside))]
+        made = [schedule(*both(source, target, extents, inside), least=LEAST)]
     else:
         if source or target or shape or inside:
             raise ValueError("--source, --target, … are of a redistribution")

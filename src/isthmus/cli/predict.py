@@ -23,6 +23,8 @@ from .terminal import Steps
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
 #: LogGOPS has events for each
 MESSAGES, EVENTS = 10_000_000, 600_000
+#: processes, of both groups together
+LARGEST = 1 << 16
 #: collectives with a root
 ONE_SIDED = ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
 #: what they are called inside one group, where blocks of any size are one collective
@@ -43,6 +45,8 @@ def _case(
 ) -> Case:
     """The collective of one or two groups."""
     sizes = one_or_two_groups(groups)
+    if sum(sizes) > LARGEST:
+        raise ValueError(f"--groups {groups}: {LARGEST} processes are the most")
     each = [read_bytes(text) for text in bytes_.split(",")]
     each = each * len(sizes) if len(each) == 1 else each
     if len(each) != len(sizes):

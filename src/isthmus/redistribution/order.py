@@ -20,6 +20,8 @@ MOST = 4096
 NEAR = 1.05
 #: a piece is no less than the largest load of a port by one of these
 PARTS = (0, 4, 8, 16, 32)
+#: bytes: a message of so many goes whole
+LEAST = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,8 @@ def _cut(
 
 
 def turns(messages: Sequence[tuple[int, int, int]], least: int = 1) -> list[Turn]:
-    """The order of all messages (source, target, elements) and what is cut; pieces have
-    no less than `least` elements. Every rank that knows them finds the same."""
+    """The order of all messages (source, target, elements) and what is cut; those
+    of up to `least` elements go whole. Every rank that knows them finds the same."""
     limit = bound(messages)
     best: tuple[int, list[tuple[int, int, int]], list[int]] | None = None
     for parts in PARTS:

@@ -39,7 +39,12 @@ class Whole:
     """All ranks of a redistribution, from a group to another or inside one."""
 
     def __init__(
-        self, source: Layouts, target: Layouts, inside: int | None, every: bool
+        self,
+        source: Layouts,
+        target: Layouts,
+        inside: int | None,
+        every: bool,
+        least: int = 1,
     ) -> None:
         """`inside` is the size of the one group, if there is one."""
         self.sources, self.targets = _each(source, inside), _each(target, inside)
@@ -47,7 +52,7 @@ class Whole:
         if len(shapes) != 1:
             raise ValueError(f"different global shapes: {sorted(shapes)}")
         (self.shape,) = shapes
-        self.same, self.every = inside is not None, every
+        self.same, self.every, self.least = inside is not None, every, least
         if self.same and len(self.sources) != len(self.targets):
             raise ValueError("inside one group, every rank has a source and a target")
         self.base = 0 if self.same else len(self.sources)
@@ -100,7 +105,7 @@ class Whole:
         """The order of the messages, if they are few enough."""
         if sum(len(x.table) for x in self.parts) > MOST:
             return None
-        return in_turns(self.parts)
+        return in_turns(self.parts, self.least)
 
     def indices(self, layout: Layout, rank: int) -> np.ndarray:
         """The global index of each element of a rank's array."""
@@ -172,11 +177,13 @@ def schedule(
     target: Layouts,
     inside: int | None = None,
     combine: bool = False,
+    least: int = 1,
 ) -> Schedule:
     """What every rank does, from one group to another; or inside one group, of so many
     ranks. A layout by slices or indices is given as a list, of each rank's own. With
-    `combine`, all sources of an element are combined."""
-    whole = Whole(source, target, inside, combine)
+    `combine`, all sources of an element are combined. Messages of up to `least`
+    elements go whole; with `Redistribution` those of up to 64 KiB do."""
+    whole = Whole(source, target, inside, combine, least)
     ranks = range(whole.n)
     groups = (ranks,) if whole.same else (range(whole.base), range(whole.base, whole.n))
     return Schedule(

@@ -139,7 +139,7 @@ export class Panel {
     const list = box.append("ol");
     const begin = way.begin.slice(0, 6).map((x) => this.span(x)).join("; ");
     const more = way.begin.length > 6 ? ` and ${way.begin.length - 6} more` : "";
-    list.append("li").html(`<span class="when">start</span> in `).append("span").text(begin + more);
+    list.append("li").html(`<span class="when">start</span>in `).append("span").text(begin + more);
     for (const move of way.moves.slice(0, 200)) {
       const item = list.append("li").classed("now", move.step === this.step);
       item.append("button").attr("type", "button").attr("class", "when")

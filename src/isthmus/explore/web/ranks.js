@@ -364,8 +364,9 @@ export class RanksView {
     way.begin.forEach((span) => outline(span, "begin"));
     way.moves.forEach((m) => m.parts.forEach((part) => outline(part.to, "between")));
     outline(way.here, "here");
+    const inside = ([x, y]) => [Math.min(Math.max(x, 9), this.places.width - 9), y];
     const badge = layer.selectAll("g.badge").data(drawn).join("g").attr("class", "badge")
-      .attr("transform", (m) => `translate(${m.middle})`);
+      .attr("transform", (m) => `translate(${inside(m.middle)})`);
     badge.append("circle").attr("r", 8);
     badge.append("text").text((m) => m.step);
   }

@@ -128,10 +128,12 @@ export class TimelineView {
     this.names(draw);
     this.ports(draw);
     const [unit, name] = timeUnit(this.total);
-    const axis = d3.axisBottom(x.copy().domain(x.domain().map((t) => t / unit))).ticks(this.wide / 90).tickSizeOuter(0);
+    const scale = x.copy().domain(x.domain().map((t) => t / unit));
+    const many = this.wide / 90, number = scale.tickFormat(many);
+    const axis = d3.axisBottom(scale).ticks(many).tickSizeOuter(0);
+    axis.tickFormat((t, i, all) => (i === all.length - 1 ? `${number(t)} ${name}` : number(t)));
     this.axis.selectAll("*").remove();
     this.axis.append("g").attr("transform", `translate(0,${this.tall - BOTTOM + 3})`).call(axis);
-    this.axis.append("text").attr("class", "unit").attr("x", this.wide - RIGHT + 18).attr("y", this.tall - 9).text(name);
     this.canvas.setAttribute("aria-label", `Timeline of ${run.n} ranks, ${line.name}: ${seconds(line.time)}`);
   }
 

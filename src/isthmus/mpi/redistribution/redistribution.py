@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from ...redistribution.exchange import crossing, spreading
 from ...redistribution.layouts import Layout
-from ...redistribution.order import turns
+from ...redistribution.order import LEAST, turns
 from ...redistribution.picture import draw
 from ...redistribution.runs import spread
 from ...schedules.ir import Round
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
 #: what is sent and received, and what copies fields on a device
 Read: TypeAlias = tuple[list[np.ndarray], list[np.ndarray], Copies | None]
-#: bytes: a message is cut into no shorter pieces
-LEAST = 1 << 16
 #: plans of blocking calls that are kept for one redistribution
 PLANS = 16
 
