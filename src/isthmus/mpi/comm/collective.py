@@ -172,9 +172,10 @@ class LibraryCall:
         except (TypeError, ValueError):  # of the arguments
             raise
         except BaseException as error:
-            if isinstance(error, MPI.Exception) and not c.has_lost():
+            lost = c.has_lost(error)
+            if isinstance(error, MPI.Exception) and not lost:
                 raise
-            if c.has_lost():
+            if lost:
                 comm.Revoke()  # others are in the same call
             raise c.failed(error, self.op, self.taken) from None
 
