@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -132,7 +133,7 @@ def injected(net: Network, fault: Fault, folder: Path, log: Any) -> list[str]:
 
 
 def outcome(found: list[dict[str, Any]], calls: int) -> str:
-    """What became of some calls, and after how many seconds on the last process that
+    """What became of some calls, and after how many seconds: on the last process that
     got an error, if one did."""
     then = Counter(x["then"] for x in found if "then" in x)
     found = [x for x in found if "said" in x]
@@ -141,9 +142,11 @@ def outcome(found: list[dict[str, Any]], calls: int) -> str:
     named = sum(any(y in NAMED for y in x["who"]) for x in found)
     whom = f", {named} name it" if named else ""
     errors = [x["seconds"] for x in found if x["said"] != "right"]
-    last = max(errors or [x["seconds"] for x in found], default=0.0)
+    took = errors or [x["seconds"] for x in found] or [0.0]
+    usual = f"median {median(took):.2f}, last " if len(took) > HOSTS else ""
     more = ", ".join(f"{n} {said}" for said, n in then.most_common())
-    return f"{words}{whom}, {last:.2f} s" + (f"; then {more}" if more else "")
+    more = f"; then {more}" if more else ""
+    return f"{words}{whom}, {usual}{max(took):.2f} s{more}"
 
 
 def table(fault: Fault, folder: Path) -> None:

@@ -1,5 +1,5 @@
-"""A fault in every operation and form, on one machine; docs/results/faults.py does it on
-a lab."""
+"""A fault in every operation and form, on one machine; docs/results/faults.py is the
+same on a lab."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def test_who_waits_for_a_lost_process_raises(tmp_path, mpi_library):
     line = command(find_mpiexec(), N, str(PROGRAM), *words)
     if killed:
         line[1:1] = ["--with-ft", "ulfm"]
-        line.append("recouple")
     launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
     left, pid = range(VICTIM), 0
     try:
@@ -72,8 +71,6 @@ def test_who_waits_for_a_lost_process_raises(tmp_path, mpi_library):
                 assert x["said"] in ("right", error), (rank, x)
                 assert x["seconds"] < 10, (rank, x)
                 found[tuple(x["case"])] += x["said"] == error
-            elif "then" in x:
-                assert x["then"] == "right without group B rank 1", (rank, x)
     assert len(found) == lines(tmp_path, 0)[-1]["over"]
     silent = {op for (_, op, _), n in found.items() if not n}
     # what is short enough is sent to nobody: only those who receive wait
