@@ -34,13 +34,14 @@ FORMS = ("blocking", "nonblocking", "persistent")
 def forms(
     comm: Any, op: str, args: tuple[Any, ...], name: str, blocking: int = 2
 ) -> Iterator[str]:
-    """One call in each form, and so many blocking ones; between two, who iterates can
+    """Two calls in each form, and so many blocking ones; between two, who iterates can
     look at the data."""
     for turn in range(blocking):
         getattr(comm, op)(*args, algorithm=name)
         yield f"blocking, turn {turn}"
-    getattr(comm, "I" + op.lower())(*args, algorithm=name).Wait()
-    yield "nonblocking"
+    for turn in range(2):
+        getattr(comm, "I" + op.lower())(*args, algorithm=name).Wait()
+        yield f"nonblocking, turn {turn}"
     request = getattr(comm, op + "_init")(*args, algorithm=name)
     for turn in range(2):
         request.Start()

@@ -10,41 +10,18 @@ median of the turns, of the slowest rank, in microseconds.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI
+from timing import WORLD, Ways, in_a_row
 
 import isthmus
 
 CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-TURNS = 15
 ELEMENTS = (1, 512, 8192, 131072)
-WORLD = MPI.COMM_WORLD
 
 
-def measured(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Microseconds of a call, by each way."""
-    for call in ways.values():  # beyond those after which candidates are tried
-        for _ in range(20):
-            call()
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(TURNS):
-        for name, call in ways.items():
-            WORLD.Barrier()
-            begin = perf_counter()
-            for _ in range(CALLS):
-                call()
-            times[name].append((perf_counter() - begin) / CALLS)
-    return {
-        name: 1e6 * WORLD.allreduce(float(np.median(x)), MPI.MAX)
-        for name, x in times.items()
-    }
-
-
-def ways_of(ours: Any, library: Any, a: Any, b: Any) -> dict[str, Callable[[], object]]:
+def ways_of(ours: Any, library: Any, a: Any, b: Any) -> Ways:
     """The ways to make one call."""
     return {
         "library": lambda: library(a, b),
@@ -66,7 +43,7 @@ def main() -> None:
         for count in ELEMENTS:
             k = -(-count // n) * n if op == "Alltoall" else count
             a, b = np.ones(k), np.empty(k * n if op == "Allgather" else k)
-            found = measured(ways_of(ours, library, a, b))
+            found = in_a_row(ways_of(ours, library, a, b), CALLS)
             if WORLD.rank == 0:
                 words = ", ".join(f"{name} {x:.1f}" for name, x in found.items())
                 print(f"{op} of {8 * k} B: {words} µs", flush=True)

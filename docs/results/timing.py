@@ -11,6 +11,8 @@ from mpi4py import MPI
 WORLD = MPI.COMM_WORLD
 #: at least so many calls of each way
 LEAST = 3
+#: how often each way has its turn, where calls are short, and calls before the first
+TURNS, BEFORE = 15, 20
 Ways = dict[str, Callable[[], object]]
 
 
@@ -30,3 +32,23 @@ def medians(ways: Ways, seconds: float) -> dict[str, float]:
         enough = perf_counter() - begin > seconds * len(ways)
         if WORLD.bcast(enough) and len(times[name]) >= LEAST:
             return {name: 1e3 * float(np.median(x)) for name, x in times.items()}
+
+
+def in_a_row(ways: Ways, calls: int) -> dict[str, float]:
+    """Microseconds of a short call by each way, of the slowest process: so many calls
+    in a row, by turns."""
+    for call in ways.values():  # beyond those after which candidates are tried
+        for _ in range(BEFORE):
+            call()
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(TURNS):
+        for name, call in ways.items():
+            WORLD.Barrier()
+            begin = perf_counter()
+            for _ in range(calls):
+                call()
+            times[name].append((perf_counter() - begin) / calls)
+    return {
+        name: 1e6 * WORLD.allreduce(float(np.median(x)), MPI.MAX)
+        for name, x in times.items()
+    }

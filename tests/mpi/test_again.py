@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from copy import deepcopy
 
@@ -15,6 +16,7 @@ from between import OPERATIONS, Kit, call
 from groups import expected, pairs, same, values
 from isthmus.mpi.comm.collective import by_value
 from isthmus.mpi.context.context import KEPT, PLANS
+from isthmus.mpi.engine import engine
 from isthmus.mpi.engine.engine import PLACES
 from sampling import LONG, some
 from support import agree
@@ -31,6 +33,14 @@ def root_of(groups):
     return 0 if 0 in groups.there else MPI.PROC_NULL
 
 
+def made(comm, op, beside, *args, **named):
+    """Make a call, blocking or not."""
+    if beside:
+        getattr(comm, "I" + op.lower())(*args, **named).Wait()
+    else:
+        getattr(comm, op)(*args, **named)
+
+
 def usual(x):
     """Blocks of their own types as they are mostly passed."""
     if isinstance(x, list) and isinstance(x[0], np.ndarray) and len(x) == 4:
@@ -45,8 +55,8 @@ def test_a_new_array_in_the_place_of_an_old_one_is_another_call(comm):
         root, identities = root_of(groups), set()
         for k in np.random.default_rng(1).integers(2, 9, 30).tolist():
             data = np.full(k, float(k) if root == MPI.ROOT else -1.0)
-            for _ in range(3):
-                groups.ours.Bcast(data, root)
+            for turn in range(4):
+                made(groups.ours, "Bcast", turn % 2, data, root)
             agree(comm, root < 0 or bool((data == k).all()))
             identities.add(id(data))
             del data  # so that the next one may take its place
@@ -79,7 +89,8 @@ def test_arguments_in_whatever_they_come(comm, op):
             case = cases[pick]
             case.clear()
             for _ in range(rng.integers(1, 3)):
-                getattr(groups.ours, op)(*[dressed(alone, x) for x in case.args])
+                args = [dressed(alone, x) for x in case.args]
+                made(groups.ours, op, rng.integers(2), *args)
             faults += filter(None, [case.fault])
         agree(comm, not faults, "; ".join(faults[:1]))
 
@@ -124,12 +135,15 @@ def test_the_same_arrays_in_other_calls(comm, op):
                 [None, "auto"][turn // (9 if LONG else 5) % 2],
             )
             for k in range(int(rng.integers(1, 4))):
+                beside = rng.integers(2)
                 for whose, mine in arrays.items():
                     for x in mine:
                         x[:] = values(comm.rank + turn + k, x.size)
-                    given = {"algorithm": name} if whose == "ours" else {}
                     args = arguments(op, root, by, *mine)
-                    getattr(getattr(groups, whose), op)(*args, **given)
+                    if whose == "ours":
+                        made(groups.ours, op, beside, *args, algorithm=name)
+                    else:
+                        getattr(groups.native, op)(*args)
                 agree(comm, all(map(same, *arrays.values())), f"turn {turn}")
 
 
@@ -415,7 +429,7 @@ def test_arrays_anywhere_and_plans_that_are_bounded(comm):
     for turn in range(3 * KEPT if LONG else KEPT + 20):
         k, name = int(rng.integers(1, 2 * KEPT)), ["auto", "direct"][turn % 2]
         send, recv = values(comm.rank, k), np.empty(k * n)
-        ours.Allgather(send, recv, algorithm=name)
+        made(ours, "Allgather", turn % 4 > 1, send, recv, algorithm=name)
         wanted = np.concatenate([values(i, k) for i in groups.there])
         agree(comm, same(recv, wanted), f"turn {turn}")
         if turn % 3 == 0:
@@ -423,21 +437,51 @@ def test_arrays_anywhere_and_plans_that_are_bounded(comm):
         kept = context.cached_calls.values()
         assert len(kept) <= KEPT
         assert sum(len(x.plans) for x in kept) <= PLANS + PLACES
-    for _ in range(40):  # one call, at more places than are kept
+    for turn in range(80):  # one call, at more places than are kept
         send, recv = values(comm.rank, 3), np.empty(3 * n)
         held.append((send, recv))
-        ours.Allgather(send, recv, algorithm="direct")
+        made(ours, "Allgather", turn % 2, send, recv, algorithm="segmented")
         agree(comm, same(recv, np.concatenate([values(i, 3) for i in groups.there])))
+    assert all(len(x.plans) <= PLACES for x in context.cached_calls.values())
+
+
+@pytest.mark.parametrize("name", ["segmented", "node_aware", "native"])
+def test_nonblocking_calls_make_no_plan_again_and_may_be_under_way_together(
+    comm, name, monkeypatch
+):
+    plans = []
+    make = engine.make_plan
+    monkeypatch.setattr(engine, "make_plan", lambda *x: plans.append(x) or make(*x))
+    for groups in pairs(comm):
+        n = len(groups.there)
+        send, many = np.empty(5), np.empty((4, 5 * n))
+        for turn in range(6):
+            send[:] = values(comm.rank + turn, 5)
+            wanted = np.concatenate([values(i + turn, 5) for i in groups.there])
+            many[:] = -1
+            recvs = [many[k] for k in (0, 1, 2, 3)][: 1 + 3 * (turn < 4)]
+            found = [groups.ours.Iallgather(send, x, algorithm=name) for x in recvs]
+            if turn % 2:
+                MPI.Request.Waitall(found)
+            else:
+                for request in reversed(found):
+                    request.Wait()
+            agree(comm, all(same(x, wanted) for x in recvs), f"turn {turn}")
+            if turn == 3:  # of either room, if there are such, and of all places
+                plans.clear()
+        agree(comm, not plans, f"{len(plans)} plans")
 
 
 def test_no_array_is_kept_alive(comm):
     for groups in pairs(comm):
         n = len(groups.there)
-        made = [(values(comm.rank, k), np.empty(k * n)) for k in (3, 12000)]
-        for send, recv in made:
-            for name in ("auto", "direct", "node_aware", "native"):
-                groups.ours.Allgather(send, recv, algorithm=name)
-        alive = [weakref.ref(x) for one in made for x in one]
-        del made, send, recv
+        arrays = [(values(comm.rank, k), np.empty(k * n)) for k in (3, 12000)]
+        for send, recv in arrays:
+            for name in ("auto", "direct", "node_aware", "native", "segmented"):
+                for beside in (False, True):
+                    made(groups.ours, "Allgather", beside, send, recv, algorithm=name)
+        alive = [weakref.ref(x) for one in arrays for x in one]
+        del arrays, send, recv
+        time.sleep(0.01)  # until the thread has seen that calls are over
         gc.collect()
         agree(comm, not any(x() is not None for x in alive))

@@ -18,6 +18,7 @@ from isthmus.mpi.context import context_inter, context_intra
 from isthmus.mpi.context.library_requests import holding
 from isthmus.mpi.context.progress import driver
 from isthmus.mpi.engine.plan import Plan, Stage
+from isthmus.mpi.waiting.waiting import Limit
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)
@@ -285,7 +286,7 @@ def test_the_garbage_collector_calls_nothing_of_mpi(comm, groups, monkeypatch):
     for _ in range(20):
         for name in ("auto", "direct", "native"):
             cycle = []
-            next(steps := Plan([Stage(wait=[MPI.REQUEST_NULL])]).steps())
+            next(steps := Plan([Stage(wait=[MPI.REQUEST_NULL])], Limit()).steps())
             given_up = (holding(MPI.REQUEST_NULL, steps),)
             request, _ = persistent(groups, 7)
             later = groups.ours.Iallgather(send, np.empty(40 * n), algorithm="balanced")

@@ -15,6 +15,7 @@ from isthmus.choose.recipe import Equal, Placement, Sizes, between, inside, list
 from isthmus.distributions import counts
 from isthmus.mpi.engine.plan import Binding, Plan, bind
 from isthmus.mpi.memory.memory import scratch_view
+from isthmus.mpi.waiting.waiting import Limit
 from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
 from sampling import LONG
 from support import agree, once
@@ -66,7 +67,7 @@ def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
     before, _ = tracemalloc.get_traced_memory()
     start = time.perf_counter()
     found = between(name, Sizes(Equal(p, each), Equal(q, each)), 4000)
-    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0))
+    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0), Limit())
     seconds = time.perf_counter() - start
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -127,7 +128,7 @@ def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     inside.cache_clear()
     start = time.perf_counter()
     found = inside(name, listed(sizes), r, 24_000.0, Placement(nodes))
-    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0))
+    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0), Limit())
     seconds = time.perf_counter() - start
     received = sum(
         int(c.data.size.sum())
@@ -151,7 +152,7 @@ def test_messages_to_one_rank_in_a_round_stay_in_their_order(comm):
     array = np.zeros(sum(sizes), "u1") if data is None else data
     ends = [Recv(0, x) if me else Send(1, x) for x in spans]
     at = Binding({"data": scratch_view(array)}, {"data": 1})
-    plan = Plan(bind([Round(tuple(ends))], at, comm, comm, 0, inline=256))
+    plan = Plan(bind([Round(tuple(ends))], at, comm, comm, 0, inline=256), Limit())
     for call in plan.calls:
         call()
     agree(comm, same(array, np.repeat(np.arange(1, 5, dtype="u1"), sizes)))

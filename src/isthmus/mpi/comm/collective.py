@@ -133,13 +133,34 @@ def load() -> None:
         import_module(name, __package__)
 
 
-class LibraryCall:
-    """A call that is left to the MPI library."""
+class _Library:
+    """What is kept of a call that is left to the MPI library."""
 
     used, scratch_bytes, taken = 0, 0, "native"
+    plans: ClassVar[dict[Any, Any]] = {}
+
+    def free(self) -> None:
+        """There is nothing to give back."""
+
+
+class LibraryStart(_Library):
+    """A nonblocking call that is left to the MPI library."""
+
+    def __init__(self, context: Context, op: str) -> None:
+        self.context, self.op = context, op
+
+    def start(self, comm: Any, args: tuple[Any, ...], *_: Any) -> MPI.Request:
+        """Start it."""
+        self.used = self.context.clock = self.context.clock + 1
+        found: MPI.Request = comm._beside(self.op, args, None, args)
+        return found
+
+
+class LibraryCall(_Library):
+    """A call that is left to the MPI library."""
+
     untried: Any = None
     slot: Any = None
-    plans: ClassVar[dict[Any, Any]] = {}
 
     def __init__(
         self,
@@ -178,9 +199,6 @@ class LibraryCall:
             if lost:
                 comm.Revoke()  # others are in the same call
             raise c.failed(error, self.op, self.taken) from None
-
-    def free(self) -> None:
-        """There is nothing to give back."""
 
 
 class Collective(Comm):
@@ -357,8 +375,7 @@ class Collective(Comm):
         kept.untried = untried
         kept.run(self, args, call)
         if values is not None and not context.checked:
-            context.cached_calls[values] = kept
-            context.evict()
+            self._keep(values, kept)
 
     def _read(
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""
@@ -407,24 +424,73 @@ class Collective(Comm):
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
+        """Start a call, by what is kept for such values if anything."""
+        context, native = self._found, f"I{op.lower()}"
+        if context is None or context.freed or context.refused:
+            context = self._context()
+        read = partial(self._aside, op, algorithm, args, native)
+        try:
+            values: Any = by_value(native, algorithm, args)
+            kept = context.cached_calls[values]
+        except KeyError:
+            return self._first_start(context, values, op, algorithm, args, read)
+        except Exception:  # of what cannot be kept, or is wrong, which is checked then
+            return self._first_start(context, None, op, algorithm, args, read)
+        found: MPI.Request = kept.start(self, args, read)
+        return found
+
+    def _aside(
+        self, op: str, algorithm: str | None, args: tuple[Any, ...], native: str
+    ) -> Call:
+        """The arguments of a nonblocking call, if they are right."""
+        name = self._context().asked_for(op, algorithm)
+        return self._in_background(self._read(op, name, args, native), name)
+
+    def _first_start(
+        self,
+        context: Any,
+        values: Any,
+        op: str,
+        algorithm: str | None,
+        args: tuple[Any, ...],
+        read: Callable[[], Call],
+    ) -> MPI.Request:
+        """Start a call for which nothing is kept; keep it if its values are known and
+        say all."""
         from ..engine import engine, library
 
-        context = self._context()
         name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
         copies = self._copies(op, algorithm, args, native)
         if copies is not None:
             engine.check_threads(context, name)
             args = copies.args
+            read = partial(self._aside, op, algorithm, args, native)
+        lasts = values is not None and copies is None and not context.checked
         if name == "native":
             self._unread(op)
+            if lasts:
+                self._keep(values, LibraryStart(context, native))
             return self._beside(native, args, copies, args)
-        call = self._in_background(self._read(op, name, args, native), name)
+        call = read()
         if call.name == "native":
             recv = library.beside(call, args[1])
-            some, same = (args[0], recv, *args[2:]), recv is args[1]
-            held = args if same else call
-            return self._beside(native, some, copies, held, not same)
-        return engine.nonblocking(call, context.next_tag(), native, copies)
+            if recv is not args[1]:
+                some = args[0], recv, *args[2:]
+                return self._beside(native, some, copies, call, True)
+            if lasts and not call.v:
+                self._keep(values, LibraryStart(context, native))
+            return self._beside(native, args, copies, args)
+        if not (lasts and engine.is_lasting(call)):
+            return engine.nonblocking(call, context.next_tag(), native, copies)
+        kept = engine.CachedStart(call, native)
+        self._keep(values, kept)
+        return kept.start(self, args, read, call)
+
+    def _keep(self, values: Any, kept: Any) -> None:
+        """Keep something for calls of the same values."""
+        context = self._context()
+        context.cached_calls[values] = kept
+        context.evict()
 
     def _beside(
         self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from ..waiting.waiting import Limit, watch
+from ..waiting.waiting import wait
 from .progress import driver
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class _Rows:
     """The rows of all ranks, each in a message of its own: so it is known who does not
     come."""
 
+    spins = 0
+
     def __init__(self, comm: MPI.Intracomm, row: dict[str, Any]) -> None:
         self.comm, me = comm, comm.Get_rank()
         self.rows: list[Any] = [None] * comm.Get_size()
@@ -86,10 +88,6 @@ class _Rows:
     def progress(self) -> None:
         """A test lets MPI go on."""
 
-    def wait(self) -> None:
-        """Wait for all."""
-        watch(self, Limit())
-
     def missing(self) -> list[int]:
         """Who has not come."""
         return self.left
@@ -104,7 +102,7 @@ def _compare(context: Context, row: dict[str, Any]) -> None:
     found_all = _Rows(context.comm, row)
     with context.uninterrupted(row["operation"], "checked mode"):
         try:
-            watch(found_all, context.limit)
+            wait(found_all, context.limit)
         except BaseException:
             driver.failed.append(found_all)
             raise

@@ -18,10 +18,9 @@ _log = logging.getLogger("isthmus")
 def _wait(request: Any, wait: Callable[..., Any], status: MPI.Status | None) -> Any:
     """Wait no longer than its communicator says."""
     owner = request._owner
-    seconds = None if owner is None else owner.limit.seconds
     try:
-        if seconds is not None and not until(request.Get_status, owner.limit):
-            raise Stalled(seconds)
+        if owner is not None and not until(request.Get_status, owner.limit):
+            raise Stalled(owner.limit.seconds)
         return wait(request, status)
     except (Stalled, MPI.Exception) as error:
         if owner is None or not (isinstance(error, Stalled) or owner.has_lost(error)):

@@ -167,12 +167,12 @@ class _Driver:
                     return
                 active, idle = list(self._active), [x() for x in self._idle]
                 self._idle = [x for x in self._idle if x() is not None]
-            moved = [x for x in idle if x is not None and x.look()]
-            del idle
-            going = [operation for operation in active if operation.advance()]
+            moved = sum(x is not None and x.look() for x in idle)
+            moved += sum(x.advance() for x in active)
+            del idle, active  # which keep buffers alive
             with self._wake:
                 self._active = [x for x in self._active if not x.done]
-            rest = REST[0] if moved or going else min(2 * rest, REST[1])
+            rest = REST[0] if moved else min(2 * rest, REST[1])
             time.sleep(rest)
 
 

@@ -107,7 +107,7 @@ def beside(start: Callable[[], MPI.Request], copies: Copies, owner: Any) -> MPI.
 
 def again(native: MPI.Prequest, copies: Copies, owner: Any) -> MPI.Prequest:
     """A persistent call of the MPI library's, as one round."""
-    plan = Plan([Stage(start=[native], wait=[native])])
+    plan = Plan([Stage(start=[native], wait=[native])], owner.limit)
     return requests.persistent([whole(plan, Slot(copies))], owner, copies)
 
 
@@ -303,6 +303,8 @@ class Arriving:
 class Arrival:
     """Waiting for a copy from a device; messages of the round go on meanwhile."""
 
+    spins = 0
+
     def __init__(
         self,
         flow: Flow,
@@ -324,19 +326,12 @@ class Arrival:
         for x in self._arriving:
             if x.last > self._started or not x.test():
                 break
+        self._comm.Iprobe(MPI.ANY_SOURCE)  # lets messages that are sent go on
         return False
 
-    def wait(self) -> None:
-        """Wait until it is."""
-        while not self.test():
-            self.progress()
-            time.sleep(0)
-
-    __call__ = wait
-
     def progress(self) -> None:
-        """Let messages that are sent go on."""
-        self._comm.Iprobe(MPI.ANY_SOURCE)
+        """Let other threads go on."""
+        time.sleep(0)
 
     def missing(self) -> Sequence[int]:
         """No rank is needed."""

@@ -29,7 +29,7 @@ from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited
 from . import devices, library, requests
 from .devices import Slot
-from .plan import Plan, uses_library
+from .plan import Plan, Tag, uses_library
 from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
@@ -69,7 +69,7 @@ def _owner(x: Any) -> Any:
 def make_plan(
     call: Call,
     found: Recipe | None,
-    tag: int = 0,
+    tag: int | Tag = 0,
     turn: Turn | None = None,
     given: Given | None = None,
     slot: Slot | None = None,
@@ -80,7 +80,7 @@ def make_plan(
         plan = library.plan(call)
         return plan if slot is None else devices.whole(plan, slot)
     if found is None:
-        return Plan([])
+        return Plan([], call.context.limit)
     staging = Staging(given)
     views: dict[str, Any] = {}
     sources: dict[str, Any] = {}
@@ -176,12 +176,7 @@ class CachedCall:
         if given:
             plan.given.fill(places)  # type: ignore[union-attr]
         try:
-            recorded = c.recorder is not None and not plan.library
-            if c.limit.seconds is None or recorded:
-                for step in plan.calls:
-                    step()
-            else:
-                plan.run(c.limit)
+            plan.run()
         except BaseException as error:
             if plan.stages or node or isinstance(error, Stalled) or c.has_lost(error):
                 driver.failed.append((plan, args, call))
@@ -298,6 +293,91 @@ def _numbered(
     turn = call.context.turn(number % ROOMS, call.among)
     turn.number = number
     return make_plan(call, found, tag, turn, slot=slot)
+
+
+def is_lasting(call: Call) -> bool:
+    """Whether nonblocking calls of the same values have the same rounds."""
+    own = call.recipe is not None and call.alltoallw is None
+    return own and call.negotiation is None
+
+
+class CachedStart:
+    """What is kept for nonblocking calls of the same values: plans, each of which
+    serves one call at a time."""
+
+    used, taken = 0, ""
+    _is_freed = False
+
+    def __init__(self, call: Call, op: str) -> None:
+        """Of a call that need not ask what others pass."""
+        assert call.recipe is not None
+        check_threads(call.context, call.name)
+        self.context, self.counted, self.among = call.context, call.counted, call.among
+        self._what, self._recipe = (op, call.name), call.recipe()
+        self._node = self._recipe.entry.node_memory
+        self._given = self._node and _is_given(call, self._recipe)
+        self.plans: dict[Any, Plan] = {}
+
+    def start(
+        self,
+        comm: Any,
+        args: tuple[Any, ...],
+        read: Callable[[], Call],
+        call: Call | None = None,
+    ) -> MPI.Request:
+        """Start a call; its arguments may have been read."""
+        c, memory = self.context, self.context.memory
+        try:
+            places, doubtful = _places(args)
+        except (BufferError, ValueError):  # of arrays with gaps
+            places, doubtful = [], True
+        room = memory.calls % ROOMS if self._node else None
+        key: Any = room
+        if not self._given:
+            key = room, *[None if x is None else x.address for x in places]
+        plan = None if doubtful else self.plans.pop(key, None)
+        if plan is None or (self._given and _overlap(places)):
+            call = call or read()  # it may be wrong
+        if plan is None:
+            assert call is not None
+            turn = None if room is None else c.turn(room, self.among)
+            given = Given() if self._given else None
+            plan = make_plan(call, self._recipe, Tag(), turn, given)
+        self.used = c.clock = c.clock + 1
+        plan.tag.value = c.next_tag()
+        if plan.turn is not None:
+            plan.turn.number = memory.take()
+        elif self.counted:
+            memory.skip()
+        if plan.given is not None:
+            plan.given.fill(places)
+        steps = self._running(plan, None if doubtful else key)
+        return requests.start(steps, c, (args, call), self._what)
+
+    def _running(self, plan: Plan, key: Any) -> Iterator[Awaited]:
+        """The steps of a call; then its plan is there for another one."""
+        yield from plan.steps()
+        if plan.given is not None:
+            plan.given.clear()
+        if key is None or self._is_freed or plan.scratch_bytes > SCRATCH:
+            plan.free()
+            return
+        for oldest in list(self.plans)[: len(self.plans) - PLACES + 1]:
+            if (other := self.plans.pop(oldest, None)) is not None:
+                other.free()
+        self.plans[key] = plan
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How much memory of our own the plans hold."""
+        return sum(plan.scratch_bytes for plan in list(self.plans.values()))
+
+    def free(self) -> None:
+        """Give the plans back; those of calls under way when these are over."""
+        self._is_freed = True
+        for key in list(self.plans):
+            if (plan := self.plans.pop(key, None)) is not None:
+                plan.free()
 
 
 def check_threads(context: Context, name: str) -> None:

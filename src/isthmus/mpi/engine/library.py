@@ -27,7 +27,7 @@ def plan(call: Call) -> Plan:
     if call.root is not None:
         return _bcast(call)
     if not call.recv:
-        return Plan([], [call.context.comm.Barrier], library=True)
+        return _plan(call, Staging(), call.context.comm.Barrier)
     (into,) = call.recv
     staging, comm, sizes = Staging(), call.context.comm, into.nbytes
     irregular = min(sizes) < max(sizes)
@@ -39,9 +39,13 @@ def plan(call: Call) -> Plan:
         step: Callable[[], Any] = partial(comm.Allgatherv, send, spec)
     else:
         step = partial(comm.Allgather, send, [base, sizes[0], MPI.BYTE])
-    return Plan(
-        [], [*staging.before, step], staging.after, staging.scratch, library=True
-    )
+    return _plan(call, staging, step)
+
+
+def _plan(call: Call, staging: Staging, step: Callable[[], Any]) -> Plan:
+    """A call of the library's as one step, with what is copied before and after."""
+    steps = [*staging.before, step], staging.after, staging.scratch
+    return Plan([], call.context.limit, *steps, library=True)
 
 
 def _bcast(call: Call) -> Plan:
@@ -50,9 +54,7 @@ def _bcast(call: Call) -> Plan:
     view = staging.source(call.send[0]) if call.send else staging.target(call.recv[0])
     base = view.addresses[0] if view.addresses else 0
     step = partial(comm.Bcast, [memory.buffer(base), call.nbytes, MPI.BYTE], call.root)
-    return Plan(
-        [], [*staging.before, step], staging.after, staging.scratch, library=True
-    )
+    return _plan(call, staging, step)
 
 
 def _is_whole(recv: View) -> bool:

@@ -60,7 +60,7 @@ class Operation:
             self.error, self.broken, over = error, False, True
             if not isinstance(error, MismatchError):  # which all ranks raise
                 if isinstance(error, Stalled):
-                    error.round = self.begun
+                    error.round = error.round or self.begun
                 self.error = self.owner.failed(error, *self._what)
             known = isinstance(self.error, ProcessLost | Stalled)
             _log.error("a nonblocking operation failed", exc_info=not known)
@@ -179,7 +179,7 @@ class Repeated(Operation):
         self.broken = False
 
     def _wait(self) -> bool:
-        if self._plain and self.owner.limit.seconds is None:
+        if self._plain:
             self._do(self._rest)
             return True
         return super()._wait()

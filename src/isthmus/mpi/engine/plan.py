@@ -20,7 +20,6 @@ from ..memory.memory import Given, Piece, View
 from ..memory.node_memory import Meeting, Turn
 from ..memory.reducing import Operator
 from ..waiting.bounded import bounded
-from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited, Limit, Messages, wait
 
 Step = Callable[[], Any]
@@ -32,12 +31,8 @@ class Met(Awaited, Protocol):
     def arrive(self) -> None:
         """Say that this rank has come."""
 
-    def __call__(self) -> None:
-        """Come, and wait."""
-
 
 _startall = MPI.Prequest.Startall
-_waitall = MPI.Request.Waitall
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +87,39 @@ class Binding:
 
 
 @dataclass(slots=True)
+class Tag:
+    """The tag of a call, where a plan is kept for calls of different tags."""
+
+    value: int = 0
+
+
+class Tagged(MPI.Prequest):
+    """A message that gets its tag when it is started: to the engine, a persistent
+    request."""
+
+    _datatype: MPI.Datatype
+    _make: Callable[[int], MPI.Request]
+    _tag: Tag
+    _request = MPI.REQUEST_NULL
+
+    def Start(self) -> None:
+        """Start it."""
+        self._request = self._make(self._tag.value)
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Whether it is complete."""
+        return self._request.Test(status)
+
+    def Get_status(self, status: MPI.Status | None = None) -> bool:
+        """The same; it stays as it is."""
+        return self._request.Get_status(status)
+
+    def Free(self) -> None:
+        """Give it back."""
+        memory.release(self._datatype)
+
+
+@dataclass(slots=True)
 class Stage:
     """One round: what to start, what to do meanwhile, what to wait for, what to do
     then, and whom to meet."""
@@ -119,10 +147,13 @@ class Plan:
 
     #: the copies of a call with arrays on a device, of a plan that is kept
     slot: Any = None
+    #: of the call that it is made for, where it is kept for nonblocking ones
+    tag = Tag()
 
     def __init__(
         self,
         stages: list[Stage],
+        limit: Limit,
         before: Sequence[Step] = (),
         after: Sequence[Step] = (),
         scratch: Sequence[np.ndarray] = (),
@@ -131,24 +162,21 @@ class Plan:
         given: Given | None = None,
         library: bool = False,
     ) -> None:
-        """`library` says that a step is a blocking call of the MPI library."""
-        self.stages, self.library = stages, library
+        """No wait in it takes longer than a limit; `library` says that a step is a
+        blocking call of the MPI library."""
+        self.stages, self.limit, self.library = stages, limit, library
         self.before, self.after, self.scratch = before, after, scratch
         self.turn, self.given = turn, given
         if meanwhile:
             stages[:] = stages or [Stage()]
             stages[0].meanwhile += meanwhile
 
-    def run(self, limit: Limit) -> None:
-        """Make the call once; no wait in it takes longer than a limit."""
+    def run(self) -> None:
+        """Make the call once."""
         if self.library:
-            return bounded(self._run, limit)
-        for k, found in enumerate(self.steps(), 1):
-            try:
-                wait(found, limit)
-            except Stalled as error:
-                error.round = k
-                raise
+            bounded(self._run, self.limit)
+        else:
+            self._run()
 
     def _run(self) -> None:
         for step in self.calls:
@@ -202,13 +230,16 @@ class Plan:
         """All that comes after, with all waiting, as plain calls one by one."""
         calls: list[Step] = []
         if self.turn is not None:
-            calls = [self.turn.wait, *self._second]
-        for k, stage in enumerate(self.stages):
-            calls += _started(stage) if k else []
-            calls += [partial(_call_and_wait, stage.call)] * bool(stage.call)
-            calls += _each_or_all(stage.wait, "Wait", _waitall)
+            calls = [partial(wait, self.turn, self.limit), *self._second]
+        for k, stage in enumerate(self.stages, 1):
+            calls += _started(stage) if k > 1 else []
+            if stage.call:
+                calls.append(partial(_call_and_wait, stage, self.limit, k))
+            elif stage.wait:
+                calls.append(partial(wait, stage.messages(), self.limit, k))
             calls += stage.then
-            calls += [stage.meet] if stage.meet else []
+            if stage.meet:
+                calls += [stage.meet.arrive, partial(wait, stage.meet, self.limit, k)]
         return [*calls, *self._last]
 
     @cached_property
@@ -241,20 +272,13 @@ class Plan:
 
 def _started(stage: Stage) -> list[Step]:
     """The calls that start a round, and what is done meanwhile."""
-    return [*_each_or_all(stage.start, "Start", _startall), *stage.meanwhile]
+    if len(stage.start) > 2 and not isinstance(stage.start[0], Tagged):
+        return [partial(_startall, stage.start), *stage.meanwhile]
+    return [*(x.Start for x in stage.start), *stage.meanwhile]  # which is faster
 
 
-def _call_and_wait(calls: Sequence[Callable[[], MPI.Request]]) -> None:
-    _waitall([call() for call in calls])
-
-
-def _each_or_all(
-    requests: list[MPI.Prequest], each: str, every: Callable[..., Any]
-) -> list[Step]:
-    """One call for each of up to two requests, which is faster; else one for all."""
-    if len(requests) <= 2:
-        return [getattr(request, each) for request in requests]
-    return [partial(every, requests)]
+def _call_and_wait(stage: Stage, limit: Limit, number: int) -> None:
+    wait(stage.messages(), limit, number)
 
 
 def _library(
@@ -276,11 +300,20 @@ def _at_once(
 
 
 def request(
-    comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int
+    comm: MPI.Intracomm, c: Send | Recv, pieces: Sequence[Piece], tag: int | Tag
 ) -> MPI.Prequest:
     """A message of those pieces, ready to be started."""
     base, count, datatype = memory.spec(pieces)
     spec = [memory.buffer(base), count, datatype]
+    if isinstance(tag, Tag):
+        late = Tagged()
+        late._make = (
+            partial(comm.Irecv, spec, c.frm)
+            if isinstance(c, Recv)
+            else partial(comm.Isend, spec, c.to)
+        )
+        late._tag, late._datatype = tag, datatype
+        return late
     if isinstance(c, Recv):
         made = comm.Recv_init(spec, c.frm, tag)
     else:
@@ -294,7 +327,7 @@ def bind(
     at: Binding,
     comm: MPI.Intracomm,
     local: MPI.Intracomm,
-    tag: int,
+    tag: int | Tag,
     cut: int = 0,
     inline: int = 0,
     turn: Turn | None = None,
@@ -318,6 +351,7 @@ def bind(
             pieces = place.pieces(c.data)
             short = len(pieces) == 1 and pieces[0][1] <= inline
             if short and isinstance(c, Send) and several[c.to] == 1:
+                assert isinstance(tag, int)
                 stages[k].call.append(_at_once(comm, c, pieces, tag))
                 stages[k].called.append(c.to)
                 continue

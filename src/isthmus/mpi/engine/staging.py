@@ -19,7 +19,7 @@ from ..memory.node_memory import Turn
 from ..operations.call import Call
 from . import devices
 from .devices import Slot
-from .plan import Binding, Plan, Step, bind, uses_library
+from .plan import Binding, Plan, Step, Tag, bind, uses_library
 
 
 def _anything(view: View) -> bool:
@@ -130,7 +130,7 @@ class Staging:
         found: Recipe,
         views: dict[str, View],
         c: Context,
-        tag: int,
+        tag: int | Tag,
         turn: Turn | None = None,
         slot: Slot | None = None,
         **more: Any,
@@ -153,11 +153,14 @@ class Staging:
         # is not blocking and must send nothing until it is started
         cut = 0 if c.recorder else c.cut
         if slot is not None and self._is_traced(found) and c.recorder is None:
+            assert isinstance(tag, int)
             return self._staged(found, at, c, tag, cut, turn, slot)
         inline = 0 if c.recorder or tag else c.inline
         stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline, turn)
         steps = self.before, self.after, self.scratch, self.meanwhile
-        plan = Plan(stages, *steps, turn, self.given)
+        plan = Plan(stages, c.limit, *steps, turn, self.given)
+        if isinstance(tag, Tag):
+            plan.tag = tag
         if c.recorder is not None:
             c.recorder.watch(plan, found)
         return plan if slot is None else devices.whole(plan, slot)
@@ -182,4 +185,5 @@ class Staging:
         steps = [*self.before, *self.meanwhile]
         moves = [(*ends, step) for ends, step in zip(self._moves, steps, strict=True)]
         made, flow = devices.bind(found.rounds, at, c.comm, tag, cut, turn, slot, moves)
-        return Plan(made, [flow.begin], [flow.end], self.scratch, turn=turn)
+        ends = [flow.begin], [flow.end], self.scratch
+        return Plan(made, c.limit, *ends, turn=turn)

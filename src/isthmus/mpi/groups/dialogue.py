@@ -50,11 +50,10 @@ def run(comm: Private, dialogue: Dialogue[T]) -> T:
 
 def _receive(comm: Private, source: int, tag: int) -> Any:
     """One value, from a rank or from anybody."""
-    seconds = comm.limit.seconds
-    if seconds is None:
-        return comm.recv(None, source, tag)
     if not until(partial(comm.Iprobe, source, tag), comm.limit):
-        raise Stalled(seconds, [] if source == MPI.ANY_SOURCE else [source])
+        assert comm.limit.seconds is not None
+        whom = [] if source == MPI.ANY_SOURCE else [source]
+        raise Stalled(comm.limit.seconds, whom)
     return comm.recv(None, source, tag)
 
 

@@ -20,7 +20,6 @@ from ...cost.recorded import End, Log, Recorded, timeline
 from ...schedules.ir import Library, Recv, Send
 from ..context.context import Context
 from ..engine.plan import Plan, Stage
-from ..waiting.errors import Stalled
 from ..waiting.waiting import Limit, Messages, wait
 from .clock import now, offset
 
@@ -57,16 +56,12 @@ class Recorder:
         """Do a call, and keep when its messages were started and complete."""
         begin = now()
         if plan.turn is not None:
-            plan.turn.wait()
+            wait(plan.turn, self.context.limit)
         for step in plan.before:
             step()
         run = _Run(self.context.limit)
         for k, stage in enumerate(plan.stages, 1):
-            try:
-                run.stage(stage)
-            except Stalled as error:
-                error.round = k
-                raise
+            run.stage(stage, k)
         if plan.turn is not None:
             plan.turn.end()
         for step in plan.after:
@@ -93,7 +88,7 @@ class _Run:
         self.complete: dict[int, float] = {}
         self.flying: list[MPI.Prequest] = []
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: Stage, k: int) -> None:
         """One round, as in `Plan.calls`."""
         for request in stage.start:
             self.started[id(request)] = now()
@@ -101,22 +96,24 @@ class _Run:
         self.flying += stage.start
         for step in stage.meanwhile:
             step()
-        wait(Messages([call() for call in stage.call], stage.called), self._limit)
+        called = [call() for call in stage.call]
+        wait(Messages(called, stage.called), self._limit, k)
         for request, peer in zip(stage.wait, stage.peers, strict=True):
             if id(request) not in self.complete:
-                self.wait(request, peer)
+                self.wait(request, peer, k)
         for step in stage.then:
             step()
         if stage.meet is not None:
-            stage.meet()
+            stage.meet.arrive()
+            wait(stage.meet, self._limit, k)
 
-    def wait(self, request: MPI.Prequest, peer: int) -> None:
+    def wait(self, request: MPI.Prequest, peer: int, k: int) -> None:
         """Wait for one, and see which others are complete too, also of later rounds.
 
         Not for any of them: while they wait for that, some libraries keep the processor
         from everyone else.
         """
-        wait(Messages([request], [peer]), self._limit)
+        wait(Messages([request], [peer]), self._limit, k)
         self.complete[id(request)] = now()
         self.flying.remove(request)
         done: Any = MPI.Request.Testsome(self.flying)

@@ -32,7 +32,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ..waiting.errors import ProcessLost, Stalled
-from ..waiting.waiting import Limit, watch
+from ..waiting.waiting import Limit
 
 #: calls that can use the memory at the same time
 ROOMS = 2
@@ -282,6 +282,8 @@ def _mapped(path: str, nbytes: int) -> mmap:
 class Turn(Fence):
     """A plan's way through a room of the memory, call by call."""
 
+    spins = 0
+
     def __init__(self, memory: NodeMemory, room: int, ranks: Sequence[int]) -> None:
         super().__init__()
         self.memory, self.room = memory, room
@@ -310,11 +312,6 @@ class Turn(Fence):
         """Let others go on."""
         self.memory.progress()
 
-    def wait(self) -> None:
-        """Wait until it is."""
-        if not self.test():
-            watch(self, self.memory.limit)
-
     def missing(self) -> list[int]:
         """The ranks that are not done with what was in the room."""
         m = self.memory
@@ -334,6 +331,7 @@ class Meeting:
     """The k-th meeting of a call."""
 
     __slots__ = ("_awaited", "_fence", "_k", "_own", "_rows", "_turn", "_words")
+    spins = 0
 
     def __init__(self, turn: Turn, k: int) -> None:
         self._turn, self._k = turn, k + 1
@@ -363,11 +361,6 @@ class Meeting:
         """Let others go on."""
         self._turn.memory.progress()
 
-    def wait(self) -> None:
-        """Wait until they have."""
-        if not self.test():
-            watch(self, self._turn.memory.limit)
-
     def missing(self) -> list[int]:
         """The ranks that have not come."""
         turn, row = self._turn, (self._k - 1) % 2
@@ -378,8 +371,3 @@ class Meeting:
         """How many have come."""
         n = len(self._turn.ranks)
         return f"{n - len(self.missing())} of {n} ranks at meeting {self._k}"
-
-    def __call__(self) -> None:
-        """Come, and wait for all."""
-        self.arrive()
-        self.wait()

@@ -18,6 +18,7 @@ from ..engine.devices import PIECE, Arrival, Flow, Slot
 from ..engine.plan import Plan, Stage, Step
 from ..memory import memory
 from ..memory.memory import Piece
+from ..waiting.waiting import Limit, wait
 from . import fields
 from .fields import Array, Place
 
@@ -118,7 +119,8 @@ class Binder:
         number = -1 if self.flow is None else self.flow.reads(pieces)
         if self.flow is None or number < 0:
             return []
-        return [Arrival(self.flow, number, self.comm).wait]
+        # a copy on this machine comes to its end
+        return [partial(wait, Arrival(self.flow, number, self.comm), Limit())]
 
     def steps(self, local: Iterable[Local], stage: Stage) -> list[Step]:
         """Local steps of a stage, those of one kind at once."""
@@ -248,6 +250,7 @@ def bind(
     source: Sequence[Array],
     target: Sequence[Array],
     comm: MPI.Intracomm,
+    limit: Limit,
     tag: int,
     cut: int = 0,
     combine: Callable[[np.ndarray, np.ndarray], Any] | None = None,
@@ -277,8 +280,8 @@ def bind(
             if flow is not None and last:
                 flow.writes([x.span for x in target], stages[-1])
     if flow is None:
-        return Plan(stages, before, scratch=binder.scratch)
+        return Plan(stages, limit, before, scratch=binder.scratch)
     flow.stores(stages)
-    plan = Plan(stages, [flow.begin, *before], [flow.end], binder.scratch)
+    plan = Plan(stages, limit, [flow.begin, *before], [flow.end], binder.scratch)
     plan.slot = slot
     return plan

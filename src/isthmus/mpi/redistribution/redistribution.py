@@ -104,11 +104,7 @@ class Redistribution:
             plan = self._plan(key, source, target, copies)
         self.kept.used = c.clock = c.clock + 1
         try:
-            if c.limit.seconds is None:
-                for step in plan.calls:
-                    step()
-            else:
-                plan.run(c.limit)
+            plan.run()
         except BaseException as error:
             driver.failed.append((plan, field, into))
             raise c.failed(error, *_WHAT) from None
@@ -291,6 +287,7 @@ class Redistribution:
             [fields.array_of(x) for x in source],
             [fields.array_of(x) for x in target],
             self.context.comm,
+            self.context.limit,
             tag,
             self.context.cut,
             op.Reduce_local if self.combine is not None else None,
