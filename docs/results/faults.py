@@ -152,12 +152,13 @@ def outcome(found: list[dict[str, Any]], calls: int) -> str:
 def table(fault: Fault, folder: Path) -> None:
     """Print what became of every call."""
     found: dict[tuple[str, str], dict[str, list[Any]]] = {}
-    for x in (x for r in fault.left for x in lines(folder, r) if "case" in x):
+    said = [x for r in fault.left for x in lines(folder, r)]
+    every = [x for x in said if "case" in x]
+    for x in every:
         where, op, form = x["case"]
         found.setdefault((where, op), {}).setdefault(form, []).append(x)
-    n = len(fault.left)
-    every = [x for forms in found.values() for x in forms.values()]
-    print("all:", outcome([y for x in every for y in x], n * len(every)), "\n")
+    n, calls = len(fault.left), max((x["over"] for x in said if "over" in x), default=0)
+    print("all:", outcome(every, n * calls), "\n")
     print("| | operation |", " | ".join(FORMS), "|")
     print("|---" * 5 + "|")
     for (where, op), forms in sorted(found.items()):

@@ -241,7 +241,7 @@ end = time.monotonic() + PATIENCE
 for thread in threads:
     thread.join(max(end - time.monotonic(), 0.01))
 for case in cases:
-    if RECOUPLE and case.name[:2] == ("between", "Allreduce"):
+    if RECOUPLE and case.comm.Is_inter():
         write(case=case.name, then=recoupled(case.comm))
 write(over=len(cases))
 # whoever starts this ends it: others may still be at work
