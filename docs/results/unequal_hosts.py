@@ -19,7 +19,7 @@ from timing import WORLD, medians
 
 import isthmus
 from isthmus.bench.environment import environment
-from isthmus.cost.unequal import Unequal
+from isthmus.cost.alphabeta import Unequal
 from isthmus.schedules.registry import algorithms
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rates unknown"

@@ -15,11 +15,10 @@ from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
 from isthmus.bench.operations import MPI_ACROSS, must_move
-from isthmus.bench.outcome import Outcome, Result
+from isthmus.bench.outcome import Outcome, Result, lines
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
-from isthmus.bench.summary import lines
 from isthmus.collectives.schedule import schedule
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST
@@ -255,7 +254,7 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
 
 
 def test_settings_of_kang2019():
-    jobs = sets.named("kang2019", sets.How((NATIVE,)))
+    jobs = sets.named("kang2019", Job((), (), (NATIVE,)))
     assert [job.groups for job in jobs] == [(16, 16), (25, 7)]
     found = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
     assert sets.kinds("kang2019") == sorted(found)
@@ -270,16 +269,16 @@ def test_settings_of_kang2019():
 
 
 def test_distributions_of_traff2008():
-    (job,) = sets.named("traff2008", sets.How((NATIVE,)))
+    (job,) = sets.named("traff2008", Job((), (), (NATIVE,)))
     assert job.groups == (16,) and len(job.cases) == 12
     assert {sum(x.a) for x in job.cases} == {2_000_000, 16_000_000}
-    (small,) = sets.named("traff2008", sets.How((NATIVE,)), 0.1, smallest=True)
+    (small,) = sets.named("traff2008", Job((), (), (NATIVE,)), 0.1, smallest=True)
     assert [x.kind for x in small.cases] == [x.kind for x in job.cases[:6]]
     assert {sum(x.a) for x in small.cases} == {200_000}
 
 
 def test_collectives_of_silva1999():
-    (job,) = sets.named("silva1999", sets.How(contenders(["auto"], False)))
+    (job,) = sets.named("silva1999", Job((), (), contenders(["auto"], False)))
     assert [x.op for x in job.cases] == list(MPI_ACROSS)
     assert all(AUTO in job.contenders_of(x) for x in job.cases)
     copied = [x.op for x in job.cases if LIMIT in job.contenders_of(x)]

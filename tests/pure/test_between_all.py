@@ -22,7 +22,7 @@ from isthmus.export.simgrid import trace
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.schedules.layout import Blocks, Even, Rows, Side, Uneven
-from isthmus.schedules.program import lay, only, trim
+from isthmus.schedules.program import lay, masked, trim
 from isthmus.verify.contracts import Contract
 from isthmus.verify.errors import BadOrder, ScheduleError, Unwritten
 from isthmus.verify.reference_machine import run
@@ -454,7 +454,7 @@ def test_lay_moves_messages_and_steps():
 def test_only_masks_messages_and_steps():
     span = Span("tmp", 0, 1)
     program = [Round((Send(1, (span,)), Recv(2, (), False)), (Copy(span, span),))]
-    (r,) = only(iter(program), np.array([True, False]))
+    (r,) = masked(iter(program), np.array([True, False]))
     assert [c.when.tolist() for c in (*r.comm, *r.then)] == [
         [True, False],
         [False, False],
@@ -462,7 +462,7 @@ def test_only_masks_messages_and_steps():
     ]
     library = isthmus.schedule("allgatherv", "library", counts=[1, 1]).program(0)
     with pytest.raises(ValueError, match="for all ranks"):
-        list(only(library, True))
+        list(masked(library, True))
 
 
 def test_blocks_within_another_buffer():

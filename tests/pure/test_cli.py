@@ -15,7 +15,7 @@ pytest.importorskip("rich")
 from typer.testing import CliRunner
 
 import isthmus
-from isthmus.bench import worker
+from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
@@ -33,7 +33,7 @@ def cli(capsys, monkeypatch):
     """Run the command line; its status, its output, its complaint."""
     monkeypatch.setenv("COLUMNS", "100")
     # Input that is not refused must not start a measurement.
-    monkeypatch.setattr(worker, "launch", None)
+    monkeypatch.setattr(launch, "launch", None)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:

@@ -10,8 +10,8 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from isthmus.bench import worker
-from isthmus.cli import lab_report, main, record, reproduce, tune
+from isthmus.bench import launch
+from isthmus.cli import lab_report, main, reproduce
 from isthmus.schedules.schedule import Schedule
 
 #: commands, with {} where a file is written
@@ -55,11 +55,9 @@ def cli(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ISTHMUS_TUNING", "none")
     for owner, name in [
-        (worker, "launch"),
+        (launch, "launch"),
         (Schedule, "all_ranks"),
         (Schedule, "simulate"),
-        (tune.runs, "run"),
-        (record.timelines, "run"),
         (lab_report, "place"),
     ]:
         monkeypatch.setattr(owner, name, _begun)

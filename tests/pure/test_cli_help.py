@@ -12,7 +12,7 @@ pytest.importorskip("rich")
 
 from typer.main import get_command
 
-from isthmus.bench import worker
+from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
@@ -58,7 +58,7 @@ def cli(capsys, monkeypatch, tmp_path):
     """Run the command line in an empty folder, where no measurement can start."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(worker, "launch", None)
+    monkeypatch.setattr(launch, "launch", None)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
+import sys
 import time
+from base64 import b64encode
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,15 +20,12 @@ from isthmus.bench.job import (
     Job,
     case,
     contenders,
-    read_job,
-    to_json,
     uneven,
 )
-from isthmus.bench.launches import Collected
-from isthmus.bench.outcome import Outcome, Result, merge, read_outcome
-from isthmus.bench.units import read_bytes, show_bytes, show_time
+from isthmus.bench.outcome import Outcome, Result, merge
 from isthmus.lab import mpiexec as mpiexec_module
 from isthmus.lab.mpiexec import LaunchError
+from isthmus.units import read_bytes, show_bytes, show_time
 
 AUTO = Contender("auto")
 
@@ -165,22 +166,9 @@ def test_a_barrier_copies_nothing():
     assert names == [[*ours, "copy"], ours]
 
 
-def test_jobs_and_outcomes_survive_json():
-    cases = tuple(case(op, (3, 2), 100) for op in ("allgather", "allgatherv"))
-    job = Job((3, 2), cases, contenders(["auto", "balanced+ring"], True))
-    assert read_job(to_json(job)) == job
-    outcome = Outcome(
-        cases[1],
-        (3, 1),
-        (Result(NATIVE, ((0.5, 0.25), (1.0,))), Result(AUTO, ((1.0, 2.0), (3.0,)))),
-    )
-    assert read_outcome(json.loads(to_json(outcome))) == outcome
-
-
 def outcome(label, calls, *times):
-    made = case("allgather", (1, 1), 8, None)
-    found = Outcome(made, (calls,), (Result(NATIVE, (times,)),))
-    return read_outcome(json.loads(to_json(found).replace("8 B", label)))
+    made = replace(case("allgather", (1, 1), 8, None), label=label)
+    return Outcome(made, (calls,), (Result(NATIVE, (times,)),))
 
 
 def test_launches_are_merged_by_case():
@@ -199,7 +187,7 @@ def test_launches_are_merged_by_case():
 
     seen = Seen()
     job = Job((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
-    collected = Collected(job, seen, 2)
+    collected = worker.Collected(job, seen, 2)
     for k in range(2):
         collected.about(Software("An MPI"))
         collected.outcome(outcome("one", 5, 1.0 + k))
@@ -285,6 +273,11 @@ def mpiexec(tmp_path, monkeypatch):
     return write
 
 
+def told(found):
+    """What a script does so that this is told."""
+    return f"echo {b64encode(pickle.dumps(found)).decode()} >> $results"
+
+
 def test_the_user_environment_wins(mpiexec):
     found = launch.environment(mpiexec(""), {"OMPI_MCA_pml": "ucx", "HOME": "h"})
     assert found["OMPI_MCA_pml"] == "ucx" and found["HOME"] == "h"
@@ -292,28 +285,28 @@ def test_the_user_environment_wins(mpiexec):
 
 
 def test_lines_come_as_they_are_written(mpiexec):
-    mpiexec("echo one >> $results; sleep 0.1; echo two >> $results")
-    assert list(launch.launch("m", 2, "", 5)) == ["one", "two"]
+    mpiexec(f"{told('one')}; sleep 0.1; {told('two')}")
+    assert list(launch.launch(worker.measure, None, 2, 5)) == ["one", "two"]
 
 
 def test_a_launch_that_fails_says_how(mpiexec):
-    mpiexec("echo one >> $results; echo no such thing; exit 3")
-    lines = launch.launch("m", 2, "", 5)
+    mpiexec(f"{told('one')}; echo no such thing; exit 3")
+    lines = launch.launch(worker.measure, None, 2, 5)
     assert next(lines) == "one"
     with pytest.raises(LaunchError, match="returned 3\nno such thing"):
         next(lines)
 
 
 def test_a_launch_that_tells_something_may_go_on(mpiexec):
-    mpiexec("for i in 1 2 3 4; do echo $i >> $results; sleep 0.7; done")
-    assert list(launch.launch("m", 2, "", 2.5)) == ["1", "2", "3", "4"]
+    mpiexec(f"for i in 1 2 3 4; do {told('word')}; sleep 0.7; done")
+    assert list(launch.launch(worker.measure, None, 2, 2.5)) == ["word"] * 4
 
 
 def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
     mpiexec(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     began = time.monotonic()
     with pytest.raises(LaunchError, match=r"nothing heard .* for 1 s"):
-        list(launch.launch("m", 2, "", 1))
+        list(launch.launch(worker.measure, None, 2, 1))
     assert time.monotonic() - began < 30
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -321,11 +314,8 @@ def test_a_launch_that_is_silent_is_ended(mpiexec, tmp_path):
 
 def test_what_the_ranks_tell_reaches_the_display(mpiexec):
     one = Outcome(case("allgather", (1, 1), 8), (1,), (Result(NATIVE, ((0.5,),)),))
-    mpiexec(
-        f"""echo '{{"library": "An MPI"}}' >> $results
-echo '{to_json(one)}' >> $results
-echo '{{"error": "wrong data"}}' >> $results"""
-    )
+    said = Software("An MPI"), one, compare.WrongData("wrong data")
+    mpiexec("\n".join(map(told, said)))
 
     class Kept(worker.Display):
         library, found = "", None
@@ -340,6 +330,27 @@ echo '{{"error": "wrong data"}}' >> $results"""
     with pytest.raises(LaunchError, match="wrong data"):
         worker.run(Job((1, 1), (one.case,), (NATIVE,)), display)
     assert display.library == "An MPI" and display.found == one
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_under_the_users_mpiexec_rank_0_tells(rank, monkeypatch):
+    ended, told = [], []
+    here = SimpleNamespace(world_size=lambda: 2, abort=ended.append)
+    monkeypatch.setitem(sys.modules, "isthmus.mpi.measure.measure", here)
+    monkeypatch.setattr(launch, "own_rank", lambda: rank)
+
+    def work(error, tell):
+        tell("word")
+        raise error
+
+    with pytest.raises(ValueError, match="3 processes are needed; there are 2"):
+        launch.run(work, None, 3, told.append)
+    assert not told
+    with pytest.raises(compare.WrongData):  # on all ranks alike
+        launch.run(work, compare.WrongData("x"), 2, told.append)
+    assert not ended
+    launch.run(work, KeyError("one rank's own"), 2, told.append)
+    assert len(ended) == 1 and told == ["word"] * 2 * (rank == 0)
 
 
 def test_the_demo_draws_algorithms_and_not_calls_of_the_library():

@@ -234,10 +234,9 @@ def test_a_recorded_run_as_a_page(tmp_path):
 
     case = record.case_of("allgather", (3, 2), "64", None)
     line = record.simulated(case, "segmented+ring", "cori-like")
-    kept = record.Kept()
-    kept.lines, kept.library = [of_events(line.events, 2 * line.finish)], "MPI 5"
+    runs = {"MPI 5": of_events(line.events, 2 * line.finish)}
     path = tmp_path / "run.html"
-    record.write_page(path, case, "segmented+ring", "cori-like", kept)
+    record.write_page(path, case, "segmented+ring", "cori-like", runs)
     text = path.read_text("utf-8")
     assert '"name":"MPI 5","recorded":true,"linked":true' in text
     assert '"name":"cori-like","recorded":false,"linked":true' in text

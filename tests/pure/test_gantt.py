@@ -77,7 +77,8 @@ def test_stretches_add_up_to_the_time_of_the_ports(name):
 def test_the_path_goes_along_ranks_of_its_messages():
     line = recorded("root_gathering_sequential", 6, 3)
     e, path = line.events, line.critical_path()
-    at = stays(e, path)
+    ends = [{int(e.source[i]), int(e.target[i])} for i in path]
+    at = stays(ends, int(e.target[path[0]]))
     assert all(r in (e.source[i], e.target[i]) for i, r in zip(path, at, strict=True))
     for before, r in zip(path, at[1:], strict=False):
         assert r in (e.source[before], e.target[before])

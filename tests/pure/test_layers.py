@@ -21,6 +21,7 @@ TOP = {"__init__", "__main__", "bench", "cli"}
 KNOWS = {
     "distributions": set(),
     "settings": set(),
+    "units": set(),
     "lab": set(),
     "schedules": {"settings"},
     "algorithms": {"schedules"},
@@ -33,11 +34,11 @@ KNOWS = {
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "verify"},
-    "draw": {"cost", "schedules", "verify"},
+    "draw": {"cost", "schedules", "units", "verify"},
     "explore": {"cost", "draw", "predict", "schedules", "verify"},
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
-    | {"groups", "schedules"},
+    | {"groups", "schedules", "units"},
     "mpi": {"choose", "cost", "distributions", "groups", "redistribution"}
     | {"schedules", "settings"},
 }

@@ -237,7 +237,7 @@ def read(name, kind):
 
 
 def test_the_report_in_the_docs_is_what_its_tables_say():
-    made = report.text(read("points.csv", Point), read("memory.csv", Memory))
+    made = report.words(read("points.csv", Point), read("memory.csv", Memory))
     assert made == (DOCS / "report.md").read_text("utf-8")
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from isthmus.schedules.ir import Copy, Pieces, Recv, Round, Send, Span
-from isthmus.schedules.program import beside, extent, per_rank, place, shift, then, trim
+from isthmus.schedules.program import (
+    extent,
+    merge_rounds,
+    per_rank,
+    place,
+    shift,
+    then,
+    trim,
+)
 
 
 def hello(to, n=1):
@@ -17,7 +25,7 @@ def test_then_is_one_after_the_other():
 
 
 def test_beside_joins_rounds_and_lets_the_longer_go_on():
-    joined = list(beside(then(hello(1), hello(2)), hello(3)))
+    joined = list(merge_rounds(then(hello(1), hello(2)), hello(3)))
     assert [[c.to for c in r.comm] for r in joined] == [[1, 3], [2]]
 
 

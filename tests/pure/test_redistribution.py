@@ -124,7 +124,7 @@ def test_both_ends_agree_and_every_element_crosses_once():
                 sent[s, m.peer] = mine[spread(m.start, m.size)]
         for t in range(6):
             wanted = part(target, t, whole).ravel()
-            got, shares = np.full(wanted.shape, -1), spread_to(target, t)
+            got, shares = np.full(wanted.shape, -1), spread_to(target, t, 0)
             low, high = 0, len(wanted)
             if shares:
                 i, every = shares[1:]

@@ -12,7 +12,7 @@ import pytest
 from isthmus.bench import crossovers
 from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
-from isthmus.bench.tune import Measured, read_found
+from isthmus.bench.tune import Measured
 from isthmus.choose import choose, fit
 from isthmus.choose.estimate import Machine
 from isthmus.choose.fit import Samples
@@ -225,12 +225,6 @@ def found() -> Measured:
             }
             outcomes.append(outcome(case, **times))
     return Measured(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
-
-
-def test_what_was_found_goes_through_json(found):
-    import json
-
-    assert read_found(json.loads(found.to_json())) == found
 
 
 def test_conclusions_from_a_machine_like_the_model(found):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from isthmus.collectives.schedule import schedule
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.unequal import Unequal
+from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms
 

@@ -76,7 +76,7 @@ def _doubling_cost(p: int, m: float, alpha: float, beta: float) -> float:
 def doubling(p: int, r: Index, m: int) -> Program:
     """Swap the sums of all one has heard of with the rank that differs in one bit.
 
-    log2 p rounds of all, for any operator; two more if p is not a power of two. Room
+    log2 p rounds of all, for any operator; two more if p is not a power of two. Scratch
     for two vectors.
     """
     held = yield from sums(r, p, m)

@@ -26,7 +26,7 @@ from ..schedules.layout import (
     lesser,
     pick,
 )
-from ..schedules.program import beside, delayed, pad, place, shift
+from ..schedules.program import delayed, merge_rounds, pad, place, shift
 from ..schedules.registry import Stage, algorithm
 from . import allgatherv, bcast, gather
 from .patterns import STARTUP, log2, ring
@@ -402,7 +402,7 @@ def pipelined(
             delayed(passed, rounds - here.n + 1),
             delayed([swap(part + 1)], rounds - 1),
         )
-        yield from beside(*ends)
+        yield from merge_rounds(*ends)
 
 
 def _roots_swap(

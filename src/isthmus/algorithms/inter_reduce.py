@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..schedules.ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Leaves, Mapped, Shares, pick
-from ..schedules.program import lay, only, pad, renumber, shift
+from ..schedules.program import lay, masked, pad, renumber, shift
 from ..schedules.registry import algorithm
 from . import bcast, gather, inter_bcast, leaders, reduce, reduce_scatter as scattering
 from .folding import Folded
@@ -56,7 +56,7 @@ def halving(p: int, v: Index, m: int) -> Program:
     yield from shift(leaders.halves(p - 1, r, m), 1)
     yield Round((Send(0, pieces[0], r == 0),))
     back = renumber(gathering(who.act, who.number(r), pieces), vertex)
-    yield from only(back, who.acts(r) & (r > 0))
+    yield from masked(back, who.acts(r) & (r > 0))
 
 
 def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Even, Side
-from ..schedules.program import beside, lay, pad, shift
+from ..schedules.program import lay, merge_rounds, pad, shift
 from ..schedules.registry import algorithm
 from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
 from .leaders import (
@@ -70,8 +70,8 @@ def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Progra
     """As `direct`, in turns in which two partners swap, piece by piece.
 
     The next piece goes when the partner's has come. max(p, q) turns, combined in any
-    order. `startup` is the number of elements that pass in the time of a start-up. Room
-    for a block.
+    order. `startup` is the number of elements that pass in the time of a start-up.
+    Scratch for a block.
     """
     sent, came = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
     first, each = first_partner(r, here, there), piece_size(startup)
@@ -185,7 +185,7 @@ def leader(r: Index, here: Side, there: Side) -> Program:
     in which all others have begun.
     """
     counts = hand_over(r, there, (), ())
-    return beside(iter((counts,)), _leader(r, here, there))
+    return merge_rounds(iter((counts,)), _leader(r, here, there))
 
 
 def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:

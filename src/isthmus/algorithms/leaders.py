@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Shares, Side
-from ..schedules.program import lay, only, renumber, then
+from ..schedules.program import lay, masked, renumber, then
 from . import bcast, reduce
 from .folding import Folded, fold, fold_cost
 from .halving import gathering, halving, reverse
@@ -45,7 +45,7 @@ def halves(p: int, r: Index, total: int) -> Program:
         yield first
         where |= {"send": ("tmp", held), "tmp": ("tmp", 2 * total)}
     parts = lay(halving(n, v, pieces), where)
-    yield from only(renumber(parts, who.rank), who.acts(r))
+    yield from masked(renumber(parts, who.rank), who.acts(r))
 
 
 def halves_sum(p: int, r: Index, total: int) -> Program:
@@ -53,7 +53,7 @@ def halves_sum(p: int, r: Index, total: int) -> Program:
     them in as many rounds (Rabenseifner 2004)."""
     who = Folded(p)
     back = gathering(who.act, who.number(r), Shares(who.act, total, "tmp"))
-    return then(halves(p, r, total), only(renumber(back, who.rank), who.acts(r)))
+    return then(halves(p, r, total), masked(renumber(back, who.rank), who.acts(r)))
 
 
 def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:

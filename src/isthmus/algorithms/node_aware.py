@@ -30,8 +30,12 @@ from .patterns import STARTUP
 from .streams import Stream, stream_shape
 
 PAPER = "Träff, Hunold 2020"
-#: a rank's number, the nodes of all ranks, and what is to be transferred
-Plan = tuple[int, Nodes, Sequence[Transfer]]
+#: a rank's number, the nodes of all ranks, what is to be transferred, and perhaps what
+#: the rank does before that
+Plan = (
+    tuple[int, Nodes, Sequence[Transfer]]
+    | tuple[int, Nodes, Sequence[Transfer], Program]
+)
 
 node_aware = partial(algorithm, name="node_aware", paper=PAPER, node_memory=True)
 
@@ -50,7 +54,11 @@ def transfers(*collectives: str, **more: Any) -> Callable[..., Callable[..., Pla
             size: int = SIZE,
             startup: float = STARTUP,
         ) -> Program:
-            return through_nodes(*plan(*values, tuple(nodes)), lanes, size, startup)
+            r, where, given, *before = plan(*values, tuple(nodes))
+            if not given:
+                return then(*before)
+            moved = through_nodes(r, where, given, lanes, size, startup)
+            return then(*before, moved)
 
         program.__doc__ = plan.__doc__
         register(program)
@@ -328,46 +336,22 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
     yield Round(then=(own,))
 
 
-@node_aware("gatherv", own_counts=True, cost=node_costs.gatherv)
-def gatherv(
-    p: int,
-    r: int,
-    blocks: Blocks,
-    root: int,
-    nodes: Sequence[Hashable] = (),
-    lanes: int = 0,
-    size: int = SIZE,
-    startup: float = STARTUP,
-) -> Program:
+@transfers("gatherv", own_counts=True, cost=node_costs.gatherv)
+def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
     """Nodes send what their ranks have to the root, lane by lane."""
+    nodes = placed(nodes, p)
+    top, others = _root_and_others(p, nodes, root)
     own = _at_root(r, blocks, root, 0, int(blocks.offset(root)))
-    if p == 1:
-        return own
-    nodes = placed(nodes, p)
-    top, others = _root_and_others(p, nodes, root)
-    flow = _gather(others, top, blocks)
-    return then(own, through_nodes(r, nodes, [flow], lanes, size, startup))
+    return r, nodes, [_gather(others, top, blocks)] if p > 1 else [], own
 
 
-@node_aware("scatterv", own_counts=True, cost=node_costs.scatterv)
-def scatterv(
-    p: int,
-    r: int,
-    blocks: Blocks,
-    root: int,
-    nodes: Sequence[Hashable] = (),
-    lanes: int = 0,
-    size: int = SIZE,
-    startup: float = STARTUP,
-) -> Program:
+@transfers("scatterv", own_counts=True, cost=node_costs.scatterv)
+def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
     """The root sends every node what its ranks get, lane by lane."""
-    own = _at_root(r, blocks, root, int(blocks.offset(root)), 0)
-    if p == 1:
-        return own
     nodes = placed(nodes, p)
     top, others = _root_and_others(p, nodes, root)
-    flow = _scatter(top, others, blocks)
-    return then(own, through_nodes(r, nodes, [flow], lanes, size, startup))
+    own = _at_root(r, blocks, root, int(blocks.offset(root)), 0)
+    return r, nodes, [_scatter(top, others, blocks)] if p > 1 else [], own
 
 
 @transfers("alltoall", "alltoallv", own_counts=True, cost=node_costs.alltoall)

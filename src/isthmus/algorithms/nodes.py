@@ -32,16 +32,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from math import ceil, sqrt
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ..schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
 from ..schedules.layout import Blocks, Shares, Uneven, cut
-from ..schedules.program import apart, beside, lay, pad, renumber, scatter
+from ..schedules.program import apart, lay, merge_rounds, pad, renumber, scatter
 from . import allgatherv, reduce_scatter
 from .patterns import log2
 from .redistribution import receives, sends
+
+if TYPE_CHECKING:
+    from .node_exchange import Exchange
 
 #: elements of "node" that a chunk takes, by default
 SIZE = 1 << 22
@@ -157,7 +160,7 @@ class Window:
 class Held:
     """What ranks have of a vector in a buffer: all of it; or each its block, if `ends`
     says where the blocks of the ranks from `base` on begin, and where the last ends. A
-    buffer that is `in_place` has room for the whole vector."""
+    buffer that is `in_place` is as long as the whole vector."""
 
     buf: str
     total: int
@@ -666,7 +669,7 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
             list(stage(t - s)) for s, stage in enumerate(stages) if 0 <= t - s < chunks
         ]
         local = [x for x in now if not any(r.comm for r in x)]
-        rounds = list(beside(*(iter(x) for x in now if any(r.comm for r in x))))
+        rounds = list(merge_rounds(*(iter(x) for x in now if any(r.comm for r in x))))
         steps = (s for x in local for r in x for s in r.then)
         parts = spread(steps, max(len(rounds), 1))
         both = zip(rounds or [Round()], parts, strict=True)
@@ -675,58 +678,8 @@ def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program
         yield Round(end.comm, end.then, meet=t < last)
 
 
-class Transfer(Protocol):
-    """Data on their way through nodes: a `Flow`, or an exchange of blocks."""
-
-    @property
-    def sources(self) -> Team:
-        """Who has the data."""
-
-    @property
-    def sinks(self) -> Team:
-        """Who wants them."""
-
-    @property
-    def chunks(self) -> int:
-        """In how many chunks they go."""
-
-    @property
-    def summed(self) -> bool:
-        """Whether what the sources have is summed."""
-
-    @property
-    def one_node(self) -> bool:
-        """Whether there is nothing across."""
-
-    @property
-    def part(self) -> float:
-        """The elements that a vertex sends to another, at the most."""
-
-    @property
-    def volume(self) -> float:
-        """The elements that pass the port of a node, at the most."""
-
-    @property
-    def messages(self) -> int:
-        """Of how many messages one waits for the other, at the least."""
-
-    def cut(self, chunks: int, lanes: int, startup: float) -> Transfer:
-        """The same in so many chunks and lanes."""
-
-    def footprint(self, node: Hashable) -> int:
-        """The elements of "node" that a chunk takes there."""
-
-    def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy what a source has of chunk c into "node"."""
-
-    def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """A source's share of the sum of what was brought to its node."""
-
-    def across(self, r: int, c: int, base: int) -> Program:
-        """What a rank does with other nodes for chunk c."""
-
-    def take(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy what a sink wants of chunk c out of "node"."""
+#: data on their way through nodes
+Transfer: TypeAlias = "Flow | Exchange"
 
 
 @lru_cache(maxsize=8)

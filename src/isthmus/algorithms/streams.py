@@ -37,9 +37,9 @@ from ..schedules.ir import (
 )
 from ..schedules.layout import Shares, cut
 from ..schedules.program import (
-    beside,
     lay,
     meanwhile,
+    merge_rounds,
     pad,
     plain,
     reads,
@@ -176,7 +176,7 @@ def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
                 mine = _postponed(plain(mine), most)
         lanes.append(steps(mine))
     if not sums:
-        every = (beside(*map(iter, x)) for x in zip(*lanes, strict=True))
+        every = (merge_rounds(*map(iter, x)) for x in zip(*lanes, strict=True))
         passing = [[s for x in rounds for s in writes(x)] for rounds in every]
     else:
         passing = _first_used(used) if v else [[] for _ in used]
@@ -295,7 +295,7 @@ class Stream:
             return self.leaves.driver(int(x) - 1, k) if x else self.root
 
         every = (renumber(iter(of.lanes[k][t]), partial(number, k)) for k in mine)
-        return beside(*every)
+        return merge_rounds(*every)
 
     def down(self, r: int) -> Program:
         """From the root's "recv" to the "recv" of all leaves."""

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..lab.mpiexec import LaunchError
 from .job import Case, Contender, Job
 from .outcome import Outcome, Result
 
@@ -26,7 +27,7 @@ ASK = 4
 TELLING, TRIES = 5e-2, 4
 
 
-class WrongData(Exception):
+class WrongData(LaunchError):
     """A call left other bytes in its receive buffer than it must."""
 
 

@@ -12,8 +12,7 @@ from ..choose import choose, estimate, fit
 from ..choose.estimate import Machine
 from ..choose.recipe import Equal, Sizes, algorithm_for
 from ..choose.tuning import Tuning
-from ..collectives.schedule import schedule
-from ..predict.tuned import Tuned, fitted
+from ..predict.tuned import Tuned
 from . import job as jobs
 from .job import NATIVE, Case, Contender, Job
 from .outcome import Outcome
@@ -146,12 +145,7 @@ def predicted(case: Case, name: str, tuned: Tuned) -> float | None:
     ranks lie are not simulated."""
     if name == NATIVE.name or name == "node_ring":
         return None
-    if case.b:
-        p, q, ka, kb = len(case.a), len(case.b), case.a[0], case.b[0]
-        made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-        return made.simulate(tuned).time
-    full = fitted("allgatherv", name, tuned)
-    return schedule("allgatherv", full, counts=list(case.a)).simulate(tuned).time
+    return jobs.planned(case, name, tuned).simulate(tuned).time
 
 
 def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:

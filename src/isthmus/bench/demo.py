@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..collectives.schedule import schedule
 from ..schedules.registry import algorithms
+from ..units import show_bytes, show_time
 from . import field, worker
 from .environment import Software
 from .job import NATIVE, Contender, Job, contenders
 from .outcome import Outcome
 from .table import Column, Table, show_ratio
-from .units import show_bytes, show_time
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,8 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from .job import Case, Job
-from .outcome import Outcome
-from .summary import Line
+from .outcome import Line, Outcome
 
 
 def where(case: Case) -> str:

@@ -1,17 +1,19 @@
-"""What is to be measured: plain values, also as JSON."""
+"""What is to be measured, as plain values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from .. import distributions
+from ..collectives.schedule import schedule
+from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
+from ..schedules.schedule import Model, Schedule
+from ..units import show_bytes
 from .operations import UNEVEN, check
-from .units import show_bytes
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,23 @@ def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
     return Case(f"{show_bytes(each)} {kind}", "redistribution", a, b, kind, each)
 
 
+def planned(case: Case, algorithm: str, model: Model) -> Schedule:
+    """The schedule of an allgather(v) or a bcast, as it is for a machine; an element is
+    a byte."""
+    p, q, sizes = len(case.a), len(case.b), dict[str, Any]()
+    if case.op == "bcast":
+        name, sizes = "bcast", {"p": p, "m": case.a[0], "root": 0}
+    elif not q:
+        name, sizes = "allgatherv", {"counts": list(case.a)}
+    elif case.op == "allgather":
+        name = "inter_allgather"
+        sizes = {"p": p, "q": q, "ka": case.a[0], "kb": case.b[0]}
+    else:
+        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
+    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
+    return schedule(name, full, **sizes)
+
+
 def contenders(
     names: Sequence[str], persistent: bool, copy: bool = True
 ) -> tuple[Contender, ...]:
@@ -120,22 +139,3 @@ def contenders(
     if persistent:
         others += [Contender(c.algorithm, True) for c in others]
     return NATIVE, *others, *([LIMIT] if copy else [])
-
-
-def to_json(value: Any) -> str:
-    """One line of JSON."""
-    return json.dumps(asdict(value))
-
-
-def read_case(data: dict[str, Any]) -> Case:
-    """The case that was written."""
-    return Case(**data | {"a": tuple(data["a"]), "b": tuple(data["b"])})
-
-
-def read_job(text: str) -> Job:
-    """The job that was written."""
-    data = json.loads(text)
-    data["groups"] = tuple(data["groups"])
-    data["cases"] = tuple(map(read_case, data["cases"]))
-    data["contenders"] = tuple(Contender(**c) for c in data["contenders"])
-    return Job(**data)

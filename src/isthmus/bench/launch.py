@@ -1,19 +1,27 @@
-"""Starting this Python under mpiexec, and reading what its ranks write."""
+"""Measuring on many ranks: in place under the user's mpiexec, or in processes of our
+own, whose rank 0 writes what it tells to a file.
+
+What all ranks do is a function of a job and of `tell`, which passes on what is found to
+the one process that shows it.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from ..lab.mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
+from ..lab.mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi, own_rank
+from .outcome import Progress
 
 OPEN_MPI = {
     # As in a container, and with more ranks than cores.
@@ -29,6 +37,14 @@ OPEN_MPI = {
 POLL = 0.05
 PATIENCE = 5.0
 TAIL = 12
+#: seconds without a word after which processes of our own are ended
+LIMIT = 600.0
+#: seconds between two words about the progress
+PAUSE = 0.25
+
+Tell = Callable[[Any], None]
+#: what every rank does with a job; a function of a module, which others can import
+Work = Callable[[Any, Tell], None]
 
 
 def environment(mpiexec: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -77,15 +93,15 @@ class Here:
                     self.process.wait(PATIENCE)
 
 
-def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator[str]:
+def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator[bytes]:
     """What rank 0 appends to a file, until mpiexec ends or nothing comes any more."""
-    deadline, unread = time.monotonic() + limit, ""
-    with open(path, encoding="utf-8") as results:
+    deadline, unread = time.monotonic() + limit, b""
+    with open(path, "rb") as results:
         while True:
             # Asked before reading: what an ended launch wrote is all in the file.
             ended = process.poll() is not None
             unread += results.read()
-            *whole, unread = unread.split("\n")
+            *whole, unread = unread.split(b"\n")
             yield from whole
             if ended:
                 return
@@ -97,23 +113,81 @@ def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator
 
 
 def launch(
-    module: str, size: int, text: str, limit: float, start: Start = Here
-) -> Generator[str, None, None]:
-    """Run a module on so many ranks; the lines it writes to its results, as they come.
-
-    The module is called with the paths of a file that holds `text` and of its results.
-    """
+    work: Work, job: Any, size: int, limit: float = LIMIT, start: Start = Here
+) -> Generator[Any, None, None]:
+    """Let so many ranks do a job; what rank 0 tells, as it comes."""
     with TemporaryDirectory(prefix="isthmus-") as name:
-        job, results, log = (Path(name, x) for x in ("job", "results", "log"))
-        job.write_text(text, encoding="utf-8")
+        todo, results, log = (Path(name, x) for x in ("job", "results", "log"))
+        todo.write_bytes(pickle.dumps((work, job)))
         results.touch()
         # mpi4py's runner ends all ranks when one fails.
-        python = [sys.executable, "-m", "mpi4py", "-m", module]
+        python = [sys.executable, "-m", "mpi4py", "-m", "isthmus.bench.launch"]
         with log.open("wb") as output:
-            running = start([*python, str(job), str(results)], size, output)
+            running = start([*python, str(todo), str(results)], size, output)
         with running:
-            yield from _lines(running.process, results, limit)
+            for line in _lines(running.process, results, limit):
+                yield pickle.loads(b64decode(line))
         if running.process.returncode:
             said = log.read_text(encoding="utf-8", errors="replace").strip()
             last = "\n".join(said.split("\n")[-TAIL:])
             raise LaunchError(f"mpiexec returned {running.process.returncode}\n{last}")
+
+
+def run(
+    work: Work,
+    job: Any,
+    size: int,
+    tell: Tell,
+    limit: float = LIMIT,
+    start: Start = Here,
+) -> None:
+    """Do a job here if mpiexec started this process, else in processes of our own."""
+    if own_rank() is not None:
+        _in_place(work, job, size, tell)
+        return
+    # Closed at once, whatever happens: that ends the processes.
+    with closing(launch(work, job, size, limit, start)) as found:
+        for one in found:
+            if isinstance(one, LaunchError):
+                raise one
+            tell(one)
+
+
+def _in_place(work: Work, job: Any, size: int, tell: Tell) -> None:
+    """Do a job in this process and those that were started with it."""
+    from ..mpi.measure.measure import abort, world_size
+
+    if size != world_size():
+        raise ValueError(f"{size} processes are needed; there are {world_size()}")
+    try:
+        work(job, tell if own_rank() == 0 else lambda found: None)
+    except LaunchError:  # on all ranks alike
+        raise
+    except BaseException as error:
+        abort(error)
+
+
+def _main(job: str, results: str) -> None:
+    """What every rank of our own does."""
+    said = 0.0
+
+    def tell(found: Any) -> None:
+        nonlocal said
+        if isinstance(found, Progress):
+            if time.monotonic() < said + PAUSE:
+                return
+            said = time.monotonic()
+        if own_rank() == 0:
+            # in one write, which is read whole
+            with open(results, "ab", buffering=0) as file:
+                file.write(b64encode(pickle.dumps(found)) + b"\n")
+
+    work, todo = pickle.loads(Path(job).read_bytes())
+    try:
+        work(todo, tell)
+    except LaunchError as error:  # on all ranks alike
+        tell(error)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -9,9 +9,8 @@ from . import worker
 from .environment import Software, environment, load
 from .formats import as_csv, as_json
 from .job import LIMIT, Job
-from .outcome import Outcome
+from .outcome import Line, Outcome, lines
 from .place import Place
-from .summary import Line, lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

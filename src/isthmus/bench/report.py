@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..reproduce.output import table
+from ..units import show_time
+from .outcome import Line, is_native
 from .record import Record
 from .sets import PAPERS
-from .summary import Line, is_native
-from .units import show_time
 
 WORDS = {
     "kang2019": "Settings 1 to 8 of Kang, Träff et al. 2019: Allgather and Allgatherv "
@@ -37,14 +38,6 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def table(lines: list[Line]) -> Iterator[str]:
-    """The results in Markdown."""
-    yield f"| {' | '.join(COLUMNS)} |"
-    yield "|---|---|" + "---:|" * (len(COLUMNS) - 2)
-    for line in lines:
-        yield f"| {' | '.join(_cells(line))} |"
-
-
 def _about(environment: dict[str, Any]) -> Iterator[str]:
     """The environment in Markdown."""
     for name, value in environment.items():
@@ -68,7 +61,11 @@ def page(records: Mapping[str, Record], name: str) -> str:
         text += ["", f"**{first.place.warning}.**"]
     for title, record in records.items():
         text += ["", f"## {title}", "", WORDS[title], ""]
-        text += [f"![{title}]({name}-{title}.png)", "", *table(record.lines)]
+        text += [
+            f"![{title}]({name}-{title}.png)",
+            "",
+            table("llrrrrr", COLUMNS, map(_cells, record.lines)),
+        ]
     text += ["", "## The environment", "", *_about(first.whole_environment())]
     return "\n".join([*text, ""])
 

@@ -4,11 +4,12 @@ users have, one node, or several ranks behind one link."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..distributions import SIX, counts
 from ..reproduce import kang2019 as paper
-from .job import Case, Contender, Job, case
+from ..units import DECIMAL, show_bytes
+from .job import Case, Job, case
 from .operations import MPI_ACROSS, VECTOR
 
 PROCESSES = 32
@@ -16,14 +17,6 @@ PROCESSES = 32
 BLOCKS = (100_000, 300_000, 1_000_000)
 TOTALS = (2_000_000, 16_000_000)
 NODE_SIZES = (8, 4 << 10, 64 << 10, 1 << 20)
-
-
-def show_size(nbytes: int) -> str:
-    """A size in the papers' units, of which one is 1000 of the one before."""
-    for name, unit in (("MB", 10**6), ("KB", 10**3)):
-        if nbytes >= unit:
-            return f"{nbytes / unit:.3g} {name}"
-    return f"{nbytes} B"
 
 
 def _scaled(sizes: Sequence[int], scale: float, unit: int) -> list[int]:
@@ -45,7 +38,7 @@ def _kang2019(scale: float) -> Cases:
             a, b = (tuple(paper.UNIT * k for k in side) for side in elements)
             op = "allgatherv" if setting.irregular else "allgather"
             kind = f"setting {setting.number}"
-            label = f"{kind}, {show_size(each)}"
+            label = f"{kind}, {show_bytes(each, DECIMAL)}"
             found.append(((len(a), len(b)), Case(label, op, a, b, kind, each)))
     return found
 
@@ -57,7 +50,7 @@ def _traff2008(scale: float) -> Cases:
     for total in _scaled(TOTALS, scale, p):
         for kind in SIX:
             sizes = tuple(counts(kind, p, total))
-            label = f"{kind}, {show_size(total)}"
+            label = f"{kind}, {show_bytes(total, DECIMAL)}"
             each = total // p
             found.append(((p,), Case(label, "allgatherv", sizes, (), kind, each)))
     return found
@@ -74,7 +67,7 @@ def _silva1999(scale: float) -> Cases:
         for op in MPI_ACROSS:
             size = groups[0] * each if op in VECTOR else each
             made = case(op, groups, size)
-            label = op if op == "barrier" else f"{op}, {show_size(size)}"
+            label = op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL)}"
             found.append((groups, replace(made, label=label, kind=op, each=each)))
     return found
 
@@ -137,34 +130,19 @@ def kinds(name: str) -> list[str]:
     return list(dict.fromkeys(case.kind for _, case in SETS[name](1.0)))
 
 
-@dataclass(frozen=True)
-class How:
-    """What the jobs of a set have in common."""
-
-    contenders: tuple[Contender, ...]
-    seconds: float = 1.0
-    seed: int = 0
-    single: bool = False
-    same_arrays: bool = False
-
-
-def named(name: str, how: How, scale: float = 1.0, smallest: bool = False) -> list[Job]:
-    """The jobs of a set, one for each pair of groups; its smallest sizes, or all."""
+def named(name: str, how: Job, scale: float = 1.0, smallest: bool = False) -> list[Job]:
+    """The jobs of a set, one for each pair of groups, else like `how`; its smallest
+    sizes, or all."""
     if not scale > 0:
         raise ValueError(f"--scale {scale:g}: must be above 0")
     cases = SETS[name](scale)
-    least = min(case.each for _, case in cases)
     if smallest:
+        least = min(case.each for _, case in cases)
         cases = [(groups, case) for groups, case in cases if case.each == least]
+    by_groups: dict[tuple[int, ...], list[Case]] = {}
+    for groups, one in cases:
+        by_groups.setdefault(groups, []).append(one)
     return [
-        Job(
-            groups,
-            tuple(case for where, case in cases if where == groups),
-            how.contenders,
-            how.seconds,
-            how.seed,
-            single=how.single,
-            same_arrays=how.same_arrays,
-        )
-        for groups in dict.fromkeys(groups for groups, _ in cases)
+        replace(how, groups=groups, cases=tuple(some))
+        for groups, some in by_groups.items()
     ]

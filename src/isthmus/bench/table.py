@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..units import show_time, time_unit
 from .bootstrap import Interval
 from .job import Job
-from .summary import Line, is_native
-from .units import show_time, time_unit
+from .outcome import Line, is_native
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,31 +1,21 @@
-"""Running a job: in place under the user's mpiexec, or in processes of our own."""
+"""Running a job: its cases one after the other, in several fresh launches.
+
+A launch is a factor of its own: where ranks and buffers happen to lie stays the same
+until its end (Hunold and Carpen-Amarie 2016).
+"""
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import closing
-from dataclasses import asdict
-from functools import partial
-from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import Any
 
-from ..lab.mpiexec import LaunchError, own_rank
+from ..lab.mpiexec import own_rank
 from . import field
-from .compare import WrongData, compare
+from .compare import compare
 from .environment import Software
-from .job import Job, read_job, to_json
-from .launch import Here, Start, launch
-from .outcome import Outcome, read_outcome
-
-if TYPE_CHECKING:
-    from ..mpi.measure.measure import Stand
-
-#: seconds without a word after which processes of our own are ended
-LIMIT = 600.0
-#: seconds between two words about the progress
-PAUSE = 0.25
+from .job import Job
+from .launch import LIMIT, Here, Start, Tell, run as on_all_ranks
+from .outcome import Outcome, Progress, merge
 
 
 class Display:
@@ -41,104 +31,69 @@ class Display:
         """A case is measured."""
 
 
-def _stand(job: Job) -> Stand:
-    """The processes of this world in the groups of the job."""
+def measure(job: Job, tell: Tell) -> None:
+    """Run a job on all ranks."""
     from ..mpi.measure import measure as mpi
 
     content = field.content if job.content == "field" else mpi.random_bytes
-    return mpi.Stand(job.groups, content, job.same_arrays)
-
-
-def measure(job: Job, stand: Stand, display: Display) -> None:
-    """Run a job on all ranks; rank 0 displays."""
-    from ..mpi.measure import measure as mpi
-
-    if stand.rank:
-        display = Display()
-    display.about(Software.here(mpi.library()))
+    stand = mpi.Stand(job.groups, content, job.same_arrays)
+    tell(Software.here(mpi.library()))
     for case in job.cases:
-        display.progress(case.label, 0.0)
-        display.outcome(
-            compare(stand, case, job, partial(display.progress, case.label))
-        )
+
+        def progress(part: float, label: str = case.label) -> None:
+            tell(Progress(label, part))
+
+        progress(0.0)
+        tell(compare(stand, case, job, progress))
     stand.free()
-
-
-def _in_place(job: Job, display: Display) -> None:
-    """Run a job in this process and those that were started with it."""
-    from ..mpi.measure.measure import abort
-
-    stand = _stand(job)
-    try:
-        measure(job, stand, display)
-    except WrongData as error:  # on all ranks alike
-        raise LaunchError(str(error)) from None
-    except BaseException as error:
-        abort(error)
 
 
 def run(job: Job, display: Display, limit: float = LIMIT, start: Start = Here) -> None:
     """Run a job here if mpiexec started this process, else in processes of our own."""
-    if own_rank() is not None:
-        _in_place(job, display)
-        return
-    size = sum(job.groups)
-    # Closed at once, whatever happens: that ends the processes.
-    with closing(
-        launch("isthmus.bench.worker", size, to_json(job), limit, start)
-    ) as lines:
-        for line in lines:
-            _tell(display, json.loads(line))
+
+    def tell(found: Any) -> None:
+        match found:
+            case Software():
+                display.about(found)
+            case Progress():
+                display.progress(*found)
+            case _:
+                display.outcome(found)
+
+    on_all_ranks(measure, job, sum(job.groups), tell, limit, start)
 
 
-def _tell(display: Display, data: dict[str, object]) -> None:
-    """Pass on what a worker wrote."""
-    match data:
-        case {"error": text}:
-            raise LaunchError(str(text))
-        case {"library": _}:
-            display.about(Software(**data))  # type: ignore[arg-type]
-        case {"label": str(label), "part": float(part)}:
-            display.progress(label, part)
-        case _:
-            display.outcome(read_outcome(data))
+class Collected(Display):
+    """Shows each case once, when its last launch is over."""
 
-
-class _Writer(Display):
-    """Writes what happens for the parent process, in single writes."""
-
-    def __init__(self, path: str) -> None:
-        self.path, self.last = path, 0.0
-
-    def _write(self, line: str) -> None:
-        with open(self.path, "ab", buffering=0) as results:
-            results.write(line.encode() + b"\n")
+    def __init__(self, job: Job, display: Display, launches: int) -> None:
+        self.cases, self.display, self.launches = len(job.cases), display, launches
+        self.found: list[Outcome] = []
 
     def about(self, software: Software) -> None:
-        self._write(json.dumps(asdict(software)))
+        """The same for all launches."""
+        if not self.found:
+            self.display.about(software)
 
     def progress(self, label: str, part: float) -> None:
-        if monotonic() > self.last + PAUSE:
-            self.last = monotonic()
-            self._write(json.dumps({"label": label, "part": part}))
+        """So much of all launches is done."""
+        done = (len(self.found) + part) / (self.cases * self.launches)
+        if self.launches > 1:
+            launch = len(self.found) // self.cases + 1
+            label = f"launch {launch} of {self.launches}: {label}"
+        self.display.progress(label, done)
 
     def outcome(self, found: Outcome) -> None:
-        self._write(to_json(found))
-
-    def error(self, text: str) -> None:
-        self._write(json.dumps({"error": text}))
-
-
-def main(job: str, results: str) -> None:
-    """What every rank of our own does."""
-    writer = _Writer(results)
-    todo = read_job(Path(job).read_text(encoding="utf-8"))
-    try:
-        measure(todo, _stand(todo), writer)
-    except WrongData as error:
-        if own_rank() == 0:
-            writer.error(str(error))
+        """Keep it; in the last launch, show it with the earlier ones."""
+        self.found.append(found)
+        if len(self.found) > self.cases * (self.launches - 1):
+            same = self.found[(len(self.found) - 1) % self.cases :: self.cases]
+            self.display.outcome(merge(same))
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def repeat(job: Job, display: Display, launches: int, start: Start = Here) -> None:
+    """Run a job so many times; once only where the user's mpiexec started us."""
+    launches = 1 if own_rank() is not None else launches
+    collected = Collected(job, display, launches)
+    for k in range(launches):
+        run(replace(job, seed=job.seed + k), collected, start=start)

@@ -19,7 +19,7 @@ LEAST = 1e-6
 class Samples:
     """Seconds of messages on a communicator of p ranks, by their bytes.
 
-    `crowd`: everyone passes one to the right. `alone`: rank 0 does. `fan`: everyone
+    `contended`: everyone passes one to the right. `alone`: rank 0 does. `fan`: everyone
     passes short ones to so many ranks at once.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from . import choose
 from .choose import BUILT_IN
 from .estimate import Machine
 
+BUFFERS = ("send", "recv", "tmp", "node")
 #: blocks are cut at multiples of this many bytes at the most
 GRANULARITY = 64
 
@@ -161,6 +163,13 @@ class Recipe:
     units: dict[str, int]
     #: a rank's own contribution is in "recv" from the beginning
     in_place: bool = False
+
+
+def recipe(entry: Algorithm, unit: int, *values: Any) -> Recipe:
+    """The rounds of an algorithm that is given these values; elements of all buffers
+    have `unit` bytes."""
+    rounds = tuple(trim(entry.program(*values)))
+    return Recipe(entry, rounds, dict.fromkeys(BUFFERS, unit))
 
 
 @dataclass(frozen=True, slots=True)

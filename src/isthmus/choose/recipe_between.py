@@ -20,9 +20,7 @@ from ..schedules.layout import (
 )
 from ..schedules.program import renumber, trim
 from ..schedules.registry import Algorithm, named
-from .recipe import UNPLACED, Placement, Recipe, granularity
-
-BUFFERS = ("send", "recv", "tmp", "node")
+from .recipe import BUFFERS, UNPLACED, Placement, Recipe, granularity, recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +127,7 @@ def allreduce(
 ) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined everywhere."""
     entry = pair.placement.given(named("inter_allreduce", name), unit, startup)
-    rounds = trim(entry.program(pair.index, *pair.plain(), count))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
+    return recipe(entry, unit, pair.index, *pair.plain(), count)
 
 
 def _paced(
@@ -153,8 +150,7 @@ def reduce_scatter(
     """Elements of `unit` bytes, those of the other group combined and cut by counts;
     `startup` is in bytes."""
     entry = _paced("inter_reduce_scatter", name, pair, startup, unit)
-    rounds = trim(entry.program(pair.index, *pair.sides(Uneven(here), Uneven(there))))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
+    return recipe(entry, unit, pair.index, *pair.sides(Uneven(here), Uneven(there)))
 
 
 @lru_cache(maxsize=64)
@@ -169,8 +165,7 @@ def alltoall(
     """Blocks of so many bytes to and from each rank of the other group."""
     entry = _paced(collective, name, pair, startup)
     blocks = _blocks(send, "send"), _blocks(recv, "recv")
-    rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
+    return recipe(entry, 1, pair.index, *pair.plain(), *blocks)
 
 
 @lru_cache(maxsize=64)
@@ -181,8 +176,7 @@ def alltoall_known(name: str, pair: Pair, rows: bytes, startup: float) -> Recipe
     table = np.frombuffer(rows, np.int64).reshape(pair.here, 2, pair.there)
     offsets = np.pad(np.cumsum(table, 2), ((0, 0), (0, 0), (1, 0)))
     blocks = Rows(offsets[:, 0], pair.index, "send"), Rows(offsets[:, 1], pair.index)
-    rounds = trim(entry.program(pair.index, *pair.plain(), *blocks))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
+    return recipe(entry, 1, pair.index, *pair.plain(), *blocks)
 
 
 def _blocks(counts: tuple[int, ...], buf: str) -> Blocks:
@@ -195,5 +189,4 @@ def _blocks(counts: tuple[int, ...], buf: str) -> Blocks:
 def barrier(name: str, pair: Pair) -> Recipe:
     """Nobody goes on before all have come."""
     entry = named("inter_barrier", name).given(nodes=pair.placement.nodes)
-    rounds = trim(entry.program(pair.index, *pair.plain()))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
+    return recipe(entry, 1, pair.index, *pair.plain())

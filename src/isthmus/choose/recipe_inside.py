@@ -8,10 +8,8 @@ import numpy as np
 
 from ..algorithms.alltoallv import Passing
 from ..schedules.layout import Blocks, Even, Rows, Uneven
-from ..schedules.program import trim
 from ..schedules.registry import Algorithm, named
-from .recipe import UNPLACED, Placement, Recipe
-from .recipe_between import BUFFERS
+from .recipe import UNPLACED, Placement, Recipe, recipe
 
 Counts = tuple[int, ...]
 
@@ -36,8 +34,7 @@ def allreduce(
 ) -> Recipe:
     """Elements of `unit` bytes, combined everywhere."""
     entry = _entry("allreduce", name, placement, unit, startup)
-    rounds = trim(entry.program(p, number, count))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
+    return recipe(entry, unit, p, number, count)
 
 
 @lru_cache(maxsize=64)
@@ -51,13 +48,7 @@ def reduce_scatter(
 ) -> Recipe:
     """Elements of `unit` bytes, combined and cut by counts."""
     entry = _entry("reduce_scatter", name, placement, unit, startup)
-    rounds = trim(entry.program(len(counts), number, Uneven(counts)))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
-
-
-def _exchanged(entry: Algorithm, number: int, send: Blocks, recv: Blocks) -> Recipe:
-    rounds = trim(entry.program(send.n, number, send, recv))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, 1))
+    return recipe(entry, unit, len(counts), number, Uneven(counts))
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +62,7 @@ def alltoall(
 ) -> Recipe:
     """Blocks of so many bytes to and from each."""
     entry = _entry("alltoall", name, placement, 1, startup)
-    return _exchanged(entry, number, Even(p, each, "send"), Even(p, each))
+    return recipe(entry, 1, p, number, Even(p, each, "send"), Even(p, each))
 
 
 @lru_cache(maxsize=64)
@@ -85,7 +76,7 @@ def alltoallv(
         table = np.frombuffer(held, np.int64).reshape(-1, len(send))
         blocks = Passing(send, "send", table)
     entry = named("alltoallv", name)
-    return _exchanged(entry, number, blocks, Uneven(recv))
+    return recipe(entry, 1, len(send), number, blocks, Uneven(recv))
 
 
 @lru_cache(maxsize=64)
@@ -99,4 +90,5 @@ def alltoallv_known(
     sent, received = (
         np.pad(np.cumsum(x, 1), ((0, 0), (1, 0))) for x in (table, table.T)
     )
-    return _exchanged(entry, number, Rows(sent, number, "send"), Rows(received, number))
+    blocks = Rows(sent, number, "send"), Rows(received, number)
+    return recipe(entry, 1, p, number, *blocks)

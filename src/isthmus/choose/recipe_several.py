@@ -9,12 +9,10 @@ import numpy as np
 
 from ..algorithms.stages import stage_by_size
 from ..schedules.layout import Even, Side, Uneven
-from ..schedules.program import trim
 from ..schedules.registry import named, resolve
 from . import several
 from .estimate import Machine
-from .recipe import Recipe, granularity
-from .recipe_between import BUFFERS
+from .recipe import Recipe, granularity, recipe
 
 Counts = tuple[int, ...]
 
@@ -42,8 +40,7 @@ def allgatherv(
     blocks = (Uneven(np.array(k, np.int64) // unit) for k in groups)
     sides = tuple(Side(*side) for side in zip(bases, blocks, strict=True))
     entry = entry.in_units(unit).default(startup=max(machine.startup / unit, 1.0))
-    rounds = trim(entry.program(i, x, sides, stage))
-    return Recipe(entry, tuple(rounds), dict.fromkeys(BUFFERS, unit))
+    return recipe(entry, unit, i, x, sides, stage)
 
 
 @lru_cache(maxsize=64)
@@ -54,5 +51,4 @@ def alltoallv(
     entry = named("multi_alltoallv", name)
     bases = accumulate(sizes[:-1], initial=0)
     sides = tuple(Side(base, Even(n, 0)) for base, n in zip(bases, sizes, strict=True))
-    program = entry.program(i, x, sides, Uneven(send, "send"), Uneven(recv))
-    return Recipe(entry, tuple(trim(program)), dict.fromkeys(BUFFERS, 1))
+    return recipe(entry, 1, i, x, sides, Uneven(send, "send"), Uneven(recv))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .. import schedule
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
-from ..bench.job import Job
+from ..bench.job import Case, Job
 from ..bench.operations import BY_HAND, PERSISTENT
 from ..bench.place import place
-from ..bench.units import read_bytes
+from ..cost.placement import MACHINE
 from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
 from ..schedules.registry import named
-from . import parse
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Hosts, Named, Rate
-from .measured import Launches, Shown
+from ..units import read_bytes
+from .files import check_file, check_picture, save
+from .measured import Shown
+from .options import RATE, Hosts, Launches, Named, Rate, Seconds, one_or_two_groups
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
@@ -30,19 +29,14 @@ PRINTED = Path("-")
 DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
-def _try(name: str, op: str, groups: tuple[int, ...]) -> None:
+def _try(name: str, case: Case) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
-    if len(groups) == 2 and not op.startswith("allgather"):
-        named("inter_" + op.replace("alltoallw", "alltoallv"), name)
-    elif len(groups) == 2:
-        p, q = groups
-        made = schedule("inter_allgather", name, p=p, q=q, ka=1, kb=1)
-        for rank in (0, p):
-            made.rank(rank)
-    elif op == "bcast":
-        schedule("bcast", name, p=groups[0], m=1, root=0).rank(0)
-    else:
-        schedule("allgatherv", name, counts=[1] * groups[0]).rank(0)
+    if case.b and not case.op.startswith("allgather"):
+        named("inter_" + case.op.replace("alltoallw", "alltoallv"), name)
+        return
+    made = jobs.planned(case, name, MACHINE)
+    for group in made.groups:
+        made.rank(group[0])
 
 
 def _try_by_hand(name: str) -> None:
@@ -60,7 +54,7 @@ def _check(job: Job) -> Job:
         if op == "redistribution":
             _try_by_hand(name)
         elif name not in ("auto", "native", "copy"):
-            _try(name, op, job.groups)
+            _try(name, job.cases[0])
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
         if contender.persistent and op not in PERSISTENT[len(job.groups)]:
@@ -68,10 +62,10 @@ def _check(job: Job) -> Job:
     return job
 
 
-def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) -> Job:
+def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Job:
     """What the options ask for."""
     groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
-    sizes = parse.one_or_two_groups(groups)
+    sizes = one_or_two_groups(groups)
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
         jobs.case(op, sizes, read_bytes(n), kind)
@@ -81,15 +75,7 @@ def _own(given: dict[str, str | None], distribution: str | None, how: sets.How) 
     contenders = how.contenders
     if op == "redistribution" and jobs.Contender("isend") not in contenders:
         contenders = (*contenders, jobs.Contender("isend"))
-    return Job(
-        sizes,
-        cases,
-        contenders,
-        how.seconds,
-        how.seed,
-        single=how.single,
-        same_arrays=how.same_arrays,
-    )
+    return replace(how, groups=sizes, cases=cases, contenders=contenders)
 
 
 def _todo(
@@ -97,7 +83,7 @@ def _todo(
     given: dict[str, str | None],
     distribution: str | None,
     scale: float | None,
-    how: sets.How,
+    how: Job,
 ) -> list[Job]:
     """The jobs of a set, or the one that the options ask for."""
     if name is None:
@@ -167,9 +153,7 @@ def bench(
     persistent: Annotated[
         bool, typer.Option("--persistent", help="measure the persistent form too")
     ] = False,
-    seconds: Annotated[
-        float, typer.Option(help="about how long per case and launch", min=0.01)
-    ] = 2.0,
+    seconds: Seconds = 2.0,
     launches: Launches = 3,
     single: Annotated[
         bool, typer.Option("--single", help="time every call by itself")
@@ -223,7 +207,7 @@ def bench(
     asked = sets.algorithms(set_) if set_ else ("auto",)
     names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
-    how = sets.How(contenders, seconds, seed, single, same_arrays)
+    how = Job((), (), contenders, seconds, seed, "random", single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
     for path in (csv, json):

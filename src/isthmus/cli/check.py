@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ..check import sweep
 from ..schedules.registry import resolve
+from .options import Json
 from .terminal import Steps
 
 Most = Annotated[int, typer.Option("--max", min=1, help="largest group, in ranks")]
@@ -24,7 +25,6 @@ Placements = Annotated[
         help="largest group, in ranks, of which all placements on nodes are tried",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Jobs = Annotated[
     int,
     typer.Option(

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from ..bench import demo as tour, worker
 from ..lab.mpiexec import own_rank
-from . import parse
-from .draw import save
-from .files import check_folder
+from .files import check_folder, save
+from .options import groups as two_groups
 from .terminal import busy, ended_in_order
 
 LIMIT = 120.0
@@ -23,7 +22,7 @@ NO_PICTURES = 'pictures need: pip install "isthmus[plot]"'
 def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
     """Two groups as told, or halves of all processes."""
     if text is not None:
-        found = parse.groups(text)
+        found = two_groups(text)
         if ranks not in (None, sum(found)):
             raise ValueError(f"--groups {text} are {sum(found)} processes, not {ranks}")
         return found

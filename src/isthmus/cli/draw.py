@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,16 +15,8 @@ from ..redistribution import picture
 from ..redistribution.layouts import Layout
 from ..redistribution.schedule import schedule
 from . import simulate as sim
-from .files import check_picture
-from .layouts import Inside, Shape, Source, Target, both
-from .parse import integers
-
-
-def save(picture: Any, path: Path) -> Path:
-    """Write a figure; the kind of file follows from its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    picture.savefig(path, dpi=140)
-    return path
+from .files import check_picture, save
+from .options import Inside, Shape, Source, Target, both, integers
 
 
 def _redistribution(

@@ -12,8 +12,7 @@ from ..export import chrome
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
-from .layouts import Inside, Shape, Source, Target, both
-from .parse import integers
+from .options import Inside, Shape, Source, Target, both, integers
 
 
 @sim.sized

@@ -1,4 +1,4 @@
-"""Files that a command will write: tried before the work begins.
+"""Files that a command writes: tried before the work begins.
 
 Also before MPI is started: a rank that ends then ends the others with it.
 """
@@ -6,6 +6,7 @@ Also before MPI is started: a rank that ends then ends the others with it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..lab.mpiexec import own_rank
 
@@ -37,3 +38,10 @@ def check_picture(path: Path | None) -> None:
 def check_folder(path: Path) -> None:
     """Refuse a folder in which no file can be written."""
     check_file(path / ".isthmus-writes-here")
+
+
+def save(picture: Any, path: Path) -> Path:
+    """Write a figure; the kind of file follows from its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(path, dpi=140)
+    return path

@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress
 from rich.table import Table
 
-from ..bench.units import show_time
 from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from ..units import show_time
 from .examples import epilog
-from .lab_options import RATE, Rate
 from .lab_report import report
+from .options import RATE, Json, Rate
 from .terminal import ended_in_order
 
 #: the exit status of timeout(1) too
@@ -169,7 +169,7 @@ def status(
         bool,
         typer.Option("--measure", help="measure what TCP gets between hosts 0 and 1"),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """List running labs."""
     _able()

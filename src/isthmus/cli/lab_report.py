@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from ..bench import sets
-from ..bench.job import contenders
+from ..bench.job import Job, contenders
 from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder
-from .lab_options import RATE, Rate
-from .measured import Launches, Shown
+from .measured import Shown
+from .options import RATE, Launches, Rate, Seconds
 from .terminal import ended_in_order
 
 
@@ -24,9 +24,7 @@ def report(
     rate: Rate = RATE,
     scale: Annotated[float, typer.Option(help="multiply the sizes by this")] = 1.0,
     launches: Launches = 3,
-    seconds: Annotated[
-        float, typer.Option(help="about how long per case and launch", min=0.01)
-    ] = 2.0,
+    seconds: Seconds = 2.0,
 ) -> None:
     """Run the named sets of the papers on a lab and write a report.
 
@@ -38,7 +36,7 @@ def report(
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
         for name in sets.PAPERS:
             some = contenders(sets.algorithms(name), False, copy=False)
-            how = sets.How(some, seconds)
+            how = Job((), (), some, seconds)
             records[name] = shown = Shown(where, name, table=True)
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ..schedules.registry import Algorithm, algorithms, collectives as names
+from .options import Json
 
 Words = Annotated[
     list[str] | None,
     typer.Argument(help="show only rows with all of these words"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 def _found(words: Sequence[str]) -> dict[str, list[Algorithm]]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
 from rich.console import Console
 
-from ..bench import launches as runs
+from ..bench import worker
 from ..bench.environment import Software
 from ..bench.job import Job
 from ..bench.outcome import Outcome
@@ -15,10 +12,6 @@ from ..bench.place import Place
 from ..bench.record import Record
 from ..bench.table import Comparison
 from .terminal import Steps
-
-Launches = Annotated[
-    int, typer.Option(help="number of times to relaunch all processes", min=1)
-]
 
 
 class Shown(Record):
@@ -35,7 +28,7 @@ class Shown(Record):
             for k, job in enumerate(todo):
                 self.jobs.append(job)
                 self.share = k / len(todo), 1 / len(todo)
-                runs.measure(job, self, launches, self.place.start)
+                worker.repeat(job, self, launches, self.place.start)
 
     def head(self) -> list[str]:
         """What is measured and where, in a few words, and what is wrong there."""

@@ -10,14 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
 from ..predict.case import WHOLE, Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
 from ..schedules.schedule import Model
+from ..units import read_bytes, show_bytes, show_time
 from . import simulate as sim
-from .parse import integers
+from .options import one_or_two_groups
 from .terminal import Steps
 
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
@@ -42,11 +42,7 @@ def _case(
     collective: str, groups: str, bytes_: str, distribution: str, per_node: int
 ) -> Case:
     """The collective of one or two groups."""
-    sizes = integers(groups, "--groups")
-    if len(sizes) > 2 or min(sizes) < 1:
-        raise ValueError(
-            f"--groups {groups}: must be the sizes of one or two groups, as in 512,128"
-        )
+    sizes = one_or_two_groups(groups)
     each = [read_bytes(text) for text in bytes_.split(",")]
     each = each * len(sizes) if len(each) == 1 else each
     if len(each) != len(sizes):
@@ -61,10 +57,10 @@ def _case(
     if distribution != "regular" and full != "allgatherv":
         raise ValueError("--distribution is for allgatherv inside one group")
     if len(sizes) == 2 and name in ONE_SIDED:
-        sizes, each = [1, sizes[1]], each[-1:]
+        sizes, each = (1, sizes[1]), each[-1:]
     if full.startswith("inter_") and "reduce" in full and len(set(each)) > 1:
         raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")
-    return Case(full, tuple(sizes), tuple(each), distribution, per_node)
+    return Case(full, sizes, tuple(each), distribution, per_node)
 
 
 def _affordable(model: Model) -> int:

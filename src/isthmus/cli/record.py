@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .. import schedule
 from ..bench import job as jobs, timelines
-from ..bench.job import Case
+from ..bench.job import Case, planned
+from ..bench.launch import run
 from ..bench.place import place
-from ..bench.units import read_bytes, show_bytes, show_time
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
 from ..explore.page import USUAL, write
 from ..export import chrome
-from ..predict.tuned import Tuned, fitted
-from ..schedules.schedule import Model, Schedule
-from . import parse, simulate as sim
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Hosts, Named, Rate
+from ..units import read_bytes, show_bytes, show_time
+from . import simulate as sim
+from .files import check_file, check_picture, save
+from .options import RATE, Hosts, Named, Rate, one_or_two_groups
 from .terminal import ended_in_order
+
+#: seconds without a word after which processes of our own are ended
+LIMIT = 120.0
 
 
 def case_of(
@@ -38,19 +38,6 @@ def case_of(
     return replace(cases[0], b=cases[-1].b)
 
 
-def planned(case: Case, algorithm: str, model: Model) -> Schedule:
-    """The schedule of a case, for a machine; an element is a byte."""
-    sizes: dict[str, Any]
-    if case.op == "bcast":
-        name, sizes = "bcast", {"p": len(case.a), "m": case.a[0], "root": 0}
-    elif case.b:
-        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
-    else:
-        name, sizes = "allgatherv", {"counts": list(case.a)}
-    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
-    return schedule(name, full, **sizes)
-
-
 def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
     """The same on a machine."""
     model = sim.machine(machine)
@@ -58,13 +45,16 @@ def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
 
 
 def write_page(
-    path: Path, case: Case, algorithm: str, machine: str | None, kept: Kept
+    path: Path,
+    case: Case,
+    algorithm: str,
+    machine: str | None,
+    recorded: dict[str, Timeline],
 ) -> None:
     """A page to explore the run in, beside the simulated one."""
     model = sim.machine(machine)
     models = {Path(machine).stem if machine else USUAL: model}
-    made = planned(case, algorithm, model)
-    write(path, [made], models, {kept.library: kept.median})
+    write(path, [planned(case, algorithm, model)], models, recorded)
 
 
 def _note(found: Timeline, simulation: Timeline) -> str:
@@ -76,23 +66,6 @@ def _note(found: Timeline, simulation: Timeline) -> str:
         f"\nnote: {real} messages were recorded, {other} simulated: the real call cuts "
         "its blocks, or chooses its stage, by what it knows of this machine"
     )
-
-
-class Kept:
-    """What the runs tell, in the one process that is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[Timeline] = []
-        self.library = ""
-
-    def __call__(self, runs: timelines.Runs, library: str) -> None:
-        """Every run as a timeline."""
-        self.lines, self.library = [timeline(logs) for logs in runs], library
-
-    @property
-    def median(self) -> Timeline:
-        """The run that is neither fast nor slow."""
-        return sorted(self.lines, key=lambda line: line.time)[len(self.lines) // 2]
 
 
 def record(
@@ -136,36 +109,38 @@ def record(
     starts the processes itself, here or on a lab, or runs in those that your own
     mpiexec started.
     """
-    sizes = parse.one_or_two_groups(groups)
+    sizes = one_or_two_groups(groups)
     case = case_of(op, sizes, bytes_, distribution)
     if algorithm not in ("auto", "native"):
         planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
-    kept = Kept()
+    told: list[timelines.Runs] = []
+    job = timelines.Job(case, algorithm, runs)
     with ended_in_order(), place(lab, rate, lab_name) as where:
-        timelines.run(timelines.Job(case, algorithm, runs), kept, where.start)
-    if not kept.lines:
-        if kept.library:
-            raise ValueError(
-                f"{algorithm}: a call of the MPI library's own, or in memory that all "
-                "share, shows nothing"
-            )
+        run(timelines.measure, job, sum(sizes), told.append, LIMIT, where.start)
+    if not told:
         return
-    found = kept.median
+    library, lines = told[0].library, [timeline(logs) for logs in told[0].logs]
+    if not lines:
+        raise ValueError(
+            f"{algorithm}: a call of the MPI library's own, or in memory that all "
+            "share, shows nothing"
+        )
+    found = sorted(lines, key=lambda line: line.time)[len(lines) // 2]
     if path.suffix == ".json":
         chrome.write(path, found, sizes)
     elif path.suffix == ".html":
-        write_page(path, case, algorithm, machine, kept)
+        write_page(path, case, algorithm, machine, {library: found})
     else:
         each = (show_bytes(read_bytes(size)) for size in bytes_.split(","))
         at = f"{algorithm}, blocks of {' and '.join(each)}"
-        shown = {f"recorded: {at}, {kept.library}": found}
+        shown: dict[str, Timeline] = {f"recorded: {at}, {library}": found}
         if simulation is not None:
             shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
         save(gantts(shown, sizes), path)
-    times = ", ".join(show_time(line.time) for line in kept.lines)
+    times = ", ".join(show_time(line.time) for line in lines)
     words = ""
     if simulation is not None:
         words = f"; simulated: {show_time(simulation.time)}{_note(found, simulation)}"

@@ -18,7 +18,7 @@ from ..reproduce import (
     traff2008_report,
 )
 from .files import check_folder
-from .lab_options import RATE, Hosts, Named, Rate
+from .options import RATE, Hosts, Named, Rate
 from .terminal import Steps
 
 SIMULATED = {

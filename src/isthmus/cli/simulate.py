@@ -16,7 +16,7 @@ from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..predict.tuned import Tuned
 from ..schedules.schedule import Model, Schedule
-from .parse import integers
+from .options import integers
 
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1000

@@ -12,12 +12,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..bench import crossovers, tune as runs
+from ..bench import crossovers
 from ..bench.crossovers import Row, Taken
 from ..bench.environment import load
+from ..bench.launch import Start, run
+from ..bench.outcome import Progress
 from ..bench.place import place as where
-from ..bench.units import show_bytes, show_time
-from ..choose.estimate import Machine
+from ..bench.tune import Measured, measure
 from ..choose.tuning import (
     FIELDS,
     NOTHING,
@@ -29,29 +30,13 @@ from ..choose.tuning import (
     written,
 )
 from ..lab.mpiexec import own_rank
-from .draw import save
-from .files import check_file, check_picture
-from .lab_options import RATE, Named
+from ..units import show_bytes, show_time
+from .files import check_file, check_picture, save
+from .options import RATE, Named
 from .terminal import Steps, ended_in_order
 
 #: fields in bytes; `library` is a factor, all others are seconds
 SIZES = ("piece", "small", "ring")
-
-
-class Shown(runs.Display):
-    """Shows how far it is, and keeps what was found."""
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-        self.result: runs.Measured | None = None
-
-    def step(self, words: str, part: float) -> None:
-        """So much of the whole is done."""
-        self.steps(words, part)
-
-    def found(self, found: runs.Measured) -> None:
-        """It is over."""
-        self.result = found
 
 
 def _show(field: str, value: float) -> str:
@@ -74,14 +59,12 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
     for name, machine in tuning.parts.items():
         table.add_row(f"[bold]{name}[/]", "", "", "")
         for field, words in FIELDS.items():
-            table.add_row(*_change(field, machine, old.get(name)), f"[dim]{words}[/]")
+            now, was = (
+                _show(field, getattr(x, field)) if x else "–"
+                for x in (machine, old.get(name))
+            )
+            table.add_row(field, now, was, f"[dim]{words}[/]")
     return table
-
-
-def _change(field: str, new: Machine, old: Machine | None) -> tuple[str, str, str]:
-    """A field, its value, and what it was."""
-    now = _show(field, getattr(new, field))
-    return field, now, _show(field, getattr(old, field)) if old else "–"
 
 
 def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
@@ -105,7 +88,7 @@ def _cell(row: Row) -> str:
     return f"{show_time(row.measured)} ({row.predicted / row.measured:.2f})"
 
 
-def _print(console: Console, found: runs.Measured) -> list[Row]:
+def _print(console: Console, found: Measured) -> list[Row]:
     """Predicted against measured, kind by kind."""
     rows = crossovers.rows(found.tuning, found.outcomes)
     taken = crossovers.taken(found.tuning, found.outcomes)
@@ -138,7 +121,7 @@ def _before(path: Path) -> Tuning | None:
         return None
 
 
-def _write(console: Console, found: runs.Measured, output: Path | None) -> None:
+def _write(console: Console, found: Measured, output: Path | None) -> None:
     """Write the file and say what changed."""
     path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
     before = _before(path)
@@ -193,6 +176,24 @@ def _warn(console: Console) -> None:
         console.print(words, highlight=False, soft_wrap=True)
 
 
+def _measure(n: int, seconds: float, steps: Steps, start: Start) -> Measured | None:
+    """What was found, in the one process that is told."""
+    found: list[Measured] = []
+
+    def tell(one: Measured | Progress) -> None:
+        if isinstance(one, Progress):
+            steps(*one)
+        else:
+            found.append(one)
+
+    if own_rank() is not None:
+        from ..mpi.measure.measure import world_size
+
+        n = world_size()
+    run(measure, seconds, n, tell, start=start)
+    return found[0] if found else None
+
+
 def tune(
     n: Annotated[
         int, typer.Option("-n", help="number of processes to start", min=2)
@@ -234,13 +235,12 @@ def tune(
     check_picture(plot)
     _warn(console)
     with ended_in_order(), where(None, RATE, lab_name) as at, Steps(console) as steps:
-        shown = Shown(steps)
-        runs.run(n, seconds, shown, at.start)
-    if shown.result is None:
+        result = _measure(n, seconds, steps, at.start)
+    if result is None:
         return
-    _write(console, shown.result, output)
-    rows = _print(console, shown.result)
+    _write(console, result, output)
+    rows = _print(console, result)
     if plot is not None:
         from ..draw.tuning import figure
 
-        print(save(figure(rows, str(shown.result.tuning.origin)), plot))
+        print(save(figure(rows, str(result.tuning.origin)), plot))

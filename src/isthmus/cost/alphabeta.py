@@ -8,10 +8,10 @@ their order, and so do the receives; a rank is in its next round when all is don
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from ..schedules.hosts import Hosts
 from ..schedules.schedule import Schedule
 from ..verify.errors import Deadlock
 from .messages import Messages, steps
@@ -39,19 +39,28 @@ class AlphaBeta:
         return simulated(self, schedule, record)
 
 
-class Ports(Protocol):
-    """A machine whose ranks have a port each way, and every message its own time."""
+@dataclass(frozen=True)
+class Unequal:
+    """Hosts with start-up times and times per byte, one for each rank: a message takes
+    what the slower of its two ends takes. `gamma` is the time per byte reduced, `unit`
+    the bytes of an element."""
 
-    @property
-    def gamma(self) -> float: ...
+    hosts: Hosts
+    gamma: float = 0.0
+    unit: int = 1
 
-    @property
-    def unit(self) -> int: ...
+    def duration(self, m: Messages) -> np.ndarray:
+        """How long each message takes."""
+        return self.hosts.times(m.source, m.target, self.unit * m.size)
 
-    def duration(self, m: Messages) -> np.ndarray: ...
+    def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
+        """The timeline of all ranks."""
+        if len(self.hosts.alphas) < schedule.n:
+            raise ValueError(f"the machine has fewer hosts than {schedule.n} ranks")
+        return simulated(self, schedule, record)
 
 
-def simulated(model: Ports, schedule: Schedule, record: bool) -> Timeline:
+def simulated(model: AlphaBeta | Unequal, schedule: Schedule, record: bool) -> Timeline:
     """The timeline of all ranks, round by round."""
     if schedule.shares_memory:
         raise ValueError("ranks that share memory need a model with nodes")

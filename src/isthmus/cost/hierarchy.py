@@ -324,13 +324,9 @@ def _at_once(net: _Network, rounds: Iterable[Step], tally: Tally) -> np.ndarray:
     rate = net.model.gamma * net.model.unit
     for k, (step, part) in enumerate(zip(found, np.split(order, edges), strict=True)):
         pause = rate * step.reduced
-        tally.add(k, _plain(m, part), start[part], lasts[part], pause)
+        some = Messages(m.source[part], m.target[part], m.size[part], part)
+        tally.add(k, some, start[part], lasts[part], pause)
     return np.maximum(queue.sends, queue.recvs)
-
-
-def _plain(m: Messages, part: np.ndarray) -> Messages:
-    """Some of the messages, to be counted only."""
-    return Messages(m.source[part], m.target[part], m.size[part], part)
 
 
 def _joined(many: list[Messages]) -> tuple[Messages, np.ndarray]:

@@ -13,15 +13,36 @@ is matched (rendezvous). The transfer itself never waits for the receive.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from heapq import heappop, heappush
 
 import numpy as np
 
+from ..schedules.ir import Comm, Library, Reduce, Round, Send
+from ..schedules.program import per_rank
 from ..schedules.schedule import Schedule
 from ..verify.errors import BadMessage, Deadlock
-from .loggops_steps import ARRIVAL, RECV, SEND, Stages, Step, stages
 from .timeline import Events, Timeline
+
+# In the order in which the steps of a round are queued; an arrival is nobody's step.
+SEND, RECV, CALC, ARRIVAL = range(4)
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A send, a receive or a calculation (its peer: itself, its size: nanoseconds)."""
+
+    kind: int
+    rank: int
+    peer: int
+    size: float
+    round: int
+    start: float = 0
+    end: float = 0
+
+
+Stages = list[list[list[Step]]]
 
 
 @dataclass(frozen=True)
@@ -247,8 +268,38 @@ class _Run:
 
 def _events(messages: list[Step]) -> Events:
     """All messages, in the order in which they were sent, in seconds."""
-    whole = [(x.rank, x.peer, x.size, x.round) for x in messages]
-    times = [(x.start, x.end) for x in messages]
-    source, target, size, place = np.array(whole, np.int64).reshape(-1, 4).T
-    start, end = np.array(times, float).reshape(-1, 2).T / 1e9
-    return Events(source, target, size, place, start, end)
+    return Events.of(
+        (x.rank, x.peer, x.size, x.round, x.start / 1e9, x.end / 1e9) for x in messages
+    )
+
+
+def _step(c: Comm, rank: int, k: int, unit: int) -> Step:
+    if isinstance(c, Library):
+        raise ValueError("the stage 'library' has no time: nobody knows what it does")
+    kind, peer = (SEND, c.to) if isinstance(c, Send) else (RECV, c.frm)
+    return Step(kind, rank, peer, unit * sum(s.size for s in c.data), k)
+
+
+def _parts(
+    r: Round, rank: int, k: int, unit: int, gamma: float
+) -> Iterator[list[Step]]:
+    """The messages of a round, sends first, then its calculations."""
+    messages = [_step(c, rank, k, unit) for c in r.comm]
+    yield sorted(messages, key=lambda step: step.kind)
+    reduced = (s.dst.size for s in r.then if isinstance(s, Reduce))
+    yield [Step(CALC, rank, rank, gamma * unit * n, k) for n in reduced]
+
+
+def stages(schedule: Schedule, unit: int, gamma: float) -> Stages:
+    """The steps of every rank; each stage is free once the one before is done.
+
+    An element is `unit` bytes, and a byte takes gamma to reduce.
+    """
+    found: Stages = [[] for _ in range(schedule.n)]
+    for ranks, program in schedule.lanes():
+        for k, r in enumerate(program):
+            for rank, mine in zip(ranks, per_rank([r], len(ranks)), strict=True):
+                for one in mine:
+                    parts = _parts(one, rank, k, unit, gamma)
+                    found[rank] += (part for part in parts if part)
+    return found

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from .timeline import Events, Timeline
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -102,22 +105,22 @@ def _events(logs: Sequence[Log], zero: float) -> Events:
                 rows.append((r, x.peer, x.size, x.round, start, y.end - zero))
     if any(receives.values()):
         raise ValueError("a message was received that nobody sent")
-    columns = list(zip(*rows, strict=True)) or [()] * 6
-    whole = (np.array(column, np.int64) for column in columns[:4])
-    return Events(*whole, *(np.array(column, float) for column in columns[4:]))
+    return Events.of(rows)
 
 
 def _covered(e: Events, some: np.ndarray) -> float:
     """The time in which at least one of some messages is under way."""
-    return sum(end - start for start, end in _merged(e.start[some], e.end[some]))
+    times: list[list[float]] = [e.start[some].tolist(), e.end[some].tolist()]
+    stretches = zip(*times, strict=True)
+    return sum(end - start for start, end in merged(stretches))
 
 
-def _merged(start: np.ndarray, end: np.ndarray) -> Iterable[tuple[float, float]]:
-    """Intervals that overlap, as one."""
-    found: list[tuple[float, float]] = []
-    for a, b in sorted(zip(start.tolist(), end.tolist(), strict=True)):
-        if found and a <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], b))
+def merged(intervals: Iterable[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+    """Intervals in order, those that overlap as one."""
+    found: list[tuple[Number, Number]] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
         else:
-            found.append((a, b))
+            found.append((start, end))
     return found

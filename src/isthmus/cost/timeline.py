@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,13 @@ class Events:
     round: np.ndarray
     start: np.ndarray
     end: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[float, ...]]) -> Events:
+        """The events of such rows."""
+        columns = list(zip(*rows, strict=True)) or [()] * 6
+        whole = (np.array(column, np.int64) for column in columns[:4])
+        return cls(*whole, *(np.array(column, float) for column in columns[4:]))
 
     def __len__(self) -> int:
         return len(self.source)

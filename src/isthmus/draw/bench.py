@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from ..units import DECIMAL, show_bytes
 from .palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -29,11 +31,10 @@ class Dot:
     limit: float | None = None
 
 
-def _colours(dots: Sequence[Dot]) -> dict[str, str]:
+def colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each contender; native has always the same."""
-    names = [n for n in dict.fromkeys(dot.contender for dot in dots) if n != "native"]
-    found = {n: COLOURS[i % len(COLOURS)] for i, n in enumerate(names)}
-    return {"native": NATIVE} | found
+    others = [name for name in dict.fromkeys(names) if name != "native"]
+    return {"native": NATIVE} | dict(zip(others, cycle(COLOURS), strict=False))
 
 
 def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
@@ -42,30 +43,26 @@ def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
     kinds = list(dict.fromkeys(dot.kind for dot in dots))
     make = _lines if len(sizes) > len(kinds) else _bars
     picture: Figure = make(kinds, dots)
-    left = 0.12 / picture.get_figwidth()
+    titles(picture, title, subtitle, 0.12 / picture.get_figwidth())
+    return picture
+
+
+def titles(picture: Figure, title: str, subtitle: str, left: float) -> None:
+    """Both above a figure, from a part of its width on."""
     height = picture.get_figheight()
     at: dict[str, Any] = {"x": left, "ha": "left", "va": "top"}
     picture.text(y=1 - 0.1 / height, s=title, fontsize=11, weight="bold", **at)
     picture.text(y=1 - 0.34 / height, s=subtitle, fontsize=8, color=FAINT, **at)
-    return picture
 
 
-def sheet(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
-    """A figure with room for its titles, and its axes."""
+def sheet(width: float, height: float, rows: int, columns: int) -> tuple[Figure, Any]:
+    """A figure with space for its titles, and its axes."""
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(width, height + 0.6), layout="constrained")
     engine: Any = picture.get_layout_engine()
     engine.set(rect=(0, 0, 1, height / (height + 0.6)))
     return picture, picture.subplots(rows, columns, squeeze=False, sharey=True)
-
-
-def _size(n: int) -> str:
-    """A size in three digits."""
-    for name, unit in (("M", 10**6), ("K", 10**3)):
-        if n >= unit:
-            return f"{n / unit:.3g} {name}B"
-    return f"{n} B"
 
 
 def plain(axes: Any) -> None:
@@ -82,7 +79,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
         axes.set_visible(False)
     for kind, axes in zip(kinds, grid.flat, strict=False):
         here = [dot for dot in dots if dot.kind == kind]
-        for name, colour in _colours(dots).items():
+        for name, colour in colours(d.contender for d in dots).items():
             line = sorted(
                 (d for d in here if d.contender == name), key=lambda d: d.size
             )
@@ -104,7 +101,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
             )
         sizes = sorted({dot.size for dot in here})
         axes.set(xscale="log", yscale="log")
-        axes.set_xticks(sizes, [_size(n) for n in sizes])
+        axes.set_xticks(sizes, [show_bytes(n, DECIMAL) for n in sizes])
         axes.set_xticks([], minor=True)
         axes.set_title(kind, fontsize=8, loc="left")
         plain(axes)
@@ -119,11 +116,11 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
 def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
     """A group of bars for each kind, all on one scale."""
     picture, ((axes,),) = sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
-    colours = _colours(dots)
-    width = 0.8 / len(colours)
-    for k, (name, colour) in enumerate(colours.items()):
+    paint = colours(d.contender for d in dots)
+    width = 0.8 / len(paint)
+    for k, (name, colour) in enumerate(paint.items()):
         here = [(kinds.index(d.kind), d) for d in dots if d.contender == name]
-        xs = [i + (k - (len(colours) - 1) / 2) * width for i, _ in here]
+        xs = [i + (k - (len(paint) - 1) / 2) * width for i, _ in here]
         times = [dot.seconds for _, dot in here]
         errors = [
             [d.seconds - d.low for _, d in here],

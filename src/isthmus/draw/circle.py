@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..schedules.schedule import Schedule
-from ..verify.marks import Memory
 from .palette import EMPTY, INK, Colour, on
 from .steps import Message, Step, steps
 
@@ -85,10 +84,6 @@ def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) ->
         axes.add_patch(Circle(at, 0.45 * CELL, facecolor=fill))
 
 
-def _held(memory: Memory, size: int) -> list[int]:
-    return _parts(memory["recv"], size)
-
-
 def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> None:
     """One step: its messages, and what everyone holds after it."""
     n = len(step.memory)
@@ -98,7 +93,7 @@ def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> Non
     for message in step.messages:
         _arrow(axes, message, n, paint, size)
     for rank, memory in enumerate(step.memory):
-        _rank(axes, rank, n, _held(memory, size), paint)
+        _rank(axes, rank, n, _parts(memory["recv"], size), paint)
     hops = {(m.target - m.source) % n for m in step.messages}
     words = f"step {k + 1}"
     words += f": to the rank {hops.pop()} further on" if len(hops) == 1 else ""

@@ -121,13 +121,7 @@ def _bars(chart: Chart, e: Events) -> None:
         _boxes(chart, start[some], end[some], y, chart.bar, **style)
 
 
-def stays(e: Events, path: list[int]) -> list[int]:
-    """The rank at which each message of a path waits for the one before it."""
-    first = int(e.target[path[0]])
-    return _stays([{int(e.source[i]), int(e.target[i])} for i in path], first)
-
-
-def _stays(ends: list[set[int]], first: int) -> list[int]:
+def stays(ends: list[set[int]], first: int) -> list[int]:
     """The rank at which each part of a path waits for the one before it.
 
     Neighbours on the path have a rank in common; it stays the same where it can.
@@ -151,7 +145,7 @@ def _path(chart: Chart, timeline: Timeline) -> None:
     legs = timeline.critical_legs()
     if not legs:
         return
-    ranks = _stays([set(leg.ranks) for leg in legs], legs[0].ranks[-1])
+    ranks = stays([set(leg.ranks) for leg in legs], legs[0].ranks[-1])
     y = np.repeat([chart.top(r) - chart.bar / 2 for r in ranks], 2)
     x = np.array([(leg.start, leg.end) for leg in legs]).ravel()
     casing = [patheffects.withStroke(linewidth=3.4, foreground="white")]

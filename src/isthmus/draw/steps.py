@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..schedules.ir import Data, Library, Reduce, Round
-from ..schedules.program import extent
 from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank, combine
+from ..verify.verify import memories
 from . import order
 from .order import Done, Sent, in_node
 from .palette import nodes_of
@@ -61,18 +61,9 @@ class _Data:
     """What every rank and every node holds."""
 
     def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
-        contract = schedule.contract
-        self.shared: list[np.ndarray] = []
-        node_memory: dict[int, np.ndarray] = {}
-        for node in nodes_of(schedule.nodes or range(schedule.n)):
-            size = max(extent(programs[r], "node") for r in node.ranks)
-            self.shared.append(blank(size, contract.mark))
-            node_memory |= dict.fromkeys(node.ranks, self.shared[-1])
-        self.ranks: list[Memory] = []
-        for r, rounds in enumerate(programs):
-            memory = _copied(contract.before(r))
-            memory["tmp"] = blank(extent(rounds, "tmp"), contract.mark)
-            self.ranks.append(memory | {"node": node_memory[r]})
+        self.ranks = memories(programs, schedule.contract, schedule.nodes)
+        nodes = nodes_of(schedule.nodes or range(schedule.n))
+        self.shared = [self.ranks[node.ranks[0]]["node"] for node in nodes]
 
     def load(self, rank: int, spans: Data) -> np.ndarray:
         memory = self.ranks[rank]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..cost.hierarchy import Hierarchy
 from ..cost.placement import nodes as placed_on
+from ..cost.recorded import merged
 from ..predict.times import message
 from ..schedules.schedule import Model, Schedule
 from .run import Images
@@ -17,16 +18,6 @@ ELEMENTS = 1 << 26
 
 #: from each element to the one behind the last, in order
 Ranges = list[tuple[int, int]]
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    found: Ranges = []
-    for start, end in sorted(ranges):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((start, end))
-    return found
 
 
 def _common(x: Ranges, y: Ranges) -> Ranges:
@@ -58,12 +49,12 @@ class _Held(dict[tuple[int, int], Ranges]):
                 rows, rows, rows, rows, rows, strict=True
             ):
                 found[lo, hi].append((index, index + size))
-        super().__init__({key: _merged(ranges) for key, ranges in found.items()})
+        super().__init__({key: merged(ranges) for key, ranges in found.items()})
 
     def of(self, rank: int) -> Ranges:
         """The elements that a rank contributed to."""
         every = (x for (lo, hi), x in self.items() if lo <= rank < hi)
-        return _merged(pair for ranges in every for pair in ranges)
+        return merged(pair for ranges in every for pair in ranges)
 
     @property
     def apart(self) -> bool:
@@ -98,7 +89,7 @@ class _Unit:
         ]
         if others.apart:
             return sum(map(_size, found))
-        return _size(_merged(pair for ranges in found for pair in ranges))
+        return _size(merged(pair for ranges in found for pair in ranges))
 
 
 def _most(schedule: Schedule, units: Sequence[Sequence[int]]) -> Iterator[int]:

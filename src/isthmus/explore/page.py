@@ -135,11 +135,6 @@ def _embedded(found: dict[str, Any]) -> str:
     return f'<script type="text/plain" id="data" data-packed>{packed}</script>'
 
 
-def _title(schedules: Sequence[Schedule]) -> str:
-    names = dict.fromkeys(x.algorithm for x in schedules)
-    return f"{schedules[0].collective}: {', '.join(names)}"
-
-
 def html(
     schedules: Sequence[Schedule],
     machines: Mapping[str, Model] | None = None,
@@ -147,8 +142,9 @@ def html(
 ) -> str:
     """The page as text."""
     found = data(schedules, machines, recorded)
+    names = ", ".join(dict.fromkeys(x.algorithm for x in schedules))
     parts = {
-        "title": _title(schedules),
+        "title": f"{schedules[0].collective}: {names}",
         "licence": _file("d3/LICENSE"),
         "style": _file("web/page.css"),
         "data": _embedded(found),

@@ -6,15 +6,14 @@ grow with the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..cost.placement import nodes as placed_on
-from ..draw.order import Done, Sent, Step, order
+from ..draw.order import Done, Step, order
 from ..draw.palette import groups_of, nodes_of
-from ..schedules.ir import Data, Library, Reduce, Span
+from ..schedules.ir import Data, Reduce, Span
 from ..schedules.program import extent
 from ..schedules.registry import resolve
 from ..schedules.schedule import Schedule
@@ -81,25 +80,20 @@ def _spans(data: Data) -> list[int]:
     return found
 
 
-def _message(m: Sent) -> Numbers:
-    return [m.source, m.target, _spans(m.send.data), _spans(m.recv.data)]
-
-
 def _local(done: Done) -> list[int]:
     rank, s = done
     return [int(isinstance(s, Reduce)), rank, *_span(s.src), *_span(s.dst)[:2]]
-
-
-def _library(call: Library) -> list[int]:
-    return [call.base, BUFFERS.index(call.buf), *call.offsets]
 
 
 def _step(step: Step) -> dict[str, Numbers]:
     """A step, without what it does not have."""
     found: dict[str, Numbers] = {
         "first": [_local(x) for x in step.first],
-        "messages": [_message(m) for m in step.messages],
-        "library": [_library(x) for x in step.library],
+        "messages": [
+            [m.source, m.target, _spans(m.send.data), _spans(m.recv.data)]
+            for m in step.messages
+        ],
+        "library": [[x.base, BUFFERS.index(x.buf), *x.offsets] for x in step.library],
         "then": [_local(x) for x in step.then],
         "meetings": list(step.meetings),
     }
@@ -115,13 +109,9 @@ def _about(schedule: Schedule) -> dict[str, str]:
     return {"idea": entry.idea, "paper": entry.paper}
 
 
-def _placement(where: Sequence[Hashable]) -> list[dict[str, Any]]:
-    return [{"name": x.short, "ranks": list(x.ranks)} for x in nodes_of(where)]
-
-
 def head(schedule: Schedule) -> dict[str, Any]:
     """What a schedule is called, and who takes part."""
-    groups = groups_of(list(schedule.groups))
+    groups, nodes = groups_of(list(schedule.groups)), nodes_of(placed_on(schedule))
     return {
         "collective": schedule.collective,
         "algorithm": schedule.algorithm,
@@ -137,7 +127,7 @@ def head(schedule: Schedule) -> dict[str, Any]:
             }
             for g in groups
         ],
-        "nodes": _placement(placed_on(schedule)),
+        "nodes": [{"name": x.short, "ranks": list(x.ranks)} for x in nodes],
         "shares": schedule.shares_memory,
     }
 
@@ -165,6 +155,6 @@ def detail(schedule: Schedule) -> dict[str, Any]:
     return {
         "images": images.every,
         "ranks": ranks,
-        "room": shared,
+        "node_sizes": shared,
         "steps": steps,
     }

@@ -150,7 +150,4 @@ def read(path: Path) -> Recorded:
         for x in events
         if x["ph"] == "X" and x["cat"] == PORTS[0]
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * 6
-    whole = (np.array(column, np.int64) for column in columns[:4])
-    times = (np.array(column, float) for column in columns[4:])
-    return of_events(Events(*whole, *times), finish)
+    return of_events(Events.of(rows), finish)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Protocol
 
+from ..cost.alphabeta import AlphaBeta
 from ..schedules.ir import Comm, Recv, Reduce, Round, Send
 from ..schedules.schedule import Schedule
 
@@ -29,22 +29,6 @@ OPTIONS = (
     "--cfg=smpi/send-is-detached-thresh:0",
     "--cfg=maxmin/precision:1e-9",
 )
-
-
-class Priced(Protocol):
-    """A machine of the alpha-beta model."""
-
-    @property
-    def alpha(self) -> float:
-        """Seconds per message."""
-
-    @property
-    def beta(self) -> float:
-        """Seconds per byte."""
-
-    @property
-    def gamma(self) -> float:
-        """Seconds per byte reduced."""
 
 
 def _line(c: Comm, unit: int) -> str:
@@ -88,7 +72,7 @@ def trace(schedule: Schedule, unit: int = 1, turns: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def platform(model: Priced, n: int) -> str:
+def platform(model: AlphaBeta, n: int) -> str:
     """n hosts, each with its own full-duplex link, on which a message takes as long.
 
     It crosses two links and carries an envelope: alpha is twice the latency and the

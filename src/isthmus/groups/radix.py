@@ -34,7 +34,7 @@ def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
     Without `early_stop` all digits are sorted by on the whole chain.
     """
     color = entry.color if entry.split else encode(0)
-    inside = each(_is_some, entry.color)
+    inside = each(is_some, entry.color)
     value, key = each(_value, color), each(_value, entry.key)
     known = inside & each(_is_key, entry.key)
     mine = (value, value, inside * 1), (key, key, known * 1)
@@ -57,7 +57,8 @@ def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
     return placed(masked(Link(rank, size, link.address, left, right), inside))
 
 
-def _is_some(code: Code | None) -> bool:
+def is_some(code: Code | None) -> bool:
+    """Whether a process is in a split."""
     return code is not None
 
 

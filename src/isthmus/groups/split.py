@@ -16,7 +16,7 @@ from . import radix as radixes, serial, sorts
 from .agree import agree
 from .chain import Link, masked
 from .cheng import cheng
-from .compare import Code, Compare, Compared, comparing
+from .compare import Compare, Compared, comparing
 from .dialogue import Dialogue
 from .encoding import canonical
 from .hash_split import hash_split
@@ -65,13 +65,9 @@ def _sorting(sort: Sort) -> Callable[[Link, Entry], Dialogue[Place]]:
 
     def split(link: Link, entry: Entry) -> Dialogue[Place]:
         done = yield from by_sort(link, entry.sortable, entry.key, sort)
-        return placed(masked(done, each(_is_some, entry.color)))
+        return placed(masked(done, each(radixes.is_some, entry.color)))
 
     return split
-
-
-def _is_some(code: Code | None) -> bool:
-    return code is not None
 
 
 def _hash64(link: Link, entry: Entry) -> Dialogue[Place]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -77,14 +78,21 @@ def regular(
             found = replace(found, sends=numbered(sent, t))
         if 0 <= (j := number - t) < target.ranks:
             got = incoming(source, target, j, same, every)
-            size = int(np.prod(target.local_shape(j)))
-            among = spread_to(target, j)
-            if among is not None:
-                among = [r + t for r in among[0]], *among[1:]
-            found = replace(
-                found, receives=numbered(got, s), wanted=size, replicas=among
-            )
+            found = received(found, target, j, numbered(got, s), t)
     return found
+
+
+def received(
+    x: Exchange, layout: Layout, rank: int, messages: tuple[Message, ...], base: int
+) -> Exchange:
+    """A rank's part with what it receives; its group begins at a number."""
+    return replace(
+        x,
+        receives=messages,
+        wanted=prod(layout.local_shape(rank if layout.is_regular else None)),
+        replicas=spread_to(layout, rank, base),
+        repeats=layout.repeats,
+    )
 
 
 def _part(m: Message, buf: str, low: int, high: int) -> Pieces:

@@ -63,10 +63,6 @@ class Pairs:
         return len(self.size)
 
 
-def _local_size(layout: Layout, parts: tuple[int, ...]) -> int:
-    return prod(x.runs(i).total for x, i in zip(layout.splits, parts, strict=True))
-
-
 def share(layout: Layout, size: int, replica: int) -> tuple[int, int]:
     """The range of its flat local array for which a replica is responsible."""
     every = Shares(layout.replicas, size)
@@ -163,7 +159,7 @@ def incoming(
     mine = share(target, prod(x.total for x in region), replica)
     found = []
     for met in _meeting(region, source):
-        size, there, here = _swapped(_flat(region, met))
+        size, here, there = _flat(region, met)
         wanted = Pairs(size, there, here).to_share(*mine)
         parts = tuple(x.part for x in met)
         held = prod(x.extent for x in met)
@@ -182,16 +178,14 @@ def incoming(
     return found
 
 
-def _swapped(found: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    size, here, there = found
-    return size, there, here
-
-
-def spread_to(target: Layout, t: int) -> tuple[list[int], int, Shares] | None:
-    """The replicas of what rank t gets, its place among them, and the shares that they
-    gather from each other; none where it has no replicas."""
-    if t >= target.ranks or target.replicas == 1:
+def spread_to(
+    target: Layout, t: int, base: int
+) -> tuple[list[int], int, Shares] | None:
+    """The replicas of what rank t gets, by their numbers in a group that begins at
+    `base`, its place among them, and the shares that they gather from each other; none
+    where it has no replicas."""
+    if not target.is_regular or t >= target.ranks or target.replicas == 1:
         return None
     parts, replica = target.place(t)
-    ranks = [target.rank(parts, j) for j in range(target.replicas)]
-    return ranks, replica, Shares(target.replicas, _local_size(target, parts))
+    ranks = [base + target.rank(parts, j) for j in range(target.replicas)]
+    return ranks, replica, Shares(target.replicas, prod(target.local_shape(t)))

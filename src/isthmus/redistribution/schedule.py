@@ -13,9 +13,9 @@ from ..schedules.schedule import Schedule
 from ..verify.contracts import Contract
 from ..verify.marks import MARK, Memory, blank, unordered
 from .directory import addressed, block_size, meet, messages
-from .exchange import Exchange, in_turns, numbered, regular, rounds
+from .exchange import Exchange, in_turns, numbered, received, regular, rounds
 from .layouts import Layout
-from .messages import Message, share, spread_to
+from .messages import share
 from .order import MOST, Turn
 from .runs import Runs, spread
 
@@ -165,26 +165,6 @@ def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
     keep = size > 0
     start = runs.start + first - places
     return Runs(start[keep], size[keep]), first[keep]
-
-
-def received(
-    x: Exchange, layout: Layout, rank: int, messages: tuple[Message, ...], base: int
-) -> Exchange:
-    """A rank's part with what it receives; its group begins at a number."""
-    among = spread_to(layout, rank) if layout.is_regular else None
-    if among is not None:
-        among = [r + base for r in among[0]], *among[1:]
-    return replace(
-        x,
-        wanted=_size(layout, rank),
-        receives=messages,
-        replicas=among,
-        repeats=layout.repeats,
-    )
-
-
-def _size(layout: Layout, rank: int) -> int:
-    return prod(layout.local_shape(rank if layout.is_regular else None))
 
 
 def schedule(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..collectives.schedule import schedule
 from .kang2019 import CLUSTERS, SETTINGS, Cluster, Point, Setting
+from .output import legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,10 +70,7 @@ def _axis(ax: Axes) -> None:
 
 def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
     """Figures 4 and 5: completion time against message size."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 9), layout="constrained")
-    axes = figure.subplots(len(CLUSTERS), len(settings), sharex=True)
+    figure, axes = panels((13, 9), len(CLUSTERS), len(settings), sharex=True)
     for row, cluster in zip(axes, CLUSTERS, strict=True):
         for ax, setting in zip(row, settings, strict=True):
             for name, (label, colour, marker) in STYLES.items():
@@ -100,27 +98,19 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
         ax.set_xlabel("bytes per node")
     for ax, setting in zip(axes[0], settings, strict=True):
         ax.set_title(f"{setting.text}\n{ax.get_title()}", fontsize=10)
-    # the last row has all algorithms
-    handles, labels = axes[-1][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    legend(figure, axes[-1][0])  # the last row has all algorithms
     return figure
-
-
-def _operation(setting: Setting) -> str:
-    return "Allgatherv" if setting.irregular else "Allgather"
 
 
 def improvements(points: Sequence[Point]) -> Figure:
     """Figure 6: how many times faster than root gathering."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13, 4.8), layout="constrained")
-    axes = figure.subplots(1, len(CLUSTERS), sharey=True)
+    figure, axes = panels((13, 4.8), 1, len(CLUSTERS), sharey=True)
     for ax, cluster in zip(axes, CLUSTERS, strict=True):
         for setting, (colour, marker) in zip(SETTINGS, MARKS, strict=True):
             x, old = _curve(points, setting, cluster, "root_gathering_sequential")
             _, new = _curve(points, setting, cluster, f"{setting.ours}+ring")
             gains = [a / b for a, b in zip(old, new, strict=True)]
+            operation = "Allgatherv" if setting.irregular else "Allgather"
             ax.plot(
                 x,
                 gains,
@@ -129,7 +119,7 @@ def improvements(points: Sequence[Point]) -> Figure:
                 markersize=5,
                 markeredgecolor="black",
                 markeredgewidth=0.4,
-                label=f"{setting.number}: {_operation(setting)}, {setting.text}",
+                label=f"{setting.number}: {operation}, {setting.text}",
             )
         for expected in sorted({s.expected for s in SETTINGS}):
             ax.axhline(expected, color="grey", linestyle=":", linewidth=0.8, zorder=0)
@@ -138,6 +128,5 @@ def improvements(points: Sequence[Point]) -> Figure:
         _axis(ax)
     axes[0].set_ylabel("simulated: times faster than root gathering")
     axes[0].lines[-1].set_label("expected, Eq. (5)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9)
+    legend(figure, axes[0], ncols=3, fontsize=9)
     return figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .moody2011 import CHENG, DAWN, FEW, LENGTHS, SIERRA, SORTS, SPLITS, Memory, Point
 from .moody2011_claims import LABELS, as_assumed, pick
+from .output import legend, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,10 +66,7 @@ def _axis(ax: Axes, title: str, sizes: Sequence[int]) -> None:
 
 def reorder(points: Sequence[Point]) -> Figure:
     """Figure 3: reordering without a split, by keys of 32 bits."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels((11, 5.2), 1, 2, sharey=True)
     for ax, machine in zip(axes, (DAWN, SIERRA), strict=True):
         some = [p for p in points if p.machine == machine]
         for name in SORTS:
@@ -78,17 +76,13 @@ def reorder(points: Sequence[Point]) -> Figure:
     few = [p for p in as_assumed(points) if p.figure == 3 and p.bits < 32]
     _draw(axes[0], few, "radix", _milliseconds, ", keys below N")
     axes[0].set_ylabel("time in ms, under the model")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize=9)
+    legend(figure, axes[0], loc="outside right upper", ncols=1, fontsize=9)
     return figure
 
 
 def splits(points: Sequence[Point], number: int) -> Figure:
     """Figures 4 and 5: a split of strings, with many groups and with few."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 4.4), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels((9, 4.4), 1, 2, sharey=True)
     titles = "(a) N/2 groups", f"(b) {FEW} groups"
     for ax, title, many in zip(axes, titles, (True, False), strict=True):
         for length in LENGTHS:
@@ -99,17 +93,13 @@ def splits(points: Sequence[Point], number: int) -> Figure:
                 _draw(ax, chosen, name, _milliseconds, more)
         _axis(ax, title, [p.n for p in points])
     axes[0].set_ylabel("time in ms, under the model")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+    legend(figure, axes[0], ncols=2, fontsize=9)
     return figure
 
 
 def counts(points: Sequence[Point]) -> Figure:
     """Rounds, and what a process sends, when reordering and when splitting."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
-    axes = figure.subplots(2, 3, sharey="col")
+    figure, axes = panels((10, 6.4), 2, 3, sharey="col")
     values: dict[str, Value] = {
         "rounds": lambda p: p.rounds,
         "messages, average of a process": lambda p: p.messages / p.n,
@@ -128,28 +118,13 @@ def counts(points: Sequence[Point]) -> Figure:
                 _draw(ax, found, name, value)
             _axis(ax, title, [p.n for p in points])
         row[0].set_ylabel(words)
-    _legend(figure, axes[0][0], axes[1][0])
+    legend(figure, axes[0][0], axes[1][0], ncols=6, fontsize=9)
     return figure
-
-
-def _legend(figure: Figure, *axes: Axes) -> None:
-    """One entry for every curve of several axes."""
-    found = {
-        label: handle
-        for ax in axes
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        found.values(), found.keys(), loc="outside lower center", ncols=6, fontsize=9
-    )
 
 
 def memory(weighed: Sequence[Memory]) -> Figure:
     """The most that a process holds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
-    axes = figure.subplots(1, 3, sharey=True)
+    figure, axes = panels((10, 4.2), 1, 3, sharey=True)
     kinds: dict[str, Callable[[Memory], bool]] = {
         "reorder": lambda m: m.groups == 0,
         f"split, {FEW} groups": lambda m: m.groups == FEW,
@@ -161,5 +136,5 @@ def memory(weighed: Sequence[Memory]) -> Figure:
             _curve(ax, [(m.n, m.peak) for m in some if m.algorithm == name], name)
         _axis(ax, title, [m.n for m in weighed])
     axes[0].set_ylabel("bytes")
-    _legend(figure, *axes)
+    legend(figure, *axes, ncols=6, fontsize=9)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import moody2011_figures as figures
@@ -24,64 +24,16 @@ from .moody2011 import (
     varied_jobs,
 )
 from .moody2011_claims import LABELS, Claim, Ratio, as_assumed, claims, ratios
-from .output import Progress, Task, in_parallel, save, write_csv
-
-TEXT = """# Moody, Ahn, de Supinski 2011, simulated
-
-Made by `isthmus reproduce moody2011` from the algorithms of `isthmus.split`, which run
-in lanes, an array element for every process. The paper: Adam Moody, Dong H. Ahn and
-Bronis R. de Supinski, *Exascale Algorithms for Generalized MPI_Comm_split*, EuroMPI
-2011. It prints ratios, but no times, no keys and no numbers of groups or bins.
-
-Assumed: the machines `dawn-like` ({alpha}, {rate}) and `sierra-like`, one port for each
-process; {entry} to compare and move an entry of a table; random keys of 32 bits; {few}
-groups or N/2, at random; 16 bins; eight bytes for a number or an address. None of this
-was measured.
-
-## Time against processes
-
-![Figure 3](figure3.png)
-Figure 3: reordering without a split.
-
-![Figure 4](figure4.png)
-Figure 4: a split without reordering. Solid: 5 characters, dashed: 80.
-
-![Figure 5](figure5.png)
-Figure 5: a split with reordering.
-
-## The paper's ratios
-
-How many times slower the first is than the second; "serial sorts" and "Cheng" are the
-fastest of theirs. "Agrees" is within a quarter of the paper's number. The last columns
-are with half and twice the start-up time, and without local work.
-
-{ratios}
-
-## The paper's words
-
-{claims}
-
-## Rounds, messages and bytes
-
-![Counts](counts.png)
-Rounds and what processes send, against processes. With {big} processes:
-
-{counts}
-
-## Memory
-
-The most bytes that a process held at a time: both ends of the chain and three others.
-
-![Memory](memory.png)
-
-{memory}
-
-## A million processes
-
-Simulated in so many seconds of one core, with so much memory at most.
-
-{million}
-"""
+from .output import (
+    Progress,
+    Task,
+    in_parallel,
+    save,
+    table,
+    text,
+    write_csv,
+    write_report,
+)
 
 
 def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
@@ -112,34 +64,28 @@ def spaced(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
 
 
-def _table(head: str, align: str, rows: Iterator[str]) -> str:
-    """A table of Markdown; `align` has a letter for every column, l or r."""
-    line = "|" + "".join({"l": "---|", "r": "---:|"}[x] for x in align)
-    return "\n".join([f"| {head} |", line, *(f"| {row} |" for row in rows)])
-
-
 def _yes(so: bool) -> str:
     return "yes" if so else "no"
 
 
 def _ratios(rows: Sequence[Ratio]) -> str:
-    return _table(
-        "setting | paper | here | agrees | start-ups halved | doubled | messages alone",
+    head = "setting", "paper", "here", "agrees", "start-ups halved", "doubled"
+    return table(
         "lrrlrrr",
+        (*head, "messages alone"),
         (
-            f"{r.what} | {r.paper} | **{r.here:.3g}** | {_yes(r.agrees)} | "
-            f"{r.halved:.3g} | {r.doubled:.3g} | {r.messages:.3g}"
+            (
+                *(r.what, r.paper, f"**{r.here:.3g}**", _yes(r.agrees)),
+                *(f"{x:.3g}" for x in (r.halved, r.doubled, r.messages)),
+            )
             for r in rows
         ),
     )
 
 
 def _claims(rows: Sequence[Claim]) -> str:
-    return _table(
-        "the paper | here | holds",
-        "lll",
-        (f"{c.paper} | {c.here} | {_yes(c.holds)}" for c in rows),
-    )
+    cells = ((c.paper, c.here, _yes(c.holds)) for c in rows)
+    return table("lll", ("the paper", "here", "holds"), cells)
 
 
 def _what(p: Point) -> str:
@@ -150,14 +96,16 @@ def _what(p: Point) -> str:
 
 
 def _counts(points: Sequence[Point]) -> str:
-    return _table(
-        "what | algorithm | rounds | messages | bytes | most bytes of one "
-        "| ms: messages | ms: local work",
+    head = "what", "algorithm", "rounds", "messages", "bytes", "most bytes of one"
+    return table(
         "llrrrrrr",
+        (*head, "ms: messages", "ms: local work"),
         (
-            f"{_what(p)} | {LABELS[p.algorithm]} | {p.rounds} | {spaced(p.messages)} | "
-            f"{spaced(p.bytes)} | {spaced(p.busiest)} | {1e3 * p.network:.3g} | "
-            f"{1e3 * p.work:.3g}"
+            (
+                *(_what(p), LABELS[p.algorithm], str(p.rounds)),
+                *map(spaced, (p.messages, p.bytes, p.busiest)),
+                *(f"{1e3 * x:.3g}" for x in (p.network, p.work)),
+            )
             for p in points
         ),
     )
@@ -172,26 +120,28 @@ def _memory(weighed: Sequence[Memory]) -> str:
         kinds += ["split, N/2 groups"] if m.groups == m.n // 2 else []
         for kind in kinds:
             peaks.setdefault((kind, m.algorithm), {})[m.n] = m.peak
-    return _table(
-        "what | algorithm | " + " | ".join(f"{n} processes" for n in sizes),
+    return table(
         "ll" + "r" * len(sizes),
+        ("what", "algorithm", *(f"{n} processes" for n in sizes)),
         (
-            f"{kind} | {LABELS[name]} | "
-            + " | ".join(spaced(row[n]) if n in row else "" for n in sizes)
+            (kind, LABELS[name], *(spaced(row[n]) if n in row else "" for n in sizes))
             for (kind, name), row in sorted(peaks.items(), key=lambda x: x[0][0])
         ),
     )
 
 
 def _million(points: Sequence[Point]) -> str:
-    return _table(
-        "what | algorithm | rounds | messages | most bytes of one | ms in the model "
-        "| simulated in | memory",
+    head = "what", "algorithm", "rounds", "messages", "most bytes of one"
+    return table(
         "llrrrrrr",
+        (*head, "ms in the model", "simulated in", "memory"),
         (
-            f"{_what(p)} | {LABELS[p.algorithm]} | {p.rounds} | {spaced(p.messages)} | "
-            f"{spaced(p.busiest)} | {1e3 * p.seconds:.3g} | {p.took:.0f} s | "
-            f"{p.resident / 2**30:.2f} GiB"
+            (
+                *(_what(p), LABELS[p.algorithm], str(p.rounds)),
+                *map(spaced, (p.messages, p.busiest)),
+                *(f"{1e3 * p.seconds:.3g}", f"{p.took:.0f} s"),
+                f"{p.resident / 2**30:.2f} GiB",
+            )
             for p in points
         ),
     )
@@ -221,12 +171,10 @@ def write(
     save(figures.splits(assumed, 5), folder, "figure5")
     save(figures.counts(assumed), folder, "counts")
     save(figures.memory(weighed), folder, "memory")
-    report = folder / "report.md"
-    report.write_text(text(points, weighed, small, big), encoding="utf-8")
-    return report
+    return write_report(folder, words(points, weighed, small, big))
 
 
-def text(
+def words(
     points: Sequence[Point],
     weighed: Sequence[Memory],
     small: int = SMALL,
@@ -235,11 +183,12 @@ def text(
     """The words of the report, with tables and numbers in their places."""
     paper = [p for p in points if p.n != MILLION]
     model = machine()
-    return TEXT.format(
+    return text(
+        "moody2011",
         alpha=f"{1e6 * model.alpha:g} µs",
         rate=f"{1e-6 / model.beta:.0f} MB/s",
         entry=f"{1e6 * ENTRY:g} µs",
-        few=FEW,
+        few=str(FEW),
         big=spaced(big),
         ratios=_ratios(ratios(paper, small, big)),
         claims=_claims(claims(paper, small, big)),

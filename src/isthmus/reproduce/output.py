@@ -1,14 +1,20 @@
-"""What all reports do: many jobs in a few processes, pictures and tables as files."""
+"""What all reports do: many jobs in a few processes, pictures and tables as files, and
+the words, of which each paper has a file here."""
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
+from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: called with the number of points done and of all
 Progress = Callable[[int, int], None]
@@ -37,6 +43,27 @@ def in_parallel(
     return found
 
 
+def panels(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure of so many inches, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
+
+
+def legend(figure: Figure, *axes: Axes, **style: Any) -> None:
+    """An entry for every curve of some axes; below them, unless it is told."""
+    found = {
+        label: handle
+        for ax in axes
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    style = {"loc": "outside lower center", "ncols": len(found), **style}
+    figure.legend(found.values(), found.keys(), **style)
+
+
 def save(figure: Any, folder: Path, name: str) -> None:
     """A picture, for pages and for print."""
     for kind in ("png", "svg"):
@@ -49,3 +76,23 @@ def write_csv(path: Path, rows: Sequence[Any]) -> None:
         writer = csv.DictWriter(file, [f.name for f in fields(rows[0])])
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
+
+
+def table(align: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown; `align` has a letter for every column, l or r."""
+    rule = "|" + "".join({"l": "---|", "r": "---:|"}[x] for x in align)
+    first, *others = (f"| {' | '.join(row)} |" for row in (head, *rows))
+    return "\n".join((first, rule, *others))
+
+
+def text(paper: str, **parts: str) -> str:
+    """The words of the report on a paper, with tables and numbers in their places."""
+    words = resources.files(__package__).joinpath(f"{paper}.md").read_text("utf-8")
+    return words.format(**parts)
+
+
+def write_report(folder: Path, made: str) -> Path:
+    """The report of a folder; its path."""
+    path = folder / "report.md"
+    path.write_text(made, encoding="utf-8")
+    return path

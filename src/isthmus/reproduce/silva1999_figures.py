@@ -10,6 +10,7 @@ import numpy as np
 from ..cost.alphabeta import AlphaBeta
 from ..cost.timeline import Events
 from ..draw.palette import EMPTY, FAINT, INK
+from .output import panels
 from .silva1999 import Pattern, Times
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ def _panel(
 def pattern_figure(pattern: Pattern) -> Figure:
     """A pattern; the number at a message is the step in which it goes, if every message
     takes one. An operation of two phases has a panel for each."""
-    from matplotlib.figure import Figure
-
     line = pattern.schedule.simulate(AlphaBeta(1.0, 0.0), record=True)
     assert line.events is not None
     last = line.rounds - 1
@@ -135,25 +134,21 @@ def pattern_figure(pattern: Pattern) -> Figure:
             ": the scatters": range(last, last + 1),
         }
     tall = 0.36 * max(sum(g == h for h, _ in pattern.seats) for g in (0, 1))
-    figure = Figure(figsize=(5.6 * len(phases), max(tall, 2.8)), layout="constrained")
-    axes = np.ravel(figure.subplots(1, len(phases)))
-    for ax, (words, rounds) in zip(axes, phases.items(), strict=True):
+    figure, axes = panels((5.6 * len(phases), max(tall, 2.8)), 1, len(phases))
+    for ax, (words, rounds) in zip(np.ravel(axes), phases.items(), strict=True):
         _panel(ax, pattern, line.events, rounds, pattern.title + words)
     return figure
 
 
 def times(found: Sequence[Times], operation: str, where: str) -> Figure:
     """Figures 4 and 5: the mean over all processes against the size."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    ax = figure.subplots()
+    figure, ax = panels((6.4, 4.4))
     for label, (colour, marker, line) in WAYS.items():
         some = [x for x in found if (x.operation, x.label) == (operation, label)]
         sizes = [x.nbytes for x in some]
         means = [1e3 * x.mean for x in some]
         style = {"color": colour, "marker": marker, "linestyle": line}
-        ax.plot(sizes, means, label=label, **style)  # type: ignore[arg-type]
+        ax.plot(sizes, means, label=label, **style)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ticks = sorted({x.nbytes for x in found if x.operation == operation})

@@ -2,91 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import silva1999_figures as figures
-from .output import save, write_csv
+from .output import save, table, text, write_csv, write_report
 from .silva1999 import PROCESSES, TABLE1, TABLE1_INSIDE, Times, patterns, simulated
 
-TEXT = """# Silva and Silva 1999, made again
 
-Made by `isthmus reproduce silva1999`: the patterns from the schedules that are verified
-and that run on MPI; the times measured, by the library's own calls, by Silva and
-Silva's algorithms (`leader`) and by what isthmus takes by itself (`auto`).
-*Implementing MPI-2 Extended Collective Operations*, EuroPVM/MPI 1999.
-
-Measured with {library} on {where}.
-All numbers, of each process, are in [times.csv](times.csv).
-
-## The patterns
-
-The number at a message is the step in which it goes, if each takes one.
-
-![Figure 1](figure1.png)
-Figure 1: Reduce. Ranks 0 and 2 of the root's group take no part.
-
-![Figure 2](figure2.png)
-Figure 2: Bcast from rank 4 of the group on the left.
-
-![Figure 3](figure3.png)
-Figure 3: Reduce_scatter. The leaders swap the receive counts in the first step, while
-the others begin the sum; then each leader scatters to the other group.
-
-## Reduce
-
-![Figure 4](figure4.png)
-Figure 4: between a root alone in its group and 7 others, against inside a group of 8.
-
-## Reduce_scatter
-
-Table 1: milliseconds of each process, 2 MiB, between two groups of four. The first two
-rows are the paper's, at 100 Mbit/s; the third is its algorithm simulated at that rate
-with a start-up of 100 µs, without the time of adding.
-
-{table}
-
-## Allgather
-
-![Figure 5](figure5.png)
-Figure 5: between two groups of four, against inside a group of 8.
-
-{allgather}
-
-## What was taken
-
-{taken}
-"""
+def _row(label: str, seconds: Sequence[float]) -> Sequence[str]:
+    return label, *(f"{1e3 * x:.1f}" for x in (*seconds, sum(seconds) / len(seconds)))
 
 
-def _row(label: str, seconds: Sequence[float]) -> str:
-    cells = [f"{1e3 * x:.1f}" for x in (*seconds, sum(seconds) / len(seconds))]
-    return f"| {label} | {' | '.join(cells)} |"
-
-
-def table(found: Sequence[Times], operation: str) -> Iterator[str]:
+def _largest(found: Sequence[Times], operation: str) -> str:
     """The largest size of an operation: the time of each process, and the mean."""
-    yield "| | " + " | ".join((*map(str, range(PROCESSES)), "mean")) + " |"
-    yield "|---|" + "---:|" * (PROCESSES + 1)
+    rows: list[Sequence[str]] = []
     if operation == "reduce_scatter":
-        yield _row("the paper, between", [1e-6 * x for x in TABLE1])
-        inside = " | ".join([""] * PROCESSES)
-        yield f"| the paper, inside | {inside} | {1e-3 * TABLE1_INSIDE:.1f} |"
+        rows += [_row("the paper, between", [1e-6 * x for x in TABLE1])]
+        mean = f"{1e-3 * TABLE1_INSIDE:.1f}"
+        rows += [("the paper, inside", *[""] * PROCESSES, mean)]
         made = simulated()
-        yield _row(made.label, made.seconds)
+        rows += [_row(made.label, made.seconds)]
     some = [x for x in found if x.operation == operation]
     largest = max(x.nbytes for x in some)
-    for x in some:
-        if x.nbytes == largest:
-            yield _row(x.label, x.seconds)
+    rows += [_row(x.label, x.seconds) for x in some if x.nbytes == largest]
+    head = "", *map(str, range(PROCESSES)), "mean"
+    return table("l" + "r" * (PROCESSES + 1), head, rows)
 
 
-def _taken(found: Sequence[Times]) -> Iterator[str]:
-    yield "| operation | bytes | isthmus took |"
-    yield "|---|---:|---|"
-    for x in found:
-        if x.label.endswith("isthmus"):
-            yield f"| {x.operation} | {x.nbytes} | `{x.taken}` |"
+def _taken(found: Sequence[Times]) -> str:
+    rows = (
+        (x.operation, str(x.nbytes), f"`{x.taken}`")
+        for x in found
+        if x.label.endswith("isthmus")
+    )
+    return table("lrl", ("operation", "bytes", "isthmus took"), rows)
 
 
 def reproduce(folder: Path, library: str, where: str, found: Sequence[Times]) -> Path:
@@ -97,13 +47,12 @@ def reproduce(folder: Path, library: str, where: str, found: Sequence[Times]) ->
     save(figures.times(found, "reduce", where), folder, "figure4")
     save(figures.times(found, "allgather", where), folder, "figure5")
     write_csv(folder / "times.csv", found)
-    text = TEXT.format(
+    made = text(
+        "silva1999",
         library=library,
         where=where,
-        table="\n".join(table(found, "reduce_scatter")),
-        allgather="\n".join(table(found, "allgather")),
-        taken="\n".join(_taken(found)),
+        table=_largest(found, "reduce_scatter"),
+        allgather=_largest(found, "allgather"),
+        taken=_taken(found),
     )
-    report = folder / "report.md"
-    report.write_text(text, encoding="utf-8")
-    return report
+    return write_report(folder, made)

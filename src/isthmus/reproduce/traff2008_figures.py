@@ -10,6 +10,8 @@ import numpy as np
 from ..cost.timeline import Timeline
 from ..distributions import SIX
 from ..draw.gantt_rows import IDLE, SEND, busy
+from ..units import show_bytes, show_time
+from .output import legend, panels
 from .traff2008 import (
     BEST,
     BOUND,
@@ -52,29 +54,10 @@ PORTS = {"idle": IDLE, "sends or receives": "#6baed6", "sends and receives": SEN
 COLUMNS = 560
 
 
-def short(size: float) -> str:
-    """Bytes as people read them, in powers of two."""
-    for step, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << step:
-            return f"{size / (1 << step):.3g} {unit}"
-    return f"{size:.0f} B"
-
-
-def brief(seconds: float) -> str:
-    """A time as people read it."""
-    for size, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
     """Six panels, one for each distribution, on the same axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, height), layout="constrained")
+    figure, grid = panels((10, height), 2, 3, sharex=True, sharey=True)
     figure.suptitle(title, fontsize=11)
-    grid = figure.subplots(2, 3, sharex=True, sharey=True)
     for ax, name in zip(grid.flat, SIX, strict=True):
         ax.set_title(name, fontsize=10)
         ax.grid(True, linewidth=0.4, alpha=0.5)
@@ -90,21 +73,24 @@ def _bytes_axis(axes: Sequence[Axes], step: int) -> None:
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_locator(LogLocator(base=float(1 << step), numticks=20))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: show_bytes(x)))
 
 
-def _legend(figure: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(labels)}
-    figure.legend(handles, labels, fontsize=8.5, frameon=False, **where)
+def _labels(figure: Figure, axes: Sequence[Axes], x: str, y: str) -> None:
+    """What is on the axes of panels, and the legend below them."""
+    for ax in axes[::3]:
+        ax.set_ylabel(y, fontsize=9)
+    for ax in axes[3:]:
+        ax.set_xlabel(x, fontsize=9)
+    legend(figure, axes[0], fontsize=8.5, frameon=False)
 
 
 def times(points: Sequence[Point], system: System) -> Figure:
     """Time against total size on a system, a panel for each distribution."""
     model = system.model
     title = (
-        f"{system.name}, {system.p} processes, B = {short(system.size)}"
-        f"   (assumed: α = {brief(model.alpha)}, {1e-9 / model.beta:.3g} GB/s)"
+        f"{system.name}, {system.p} processes, B = {show_bytes(system.size)}"
+        f"   (assumed: α = {show_time(model.alpha)}, {1e-9 / model.beta:.3g} GB/s)"
     )
     figure, axes = _panels(title, 6.2)
     m = np.array(system.totals)
@@ -116,11 +102,7 @@ def times(points: Sequence[Point], system: System) -> Figure:
         )
         ax.set_yscale("log")
     _bytes_axis(axes, 4 if m[-1] / m[0] > 1000 else 2)
-    for ax in axes[::3]:
-        ax.set_ylabel("time in ms", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("total size m", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "total size m", "time in ms")
     return figure
 
 
@@ -143,7 +125,7 @@ def _style(way: str) -> dict[str, Any]:
 
 def over_p(points: Sequence[Point]) -> Figure:
     """Time against the number of processes on the Linux cluster, for one total size."""
-    title = f"{LINUX.name}, m = {short(LOOKED_AT)}, B = {short(LINUX.size)}"
+    title = f"{LINUX.name}, m = {show_bytes(LOOKED_AT)}, B = {show_bytes(LINUX.size)}"
     figure, axes = _panels(title, 6.2)
     names = {LINUX.name, *(system.name for system in OVER_P)}
     some = [p for p in points if p.system in names and p.m == LOOKED_AT]
@@ -160,18 +142,14 @@ def over_p(points: Sequence[Point]) -> Figure:
         processes = sorted({p.processes for p in some})
         ax.set_xticks(processes, list(map(str, processes)))
         ax.minorticks_off()
-    for ax in axes[::3]:
-        ax.set_ylabel("time in ms", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("processes", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "processes", "time in ms")
     return figure
 
 
 def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Time against block size; below the limit, what the rules choose."""
     title = (
-        f"{LINUX.name}, {LINUX.p} processes, m = {short(LOOKED_AT)}: "
+        f"{LINUX.name}, {LINUX.p} processes, m = {show_bytes(LOOKED_AT)}: "
         "blocked ring with pieces of B bytes"
     )
     figure, axes = _panels(title, 6.6)
@@ -183,11 +161,7 @@ def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> F
         ax.set(yscale="log", ylim=(LOWEST, HIGHEST))
     _bytes_axis(axes, 4)
     _plain(axes, (1, 1.5, 2, 3, 5, 10))
-    for ax in axes[::3]:
-        ax.set_ylabel("time / βm", fontsize=9)
-    for ax in axes[3:]:
-        ax.set_xlabel("block size B", fontsize=9)
-    _legend(figure, axes[0])
+    _labels(figure, axes, "block size B", "time / βm")
     return figure
 
 
@@ -216,18 +190,16 @@ def _plain(axes: Sequence[Axes], ticks: Sequence[float]) -> None:
 
 def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
     """Who communicates (blue) and who idles (yellow), on one time axis."""
-    from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    figure = Figure(figsize=(10, 5.4), layout="constrained")
-    axes = figure.subplots(1, len(lines), sharex=True, sharey=True)
+    figure, axes = panels((10, 5.4), 1, len(lines), sharex=True, sharey=True)
     whole = max(line.time for line in lines.values())
     for ax, (name, line) in zip(axes, lines.items(), strict=True):
         share = line.time / whole
         _rows(ax, line, max(1, round(COLUMNS * share)))
         if share < 0.2:
             _magnified(ax, line)
-        words = f"{name}: {brief(line.time)}, ports idle {line.idle:.0%} of it"
+        words = f"{name}: {show_time(line.time)}, ports idle {line.idle:.0%} of it"
         ax.set_title(words, fontsize=10)
         ax.set_xlabel("time in ms", fontsize=9)
         ax.tick_params(labelsize=8)
@@ -236,7 +208,7 @@ def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
     axes[0].set_ylabel("process", fontsize=9)
     figure.suptitle(
         f"{LINUX.name}, {LINUX.p} processes, {distribution} distribution, "
-        f"m = {short(LOOKED_AT)}",
+        f"m = {show_bytes(LOOKED_AT)}",
         fontsize=11,
     )
     keys = [Patch(color=c, label=words) for words, c in PORTS.items()]

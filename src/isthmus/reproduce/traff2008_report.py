@@ -6,8 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..distributions import SIX
+from ..units import show_bytes, show_time
 from . import traff2008_figures as figures
-from .output import Progress, Task, in_parallel, save, write_csv
+from .output import (
+    Progress,
+    Task,
+    in_parallel,
+    save,
+    table,
+    text,
+    write_csv,
+    write_report,
+)
 from .traff2008 import (
     BALANCE,
     BEST,
@@ -29,15 +39,11 @@ from .traff2008 import (
     time_jobs,
     ways,
 )
-from .traff2008_figures import brief, short
-from .traff2008_text import TEXT
 
 #: the ways of the time figures; the other points are of the block size figure
 WAYS = RING, FIXED, BEST, CIRCULANT, BOUND
 #: of the limit, what the better of two ways should come within on today's machine
 GOAL = 1.35
-#: the points of one system and total size, by distribution and way
-Table = Mapping[tuple[str, str], Point]
 
 
 def simulate(progress: Progress) -> list[Point]:
@@ -50,8 +56,10 @@ def simulate(progress: Progress) -> list[Point]:
     )
 
 
-def _table(points: Sequence[Point], system: System) -> Table:
-    """What a table shows of a system: its largest total size."""
+def _at_largest(
+    points: Sequence[Point], system: System
+) -> Mapping[tuple[str, str], Point]:
+    """The points of a system at its largest total size, by distribution and way."""
     name, m = system.name, system.totals[-1]
     return {
         (p.distribution, p.way): p
@@ -60,74 +68,78 @@ def _table(points: Sequence[Point], system: System) -> Table:
     }
 
 
-def _multiples(points: Sequence[Point], system: System) -> Iterator[str]:
+def _multiples(points: Sequence[Point], systems: Sequence[System]) -> str:
     """Every distribution's times as multiples of beta m, and the gains."""
-    found, circulant = _table(points, system), ways(system)[-1]
-    yield f"**{system.name}**, {system.p} processes, m = {short(system.totals[-1])}"
-    yield ""
-    yield (
-        f"| distribution | linear ring | blocked ring, B = {short(system.size)} | gain "
-        "| blocked ring, best B | gain | circulant |"
-    )
-    yield "|---|" + "---:|" * 6
-    for name in SIX:
+    return "\n".join(_multiples_of(points, s) for s in systems)
+
+
+def _multiples_of(points: Sequence[Point], system: System) -> str:
+    found, circulant = _at_largest(points, system), ways(system)[-1]
+
+    def row(name: str) -> Sequence[str]:
         ring, fixed, best, last = (
             found[name, way] for way in (RING, FIXED, BEST, circulant)
         )
-        yield (
-            f"| {name} | {ring.multiple:.2f} | {fixed.multiple:.2f} "
-            f"| {ring.seconds / fixed.seconds:.1f} "
-            f"| {best.multiple:.2f} ({short(best.size)}) "
-            f"| {ring.seconds / best.seconds:.1f} "
-            f"| {'≤ ' * (circulant == BOUND)}{last.multiple:.2f} |"
-        )
-    yield ""
+        gains = (f"{ring.seconds / x.seconds:.1f}" for x in (fixed, best))
+        values = f"{ring.multiple:.2f}", f"{fixed.multiple:.2f}", next(gains)
+        bound = "≤ " * (circulant == BOUND)
+        return name, *values, _cell(best), next(gains), f"{bound}{last.multiple:.2f}"
+
+    fixed = f"blocked ring, B = {show_bytes(system.size)}", "gain"
+    best = "blocked ring, best B", "gain"
+    head = "distribution", "linear ring", *fixed, *best, "circulant"
+    m = show_bytes(system.totals[-1])
+    title = f"**{system.name}**, {system.p} processes, m = {m}"
+    return f"{title}\n\n{table('lrrrrrr', head, map(row, SIX))}\n"
 
 
-def _spread_rows(points: Sequence[Point]) -> Iterator[str]:
+def _spread(points: Sequence[Point]) -> str:
     """How much slower than equal blocks the worst distribution is, by each way."""
-    yield "| system | " + " | ".join((RING, FIXED, BEST, CIRCULANT)) + " |"
-    yield "|---|" + "---:|" * 4
-    for system in (*SYSTEMS, SICORTEX, *NODES, TODAY):
-        found = _table(points, system)
-        cells = []
+
+    def row(system: System) -> Iterator[str]:
+        found = _at_largest(points, system)
+        yield f"{system.name}, p = {system.p}"
         for way in ways(system):
             times = [found[name, way].seconds for name in SIX]
-            cells.append("–" if way == BOUND else f"{max(times) / times[0]:.2f}")
-        yield f"| {system.name}, p = {system.p} | " + " | ".join(cells) + " |"
+            yield "–" if way == BOUND else f"{max(times) / times[0]:.2f}"
+
+    head = "system", RING, FIXED, BEST, CIRCULANT
+    systems = (*SYSTEMS, SICORTEX, *NODES, TODAY)
+    return table("lrrrr", head, (list(row(s)) for s in systems))
 
 
-def _assumed() -> Iterator[str]:
+def _assumed() -> str:
     """What is known of the systems, and what is assumed."""
-    yield "| system | processes | fixed B | α, assumed | 1/β, assumed | file |"
-    yield "|---|" + "---:|" * 4 + "---|"
-    for s in (*SYSTEMS, SICORTEX):
-        alpha, rate = brief(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
-        row = s.name, f"{s.p}", short(s.size), alpha, rate, f"`{s.file}`"
-        yield "| " + " | ".join(row) + " |"
+
+    def row(s: System) -> Sequence[str]:
+        alpha, rate = show_time(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
+        return s.name, f"{s.p}", show_bytes(s.size), alpha, rate, f"`{s.file}`"
+
+    head = "system", "processes", "fixed B", "α, assumed", "1/β, assumed", "file"
+    return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX)))
 
 
-def _rule_rows(sizes: Sequence[Point]) -> Iterator[str]:
+def _rules(sizes: Sequence[Point]) -> str:
     """Block size and time of each rule, and the least time of all sizes tried."""
     names = list(rules(SIX[0]))
-    yield "| distribution | " + " | ".join(names) + " | least of all tried |"
-    yield "|---|" + "---:|" * (len(names) + 1)
-    for distribution in SIX:
+
+    def row(distribution: str) -> Sequence[str]:
         mine = [p for p in sizes if p.distribution == distribution]
         by_rule = {p.way: p for p in mine}
         least = min(mine, key=lambda p: p.multiple)
-        cells = [by_rule.get(name) for name in names]
-        words = [_cell(p) for p in (*cells, least)]
-        yield f"| {distribution} | " + " | ".join(words) + " |"
+        return distribution, *(_cell(by_rule.get(x)) for x in names), _cell(least)
+
+    head = "distribution", *names, "least of all tried"
+    return table("l" + "r" * (len(names) + 1), head, map(row, SIX))
 
 
 def _cell(p: Point | None) -> str:
-    return f"{p.multiple:.2f} ({short(p.size)})" if p else "–"
+    return f"{p.multiple:.2f} ({show_bytes(p.size)})" if p else "–"
 
 
 def _verdict(points: Sequence[Point]) -> str:
     """Whether the goal of today's machine is met, and by whom."""
-    found = _table(points, TODAY)
+    found = _at_largest(points, TODAY)
     worst = max(
         min(found[name, way].multiple for way in (BEST, CIRCULANT)) for name in SIX
     )
@@ -140,23 +152,6 @@ def _verdict(points: Sequence[Point]) -> str:
         f"the messages of the blocked ring and of the linear ring are {same}, compared "
         "one by one."
     )
-
-
-def tables(points: Sequence[Point], sizes: Sequence[Point]) -> dict[str, str]:
-    """The parts of the report that are numbers."""
-
-    def all_of(systems: Sequence[System]) -> str:
-        return "\n".join(line for s in systems for line in _multiples(points, s))
-
-    return {
-        "multiples": all_of([*SYSTEMS, SICORTEX]),
-        "nodes": all_of(NODES),
-        "today": all_of([TODAY]),
-        "verdict": _verdict(points),
-        "rules": "\n".join(_rule_rows(sizes)),
-        "spread": "\n".join(_spread_rows(points)),
-        "assumptions": "\n".join(_assumed()),
-    }
 
 
 def write(folder: Path, found: Sequence[Point]) -> Path:
@@ -175,9 +170,17 @@ def write(folder: Path, found: Sequence[Point]) -> Path:
     for number, system in enumerate(NODES[:2], 7):
         save(figures.times(points, system), folder, f"figure{number}")
     save(figures.over_p(points), folder, "figure9")
-    report = folder / "report.md"
-    report.write_text(TEXT.format(**tables(points, sizes)), encoding="utf-8")
-    return report
+    made = text(
+        "traff2008",
+        multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
+        nodes=_multiples(points, NODES),
+        today=_multiples(points, [TODAY]),
+        verdict=_verdict(points),
+        rules=_rules(sizes),
+        spread=_spread(points),
+        assumptions=_assumed(),
+    )
+    return write_report(folder, made)
 
 
 def reproduce(folder: Path, progress: Progress) -> Path:

@@ -34,7 +34,7 @@ def then(*programs: Program) -> Program:
     return chain(*programs)
 
 
-def beside(*programs: Program) -> Program:
+def merge_rounds(*programs: Program) -> Program:
     """Round k of all programs in one round."""
     for rounds in zip_longest(*programs, fillvalue=Round()):
         yield Round(
@@ -85,7 +85,7 @@ def apart(*programs: Program) -> Program:
         rounds = list(lay(program, {"tmp": ("tmp", at)}) if at else program)
         at = max(at, extent(rounds, "tmp"))
         found.append(iter(rounds))
-    return beside(*found)
+    return merge_rounds(*found)
 
 
 def pad(program: Program, n: int) -> Program:
@@ -178,17 +178,17 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
         yield Round(tuple(map(moved, r.comm)), r.then, r.meet) if r.comm else r
 
 
-def only(program: Program, when: Mask) -> Program:
+def masked(program: Program, when: Mask) -> Program:
     """The program for some lanes, and nothing for the others."""
 
-    def masked(c: Comm) -> Comm:
+    def message(c: Comm) -> Comm:
         if isinstance(c, Library):
             raise ValueError("the stage 'library' is for all ranks of its group")
         return replace(c, when=c.when & when)
 
     for r in program:
         steps = (replace(s, when=s.when & when) for s in r.then)
-        yield Round(tuple(map(masked, r.comm)), tuple(steps), r.meet)
+        yield Round(tuple(map(message, r.comm)), tuple(steps), r.meet)
 
 
 def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:

@@ -45,7 +45,7 @@ def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
     return "no round wrote it"
 
 
-def _memories(
+def memories(
     programs: Sequence[Sequence[Round]], contract: Contract, nodes: Sequence[Hashable]
 ) -> list[Memory]:
     """What each rank begins with; those of one node have one buffer "node"."""
@@ -69,7 +69,7 @@ def verify(
 ) -> None:
     """Raise a `ScheduleError` unless all ranks keep the contract; `nodes` says on which
     node each of them is."""
-    memory = _memories(programs, contract, nodes)
+    memory = memories(programs, contract, nodes)
     for r, heard in enumerate(run(programs, memory, nodes)):
         if unheard := [x for x in contract.waits_for(r) if not heard >> x & 1]:
             raise WrongResult(f"rank {r} may end before rank {unheard[0]} has begun")

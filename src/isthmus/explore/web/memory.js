@@ -116,9 +116,9 @@ export class Cells {
     return cell - 3 * this.run.n;
   }
 
-  /** The elements that a buffer has room for. */
+  /** The elements of a buffer. */
   size(cell) {
-    if (this.isNode(cell)) return this.run.room[this.node(cell)] ?? 0;
+    if (this.isNode(cell)) return this.run.node_sizes[this.node(cell)] ?? 0;
     return this.run.ranks[this.rank(cell)].sizes[["send", "recv", "tmp"][cell % 3]] ?? 0;
   }
 }

@@ -64,7 +64,7 @@ export function place(run, width) {
     all.reduce((sum, box) => sum + (box.rows[k]?.length ?? 0), 0),
   );
   const [row, bar] = heights(Math.max(...count));
-  const memory = run.room.some((size) => size > 0);
+  const memory = run.node_sizes.some((size) => size > 0);
   const sizes = cols.map((col) => col.sizes);
   const offsets = sizes.map((size) => {
     let x = 0;
@@ -91,7 +91,7 @@ export function place(run, width) {
     }
     let end = top + head + most * row;
     if (box.node !== null) {
-      const shared = memory && run.room[box.node] > 0;
+      const shared = memory && run.node_sizes[box.node] > 0;
       const [x, right] = [
         Math.min(...used.map((k) => cols[k].x)),
         Math.max(...used.map((k) => cols[k].x + cols[k].wide)),

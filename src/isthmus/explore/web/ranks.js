@@ -110,7 +110,7 @@ export class RanksView {
     const shared = nodes.filter((b) => b.memory);
     shared.append("text").attr("class", "caption")
       .attr("x", (b) => b.memory.x).attr("y", (b) => b.memory.y - 4).text("shared memory");
-    shared.append("rect").attr("class", "room").attr("rx", 3)
+    shared.append("rect").attr("class", "buffer").attr("rx", 3)
       .attr("x", (b) => b.memory.x).attr("y", (b) => b.memory.y)
       .attr("width", (b) => b.memory.wide).attr("height", (b) => b.memory.tall);
 
@@ -140,7 +140,7 @@ export class RanksView {
       const g = this.layers.cells.append("g").attr("class", "cell");
       g.attr("transform", `translate(${at.x},${at.y})`).attr("data-cell", cell);
       if (!this.cells.isNode(cell)) {
-        g.append("rect").attr("class", "room").attr("rx", 2)
+        g.append("rect").attr("class", "buffer").attr("rx", 2)
           .attr("width", Math.max(this.cells.size(cell) * at.scale, 1)).attr("height", at.tall);
       }
       this.groups.set(cell, g.append("g").node());

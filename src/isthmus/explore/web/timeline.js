@@ -272,7 +272,7 @@ export class TimelineView {
   ports(draw) {
     const { line, run } = this;
     const x = this.wide - RIGHT + 10;
-    const room = RIGHT - 18;
+    const full = RIGHT - 18;
     draw.fillStyle = css("ink-soft");
     draw.font = "11px system-ui, sans-serif";
     draw.textAlign = "left";
@@ -284,9 +284,9 @@ export class TimelineView {
         const [top, tall] = this.lane(r, which);
         const inner = Math.max(tall - (tall > 5 ? 3 : 0), 0.5);
         draw.fillStyle = css("idle");
-        draw.fillRect(x, top + (tall - inner) / 2, room, inner);
+        draw.fillRect(x, top + (tall - inner) / 2, full, inner);
         draw.fillStyle = css(which ? "receive" : "send");
-        draw.fillRect(x, top + (tall - inner) / 2, room * Math.min(busy / whole, 1), inner);
+        draw.fillRect(x, top + (tall - inner) / 2, full * Math.min(busy / whole, 1), inner);
       });
     }
   }

@@ -11,10 +11,10 @@ import numpy as np
 from mpi4py import MPI
 
 from ...redistribution.directory import Rows, addressed, block_size, meet, messages
-from ...redistribution.exchange import Exchange, numbered, regular
+from ...redistribution.exchange import Exchange, numbered, received, regular
 from ...redistribution.layouts import Layout
 from ...redistribution.order import MOST
-from ...redistribution.schedule import own_runs, received, wanted_runs
+from ...redistribution.schedule import own_runs, wanted_runs
 from ..context.check import MismatchError
 from ..context.context import Context
 from .agreement import NAME, agree, sparse_exchange, without_error

@@ -20,6 +20,7 @@ LOOKS = 64
 SPINS = 64
 #: seconds between two looks for processes that were lost
 MOMENT = 0.1
+_give_way = os.sched_yield
 
 
 def nothing() -> None:
@@ -108,32 +109,30 @@ def until(
 ) -> bool:
     """Look until it is so; False where that takes longer than the limit. Whoever waits
     gives way to others, and now and then lets MPI go on."""
-    looks, begin, looked = 0, monotonic(), 0.0
-    while not ready():
-        looks += 1
-        if looks % LOOKS == 0:
-            progress()
-            took = monotonic() - begin
-            if took - looked > MOMENT:
-                looked = took
-                limit.look()
-            if limit.seconds is not None and took > limit.seconds:
-                return False
-        os.sched_yield()
-    return True
+    begin = looked = 0.0
+    while True:
+        for _ in range(LOOKS):
+            if ready():
+                return True
+            _give_way()
+        progress()
+        now = monotonic()
+        begin, looked = begin or now, looked or now
+        if now - looked > MOMENT:
+            looked = now
+            limit.look()
+        if limit.seconds is not None and now - begin > limit.seconds:
+            return False
 
 
 def wait(found: Awaited, limit: Limit, number: int = 0) -> None:
     """Wait for what ends a round, by its number; raise `Stalled` where that takes
     longer than the limit."""
-    test, spins = found.test, found.spins
-    while not test():
-        spins -= 1
-        if spins < 0:
-            break
-    else:
-        return
-    if not until(found.test, limit, found.progress):
+    test = found.test
+    for _ in range(found.spins):
+        if test():
+            return
+    if not until(test, limit, found.progress):
         assert limit.seconds is not None
         error = Stalled(limit.seconds, found.missing(), found.has())
         error.round = number

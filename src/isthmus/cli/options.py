@@ -1,4 +1,4 @@
-"""Layouts, and redistributions, as people write them on a command line."""
+"""Options that several commands have, and their values as people write them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,30 @@ from typing import Annotated
 import typer
 
 from ..redistribution.layouts import Layout, Replicate, Shard
-from .parse import integers
 
+#: of a link of a lab, where nothing else is asked for
+RATE = "50mbit"
+#: a layout
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
 
+Hosts = Annotated[
+    int | None,
+    typer.Option("--lab", help="measure on a lab of N hosts, made for this"),
+]
+Named = Annotated[
+    str | None, typer.Option("--lab-name", help="measure on this running lab")
+]
+Rate = Annotated[
+    str,
+    typer.Option(help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit"),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Launches = Annotated[
+    int, typer.Option(help="number of times to relaunch all processes", min=1)
+]
+Seconds = Annotated[
+    float, typer.Option(help="about how long per case and launch", min=0.01)
+]
 Source = Annotated[
     str | None, typer.Option(help=f"layout before a redistribution: {HELP}")
 ]
@@ -24,6 +44,32 @@ Shape = Annotated[
 Inside = Annotated[
     bool, typer.Option("--inside", help="a redistribution inside one group")
 ]
+
+
+def integers(text: str, option: str) -> list[int]:
+    """Whole numbers between commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} {text}: must be numbers as in 3,0,5") from None
+
+
+def groups(text: str) -> tuple[int, int]:
+    """The sizes of two groups."""
+    found = integers(text, "--groups")
+    if len(found) != 2 or min(found) < 1:
+        raise ValueError(f"--groups {text}: must be the sizes of two groups, as in 4,4")
+    return found[0], found[1]
+
+
+def one_or_two_groups(text: str) -> tuple[int, ...]:
+    """The sizes of one or two groups."""
+    found = integers(text, "--groups")
+    if len(found) > 2 or min(found) < 1:
+        raise ValueError(
+            f"--groups {text}: must be the sizes of one or two groups, as in 8 or 4,4"
+        )
+    return tuple(found)
 
 
 def both(

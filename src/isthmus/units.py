@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+BINARY = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+#: those of papers
+DECIMAL = {"MB": 10**6, "KB": 10**3, "B": 1}
 #: 4KiB, and 4k for short, are 4096 bytes; 4kB and 4KB are 4000
 FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9}
+POWERS = {"k": 10**3, "m": 10**6, "g": 10**9}
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(i?b)?\s*", re.IGNORECASE)
 
 
-def show_bytes(n: float) -> str:
+def show_bytes(n: float, units: Mapping[str, int] = BINARY) -> str:
     """A size in three digits."""
-    name, unit = next((u for u in UNITS.items() if n >= u[1]), ("B", 1))
+    name, unit = next((u for u in units.items() if n >= u[1]), ("B", 1))
     return f"{n / unit:.3g} {name}" if n < 1000 * unit else f"{n / unit:.0f} {name}"
 
 
@@ -23,7 +26,7 @@ def read_bytes(text: str) -> int:
     if found is None:
         raise ValueError(f"{text!r} is not a size; write 8, 4KiB, 1MiB or 100KB")
     letter, unit = found[2].lower(), (found[3] or "").lower()
-    factors = DECIMAL if letter and unit == "b" else FACTORS
+    factors = POWERS if letter and unit == "b" else FACTORS
     return int(float(found[1]) * factors[letter])
 
 
