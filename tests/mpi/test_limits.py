@@ -36,7 +36,7 @@ def _gather(inter, form="Allgather", **more):
 
 
 #: where the MPI library alone knows whom it waits for
-HIDDEN = "native", "negotiation", "nonblocking native"
+HIDDEN = "native", "negotiation", "nonblocking native", "persistent native"
 #: what is set up by all, and then called by all but one
 CALLS = {
     "messages": lambda x: lambda: _gather(x, algorithm="segmented"),
@@ -63,6 +63,7 @@ CALLS = {
         lambda: _gather(x, "Iallgather", algorithm="native").Wait()
     ),
     "persistent": lambda x: _persistent(x, "three_phase"),
+    "persistent native": lambda x: _persistent(x, "native"),
     "persistent memory": lambda x: _persistent(x, "node_aware"),
     "objects": lambda x: lambda: x.allgather({1: 2}),
 }

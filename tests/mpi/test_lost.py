@@ -43,3 +43,25 @@ def test_survivors_go_on(tmp_path, mpi_library, form, name, victims):
         said = (tmp_path / f"said-{rank}").read_text()
         assert said.startswith("ProcessLost group"), (said, output)
         assert said.endswith(wanted), (said, output)
+
+
+def left_behind():
+    """Files of node memory whose makers are no more."""
+    every = Path("/dev/shm").glob("isthmus-*")
+    return {x for x in every if not Path("/proc", x.name.split("-")[1]).exists()}
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no /dev/shm")
+@pytest.mark.parametrize("victim", ["0", "3"])
+def test_a_killed_process_leaves_no_file(tmp_path, victim):
+    """Of node memory; mpiexec ends all others."""
+    if obstacle():
+        pytest.skip(obstacle())
+    before = left_behind()
+    program = str(HERE / "lost.py"), "blocking", "node_aware", victim
+    line = command(find_mpiexec(), 4, *program)
+    launch = Launch(line, {**os.environ, **ENVIRONMENT}, tmp_path, tmp_path)
+    status = launch.wait(50)
+    launch.close()
+    assert status not in (0, None), (tmp_path / "launcher").read_text()
+    assert left_behind() <= before

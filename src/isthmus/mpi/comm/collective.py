@@ -193,9 +193,10 @@ class LibraryCall(_Library):
         except (TypeError, ValueError):  # of the arguments
             raise
         except BaseException as error:
-            if isinstance(error, MPI.Exception) and not c.has_lost():
+            lost = c.has_lost(error)
+            if isinstance(error, MPI.Exception) and not lost:
                 raise
-            if c.has_lost():
+            if lost:
                 comm.Revoke()  # others are in the same call
             raise c.failed(error, self.op, self.taken) from None
 
@@ -411,7 +412,8 @@ class Collective(Comm):
 
     def _limited(self, request: Made, held: Any, always: bool = False) -> Made:
         """A request of the MPI library's, whose `Wait` has the limit if there is one;
-        and where it is not the one that mpi4py knows, its buffers."""
+        and its buffers: always those of a persistent one, which may get a limit later,
+        and for which mpi4py keeps no send buffer of a reduction."""
         from ..context.library_requests import holding
 
         context = self._context()
@@ -526,7 +528,7 @@ class Collective(Comm):
                 raise NotImplementedError(f"this MPI library has no {native}")
             if copies is not None:
                 return devices.again(made, copies, context)
-            return self._limited(made, args)
+            return self._limited(made, args, True)
         call = self._read(op, name, args, native)
         if name == "auto" and self._try(op):
             call = self._read(op, name, args)  # there is more to choose from
@@ -539,7 +541,7 @@ class Collective(Comm):
                 return devices.again(made, copies, context)
             if made is not None:
                 held = args if recv is args[1] else call
-                return self._limited(made, held, recv is not args[1])
+                return self._limited(made, held, True)
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)

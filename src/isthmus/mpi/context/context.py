@@ -244,16 +244,16 @@ class Context:
                 memory.leave(error)  # who waits for this rank hears of it there
         return self.refused
 
-    def has_lost(self) -> bool:
-        """Whether a process was lost, as far as this one knows."""
-        return self.survives and lost.is_lost(self.comm)
+    def has_lost(self, error: BaseException) -> bool:
+        """Whether an error comes from a process that was lost."""
+        return self.survives and lost.is_due_to(error, self.comm)
 
     def failed(
         self, error: BaseException, op: str = "", algorithm: str = ""
     ) -> BaseException:
         """Make no more calls after an error in the middle of one; what to raise. Where
         a process was lost, all others hear of it, and raise that."""
-        if isinstance(error, MPI.Exception | ProcessLost) and self.has_lost():
+        if isinstance(error, MPI.Exception | ProcessLost) and self.has_lost(error):
             for comm in (self.comm, self.local):
                 comm.Revoke()
             error = lost.process_lost(self.comm, self.who)

@@ -23,7 +23,7 @@ def _wait(request: Any, wait: Callable[..., Any], status: MPI.Status | None) -> 
             raise Stalled(owner.limit.seconds)
         return wait(request, status)
     except (Stalled, MPI.Exception) as error:
-        if owner is None or not (isinstance(error, Stalled) or owner.has_lost()):
+        if owner is None or not (isinstance(error, Stalled) or owner.has_lost(error)):
             raise
         driver.failed.append(request)
         raise owner.failed(error, "request", "native") from None

@@ -12,6 +12,8 @@ from ..waiting.waiting import Limit, until
 
 #: seconds until a rank that heard that a process was lost knows which
 KNOWN = 2.0
+#: seconds after an error until a rank knows that a process was lost
+SOON = 0.5
 
 
 @cache
@@ -41,6 +43,16 @@ def _failed(comm: MPI.Intracomm) -> list[int]:
 def is_lost(comm: MPI.Intracomm) -> bool:
     """Whether one is, or another rank said so, as far as this one knows."""
     return bool(comm.Is_revoked() or _failed(comm))
+
+
+def is_due_to(error: BaseException, comm: MPI.Intracomm) -> bool:
+    """Whether an error of the library comes from a process that was lost: it may say so
+    before it knows which, and not in all calls by the class of the error."""
+    if not isinstance(error, MPI.Exception):
+        return is_lost(comm)
+    if error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED):
+        return True
+    return until(lambda: MPI.COMM_SELF.Iprobe() or is_lost(comm), Limit(SOON))
 
 
 def look(comm: MPI.Intracomm) -> None:

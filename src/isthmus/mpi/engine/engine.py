@@ -178,7 +178,7 @@ class CachedCall:
         try:
             plan.run()
         except BaseException as error:
-            if plan.stages or node or isinstance(error, Stalled):
+            if plan.stages or node or isinstance(error, Stalled) or c.has_lost(error):
                 driver.failed.append((plan, args, call))
                 raise c.failed(error, self._op, self.taken) from None
             raise
