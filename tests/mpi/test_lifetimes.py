@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import time
+import weakref
 from collections import deque
 from itertools import count
 
@@ -205,6 +206,25 @@ def test_an_interrupt_while_a_nonblocking_call_is_waited_for(comm, groups):
             agree(comm, same(recv[:999], wanted), name)
         else:
             agree(comm, same(recv, expected(groups, [999] * comm.size)), name)
+
+
+@pytest.mark.parametrize("name", ["native", "three_phase", "node_aware"])
+def test_a_request_keeps_what_it_sends(comm, groups, name):
+    """Of a reduction, mpi4py keeps only where the result goes."""
+    n = 1 << 16
+    ours, recvs = groups.ours, [np.empty(n) for _ in range(3)]
+    found = []
+    for turn, recv in enumerate(recvs):
+        sent = np.full(n, comm.rank + turn + 1.0)
+        alive = weakref.ref(sent)
+        found.append(ours.Iallreduce(sent, recv, algorithm=name))
+        del sent
+        agree(comm, alive() is not None)
+    for request in found:
+        request.Wait()
+    for turn, recv in enumerate(recvs):
+        wanted = sum(i + turn + 1.0 for i in groups.there)
+        agree(comm, bool((recv == wanted).all()), f"{turn}: {recv}")
 
 
 def moved(array, data):

@@ -16,6 +16,7 @@ from groups import SHAPES, pair, pairs, same
 from isthmus.mpi.context import context
 from isthmus.mpi.memory import node_memory
 from isthmus.mpi.memory.node_memory import Meeting, NodeMemory, Turn
+from isthmus.mpi.waiting.waiting import wait
 from sampling import LONG, some
 from support import TURN, agree
 
@@ -485,21 +486,26 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
     memory = NodeMemory(comm, range(n), lambda *_: "", lambda: False, 1 << 12)
     turns = [Turn(memory, k, range(n)) for k in range(node_memory.ROOMS)]
     words = 64
+
+    def meet(k):
+        (meeting := Meeting(here, k)).arrive()
+        wait(meeting, memory.limit)
+
     for turn in range(1500 if LONG else 250):
         if rng.integers(200) == me:
             time.sleep(0.0005)
         here = turns[memory.calls % node_memory.ROOMS]
         here.number = memory.take()
-        here.wait()
+        wait(here, memory.limit)
         at = memory.bases[here.room]
         rows = np.frombuffer(MPI.memory.fromaddress(at, 8 * n * words), "i8")
         rows = rows.reshape(n, words)
         rows[me] = turn * n + me
-        Meeting(here, 0)()
+        meet(0)
         assert (rows == turn * n + np.arange(n)[:, None]).all(), turn
-        Meeting(here, 1)()
+        meet(1)
         rows[me] = -1
-        Meeting(here, 2)()
+        meet(2)
         assert (rows == -1).all(), turn
         here.end()
         if turn % 5 == 0:

@@ -410,16 +410,13 @@ class Collective(Comm):
 
         checked_value(self._context(), op, "native", lambda: None)
 
-    def _limited(self, request: Made, held: Any, always: bool = False) -> Made:
+    def _limited(self, request: Made, held: Any) -> Made:
         """A request of the MPI library's, whose `Wait` has the limit if there is one;
-        and its buffers: always those of a persistent one, which may get a limit later,
-        and for which mpi4py keeps no send buffer of a reduction."""
+        and its buffers, of which mpi4py does not keep all: not what a reduction sends,
+        for instance."""
         from ..context.library_requests import holding
 
-        context = self._context()
-        if not (always or context.survives) and context.limit.seconds is None:
-            return request
-        return cast("Made", holding(request, (held, request), context))
+        return cast("Made", holding(request, (held, request), self._context()))
 
     def _nonblocking(
         self, op: str, args: tuple[Any, ...], algorithm: str | None
@@ -476,7 +473,7 @@ class Collective(Comm):
             recv = library.beside(call, args[1])
             if recv is not args[1]:
                 some = args[0], recv, *args[2:]
-                return self._beside(native, some, copies, call, True)
+                return self._beside(native, some, copies, call)
             if lasts and not call.v:
                 self._keep(values, LibraryStart(context, native))
             return self._beside(native, args, copies, args)
@@ -498,7 +495,6 @@ class Collective(Comm):
         args: tuple[Any, ...],
         copies: Copies | None,
         held: Any,
-        always: bool = False,
     ) -> MPI.Request:
         """The MPI library's own request."""
         start = partial(getattr(super(), native), *args)
@@ -507,7 +503,7 @@ class Collective(Comm):
 
             return devices.beside(start, copies, self._context())
         own: MPI.Request = start()
-        return self._limited(own, held, always)
+        return self._limited(own, held)
 
     def _persistent(
         self, op: str, args: tuple[Any, ...], info: MPI.Info, algorithm: str | None
@@ -528,7 +524,7 @@ class Collective(Comm):
                 raise NotImplementedError(f"this MPI library has no {native}")
             if copies is not None:
                 return devices.again(made, copies, context)
-            return self._limited(made, args, True)
+            return self._limited(made, args)
         call = self._read(op, name, args, native)
         if name == "auto" and self._try(op):
             call = self._read(op, name, args)  # there is more to choose from
@@ -541,7 +537,7 @@ class Collective(Comm):
                 return devices.again(made, copies, context)
             if made is not None:
                 held = args if recv is args[1] else call
-                return self._limited(made, held, True)
+                return self._limited(made, held)
             if name != "auto":
                 raise NotImplementedError(f"this MPI library has no {native}")
             call = self._driven(call)
