@@ -222,7 +222,7 @@ def test_a_signal_is_answered_at_once(comm, name):
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["native", "nonblocking native", "first"])
+@pytest.mark.parametrize("name", ["native", "first"])
 def test_a_signal_is_answered_at_once_by_the_library_where_there_is_a_limit(comm, name):
     _signalled(comm, name, 20.0)
 
