@@ -237,7 +237,7 @@ def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
         some = np.flatnonzero(lengths == length)
         joined = b"".join([distinct[i] for i in some.tolist()])
         columns = np.frombuffer(joined, np.uint8).reshape(len(some), length).T
-        found[some] = f(columns.astype(np.int64))
+        found[some] = f([*columns.astype(np.int64)])
     return found[code.number]
 
 

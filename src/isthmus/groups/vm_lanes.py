@@ -54,7 +54,7 @@ class LaneRun:
             for (target, x), sent in zip(step.sends, sizes, strict=True):
                 found = np.zeros(self.n, bool)
                 found[here] = target[there] == here
-                count = np.count_nonzero(found)
+                count = int(np.count_nonzero(found))
                 if not count:
                     continue
                 got = Received(x, source)

@@ -103,7 +103,8 @@ def _counts(n: int, each: int, arithmetic: bool) -> list[int]:
     ints, of which the largest is `each`: the paper's axis is the maximum message."""
     if not arithmetic:
         return [each] * n
-    return (each * np.arange(1, n + 1) // n).tolist()  # type: ignore[no-any-return]
+    found: list[int] = (each * np.arange(1, n + 1) // n).tolist()
+    return found
 
 
 def blocks(

@@ -26,7 +26,7 @@ class Gathering(Collective):
 
     def Allgather(
         self,
-        sendbuf: BufSpecB | InPlace,
+        sendbuf: BufSpec | InPlace,
         recvbuf: BufSpecB,
         *,
         algorithm: str | None = None,
@@ -38,7 +38,7 @@ class Gathering(Collective):
 
     def Allgather_init(
         self,
-        sendbuf: BufSpecB | InPlace,
+        sendbuf: BufSpec | InPlace,
         recvbuf: BufSpecB,
         info: MPI.Info = MPI.INFO_NULL,
         *,

@@ -24,11 +24,11 @@ def _padded(n: int) -> int:
 def encode(obj: Any) -> list[Any]:
     """An object as buffers: how long each part is, the pickle, the large arrays."""
     pickled, large = MPI.pickle.dumps_oob(obj)
-    parts = [pickled, *large]
+    parts: list[Any] = [pickled, *large]
     lengths = [MPI.memory(x).nbytes for x in parts]
     head = np.array([len(parts), *lengths], np.int64)
     found: list[Any] = []
-    for part in (head, *parts):
+    for part in [head, *parts]:
         n = MPI.memory(part).nbytes
         found += [part, _PAD[: _padded(n) - n]]
     return [x for x in found if MPI.memory(x).nbytes]
