@@ -74,6 +74,7 @@ lint: .venv/mpich/.lint ## style and types
 	$(MPICH)/ruff check --quiet src tests || failed=1; \
 	$(MPICH)/ruff format --check src tests || failed=1; \
 	$(MPICH)/mypy --no-error-summary || failed=1; \
+	! command -v pyright >/dev/null || pyright || failed=1; \
 	exit $$failed
 
 docs: .venv/mpich/.docs ## the documentation, into docs/_build/html
