@@ -8,11 +8,11 @@ from fuzz import Run
 from sampling import LONG
 
 
-@pytest.mark.mpi(*[3] * LONG, 4, timeout=240)
+@pytest.mark.mpi(*[3] * LONG, 5, timeout=240)
 def test_random_calls(comm):
     """Nothing hangs, and no call gets the data of another."""
     run = Run(comm)
     for seed in range(1, 9 if LONG else 2):
-        found = run.once(seed, 150)
+        found = run.once(seed, 150 if LONG else 100)
         assert not found, found[0]
     run.free()
