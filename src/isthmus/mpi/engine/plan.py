@@ -173,10 +173,11 @@ class Plan:
 
     def run(self) -> None:
         """Make the call once."""
-        if self.library:
+        if self.library and self.limit.seconds is not None:
             bounded(self._run, self.limit)
-        else:
-            self._run()
+            return
+        for step in self.calls:
+            step()
 
     def _run(self) -> None:
         for step in self.calls:

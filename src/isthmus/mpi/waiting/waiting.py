@@ -129,6 +129,8 @@ def wait(found: Awaited, limit: Limit, number: int = 0) -> None:
     """Wait for what ends a round, by its number; raise `Stalled` where that takes
     longer than the limit."""
     test = found.test
+    if test():
+        return
     for _ in range(found.spins):
         if test():
             return
