@@ -25,6 +25,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus.bench.environment import environment
+from isthmus.settings import BETWEEN, INSIDE
 
 WORLD = MPI.COMM_WORLD
 FOLDER, LIMIT, SLOT = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -36,18 +37,7 @@ PAUSE = 1.5
 #: seconds until a call that is not over counts as hanging
 PATIENCE = 25.0
 FORMS = "blocking", "nonblocking", "persistent"
-INSIDE = (
-    "Allgather",
-    "Allgatherv",
-    "Allreduce",
-    "Alltoall",
-    "Alltoallv",
-    "Bcast",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-)
 ROOTED = "Bcast", "Gather", "Gatherv", "Reduce", "Scatter", "Scatterv"
-BETWEEN = sorted({*INSIDE, *ROOTED, "Alltoallw", "Barrier"})
 
 
 @dataclass

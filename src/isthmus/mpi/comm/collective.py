@@ -92,6 +92,7 @@ def nonblocking(
 ) -> Callable[Concatenate[Any, Arguments], MPI.Request]:
     """The nonblocking form of a method, which takes the same arguments."""
     op, form = method.__name__, signature(method)
+    native = f"I{op.lower()}"
     kinds = [(x.kind, x.default) for x in list(form.parameters.values())[1:]]
     defaults = tuple(x for kind, x in kinds if kind is Parameter.POSITIONAL_OR_KEYWORD)
     needed = defaults.count(Parameter.empty)
@@ -103,9 +104,9 @@ def nonblocking(
             bound = form.bind(self, *args, **named)  # which says what is wrong
             bound.apply_defaults()
             given = bound.args[1:]
-        return self._nonblocking(op, given, algorithm)
+        return self._nonblocking(op, native, given, algorithm)
 
-    start.__name__, start.__doc__ = f"I{op.lower()}", f"Nonblocking {op}."
+    start.__name__, start.__doc__ = native, f"Nonblocking {op}."
     start.__qualname__ = method.__qualname__.replace(op, start.__name__)
     start.__signature__ = form.replace(return_annotation="MPI.Request")  # type: ignore
     return cast("Any", start)  # type: ignore[no-any-return]
@@ -149,7 +150,7 @@ class LibraryStart(_Library):
     def __init__(self, context: Context, op: str) -> None:
         self.context, self.op = context, op
 
-    def start(self, comm: Any, args: tuple[Any, ...], *_: Any) -> MPI.Request:
+    def start(self, comm: Any, args: tuple[Any, ...]) -> MPI.Request:
         """Start it."""
         self.used = self.context.clock = self.context.clock + 1
         found: MPI.Request = comm._beside(self.op, args, None, args)
@@ -375,7 +376,7 @@ class Collective(Comm):
         kept.untried = untried
         kept.run(self, args, call)
         if values is not None and not context.checked:
-            self._keep(values, kept)
+            context.keep(values, kept)
 
     def _read(
         self, op: str, name: str, args: tuple[Any, ...], called: str = ""
@@ -419,28 +420,27 @@ class Collective(Comm):
         return cast("Made", holding(request, (held, request), self._context()))
 
     def _nonblocking(
-        self, op: str, args: tuple[Any, ...], algorithm: str | None
+        self, op: str, native: str, args: tuple[Any, ...], algorithm: str | None
     ) -> MPI.Request:
-        """Start a call, by what is kept for such values if anything."""
-        context, native = self._found, f"I{op.lower()}"
+        """Start a call, by what is kept for such values if anything; `native` is the
+        name of the method."""
+        context = self._found
         if context is None or context.freed or context.refused:
             context = self._context()
-        read = partial(self._aside, op, algorithm, args, native)
         try:
             values: Any = by_value(native, algorithm, args)
             kept = context.cached_calls[values]
         except KeyError:
-            return self._first_start(context, values, op, algorithm, args, read)
+            return self._first_start(context, values, op, native, algorithm, args)
         except Exception:  # of what cannot be kept, or is wrong, which is checked then
-            return self._first_start(context, None, op, algorithm, args, read)
-        found: MPI.Request = kept.start(self, args, read)
+            return self._first_start(context, None, op, native, algorithm, args)
+        found: MPI.Request = kept.start(self, args)
         return found
 
-    def _aside(
-        self, op: str, algorithm: str | None, args: tuple[Any, ...], native: str
+    def _read_nonblocking(
+        self, op: str, native: str, name: str, args: tuple[Any, ...]
     ) -> Call:
         """The arguments of a nonblocking call, if they are right."""
-        name = self._context().asked_for(op, algorithm)
         return self._in_background(self._read(op, name, args, native), name)
 
     def _first_start(
@@ -448,46 +448,39 @@ class Collective(Comm):
         context: Any,
         values: Any,
         op: str,
+        native: str,
         algorithm: str | None,
         args: tuple[Any, ...],
-        read: Callable[[], Call],
     ) -> MPI.Request:
         """Start a call for which nothing is kept; keep it if its values are known and
         say all."""
         from ..engine import engine, library
 
-        name, native = context.asked_for(op, algorithm), f"I{op.lower()}"
+        name = context.asked_for(op, algorithm)
         copies = self._copies(op, algorithm, args, native)
         if copies is not None:
             engine.check_threads(context, name)
             args = copies.args
-            read = partial(self._aside, op, algorithm, args, native)
         lasts = values is not None and copies is None and not context.checked
         if name == "native":
             self._unread(op)
             if lasts:
-                self._keep(values, LibraryStart(context, native))
+                context.keep(values, LibraryStart(context, native))
             return self._beside(native, args, copies, args)
-        call = read()
+        call = self._read_nonblocking(op, native, name, args)
         if call.name == "native":
             recv = library.beside(call, args[1])
             if recv is not args[1]:
                 some = args[0], recv, *args[2:]
                 return self._beside(native, some, copies, call)
             if lasts and not call.v:
-                self._keep(values, LibraryStart(context, native))
+                context.keep(values, LibraryStart(context, native))
             return self._beside(native, args, copies, args)
         if not (lasts and engine.is_lasting(call)):
             return engine.nonblocking(call, context.next_tag(), native, copies)
-        kept = engine.CachedStart(call, native)
-        self._keep(values, kept)
-        return kept.start(self, args, read, call)
-
-    def _keep(self, values: Any, kept: Any) -> None:
-        """Keep something for calls of the same values."""
-        context = self._context()
-        context.cached_calls[values] = kept
-        context.evict()
+        kept = engine.CachedStart(op, native, name, call)
+        context.keep(values, kept)
+        return kept.start(self, args, call)
 
     def _beside(
         self,

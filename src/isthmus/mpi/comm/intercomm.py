@@ -80,7 +80,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         if context.asked_for("Barrier", algorithm) == "auto":
             request: MPI.Request = context.request(context.comm.Ibarrier(), None)
             return request
-        return self._nonblocking("Barrier", (), algorithm)
+        return self._nonblocking("Barrier", "Ibarrier", (), algorithm)
 
     def Barrier_init(
         self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None

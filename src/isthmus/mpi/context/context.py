@@ -309,6 +309,12 @@ class Context:
         """A call is not made on this rank, as its arguments are wrong: where others
         have no part in it, and cannot know, they count it."""
 
+    def keep(self, values: Any, kept: Any) -> None:
+        """Keep something for calls of the same values; give back what was used least
+        recently, if that is too much."""
+        self.cached_calls[values] = kept
+        self.evict()
+
     def evict(self) -> None:
         """Give back what was used least recently, if too much is kept."""
         every = self.cached_calls

@@ -15,13 +15,13 @@ from .progress import driver
 _log = logging.getLogger("isthmus")
 
 
-def _wait(request: Any, wait: Callable[..., Any], status: MPI.Status | None) -> Any:
+def _wait(request: Any, status: MPI.Status | None) -> Any:
     """Wait no longer than its communicator says."""
     owner = request._owner
     try:
         if owner is not None and not until(request.Get_status, owner.limit):
             raise Stalled(owner.limit.seconds)
-        return wait(request, status)
+        return MPI.Request.Wait(request, status)
     except (Stalled, MPI.Exception) as error:
         if owner is None or not (isinstance(error, Stalled) or owner.has_lost(error)):
             raise
@@ -35,7 +35,7 @@ class _Request(MPI.Request):
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        return _wait(self, MPI.Request.Wait, status)
+        return _wait(self, status)
 
 
 class _Prequest(MPI.Prequest):
@@ -44,7 +44,7 @@ class _Prequest(MPI.Prequest):
 
     def Wait(self, status: MPI.Status | None = None) -> Any:
         """Wait for the call to complete."""
-        return _wait(self, MPI.Request.Wait, status)
+        return _wait(self, status)
 
 
 @overload

@@ -143,10 +143,7 @@ class CachedCall:
         c, memory = self.context, self.context.memory
         places: list[Any] = []
         if self.keep:
-            try:
-                places, doubtful = _places(args)
-            except (BufferError, ValueError):  # of arrays with gaps
-                doubtful = True
+            places, doubtful = _places(args)
             if doubtful:
                 call = call or comm._read(self._op, self._name, args)  # it may be wrong
         self.used = c.clock = c.clock + 1
@@ -164,7 +161,7 @@ class CachedCall:
         if given:
             key: Any = answer, room
         else:
-            key = answer, room, *[None if x is None else x.address for x in places]
+            key = answer, room, *_addresses(places)
         plan = self.plans.get(key)
         if plan is None or (given and _overlap(places)):
             call = call or comm._read(self._op, self._name, args)  # it may be wrong
@@ -230,18 +227,26 @@ class CachedCall:
 
 
 def _places(args: tuple[Any, ...]) -> tuple[list[Any], bool]:
-    """Where the buffers of a call lie, and whether one of them is read-only."""
+    """Where the buffers of a call lie, and whether one of them may be wrong: it is
+    read-only, or has gaps."""
     found: list[Any] = []
     read_only = False
     for x in args:
         array = x[0] if type(x) is list and x else x
         if type(array) is np.ndarray:
-            place = MPI.memory(array)
+            try:
+                place = MPI.memory(array)
+            except (BufferError, ValueError):  # it has gaps
+                return [], True
             read_only |= place.readonly
             found.append(place)
         elif x is None or x is MPI.IN_PLACE:
             found.append(None)
     return found, read_only
+
+
+def _addresses(places: Sequence[Any]) -> list[int | None]:
+    return [None if x is None else x.address for x in places]
 
 
 def _overlap(places: Sequence[Any]) -> bool:
@@ -308,41 +313,35 @@ class CachedStart:
     used, taken = 0, ""
     _is_freed = False
 
-    def __init__(self, call: Call, op: str) -> None:
-        """Of a call that need not ask what others pass."""
+    def __init__(self, op: str, native: str, name: str, call: Call) -> None:
+        """Of a call that need not ask what others pass; by the name of an operation, of
+        its nonblocking form and of the algorithm that was asked for."""
         assert call.recipe is not None
         check_threads(call.context, call.name)
         self.context, self.counted, self.among = call.context, call.counted, call.among
-        self._what, self._recipe = (op, call.name), call.recipe()
+        self._asked, self._what = (op, native, name), (native, call.name)
+        self._recipe = call.recipe()
         self._node = self._recipe.entry.node_memory
         self._given = self._node and _is_given(call, self._recipe)
         self.plans: dict[Any, Plan] = {}
 
     def start(
-        self,
-        comm: Any,
-        args: tuple[Any, ...],
-        read: Callable[[], Call],
-        call: Call | None = None,
+        self, comm: Any, args: tuple[Any, ...], call: Call | None = None
     ) -> MPI.Request:
         """Start a call; its arguments may have been read."""
         c, memory = self.context, self.context.memory
-        try:
-            places, doubtful = _places(args)
-        except (BufferError, ValueError):  # of arrays with gaps
-            places, doubtful = [], True
+        places, doubtful = _places(args)
         room = memory.calls % ROOMS if self._node else None
-        key: Any = room
-        if not self._given:
-            key = room, *[None if x is None else x.address for x in places]
-        plan = None if doubtful else self.plans.pop(key, None)
-        if plan is None or (self._given and _overlap(places)):
-            call = call or read()  # it may be wrong
+        key = room if self._given else (room, *_addresses(places))
+        if doubtful or key not in self.plans or (self._given and _overlap(places)):
+            call = call or comm._read_nonblocking(*self._asked, args)  # it may be wrong
+        plan = self.plans.pop(key, None)
         if plan is None:
-            assert call is not None
+            call = call or comm._read_nonblocking(*self._asked, args)
             turn = None if room is None else c.turn(room, self.among)
-            given = Given() if self._given else None
-            plan = make_plan(call, self._recipe, Tag(), turn, given)
+            given, tag = Given() if self._given else None, Tag()
+            plan = make_plan(call, self._recipe, tag, turn, given)
+            plan.tag = tag
         self.used = c.clock = c.clock + 1
         plan.tag.value = c.next_tag()
         if plan.turn is not None:
@@ -351,15 +350,14 @@ class CachedStart:
             memory.skip()
         if plan.given is not None:
             plan.given.fill(places)
-        steps = self._running(plan, None if doubtful else key)
-        return requests.start(steps, c, (args, call), self._what)
+        return requests.start(self._running(plan, key), c, (args, call), self._what)
 
     def _running(self, plan: Plan, key: Any) -> Iterator[Awaited]:
         """The steps of a call; then its plan is there for another one."""
         yield from plan.steps()
         if plan.given is not None:
             plan.given.clear()
-        if key is None or self._is_freed or plan.scratch_bytes > SCRATCH:
+        if self._is_freed or plan.scratch_bytes > SCRATCH:
             plan.free()
             return
         for oldest in list(self.plans)[: len(self.plans) - PLACES + 1]:

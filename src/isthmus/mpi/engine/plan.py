@@ -142,13 +142,19 @@ class Stage:
         return Messages([*more, *self.wait], [*self.called, *self.peers])
 
 
+def each(steps: Sequence[Step]) -> None:
+    """Do some steps, one after the other."""
+    for step in steps:
+        step()
+
+
 class Plan:
     """What one rank does in one call, ready to be run any number of times."""
 
     #: the copies of a call with arrays on a device, of a plan that is kept
     slot: Any = None
-    #: of the call that it is made for, where it is kept for nonblocking ones
-    tag = Tag()
+    #: of the call that is made, where it is kept for nonblocking ones
+    tag: Tag
 
     def __init__(
         self,
@@ -173,15 +179,10 @@ class Plan:
 
     def run(self) -> None:
         """Make the call once."""
-        if self.library and self.limit.seconds is not None:
-            bounded(self._run, self.limit)
-            return
-        for step in self.calls:
-            step()
-
-    def _run(self) -> None:
-        for step in self.calls:
-            step()
+        if self.library:
+            bounded(partial(each, self.calls), self.limit)
+        else:
+            each(self.calls)
 
     def steps(self) -> Iterator[Awaited]:
         """Start each round; yield what must be complete to go on."""

@@ -159,8 +159,6 @@ class Staging:
         stages = bind(found.rounds, at, c.comm, c.local, tag, cut, inline, turn)
         steps = self.before, self.after, self.scratch, self.meanwhile
         plan = Plan(stages, c.limit, *steps, turn, self.given)
-        if isinstance(tag, Tag):
-            plan.tag = tag
         if c.recorder is not None:
             c.recorder.watch(plan, found)
         return plan if slot is None else devices.whole(plan, slot)

@@ -15,7 +15,7 @@ from ...redistribution.runs import some_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
 from ...schedules.program import extent
 from ..engine.devices import PIECE, Arrival, Flow, Slot
-from ..engine.plan import Plan, Stage, Step
+from ..engine.plan import Plan, Stage, Step, each
 from ..memory import memory
 from ..memory.memory import Piece
 from ..waiting.waiting import Limit, wait
@@ -150,7 +150,7 @@ class Binder:
         left, right = self.room(n), self.room(n)
         target: Place = fields.place(y, at, size)
         return partial(
-            _each,
+            each,
             (
                 fields.place(x, start, size).copier(left),
                 target.copier(right),
@@ -237,11 +237,6 @@ def _one(
     for kind in kinds:
         memory.release(kind)
     return first, 1, found.Commit()
-
-
-def _each(steps: Sequence[Step]) -> None:
-    for step in steps:
-        step()
 
 
 def bind(

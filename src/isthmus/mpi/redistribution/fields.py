@@ -17,6 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...redistribution.runs import cut_at, joined, spread
+from ..engine.plan import each
 from ..memory import memory
 
 #: runs of fewer bytes are packed: MPI libraries take about as long for a run as for so
@@ -238,7 +239,7 @@ def copier(
             Place(x.address, None, a, length, item).copier(room),
             Place(y.address, None, b, length, item).copier(room, unpack=True),
         )
-        return partial(_each, steps)
+        return partial(each, steps)
     ends = []
     for k, (array, offset) in enumerate(((x, a), (y, b))):
         steps_ = tuple((level[0], level[1 + k]) for level in nested)
@@ -261,11 +262,6 @@ def _times(start: np.ndarray, size: np.ndarray, block: int) -> np.ndarray:
     block = max(block, 1)
     found: np.ndarray = (start + size - 1) // block - start // block + 1
     return found
-
-
-def _each(steps: Sequence[Copying]) -> None:
-    for step in steps:
-        step()
 
 
 def _nothing() -> None:
