@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from ...redistribution.runs import some_of
-from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
+from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
 from ...schedules.program import extent
 from ..engine.devices import PIECE, Arrival, Flow, Slot
 from ..engine.plan import Plan, Stage, Step, each
@@ -122,23 +121,24 @@ class Binder:
         # a copy on this machine comes to its end
         return [partial(wait, Arrival(self.flow, number, self.comm), Limit())]
 
-    def steps(self, local: Iterable[Local], stage: Stage) -> list[Step]:
-        """Local steps of a stage, those of one kind at once."""
+    def steps(self, local: Sequence[Local], stage: Stage) -> list[Step]:
+        """Local steps of a stage."""
+        if not local:
+            return []
+        assert isinstance(local, Steps)  # as an exchange has them
         found: list[Step] = []
-        kinds = groupby(local, lambda s: (type(s), s.src.buf, s.dst.buf))
-        for (kind, frm, to), some in kinds:
-            every = [(s.src.start, s.dst.start, s.src.size) for s in some]
-            start, at, size = np.array(every, np.int64).reshape(-1, 3).T
-            for x, y in zip(self.arrays[frm], self.arrays[to], strict=True):
-                if self.flow is not None:
-                    ends = fields.place(x, start, size), fields.place(y, at, size)
-                    reads, writes = ([place.span] for place in ends)
-                    found += self._come(reads if kind is Copy else reads + writes)
-                    self.flow.writes(writes, stage)
-                if kind is Copy:
-                    found.append(fields.copier(x, start, y, at, size, self.room))
-                else:
-                    found.append(self._reduce(x, start, y, at, size))
+        start, at, size = local.src.start, local.dst.start, local.src.size
+        ends = self.arrays[local.src.buf], self.arrays[local.dst.buf]
+        for x, y in zip(*ends, strict=True):
+            if self.flow is not None:
+                places = fields.place(x, start, size), fields.place(y, at, size)
+                reads, writes = ([place.span] for place in places)
+                found += self._come(reads if local.kind is Copy else reads + writes)
+                self.flow.writes(writes, stage)
+            if local.kind is Copy:
+                found.append(fields.copier(x, start, y, at, size, self.room))
+            else:
+                found.append(self._reduce(x, start, y, at, size))
         return found
 
     def _reduce(
