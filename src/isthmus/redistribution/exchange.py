@@ -212,7 +212,9 @@ def _own(x: Exchange) -> Sequence[Local]:
     )
     if sent is None or got is None:
         return ()
-    edges = np.union1d(np.cumsum(sent.size), np.cumsum(got.size))
+    ends = [np.cumsum(m.size) for m in (sent, got)]
+    edges = np.sort(np.concatenate(ends), kind="stable")  # these are two sorted parts
+    edges = edges[np.diff(edges, prepend=0) > 0]
     low = np.concatenate(([0], edges[:-1]))
     source, target = (
         m.start[k] + low - before[k]

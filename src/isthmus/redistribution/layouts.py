@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..schedules.layout import cut
-from .runs import Runs, common, flatten, interval, sorted_runs, spread
+from .runs import Runs, common, flatten, interval, sort_with_places, sorted_runs, spread
 
 #: what a rank holds of each axis; of the array it holds their product
 Region = tuple[Runs, ...]
@@ -353,8 +353,9 @@ class Layout:
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices that this rank has, ascending, and where each is first."""
         assert self.points is not None
-        values, first = np.unique(self.points, return_index=True)
-        return values, first
+        values, places = sort_with_places(self.points)
+        new = np.diff(values, prepend=-1) > 0
+        return (values, places) if new.all() else (values[new], places[new])
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
