@@ -177,30 +177,32 @@ class Redistribution:
         if c.freed:
             raise RuntimeError("the communicator of this redistribution was freed")
         c.check_usable()
-        found, signature, error = None, None, None
+        found = error = None
         try:
             found = self._fields(field, into)
-            signature = self._signature(found)
+            if self._signature(found) in self._agreed and not c.checked:
+                return found
         except BaseException as wrong:
             if self._agreed and not c.checked:
                 raise
             error = wrong
-        if signature in self._agreed and not c.checked:
-            assert found is not None
-            return found
+        with c.uninterrupted(*_WHAT):
+            return bounded(partial(self._agree, found, error), c.limit)
 
-        def result() -> Read:
+    def _agree(self, found: Read | None, error: BaseException | None) -> Read:
+        """The fields of this rank, if those of all are right and of the same types."""
+
+        def mine() -> Read:
             if error is not None:
                 raise error
             assert found is not None
             return found
 
-        with c.uninterrupted():
-            found = without_error(c, result)
-            signature = self._signature(found)
-            agree(c, c.comm, signature, _types)
+        read = without_error(self.context, mine)
+        signature = self._signature(read)
+        agree(self.context, self.context.comm, signature, _types)
         self._agreed.add(signature)
-        return found
+        return read
 
     def _fields(self, field: Fields, into: Fields | None) -> Read:
         if (into is not None) != (self.source is not None and self.target is not None):
