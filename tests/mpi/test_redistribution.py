@@ -178,6 +178,22 @@ def test_replicas_get_what_crossed_once(comm):
     groups.free()
 
 
+@pytest.mark.mpi(5)
+def test_long_replicas_on_nodes(comm, monkeypatch):
+    """Rank 0 has the source, and shares a node with a replica."""
+    monkeypatch.setenv("ISTHMUS_PER_NODE", "2")
+    groups, n = Groups(comm, 1), 1 << 17
+    role = {"source": Layout.blocks(n, (1,))}
+    if not groups.is_a:
+        role = {"target": Layout.sharded(n, (4,), [Replicate()])}
+    move = Redistribution(groups.comm, **role)
+    for form in FORMS:
+        array = np.arange(float(n)) if groups.is_a else np.zeros(n)
+        moved(move, form, array)
+        agree(comm, (array == np.arange(n)).all(), form)
+    groups.free()
+
+
 @pytest.mark.mpi(2)
 def test_an_operator_of_the_user_combines_in_rank_order(comm):
     def first(x, y, _):

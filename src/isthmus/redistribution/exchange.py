@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from ..algorithms.stages import stage_by_size
+from ..algorithms.allgatherv_nodes import node_ring
+from ..algorithms.stages import stage_by_size, stage_for
 from ..algorithms.turns import piece_size
 from ..schedules.ir import (
     Comm,
@@ -153,15 +154,23 @@ def crossing(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
     return [r for r in found if r.comm or r.then]
 
 
-def spreading(x: Exchange, unit: int = 1) -> list[Round]:
+def spreading(
+    x: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
+) -> list[Round]:
     """The rounds after that: replicas gather their shares, and what is wanted twice is
-    copied. `unit` is the bytes of an element."""
+    copied. `unit` is the bytes of an element, `nodes` has the node of every rank: of
+    long shares, none enters a node twice."""
     program: list[Round] = []
     if x.replicas is not None:
         ranks, index, shares = x.replicas
-        stage = stage_by_size(unit)(len(ranks), index, shares)
+        n, most = len(ranks), max(piece_size() // max(unit, 1), 1)
+        own = [nodes[r] for r in ranks] if nodes else ranks
+        is_long = stage_for(n, shares.total * unit) == "ring"
+        if is_long and 1 < len(set(own)) < n:
+            stage = node_ring(n, index, shares, own, "fixed", most)
+        else:
+            stage = stage_by_size(unit)(n, index, shares)
         whole = renumber(stage, lambda i: ranks[i])
-        most = max(piece_size() // max(unit, 1), 1)
         program += (x for r in whole for x in _in_pieces(r, most))
     return trim([*program, Round((), _steps(Copy, "recv", *x.repeats))])
 
@@ -186,9 +195,11 @@ def _in_pieces(r: Round, most: int) -> Iterator[Round]:
         yield Round(tuple(some), r.then if last else (), r.meet and last)
 
 
-def rounds(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
+def rounds(
+    x: Exchange, every: Sequence[Turn] | None = None, nodes: Sequence[Hashable] = ()
+) -> list[Round]:
     """All rounds of a rank."""
-    return [*crossing(x, every), *spreading(x)]
+    return [*crossing(x, every), *spreading(x, nodes=nodes)]
 
 
 def _steps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -178,11 +178,13 @@ def schedule(
     inside: int | None = None,
     combine: bool = False,
     least: int = 1,
+    nodes: Sequence[Hashable] = (),
 ) -> Schedule:
     """What every rank does, from one group to another; or inside one group, of so many
     ranks. A layout by slices or indices is given as a list, of each rank's own. With
     `combine`, all sources of an element are combined. Messages of up to `least`
-    elements go whole; with `Redistribution` those of up to 64 KiB do."""
+    elements go whole; with `Redistribution` those of up to 64 KiB do. `nodes` has the
+    node of every rank, those of the source first, if several may be on one."""
     whole = Whole(source, target, inside, combine, least)
     ranks = range(whole.n)
     groups = (ranks,) if whole.same else (range(whole.base), range(whole.base, whole.n))
@@ -190,7 +192,7 @@ def schedule(
         "redistribution",
         "list schedule" if whole.turns is not None else "shifted",
         whole.contract(),
-        lambda r: iter(rounds(whole.parts[r], whole.turns)),
+        lambda r: iter(rounds(whole.parts[r], whole.turns, nodes)),
         groups,
         sizes={"shape": list(whole.shape)},
         node_memory=True,  # so that rounds are built rank by rank

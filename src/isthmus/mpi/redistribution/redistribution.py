@@ -286,7 +286,7 @@ class Redistribution:
         last = [self._divide(x) for x in read.target] if self.combine == "mean" else []
         return bind(
             self._crossing(unit),
-            spreading(self.exchange, unit),
+            spreading(self.exchange, unit, self.context.nodes),
             [fields.array_of(x, read.by) for x in read.source],
             [fields.array_of(x, read.by) for x in read.target],
             self.context.comm,
