@@ -28,7 +28,7 @@ from ..schedules.layout import Shares
 from ..schedules.program import renumber, trim
 from .layouts import Layout
 from .messages import Message, incoming, outgoing, spread_to
-from .order import Turn, shifted, turns
+from .order import Turn, shifted
 from .runs import joined, some_of, spread
 
 _NONE = np.empty(0, np.int64)
@@ -251,8 +251,3 @@ def _combined(x: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
         seen[at] = True
         yield Round((), _steps(Copy, buf, frm[~again], at[~again]))
         yield Round((), _steps(Reduce, buf, frm[again], at[again]))
-
-
-def in_turns(parts: Sequence[Exchange], least: int = 1) -> list[Turn]:
-    """The order of all messages of all ranks."""
-    return turns([m for x in parts for m in x.table], least)
