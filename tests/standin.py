@@ -363,7 +363,9 @@ class LibraryArray(DeviceArray):
         _work.append(partial(super().set, array))
 
     def repeat(self, n: int) -> LibraryArray:
-        return asarray(np.repeat(self.get(), n))
+        found = LibraryArray(Plain(n), (n,), (1,), self.dtype)
+        found.set(np.zeros(n, self.dtype))
+        return found
 
     def __getitem__(self, where: Any) -> Any:
         return self, where
@@ -393,7 +395,7 @@ def asarray(x: Any) -> LibraryArray:
     """As torch and CuPy: memory where it is, or a copy of an array of numpy's."""
     if isinstance(x, np.ndarray):
         found = LibraryArray(Plain(x.nbytes), x.shape, x.strides, x.dtype)
-        DeviceArray.set(found, x)
+        found.set(x)
         return found
     given = x.__cuda_array_interface__
     address, dtype = given["data"][0], np.dtype(given["typestr"])

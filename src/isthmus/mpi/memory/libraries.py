@@ -139,7 +139,7 @@ class OnDevice:
     def room(self, nbytes: int) -> Any:
         """Memory of our own: one byte, repeated."""
         with self._here:
-            return self._asarray(np.zeros(1, np.uint8)).repeat(nbytes)
+            return self._done(self._asarray(np.zeros(1, np.uint8)).repeat(nbytes))
 
     def address(self, room: Any) -> int:
         """Where that is."""
@@ -163,7 +163,7 @@ class OnDevice:
     def index(self, at: np.ndarray) -> Any:
         """Integers by which an array is indexed."""
         with self._here:
-            return self._asarray(at)
+            return self._done(self._asarray(at))
 
     def copier(self, y: Any, to: Any, x: Any, frm: Any) -> Copying:
         """What copies."""
@@ -173,7 +173,13 @@ class OnDevice:
     def _copy(self, y: Any, to: Any, x: Any, frm: Any) -> None:
         with self._here:
             y[to] = x[frm]
-            staged.synchronize(staged.located(y))
+            self._done(y)
+
+    @staticmethod
+    def _done(array: Any) -> Any:
+        """An array, when what its library does with it is done."""
+        staged.synchronize(staged.located(array))
+        return array
 
 
 def library(fields: Sequence[Any]) -> OnDevice | None:
