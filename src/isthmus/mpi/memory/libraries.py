@@ -29,9 +29,6 @@ class Library(Protocol):
     #: whether its arrays may have negative strides
     negative: bool
 
-    def begin(self) -> None:
-        """Wait for what was done with arrays, on any stream."""
-
     def room(self, nbytes: int) -> Any:
         """Memory of our own."""
 
@@ -55,9 +52,6 @@ class Numpy:
     """Memory of the host."""
 
     takes_runs = negative = True
-
-    def begin(self) -> None:
-        """Nothing is to be waited for."""
 
     def room(self, nbytes: int) -> Any:
         """Memory of our own."""

@@ -26,7 +26,7 @@ from ..engine.devices import Slot
 from ..engine.engine import check_threads
 from ..engine.plan import Plan, Step
 from ..memory import device, staged
-from ..memory.libraries import NUMPY, Library, library
+from ..memory.libraries import NUMPY, Library, OnDevice, library
 from ..memory.staged import Copies
 from ..waiting.bounded import bounded
 from ..waiting.waiting import Awaited
@@ -142,7 +142,8 @@ class Redistribution:
         if read.copies is not None:
             read.copies.lasting = True
         plan = self._bound(read, tag)
-        plan.before = [read.by.begin, *plan.before]
+        if isinstance(read.by, OnDevice):
+            plan.before = [read.by.begin, *plan.before]
         made = requests.persistent([plan], c, (field, into, read), _WHAT)
         c.lasting[tag] = made
         return made
