@@ -10,12 +10,14 @@ layout and the redistribution; the first move, which binds fields; a later move.
 from __future__ import annotations
 
 import sys
+from os import cpu_count
 from time import perf_counter
 
 import numpy as np
 from mpi4py import MPI
 
 from isthmus import Layout, Redistribution
+from isthmus.mpi.costs.tuning import library
 
 MILLION, TIMES = 1_000_000, 5
 COMM = MPI.COMM_WORLD
@@ -62,8 +64,7 @@ def measure(n: int, to_blocks: bool) -> list[float]:
 def main() -> None:
     each = int(float(sys.argv[1])) if len(sys.argv) > 1 else MILLION
     if COMM.rank == 0:
-        library = " ".join(MPI.Get_library_version().split()[:3])
-        print(f"{library}, {COMM.size} ranks")
+        print(f"{library()}, {COMM.size} ranks, {cpu_count()} cores")
         print("points      to        set-up   first move   later (seconds)")
     for n in (each, each * COMM.size):
         for words in ("blocks", "points"):
