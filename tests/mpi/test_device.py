@@ -19,6 +19,8 @@ from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)
 REFUSED = "is in the memory of a device"
+#: of the producer of an array that is passed on
+STREAM = 5
 
 
 class _Unreadable:
@@ -57,7 +59,8 @@ class Passed:
     """Says that it is on a device; its memory is the host's, so MPI can read it."""
 
     def __init__(self, array):
-        self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
+        found = {**array.__array_interface__, "version": 3, "stream": STREAM}
+        self.__cuda_array_interface__ = found
 
 
 @pytest.fixture
@@ -197,7 +200,11 @@ def test_it_is_passed_on_where_that_is_all_there_is_to_do(comm, direct, op):
             case = call(Kit(groups), op, "some")
             args = on_device(case.args, Passed) if comm.rank != 1 else case.args
             before = direct.begun
+            direct.after_streams.clear()
             _doing(groups.ours, op, form, args, name)()
+            waited = {STREAM, device.EVERY} & {*direct.after_streams}
+            if bool(device.among(args)) != bool(waited):
+                faults.append(f"{name} {form}: its producer was not waited for")
             if case.fault:
                 faults.append(f"{name} {form}: {case.fault}")
             if name == "native" and direct.begun > before:

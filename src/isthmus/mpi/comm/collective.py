@@ -332,6 +332,7 @@ class Collective(Comm):
             if context.device == "direct":
                 read = partial(self._operations[op], context, name, *args)
                 if name == "native" or devices.is_direct(read()):
+                    staged.wait_for_producers(ends)
                     return None
             return staged.copies(op, args, self._sends(op, args), lasting)
 

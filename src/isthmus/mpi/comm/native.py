@@ -51,15 +51,16 @@ def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | 
     way = device.way(settings.device(), device.taken())
     if way == "refuse":
         device.refuse()
+    from ..memory import staged
+
     if way == "direct":
+        staged.wait_for_producers(args)
         return None
     if form and MPI.Query_thread() != MPI.THREAD_MULTIPLE:
         raise RuntimeError(
             f"the nonblocking and persistent forms of {op} need MPI_THREAD_MULTIPLE "
             "where arrays are on a device"
         )
-    from ..memory import staged
-
     return staged.copies(op, args, sends, form == "init")
 
 

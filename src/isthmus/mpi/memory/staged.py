@@ -77,6 +77,15 @@ def synchronize(array: Array) -> None:
         on.wait(on.record(False))
 
 
+def wait_for_producers(specs: tuple[Any, ...]) -> None:
+    """Wait until buffers that the MPI library takes as they are hold what they will, on
+    devices of kinds that isthmus knows."""
+    for i in device.among(specs):
+        owner = device.owner_of(specs[i])
+        if device.place(owner)[0] in KINDS:
+            synchronize(located(owner))
+
+
 # -- pinned memory
 
 
