@@ -20,7 +20,7 @@ from ..export import chrome
 from ..units import read_bytes, show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
-from .options import RATE, Hosts, Named, Rate, one_or_two_groups
+from .options import RATE, Hosts, Named, Rate, check_processes, one_or_two_groups
 from .terminal import ended_in_order
 
 #: seconds without a word after which processes of our own are ended
@@ -110,6 +110,7 @@ def record(
     mpiexec started.
     """
     sizes = one_or_two_groups(groups)
+    check_processes(sum(sizes))
     case = case_of(op, sizes, bytes_, distribution)
     if algorithm not in ("auto", "native"):
         planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
