@@ -11,6 +11,6 @@ for entry in registry.algorithms("inter_allgather"):
         continue
     row = f"{entry.name:26}"
     for p, q, ka, kb in SHAPES:
-        transfer = entry.cost(p, q, ka, kb, 0, 1, collect)
-        row += f"{transfer / max(p * ka, q * kb):15.2f}"
+        transfer = entry.cost(p, q, ka << 20, kb << 20, 0, 1, collect)  # MiB
+        row += f"{transfer / max(p * ka << 20, q * kb << 20):15.2f}"
     print(row)

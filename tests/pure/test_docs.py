@@ -90,6 +90,13 @@ for cls in (isthmus.Intercomm, isthmus.Intracomm):
 """
 
 
+def test_the_table_of_costs_is_what_its_program_prints():
+    program = DOCS / "examples" / "costs.py"
+    done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True)
+    page = (DOCS / "algorithms.md").read_text(encoding="utf-8")
+    assert done.stdout and f"```text\n{done.stdout}```" in page
+
+
 def test_the_reference_has_every_public_name_and_needs_no_mpi():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     line = [sys.executable, "-c", PUBLIC, str(DOCS)]

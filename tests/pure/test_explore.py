@@ -22,6 +22,8 @@ from isthmus.explore.limit import limit
 from isthmus.explore.page import data, write
 from isthmus.explore.run import runs
 from isthmus.export import chrome
+from isthmus.redistribution.layouts import Layout
+from isthmus.redistribution.schedule import schedule as redistribution
 from isthmus.schedules.program import extent
 from isthmus.schedules.registry import (
     algorithms,
@@ -426,6 +428,29 @@ def test_recorded_runs_stand_beside_simulated_ones(show):
     step = np.array(page.run("explorer.panels[0].shown[1].step"))
     first = np.array([ends[step == k].min() for k in step])
     assert late == pytest.approx((ends - first).tolist(), abs=line.time / 1e5)
+
+
+@needs_browser
+def test_a_redistribution_shows_whose_every_element_was(show):
+    small = redistribution(
+        Layout.blocks((24, 12), (4, 2)), Layout.blocks((24, 12), (3, 3))
+    )
+    page = show([small], "step=1")
+    own = slice(3 * small.n)
+    assert shown(page.run("explorer.state()"))[own] == reference(small)[own]
+    # of many narrow runs, the share of each rank: the four that b4 is of
+    large = redistribution(
+        Layout.blocks((1200, 600), (4, 2)), Layout.blocks((1200, 600), (3, 3))
+    )
+    page = show([large], "step=1")
+    parts = f".cell[data-cell='{3 * (8 + 4) + 1}'] .column"
+    colours = page.run(
+        f"[...new Set([...document.querySelectorAll({json.dumps(parts)})]"
+        ".map(x => x.getAttribute('fill')))]"
+    )
+    assert len(colours) == 4
+    assert set(colours) <= set(page.run("explorer.panels[0].view.colours.slice(0, 8)"))
+    assert page.run("document.querySelectorAll('svg.ranks *').length") < 6000
 
 
 @needs_browser

@@ -28,19 +28,44 @@ def rows():
     return found
 
 
+def read(library, where):
+    """The rows of a file."""
+    with (RESULTS / f"{library}-{FILES[where]}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def measured(library, where, operation, nbytes):
     """What the file of a library has: the ratio with its interval, and the multiple."""
-    with (RESULTS / f"{library}-{FILES[where]}.csv").open(encoding="utf-8") as file:
-        found = [
-            row
-            for row in csv.DictReader(file)
-            if (row["operation"], row["contender"]) == (operation.lower(), "auto")
-            and abs(int(row["bytes"]) / nbytes - 1) < 0.01
-        ]
+    found = [
+        row
+        for row in read(library, where)
+        if (row["operation"], row["contender"]) == (operation.lower(), "auto")
+        and abs(int(row["bytes"]) / nbytes - 1) < 0.01
+    ]
     assert len(found) == 1
     names = "ratio", "ratio_low", "ratio_high", "multiple"
     ratio, low, high, multiple = (float(found[0][name]) for name in names)
     return f"{ratio:.1f} ({low:.1f}–{high:.1f})", f"{multiple:.2f}"
+
+
+def test_it_was_measured_as_the_text_says():
+    text = " ".join(README.split())
+    commands = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    hosts = set(re.findall(r"(\d+) (?:hosts )?at (\d+) Mbit/s", text))
+    assert len(hosts) == 2
+    assert hosts <= set(re.findall(r"--lab (\d+).* --rate (\d+)mbit", commands))
+    sizes = set(re.findall(r"groups of (\d+) and (\d+) processes", text))
+    shown = {(n, unit) for _, n, unit, *_ in rows()}
+    shown |= set(re.findall(r"Allgather of ([\d.]+) (KiB) blocks", text))
+    for library, name in (("mpich", "MPICH"), ("openmpi", "Open MPI")):
+        versions = set(re.findall(rf"{name} ([\d.]+\d)", text))
+        found = [(where, row) for where in FILES for row in read(library, where)]
+        assert {(row["p"], row["q"]) for _, row in found} == sizes
+        assert {row["library"].split()[-1].lstrip("v") for _, row in found} == versions
+        assert all(f"{row['per_host']} a host" == where for where, row in found)
+        assert {row["arrays"] for _, row in found} == {"fresh"}
+        for n, unit in shown:
+            assert any(f"{int(x['bytes']) / UNITS[unit]:.3g}" == n for _, x in found), n
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]}-{row[3][0]}")
@@ -116,5 +141,4 @@ def test_the_simulated_gain_of_the_paper_is_that_of_its_points():
             of = 1 if setting in (1, 5, 6) else 7
             gains[of].append(library / seconds)
     assert all(abs(gain / float(near) - 1) < 0.05 for gain in gains[1])
-    assert abs(min(gains[7]) - float(low)) < 0.06
-    assert abs(max(gains[7]) - float(high)) < 0.06
+    assert [f"{f(gains[7]):.1f}" for f in (min, max)] == [low, high]

@@ -20,7 +20,16 @@ from ..schedules.registry import named
 from ..units import read_bytes
 from .files import check_file, check_picture, save
 from .measured import Shown
-from .options import RATE, Hosts, Launches, Named, Rate, Seconds, one_or_two_groups
+from .options import (
+    RATE,
+    Hosts,
+    Launches,
+    Named,
+    Rate,
+    Seconds,
+    check_processes,
+    one_or_two_groups,
+)
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
@@ -66,6 +75,7 @@ def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Jo
     """What the options ask for."""
     groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
     sizes = one_or_two_groups(groups)
+    check_processes(sum(sizes))
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
         jobs.case(op, sizes, read_bytes(n), kind)

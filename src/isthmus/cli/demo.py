@@ -12,7 +12,7 @@ from rich.console import Console
 from ..bench import demo as tour, worker
 from ..lab.mpiexec import own_rank
 from .files import check_folder, save
-from .options import groups as two_groups
+from .options import check_processes, groups as two_groups
 from .terminal import busy, ended_in_order
 
 LIMIT = 120.0
@@ -55,6 +55,7 @@ def demo(
     if drawing:
         check_folder(folder)
     sizes = _groups(groups, ranks)
+    check_processes(sum(sizes))
     console = Console()
     shown = tour.Tour(console, sizes)
     with ended_in_order(), busy(console, f"measuring with {sum(sizes)} processes"):

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ..cost.placement import nodes as nodes_of
 from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
+from ..explore.run import DETAIL, MOST
 from ..redistribution import picture
 from ..redistribution.layouts import Layout
 from ..redistribution.order import LEAST
@@ -18,6 +20,16 @@ from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture, save
 from .options import Inside, Shape, Source, Target, both, integers
+from .terminal import busy
+
+
+def _check_ranks(n: int, times: bool) -> None:
+    """Refuse what would take long and nobody could read."""
+    if n > (MOST if times else DETAIL):
+        more = "" if times else f"; --gantt and isthmus explore, {MOST}"
+        raise ValueError(
+            f"{n} ranks: a picture shows up to {MOST if times else DETAIL}{more}"
+        )
 
 
 def _redistribution(
@@ -29,12 +41,16 @@ def _redistribution(
     """Draw both layouts and who sends what to whom; or when, on a machine."""
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
-    if times:
-        made = schedule(*ends, least=LEAST)
-        line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
-        print(save(gantt(line, groups, sim.title(made, machine), ()), path))
-    else:
-        print(save(picture.draw(*ends), path))
+    before, after, inside = ends
+    _check_ranks(inside or before.ranks + after.ranks, times)
+    with busy(Console(stderr=True), "drawing"):
+        if times:
+            made = schedule(*ends, least=LEAST)
+            line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
+            save(gantt(line, groups, sim.title(made, machine), ()), path)
+        else:
+            save(picture.draw(*ends), path)
+    print(path)
 
 
 @sim.sized
@@ -84,10 +100,13 @@ def draw(
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     check_picture(path)
-    if times:
-        line, words = sim.timeline(made, machine), sim.title(made, machine)
-        print(save(gantt(line, sim.groups(made), words, nodes_of(made)), path))
-    elif circle is not None:
-        print(save(on_circle(made, circle), path))
-    else:
-        print(save(figure(made), path))
+    _check_ranks(made.n, times)
+    with busy(Console(stderr=True), f"drawing {made.n} ranks"):
+        if times:
+            line, words = sim.timeline(made, machine), sim.title(made, machine)
+            save(gantt(line, sim.groups(made), words, nodes_of(made)), path)
+        elif circle is not None:
+            save(on_circle(made, circle), path)
+        else:
+            save(figure(made), path)
+    print(path)

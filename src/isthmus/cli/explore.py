@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ..explore.page import USUAL, write
 from ..export import chrome
@@ -14,6 +15,7 @@ from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
 from .options import Inside, Shape, Source, Target, both, integers
+from .terminal import busy
 
 
 @sim.sized
@@ -68,4 +70,6 @@ def explore(
     made += [sim.made(collective, name, given, sim.LARGER) for name in algorithms or ()]
     machines = {name: sim.machine(name) for name in machine or ()}
     runs = {file.stem: chrome.read(file) for file in recorded or ()}
-    print(write(path, made, machines or {USUAL: sim.machine(None)}, runs))
+    with busy(Console(stderr=True), f"writing a page of {made[0].n} ranks"):
+        write(path, made, machines or {USUAL: sim.machine(None)}, runs)
+    print(path)

@@ -29,7 +29,7 @@ OUT_OF_TIME = 124
 
 lab = typer.Typer(
     name="lab",
-    help="A network of many hosts, shaped by the kernel, inside this machine.",
+    help="A shaped network of many hosts inside this machine.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

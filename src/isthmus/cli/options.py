@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
+from ..lab.mpiexec import own_rank
 from ..redistribution.layouts import Layout, Replicate, Shard
 
 #: of a link of a lab, where nothing else is asked for
 RATE = "50mbit"
+#: processes that a command starts by itself, at most: so many a processor, or so many
+PER_PROCESSOR, LEAST = 16, 64
 #: a layout
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
 
@@ -34,7 +38,10 @@ Seconds = Annotated[
 Source = Annotated[
     str | None, typer.Option(help=f"layout before a redistribution: {HELP}")
 ]
-Target = Annotated[str | None, typer.Option(help="layout after a redistribution")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="layout after it [default of both: blocks:4x2 and blocks:3x3]"),
+]
 Shape = Annotated[
     str | None,
     typer.Option(
@@ -62,6 +69,16 @@ def groups(text: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
+def check_processes(n: int) -> None:
+    """Refuse to start more processes than this machine can bear."""
+    most = max(LEAST, PER_PROCESSOR * (os.cpu_count() or 1))
+    if own_rank() is None and n > most:
+        raise ValueError(
+            f"{n} processes: isthmus starts up to {most} on this machine by itself; "
+            "for more, start it under your own mpiexec"
+        )
+
+
 def one_or_two_groups(text: str) -> tuple[int, ...]:
     """The sizes of one or two groups."""
     found = integers(text, "--groups")
@@ -78,6 +95,9 @@ def both(
     """Both layouts of a redistribution, and the size of the group if it is one."""
     before = layout(source or "blocks:4x2", shape, "--source")
     after = layout(target or "blocks:3x3", shape, "--target")
+    if (source is None) != (target is None):
+        missing = "--source" if source is None else "--target"
+        raise ValueError(f"a redistribution has two layouts: give {missing} too")
     return before, after, max(before.ranks, after.ranks) if inside else None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ..bench import job as jobs, timelines
 from ..bench.job import Case, planned
@@ -20,8 +21,8 @@ from ..export import chrome
 from ..units import read_bytes, show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
-from .options import RATE, Hosts, Named, Rate, one_or_two_groups
-from .terminal import ended_in_order
+from .options import RATE, Hosts, Named, Rate, check_processes, one_or_two_groups
+from .terminal import busy, ended_in_order
 
 #: seconds without a word after which processes of our own are ended
 LIMIT = 120.0
@@ -110,6 +111,7 @@ def record(
     mpiexec started.
     """
     sizes = one_or_two_groups(groups)
+    check_processes(sum(sizes))
     case = case_of(op, sizes, bytes_, distribution)
     if algorithm not in ("auto", "native"):
         planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
@@ -118,7 +120,12 @@ def record(
     simulation = simulated(case, algorithm, machine) if machine is not None else None
     told: list[timelines.Runs] = []
     job = timelines.Job(case, algorithm, runs)
-    with ended_in_order(), place(lab, rate, lab_name) as where:
+    words = f"recording with {sum(sizes)} processes"
+    with (
+        ended_in_order(),
+        place(lab, rate, lab_name) as where,
+        busy(Console(stderr=True), words),
+    ):
         run(timelines.measure, job, sum(sizes), told.append, LIMIT, where.start)
     if not told:
         return

@@ -38,7 +38,10 @@ def reproduce(
     rate: Rate = RATE,
     lab_name: Named = None,
 ) -> None:
-    """Reproduce a paper: simulated, but for silva1999, which is measured."""
+    """Reproduce a paper's figures and tables.
+
+    They are simulated, but for those of silva1999, which are measured.
+    """
     if paper not in PAPERS:
         raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
     on_lab = lab is not None or lab_name is not None

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ..cost.placement import nodes as nodes_of
 from ..export import chrome
 from . import simulate as sim
 from .files import check_file
+from .terminal import busy
 
 #: more messages than this no viewer opens
 MOST = 1_000_000
@@ -35,8 +37,9 @@ def trace(
     made = sim.made(collective, algorithm, given, sim.LARGER)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
     check_file(path)
-    line = sim.timeline(made, machine)
-    if (n := int(line.messages.sum())) > MOST:
-        raise ValueError(f"{n} messages: a trace has at most {MOST}")
-    chrome.write(path, line, sim.groups(made), nodes_of(made))
+    with busy(Console(stderr=True), f"simulating {made.n} ranks"):
+        line = sim.timeline(made, machine)
+        if (n := int(line.messages.sum())) > MOST:
+            raise ValueError(f"{n} messages: a trace has at most {MOST}")
+        chrome.write(path, line, sim.groups(made), nodes_of(made))
     print(path)

@@ -32,7 +32,7 @@ from ..choose.tuning import (
 from ..lab.mpiexec import own_rank
 from ..units import show_bytes, show_time
 from .files import check_file, check_picture, save
-from .options import RATE, Named
+from .options import RATE, Named, check_processes
 from .terminal import Steps, ended_in_order
 
 #: fields in bytes; `library` is a factor, all others are seconds
@@ -231,6 +231,7 @@ def tune(
     if show:
         _present(console)
         return
+    check_processes(n)
     check_file(_target(output))
     check_picture(plot)
     _warn(console)

@@ -118,15 +118,18 @@ class Whole:
         return found
 
     def contract(self) -> Contract:
-        """Every element of a target is that of the global array; or, if every source
-        counts, that of all its sources."""
+        """Every element of a target is that of the first rank that has it; or, if every
+        source counts, that of all its sources."""
         mark = unordered(self.n) if self.every else MARK
         held = [self.indices(x, r) for r, x in enumerate(self.sources)]
         wanted = [self.indices(x, r) for r, x in enumerate(self.targets)]
         every = np.zeros(prod(self.shape), mark)
         every["index"] = np.arange(len(every))
-        every["lo"], every["hi"] = (self.n, 0) if self.every else (0, 1)
-        if self.every:
+        if not self.every:
+            for r, x in reversed(list(enumerate(held))):
+                every["lo"][x], every["hi"][x] = r, r + 1
+        else:
+            every["lo"] = self.n
             for r, x in enumerate(held):
                 some = np.unique(x)
                 every["lo"][some] = np.minimum(every["lo"][some], r)

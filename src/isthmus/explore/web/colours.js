@@ -11,13 +11,18 @@ const LATE = {
   dark: ["#4a4266", "#9a4179", "#ec7a5c", "#fde08f"],
 };
 
+/** How far a ramp goes: on a dark ground, not to its darkest colours. */
+function farthest() {
+  return theme() === "dark" ? 0.76 : 0.92;
+}
+
 /** A colour for every rank of a run, in rank order. */
 export function rankColours(run) {
   const found = [];
   for (const group of run.groups) {
     const ramp = d3.interpolateRgbBasis(RAMPS[group.letter]);
     for (let i = 0; i < group.n; i += 1) {
-      found.push(ramp(group.n > 1 ? 0.06 + 0.84 * (i / (group.n - 1)) : 0.5));
+      found.push(ramp(group.n > 1 ? 0.06 + (farthest() - 0.06) * (i / (group.n - 1)) : 0.5));
     }
   }
   return found;
@@ -26,7 +31,7 @@ export function rankColours(run) {
 /** Colours for so many parts of one rank's data, in order. */
 export function partColours(n) {
   const ramp = d3.interpolateRgbBasis(RAMPS.r);
-  return Array.from({ length: n }, (_, i) => ramp(n > 1 ? 0.04 + 0.9 * (i / (n - 1)) : 0.4));
+  return Array.from({ length: n }, (_, i) => ramp(n > 1 ? 0.04 + (farthest() - 0.04) * (i / (n - 1)) : 0.4));
 }
 
 /** A colour for a thin line, which must not come too near to the ground. */

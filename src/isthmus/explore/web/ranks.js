@@ -7,6 +7,8 @@ import { allPieces } from "./way.js";
 
 /** More pieces than these in a step do not fly. */
 const FLYING = 400;
+/** Runs narrower than these pixels, on average, are drawn in columns as wide. */
+const COLUMN = 2;
 
 export class RanksView {
   /** `tell` has functions: tip(event, words), pick(cell, start, size). */
@@ -16,10 +18,8 @@ export class RanksView {
     this.cells = replay.cells;
     this.tell = tell;
     this.id = id;
-    this.colours = rankColours(this.run);
     this.sums = this.replay.moves.some((moves) => moves.some((m) => m.kind === "reduce"));
     this.parts = this.sums ? null : partsOf(replay);
-    this.partColours = this.parts ? partColours(this.parts.length - 1) : [];
     this.svg = d3.select(box).append("svg").attr("class", "ranks").attr("role", "img");
     this.layers = {};
     for (const name of ["defs", "nodes", "rows", "cells", "arrows", "way", "chips"]) {
@@ -76,6 +76,8 @@ export class RanksView {
   /** Lay everything out anew, for a width. */
   resize(width) {
     this.flight += 1;
+    this.colours = rankColours(this.run);
+    this.partColours = this.parts ? partColours(this.parts.length - 1) : [];
     this.places = place(this.run, Math.max(width, 420));
     const { width: wide, height } = this.places;
     this.svg.attr("viewBox", `0 0 ${wide} ${height}`).attr("width", wide).attr("height", height);
@@ -229,6 +231,11 @@ export class RanksView {
   blocks(group, cell, runs) {
     const list = this.cut(runs);
     const at = this.places.cell(this.cells, cell);
+    if (!this.sums && list.length * COLUMN > this.cells.size(cell) * at.scale) {
+      this.columns(group, cell, list, at);
+      return;
+    }
+    group.selectAll("rect.column").remove();
     const gap = list.length * 3 > this.cells.size(cell) * at.scale ? 0 : 0.8;
     const block = group.selectAll("g.block").data(list).join("g").attr("class", "block");
     block.selectAll("*").remove();
@@ -262,6 +269,40 @@ export class RanksView {
       .style("font-size", `${Math.min(11.5, tall - 2)}px`)
       .style("fill", (run) => (this.sums ? null : inkOn(this.colour(run))))
       .text((run) => this.label(run));
+  }
+
+  /** Many narrow runs, by columns: in each, from top to bottom, the share of every rank. */
+  columns(group, cell, list, at) {
+    const each = COLUMN / at.scale;
+    const room = (k) => Math.min(each, this.cells.size(cell) - k * each);
+    const columns = new Map();
+    for (const run of list) {
+      const [start, size] = run;
+      const colour = this.colour(run);
+      for (let k = Math.floor(start / each); k * each < start + size; k += 1) {
+        if (!columns.has(k)) columns.set(k, new Map());
+        const share = Math.min(start + size, (k + 1) * each) - Math.max(start, k * each);
+        const known = columns.get(k).get(colour);
+        if (known) known.share += share / room(k);
+        else columns.get(k).set(colour, { k, colour, run, share: share / room(k) });
+      }
+    }
+    const order = (part) => (this.parts ? part.run[2] : part.run[3][0][0]);
+    const parts = [...columns.values()].flatMap((column) => {
+      let above = 0;
+      return [...column.values()].sort((x, y) => order(x) - order(y)).map((part) => {
+        above += part.share;
+        return { ...part, above: above - part.share };
+      });
+    });
+    group.selectAll("g.block").remove();
+    group.selectAll("rect.column").data(parts).join("rect").attr("class", "column block")
+      .attr("x", (part) => part.k * COLUMN).attr("width", (part) => room(part.k) * at.scale)
+      .attr("y", (part) => part.above * at.tall).attr("height", (part) => part.share * at.tall)
+      .attr("fill", (part) => part.colour)
+      .on("click", (event, { run: [start, size] }) => this.tell.pick(cell, start, size))
+      .on("pointermove", (event, part) => this.tell.tip(event, this.words(cell, part.run)))
+      .on("pointerleave", () => this.tell.tip(null));
   }
 
   /** Of a sum, how many contributions there are; else whose it is, or which part. */
