@@ -5,7 +5,8 @@ what `auto` takes before and after it knows them.
 isthmus lab up --hosts 8 --rate 500mbit --slow 1:20mbit --slow 4:20mbit
 isthmus lab run -- python docs/results/unequal_hosts.py "500mbit, hosts 1 and 4 20mbit"
 
-Rank 0 is the root, the others are the group that it talks to.
+Rank 0 is the root, the others are the group that it talks to. A link of a lab lets the
+first 64 KB after a pause through at once: rates tell for the longest size.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from timing import WORLD, medians
 import isthmus
 from isthmus.bench.environment import environment
 from isthmus.choose.unequal_hosts import times
+from isthmus.mpi.costs.tuning import library
 from isthmus.schedules.registry import algorithms
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rates unknown"
@@ -55,7 +57,7 @@ hosts = inter.probe_hosts()
 if not hosts.unequal:
     sys.exit("these hosts are equal: there is nothing to compare" if TOP else 0)
 if TOP:
-    print(MPI.Get_library_version().split("\n")[0].strip("\0"))
+    print(library())
     print(environment()["processor"], WORLD.size, "processes", RATE)
     rates = (f"{8e-6 / x:.0f}" for x in hosts.betas)
     print("probed, Mbit/s of each host:", " ".join(rates))

@@ -61,19 +61,19 @@ def test_between_groups(comm):
 def test_auto_goes_by_the_hosts_of_a_tuning(comm, monkeypatch):
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
     monkeypatch.setattr(socket, "gethostname", lambda: f"host{comm.rank}")
-    slow = {f"host{r}": (1e-5 * (10 if r == 3 else 1), 1e-9) for r in range(5)}
+    slow = {f"host{r}": (1e-5 * (10 if r == 4 else 1), 1e-9) for r in range(5)}
     origin, machine = Origin("", "", "", "", 5, 5), Machine(1e-5, 1e-9)
     for hosts in (slow, {"host0": (1e-5, 1e-9)}, {}):
         with using(Tuning(origin, between=machine, hosts=hosts)):
             ours = isthmus.Intracomm(comm.Dup())
             found = ours._context().placement.unequal
         agree(comm, (found is not None) == (len(hosts) == 5))
-        agree(comm, found is None or found.alphas[3] == 1e-4)
-        ours._context().small = 0
+        agree(comm, found is None or found.alphas[4] == 1e-4)
         data = np.full(99, float(comm.rank))
         ours.Bcast(data, 2, algorithm="auto")
         agree(comm, (data == 2).all())
-        agree(comm, (ours._taken() in TREES) == (len(hosts) == 5), ours._taken())
+        # of so few bytes, the library's own call without them
+        agree(comm, (ours._taken() != "library") == (len(hosts) == 5), ours._taken())
         ours.Free()
 
 

@@ -91,7 +91,7 @@ def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
     few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
     taken = {blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)}
     assert "linear" in taken and taken & {*TREES}
-    found = bcast(8, 1 << 10, lambda: machine, small=0, root=2, hosts=SLOW)
+    found = bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
     assert found.name in TREES, found
     assert not Hosts.equal(8).unequal and SLOW.unequal
 

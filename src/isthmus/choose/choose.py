@@ -141,12 +141,12 @@ def bcast(
 ) -> Choice:
     """Inside one group, for so many bytes from one rank; `hosts` if these are
     unequal."""
-    if p <= 2 or nbytes < small:
-        return Choice("library", f"for {nbytes} bytes on {p} processes")
+    what = f"{nbytes} bytes on {p} processes"
+    if p <= 2 or (nbytes < small and hosts is None):
+        return Choice("library", f"for {what}")
     if nbytes > LIMIT:
         return Choice("circulant", "for more bytes than an int can count")
     found, whole = machine(), np.array([nbytes] + [0] * (p - 1))
-    what = f"{nbytes} bytes on {p} processes"
     if hosts is not None:
         ours = unequal_hosts.times(
             "bcast", hosts, nbytes, found.startup, p=p, root=root
