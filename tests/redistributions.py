@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -118,6 +119,18 @@ def field(rng: Random, data: np.ndarray) -> np.ndarray:
         found = room[..., ::2]
     found[...] = data
     return found
+
+
+def moved(move: Any, form: str, *args: Any) -> None:
+    """Move in one of the three forms, twice."""
+    if form == "persistent":
+        request = move.init(*args)
+        for _ in range(2):
+            request.Start()
+            request.Wait()
+        request.Free()
+    for _ in range(2 * (form != "persistent")):
+        move(*args) if form == "blocking" else move.start(*args).Wait()
 
 
 @dataclass(frozen=True)

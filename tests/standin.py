@@ -14,12 +14,16 @@ import mmap
 import os
 import threading
 import time
+from functools import partial
 from queue import Queue
-from typing import Any
+from random import Random
+from typing import Any, ClassVar
 
 import numpy as np
 
-from isthmus.mpi.memory import staged
+import redistributions
+from isthmus import settings
+from isthmus.mpi.memory import device, libraries, staged
 
 #: whether arrays are on a real GPU
 REAL = "ISTHMUS_TEST_GPU" in os.environ
@@ -72,6 +76,11 @@ class StandIn:
 
     def after(self, stream: int) -> None:
         self.after_streams.append(stream)
+        if stream == device.EVERY:
+            _work_upto(len(_work))
+        elif stream == STREAM:
+            for queue in self._queues:
+                queue.append(partial(_work_upto, len(_work)))
 
     def copy(self, out, host, there, width, rows, pitch) -> None:
         assert width > 0 and rows > 0
@@ -93,12 +102,15 @@ class StandIn:
         out, end = event
         queue = self._queues[out]
         while self._done[out] < end:
-            host, there, width, rows, pitch = queue[self._done[out]]
+            item, queue[self._done[out]] = queue[self._done[out]], None
+            self._done[out] += 1
+            if callable(item):
+                item()
+                continue
+            host, there, width, rows, pitch = item
             for i in range(rows):
                 ends = host + i * width, there + i * pitch, width
                 _copy(out, *ends) if self.protected else _plain_copy(out, *ends)
-            queue[self._done[out]] = None
-            self._done[out] += 1
 
 
 def _copy(out: bool, host: int, there: int, n: int) -> None:
@@ -115,6 +127,29 @@ def _copy(out: bool, host: int, there: int, n: int) -> None:
 
 def _plain_copy(out: bool, host: int, there: int, n: int) -> None:
     ctypes.memmove(there if out else host, host if out else there, n)
+
+
+class Open(StandIn):
+    """A device whose memory is the host's, so that MPI can touch it."""
+
+    protected = False
+
+
+def direct(monkeypatch: Any) -> Open:
+    """The MPI library takes memory of a device, as it seems; who copies from there. It
+    is an error if numpy sees such memory."""
+    see = libraries.Numpy.view
+
+    def view(self: Any, address: int, *more: Any) -> Any:
+        for low, high in Plain.spans:
+            assert not low <= address < high, "numpy packs memory of a device"
+        return see(self, address, *more)
+
+    monkeypatch.setattr(libraries.Numpy, "view", view)
+    monkeypatch.setenv(settings.DEVICE, "direct")
+    monkeypatch.setitem(staged.KINDS, KIND, Open)
+    staged.device_of.cache_clear()
+    return staged.device_of(KIND, 0)  # type: ignore[return-value]
 
 
 class Slow(StandIn):
@@ -176,15 +211,27 @@ class GpuMemory:
 
 
 class Plain:
-    """Memory that stands for a device's, and is not protected."""
+    """Memory that stands for a device's, and that MPI may touch, but numpy may not:
+    see `direct`."""
+
+    protected = False
+    #: where there is such memory
+    spans: ClassVar[set[tuple[int, int]]] = set()
 
     def __init__(self, nbytes: int) -> None:
         self._room = np.zeros(max(nbytes, 1), np.uint8)
         self.address = self._room.ctypes.data
+        self._span = self.address, self.address + max(nbytes, 1)
+        self.spans.add(self._span)
+
+    def __del__(self) -> None:
+        self.spans.discard(self._span)
 
 
 class Protected:
     """Protected memory."""
+
+    protected = True
 
     def __init__(self, nbytes: int) -> None:
         self._map = mmap.mmap(-1, max(nbytes, 1))
@@ -233,14 +280,15 @@ class DeviceArray:
     def _elements(self, out: bool, array: np.ndarray) -> None:
         size = self.dtype.itemsize
         flat = array.reshape(-1)
+        copy = _copy if REAL or self.memory.protected else _plain_copy
         if array.nbytes and self.strides == array.strides:
             there = self.memory.address + self.offset
-            _copy(out, flat.ctypes.data, there, array.nbytes)
+            copy(out, flat.ctypes.data, there, array.nbytes)
             return
         for k, where in enumerate(np.ndindex(*self.shape)):
             at = sum(i * s for i, s in zip(where, self.strides, strict=True))
             there = self.memory.address + self.offset + at
-            _copy(out, flat.ctypes.data + k * size, there, size)
+            copy(out, flat.ctypes.data + k * size, there, size)
 
     def get(self) -> np.ndarray:
         """What it holds."""
@@ -253,9 +301,104 @@ class DeviceArray:
         self._elements(True, np.ascontiguousarray(array, self.dtype))
 
 
-def on_device(array: np.ndarray) -> DeviceArray:
+def on_device(
+    array: np.ndarray, memory: Any = Memory, kind: Any = DeviceArray
+) -> DeviceArray:
     """A copy of an array on the device, with the same strides if it has no gaps."""
     dense = np.array(array, order="K")
-    found = DeviceArray(Memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
+    found = kind(memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
     found.set(array)
     return found
+
+
+def field(
+    rng: Random, data: np.ndarray, memory: Any = Memory, kind: Any = DeviceArray
+) -> DeviceArray:
+    """The data on the device, in some order and with some strides."""
+    layout = redistributions.field(rng, data)
+    base = layout
+    while base.base is not None:
+        base = base.base
+    if not data.size:
+        return on_device(data, memory, kind)
+    whole = on_device(np.zeros(base.nbytes, "u1"), memory)
+    at = layout.ctypes.data - base.ctypes.data
+    found = kind(whole.memory, layout.shape, layout.strides, layout.dtype, at)
+    found.set(data)
+    return found
+
+
+# -- a library of arrays on the device, as torch and CuPy are: it copies on the stream
+# STREAM, which means when somebody waits for that
+
+_work: list[Any] = []
+#: what is done of it
+done = [0]
+
+
+def _work_upto(end: int) -> None:
+    while done[0] < end:
+        _work[done[0]]()
+        _work[done[0]] = None
+        done[0] += 1
+
+
+class _Given:
+    """Memory of somebody else's."""
+
+    protected = False
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+
+class LibraryArray(DeviceArray):
+    """An array of the library."""
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+    def set(self, array: np.ndarray) -> None:
+        _work.append(partial(super().set, array))
+
+    def repeat(self, n: int) -> LibraryArray:
+        found = LibraryArray(Plain(n), (n,), (1,), self.dtype)
+        found.set(np.zeros(n, self.dtype))
+        return found
+
+    def __getitem__(self, where: Any) -> Any:
+        return self, where
+
+    def __setitem__(self, to: Any, part: Any) -> None:
+        x, frm = part
+        assert x.dtype == self.dtype
+        _work.append(partial(_assign, self, to, x, frm))
+
+
+def _assign(y: LibraryArray, to: Any, x: LibraryArray, frm: Any) -> None:
+    to, frm = (i if i is ... else i.get() for i in (to, frm))
+    source, target = (
+        np.ndarray(a.shape, a.dtype, _raw(a), strides=a.strides) for a in (x, y)
+    )
+    assert source[frm].shape == target[to].shape
+    target[to] = source[frm]
+
+
+def _raw(a: LibraryArray) -> Any:
+    steps = zip(a.shape, a.strides, strict=True)
+    reach = sum((n - 1) * step for n, step in steps) + a.dtype.itemsize
+    return (ctypes.c_char * reach).from_address(a.memory.address)
+
+
+def asarray(x: Any) -> LibraryArray:
+    """As torch and CuPy: memory where it is, or a copy of an array of numpy's."""
+    if isinstance(x, np.ndarray):
+        found = LibraryArray(Plain(x.nbytes), x.shape, x.strides, x.dtype)
+        found.set(x)
+        return found
+    given = x.__cuda_array_interface__
+    address, dtype = given["data"][0], np.dtype(given["typestr"])
+    for step in (address, *given["strides"]):  # GPUs need it so
+        assert step >= 0 and step % dtype.itemsize == 0
+    return LibraryArray(_Given(address), given["shape"], given["strides"], dtype)

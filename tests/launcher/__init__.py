@@ -25,6 +25,8 @@ from .reports import unwritten
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+RANKS = "isthmus-ranks"  # the plugin of a rank
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One factor stretches all time limits, for slow or busy machines."""
@@ -43,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if config.pluginmanager.has_plugin("hypothesispytest"):
             settle_hypothesis()
         ranks = Ranks(config, Job.load(os.environ[JOB]))
-        config.pluginmanager.register(ranks, "isthmus-ranks")
+        config.pluginmanager.register(ranks, RANKS)
     else:
         config.pluginmanager.register(Launcher(config), "isthmus-launcher")
 
@@ -58,7 +60,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.fail("the mark mpi wants numbers of ranks, as in mpi(2, 3)", False)
     if SIZE not in metafunc.fixturenames:
         metafunc.fixturenames.append(SIZE)
-    metafunc.parametrize(SIZE, mark.args, ids=[f"n={n}" for n in mark.args])
+    here = metafunc.config.pluginmanager.get_plugin(RANKS)
+    sizes = [n for n in mark.args if here is None or n == here.comm.size]
+    metafunc.parametrize(SIZE, sizes, ids=[f"n={n}" for n in sizes])
 
 
 @pytest.fixture(scope="session")

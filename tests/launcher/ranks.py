@@ -98,6 +98,7 @@ class Ranks:
         from mpi4py import MPI
 
         self.config, self.job = config, job
+        self.functions = {test.partition("[")[0] for test, _ in job.tests}
         self.comm = MPI.COMM_WORLD.Dup()
         self.pids = self.comm.allgather(os.getpid())
         self.path = Path(job.folder, f"rank-{self.comm.rank}")
@@ -112,6 +113,17 @@ class Ranks:
         faulthandler.enable(self.log)
         faulthandler.register(signal.SIGUSR1, self.log)
         signal.setitimer(signal.ITIMER_REAL, IDLE)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(
+        self, collector: pytest.Collector, name: str
+    ) -> list[pytest.Item] | None:
+        """Make no cases of functions that this launch does not run."""
+        unused = (
+            name.startswith("test")
+            and f"{collector.nodeid}::{name}" not in self.functions
+        )
+        return [] if unused else None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -363,6 +363,25 @@ def test_what_is_tried_is_there(comm, monkeypatch):
         assert comm.allgather(times) == [times] * comm.size
 
 
+def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
+    """What is tried as the one without node memory is not the node-aware one."""
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    for groups in pairs(comm):
+        made, ours = [], groups.ours
+        make = ours._blocking
+        monkeypatch.setattr(
+            ours, "_blocking", lambda op, name, *args: made.append(name)
+        )
+        ours._context().measure()
+        for collective, op in trial.OPERATIONS.items():
+            made.clear()
+            trial.tried(ours, collective)
+            first = made[: len(trial.candidates(ours._context(), op))]
+            different = len({*first}) == len(first) or trial.NO_PART in first
+            agree(comm, different, f"{op} {first}")
+        monkeypatch.setattr(ours, "_blocking", make)
+
+
 @pytest.mark.parametrize("op", ["Bcast", "Gather", "Scatter"])
 def test_one_message_is_its_own_persistent_request(comm, op):
     for groups in pairs(comm):

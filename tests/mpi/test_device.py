@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import isthmus
+import standin
 from between import OPERATIONS, Kit, call, names, refuses
 from groups import pair
 from isthmus import settings
 from isthmus.mpi.memory import device, staged
-from standin import KIND, StandIn
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)
@@ -60,12 +60,6 @@ class Passed:
         self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
 
 
-class Plain(StandIn):
-    """A device whose memory is the host's, so that MPI can read it."""
-
-    protected = False
-
-
 @pytest.fixture
 def refused(monkeypatch):
     monkeypatch.setenv(settings.DEVICE, "refuse")
@@ -74,10 +68,7 @@ def refused(monkeypatch):
 @pytest.fixture
 def direct(monkeypatch):
     """The MPI library takes memory of a device, as it seems; who copies from there."""
-    monkeypatch.setenv(settings.DEVICE, "direct")
-    monkeypatch.setitem(staged.KINDS, KIND, Plain)
-    staged.device_of.cache_clear()
-    yield staged.device_of(KIND, 0)
+    yield standin.direct(monkeypatch)
     staged.device_of.cache_clear()
 
 

@@ -17,6 +17,7 @@ from mpi4py import MPI
 import isthmus
 from groups import pair
 from isthmus.mpi.context.attribute import known
+from isthmus.mpi.redistribution.redistribution import Read
 from sampling import some
 from support import TURN, agree
 
@@ -176,6 +177,37 @@ def test_a_redistribution_has_a_limit(comm):
         assert "Redistribution" in str(error) and error.waiting_for
     agree(comm, True)
     mine.Free()
+
+
+@pytest.mark.mpi(3)
+def test_a_field_that_is_wrong_later_raises_at_once_and_nobody_waits_longer(comm):
+    """Of another shape, on its own rank before anything is sent; of another type, there
+    too at its limit, as others may have it too."""
+    layout = isthmus.Layout.blocks((9,), [3])
+    cyclic = isthmus.Layout.cyclic((9,), [3], [1])
+    for wrong in (np.ones(4), np.ones(3, "f4")):
+        mine = isthmus.Intracomm(comm.Dup())
+        move = isthmus.Redistribution(mine, layout, cyclic)
+        x, y = np.ones(3), np.ones(3)
+        move(x, y)
+        mine.timeout = LIMIT
+        last, shape = comm.rank == 2, wrong.shape != x.shape
+        into = np.ones_like(wrong) if last and not shape else y
+        begin, said = time.monotonic(), "nothing"
+        try:
+            move(wrong if last else x, into)
+        except (ValueError, isthmus.Stalled) as error:
+            said = str(error)
+        took = time.monotonic() - begin
+        words = "has shape (4,)" if last and shape else "Redistribution"
+        agree(comm, words in said and took < SOON, f"{took} {said}")
+        agree(comm, not (last and shape) or took < LIMIT)
+        if not last and not shape:  # so that nothing is left under way
+            with pytest.raises(isthmus.MismatchError, match="float32"):
+                move._agree(Read([x], [y]), None)
+        comm.Barrier()
+        time.sleep(0.05)
+        mine.Free()
 
 
 @pytest.mark.mpi(3)

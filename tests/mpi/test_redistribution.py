@@ -10,26 +10,16 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
+import standin
 from groups import pair
 from isthmus import Layout, MismatchError, Redistribution, Replicate, Shard
-from redistributions import Case, case, field, part, sources
+from isthmus.mpi.memory.device import EVERY
+from redistributions import Case, case, field, moved, part, sources
 from sampling import LONG
 from support import FORMS, agree
 
 CASES = 400 if LONG else 20
 TYPES = ("f8", "f4", "i2", "c16", "S3")
-
-
-def moved(move, form, *args):
-    """Move in one of the three forms, twice."""
-    if form == "persistent":
-        request = move.init(*args)
-        for _ in range(2):
-            request.Start()
-            request.Wait()
-        request.Free()
-    for _ in range(2 * (form != "persistent")):
-        move(*args) if form == "blocking" else move.start(*args).Wait()
 
 
 def expected(found: Case, whole: np.ndarray, combine) -> np.ndarray:
@@ -53,8 +43,9 @@ class Groups:
             self.groups.free()
 
 
-def check(world, groups: Groups, rng: Random, own: Random) -> bool:
-    """One random redistribution; whether this rank got what it must."""
+def check(world, groups: Groups, rng: Random, own: Random, make=field) -> bool:
+    """One random redistribution, of arrays that are made of data; whether this rank got
+    what it must."""
     there = case(rng, groups.p, groups.q)
     dtype = rng.choice(TYPES)
     combine = rng.choice((None, None, MPI.SUM, MPI.MAX, "mean"))
@@ -66,18 +57,17 @@ def check(world, groups: Groups, rng: Random, own: Random) -> bool:
     source = there.sources[groups.rank] if groups.inside or groups.is_a else None
     target = there.targets[groups.rank] if groups.inside or not groups.is_a else None
     move = Redistribution(groups.comm, source, target, combine)
-    out = [
-        field(own, part(source, groups.rank, whole)) for _ in range(n * bool(source))
-    ]
+    out = [make(own, part(source, groups.rank, whole)) for _ in range(n * bool(source))]
     wanted = expected(there, whole, combine).astype(dtype)
     into = []
     if target is not None:
         wanted = part(target, groups.rank, wanted)
-        into = [field(own, np.zeros_like(wanted)) for _ in range(n)]
+        into = [make(own, np.zeros_like(wanted)) for _ in range(n)]
     args = [x if n > 1 else x[0] for x in (out, into) if x]
     moved(move, form, *args)
     move.Free()
-    return all((x == wanted).all() for x in into)
+    got = [x if isinstance(x, np.ndarray) else x.get() for x in into]
+    return all((x == wanted).all() for x in got)
 
 
 @pytest.mark.mpi(1, 2, 3, 5, 8, timeout=120)
@@ -90,6 +80,34 @@ def test_all_layouts_in_all_forms_are_as_numpy_has_them(comm):
             every[p] = Groups(comm, p)
         agree(comm, check(comm, every[p], rng, own), f"seed {seed}")
     for groups in every.values():
+        groups.free()
+
+
+@pytest.mark.mpi(3)
+def test_an_mpi_library_that_takes_device_memory_gets_what_is_packed_there(
+    comm, monkeypatch
+):
+    """Without a copy to the host, but where data are combined, or some fields of a rank
+    are on the host."""
+    on, every = standin.direct(monkeypatch), [Groups(comm, p + 1) for p in range(3)]
+    staged, packed = 0, standin.done[0]
+    for seed in range(3 * CASES):
+        rng, own = Random(seed), Random(1000 * seed + comm.rank)
+        host = seed % 5 == 4 and comm.rank == seed % 3
+
+        def make(own, data, host=host, mixed=seed % 7 == 6):
+            if host or (mixed and own.random() < 0.5):
+                return field(own, data)
+            return standin.field(own, data, standin.Plain, standin.LibraryArray)
+
+        begun = on.begun
+        right = check(comm, every[seed % 3], rng, own, make)
+        staged += on.begun > begun
+        agree(comm, right, f"seed {seed}")
+    agree(comm, EVERY in on.after_streams)  # before persistent requests start
+    packed = standin.done[0] - packed
+    agree(comm, packed > CASES and 0 < staged < 2 * CASES, f"{packed} {staged}")
+    for groups in every:
         groups.free()
 
 
@@ -157,6 +175,22 @@ def test_replicas_get_what_crossed_once(comm):
     array = mine if groups.is_a else np.zeros_like(mine)
     move(array)
     agree(comm, (array == mine).all())
+    groups.free()
+
+
+@pytest.mark.mpi(5)
+def test_long_replicas_on_nodes(comm, monkeypatch):
+    """Rank 0 has the source, and shares a node with a replica."""
+    monkeypatch.setenv("ISTHMUS_PER_NODE", "2")
+    groups, n = Groups(comm, 1), 1 << 17
+    role = {"source": Layout.blocks(n, (1,))}
+    if not groups.is_a:
+        role = {"target": Layout.sharded(n, (4,), [Replicate()])}
+    move = Redistribution(groups.comm, **role)
+    for form in FORMS:
+        array = np.arange(float(n)) if groups.is_a else np.zeros(n)
+        moved(move, form, array)
+        agree(comm, (array == np.arange(n)).all(), form)
     groups.free()
 
 

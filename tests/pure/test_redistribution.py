@@ -14,6 +14,7 @@ from isthmus.redistribution import order
 from isthmus.redistribution.messages import incoming, outgoing, spread_to
 from isthmus.redistribution.runs import spread
 from isthmus.redistribution.schedule import schedule
+from isthmus.schedules.ir import Recv
 from redistributions import case, layouts, part, regular, shape
 from sampling import LONG
 
@@ -172,6 +173,24 @@ def test_schedules_of_all_layouts_are_right():
         found = case(rng, p, inside or q)
         combine = rng.random() < 0.3
         schedule(found.sources, found.targets, inside, combine).verify()
+
+
+@pytest.mark.parametrize("nodes", ["abb", "abab", "aaabbc"])
+def test_no_node_gets_a_long_share_twice(nodes):
+    """Where the nodes of replicas are, in any order; one source is elsewhere."""
+    n, size = len(nodes), len(nodes) << 17
+    source, target = (
+        Layout.blocks(size, (1,)),
+        Layout.sharded(size, (n,), [Replicate()]),
+    )
+    found = schedule(source, target, nodes=("source", *nodes))
+    found.verify()
+    entered = dict.fromkeys(nodes, 0)
+    for r, node in enumerate(nodes, 1):
+        for c in (c for x in found.rank(r) for c in x.comm):
+            if isinstance(c, Recv) and (c.frm == 0 or nodes[c.frm - 1] != node):
+                entered[node] += sum(s.size for s in c.data)
+    assert set(entered.values()) == {size}
 
 
 def test_replicas_swap_long_shares_in_pieces():

@@ -15,7 +15,7 @@ other lanes. The root, who drives all lanes alone, has no more messages than wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from heapq import heappop, heappush
@@ -247,18 +247,18 @@ def _only(r: Round, lane: Callable[[Span], int], k: int) -> Round:
 def _postponed(rounds: list[Round], footprint: int) -> Program:
     """Rounds in which what arrived in the one before is combined, beside the messages,
     unless these carry it; so two buffers for what arrives take turns."""
-    waiting: tuple[Local, ...] = ()
+    waiting: Sequence[Local] = ()
     found: list[Round] = []
     for t, x in enumerate(rounds):
         (moved,) = scatter(iter([x]), {"tmp": partial(_turned, footprint, t % 2)})
         now = Round(moved.comm, waiting)
         if found and meanwhile(now)[1]:
-            found[-1] = Round(found[-1].comm, found[-1].then + waiting)
+            found[-1] = Round(found[-1].comm, (*found[-1].then, *waiting))
             now = Round(moved.comm)
         found.append(now)
         waiting = moved.then
     if waiting:
-        found[-1] = Round(found[-1].comm, found[-1].then + waiting)
+        found[-1] = Round(found[-1].comm, (*found[-1].then, *waiting))
     return iter(found)
 
 

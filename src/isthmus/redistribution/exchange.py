@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from ..algorithms.stages import stage_by_size
+from ..algorithms.allgatherv_nodes import node_ring
+from ..algorithms.stages import stage_by_size, stage_for
 from ..algorithms.turns import piece_size
 from ..schedules.ir import (
     Comm,
@@ -21,12 +22,13 @@ from ..schedules.ir import (
     Round,
     Send,
     Span,
+    Steps,
 )
 from ..schedules.layout import Shares
 from ..schedules.program import renumber, trim
 from .layouts import Layout
 from .messages import Message, incoming, outgoing, spread_to
-from .order import Turn, shifted, turns
+from .order import Turn, shifted
 from .runs import joined, some_of, spread
 
 _NONE = np.empty(0, np.int64)
@@ -148,22 +150,29 @@ def crossing(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
     if x.every:
         found = [Round(comm), *_combined(x, tmp)]
     else:
-        found = [Round(comm, tuple(_own(x)))]
+        found = [Round(comm, _own(x))]
     return [r for r in found if r.comm or r.then]
 
 
-def spreading(x: Exchange, unit: int = 1) -> list[Round]:
+def spreading(
+    x: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
+) -> list[Round]:
     """The rounds after that: replicas gather their shares, and what is wanted twice is
-    copied. `unit` is the bytes of an element."""
+    copied. `unit` is the bytes of an element, `nodes` has the node of every rank: of
+    long shares, none enters a node twice."""
     program: list[Round] = []
     if x.replicas is not None:
         ranks, index, shares = x.replicas
-        stage = stage_by_size(unit)(len(ranks), index, shares)
+        n, most = len(ranks), max(piece_size() // max(unit, 1), 1)
+        own = [nodes[r] for r in ranks] if nodes else ranks
+        is_long = stage_for(n, shares.total * unit) == "ring"
+        if is_long and 1 < len(set(own)) < n:
+            stage = node_ring(n, index, shares, own, "fixed", most)
+        else:
+            stage = stage_by_size(unit)(n, index, shares)
         whole = renumber(stage, lambda i: ranks[i])
-        most = max(piece_size() // max(unit, 1), 1)
         program += (x for r in whole for x in _in_pieces(r, most))
-    again = _copies("recv", x.repeats[0], "recv", x.repeats[1])
-    return trim([*program, Round((), tuple(again))])
+    return trim([*program, Round((), _steps(Copy, "recv", *x.repeats))])
 
 
 def _in_pieces(r: Round, most: int) -> Iterator[Round]:
@@ -186,45 +195,45 @@ def _in_pieces(r: Round, most: int) -> Iterator[Round]:
         yield Round(tuple(some), r.then if last else (), r.meet and last)
 
 
-def rounds(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
+def rounds(
+    x: Exchange, every: Sequence[Turn] | None = None, nodes: Sequence[Hashable] = ()
+) -> list[Round]:
     """All rounds of a rank."""
-    return [*crossing(x, every), *spreading(x)]
+    return [*crossing(x, every), *spreading(x, nodes=nodes)]
 
 
-def _copies(
+def _steps(
+    kind: type[Local],
     buf: str,
     start: np.ndarray,
-    to: str,
     at: np.ndarray,
     size: np.ndarray | None = None,
-    kind: Callable[[Span, Span], Local] = Copy,
-) -> Iterator[Local]:
-    """Copies of runs, or of single elements."""
-    sizes = np.ones(len(start), np.int64) if size is None else size
-    for x, y, n in zip(start.tolist(), at.tolist(), sizes.tolist(), strict=True):
-        yield kind(Span(buf, x, n), Span(to, y, n))
+) -> Steps:
+    """Steps from runs of a buffer, or single elements, to others of the target."""
+    n = np.ones(len(start), np.int64) if size is None else size
+    n, start, at = joined(n, [start, at])
+    return Steps(kind, Pieces(buf, start, n), Pieces("recv", at, n))
 
 
-def _own(x: Exchange) -> Iterator[Local]:
-    """What a rank takes from itself."""
-    for m in x.sends:
-        if m.peer == x.number:
-            (to,) = (y for y in x.receives if y.peer == x.number)
-            yield from _aligned("send", m.start, m.size, to)
-
-
-def _aligned(buf: str, start: np.ndarray, size: np.ndarray, to: Message) -> list[Local]:
-    """Copies from runs to those of a message, which may be cut in other places."""
-    edges = np.union1d(np.cumsum(size), np.cumsum(to.size))
+def _own(x: Exchange) -> Sequence[Local]:
+    """What a rank takes from itself; the two ends may be cut in other places."""
+    sent, got = (
+        next((m for m in some if m.peer == x.number), None)
+        for some in (x.sends, x.receives)
+    )
+    if sent is None or got is None:
+        return ()
+    ends = [np.cumsum(m.size) for m in (sent, got)]
+    edges = np.sort(np.concatenate(ends), kind="stable")  # these are two sorted parts
+    edges = edges[np.diff(edges, prepend=0) > 0]
     low = np.concatenate(([0], edges[:-1]))
     source, target = (
-        starts[k] + low - before[k]
-        for starts, n in ((start, size), (to.start, to.size))
-        for before in (np.cumsum(n) - n,)
+        m.start[k] + low - before[k]
+        for m in (sent, got)
+        for before in (np.cumsum(m.size) - m.size,)
         for k in (np.searchsorted(before, low, side="right") - 1,)
     )
-    n, source, target = joined(edges - low, [source, target])
-    return list(_copies(buf, source, "recv", target, n))
+    return _steps(Copy, "send", source, target, edges - low)
 
 
 def _combined(x: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
@@ -238,16 +247,7 @@ def _combined(x: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
             buf, frm = "send", spread(own[m.peer].start, own[m.peer].size)
         else:
             buf, frm = "tmp", tmp[m.peer] + np.arange(len(at))
-        steps: list[Local] = []
-        for kind, some in ((Copy, ~seen[at]), (Reduce, seen[at])):
-            n, source, target = joined(
-                np.ones(int(some.sum()), np.int64), [frm[some], at[some]]
-            )
-            steps += _copies(buf, source, "recv", target, n, kind)
+        again = seen[at]
         seen[at] = True
-        yield Round((), tuple(steps))
-
-
-def in_turns(parts: Sequence[Exchange], least: int = 1) -> list[Turn]:
-    """The order of all messages of all ranks."""
-    return turns([m for x in parts for m in x.table], least)
+        yield Round((), _steps(Copy, buf, frm[~again], at[~again]))
+        yield Round((), _steps(Reduce, buf, frm[again], at[again]))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..schedules.layout import cut
-from .runs import Runs, common, flatten, interval, sorted_runs, spread
+from .axis import Split, ravel, unravel
+from .runs import Runs, common, flatten, interval, sort_with_places, sorted_runs
 
 #: what a rank holds of each axis; of the array it holds their product
 Region = tuple[Runs, ...]
@@ -27,94 +27,6 @@ class Shard:
 @dataclass(frozen=True)
 class Replicate:
     """Along this axis of the mesh, all have the same."""
-
-
-def _unravel(i: int, extents: Sequence[int]) -> list[int]:
-    """The digits of a number, the first counting most."""
-    digits = []
-    for n in reversed(extents):
-        i, digit = divmod(i, n)
-        digits.append(digit)
-    return digits[::-1]
-
-
-def _ravel(digits: Sequence[int], extents: Sequence[int]) -> int:
-    i = 0
-    for digit, n in zip(digits, extents, strict=True):
-        i = i * n + digit
-    return i
-
-
-@dataclass(frozen=True)
-class Split:
-    """An axis of n indices in parts: near-equal intervals; with `block`, blocks dealt
-    out one after the other; with `chunks`, chunks of equal length but for the last
-    ones, each cut again by the next of `parts`."""
-
-    n: int
-    parts: tuple[int, ...] = (1,)
-    block: int = 0
-    chunks: bool = False
-
-    @property
-    def count(self) -> int:
-        """The number of parts."""
-        return prod(self.parts)
-
-    def runs(self, i: int) -> Runs:
-        """The indices of part i."""
-        if self.block:
-            period = self.block * self.count
-            start = np.arange(i * self.block, self.n, period)
-            return Runs(start, np.minimum(self.block, self.n - start))
-        return interval(*self._interval(i))
-
-    def _interval(self, i: int) -> tuple[int, int]:
-        if not self.chunks:
-            return cut(self.n, self.count, i), cut(self.n, self.count, i + 1)
-        low, high = 0, self.n
-        for digit, k in zip(_unravel(i, self.parts), self.parts, strict=True):
-            each = -(-(high - low) // k)
-            low, high = (
-                min(low + digit * each, high),
-                min(low + (digit + 1) * each, high),
-            )
-        return low, high
-
-    def find(self, x: int) -> int:
-        """The part that has index x."""
-        if self.block:
-            return x // self.block % self.count
-        if not self.chunks:
-            short, longer = divmod(self.n, self.count)
-            edge = longer * (short + 1)
-            return x // (short + 1) if x < edge else longer + (x - edge) // short
-        low, high, digits = 0, self.n, []
-        for k in self.parts:
-            each = -(-(high - low) // k)
-            digits.append((x - low) // each)
-            low, high = (
-                low + digits[-1] * each,
-                min(low + (digits[-1] + 1) * each, high),
-            )
-        return _ravel(digits, self.parts)
-
-    def meeting(self, runs: Runs) -> list[int]:
-        """The parts that may have some of those indices."""
-        if not len(runs):
-            return []
-        if not self.block:
-            every = range(self.count)
-            if len(runs) == 1:
-                last = int(runs.stop[0]) - 1
-                every = range(self.find(int(runs.start[0])), self.find(last) + 1)
-            return [i for i in every if len(common(runs, self.runs(i)))]
-        first = runs.start // self.block
-        n = (runs.stop - 1) // self.block - first + 1
-        if (n >= self.count).any():
-            return list(range(self.count))
-        found = spread(first, n) % self.count
-        return [int(i) for i in np.unique(found)]
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -286,13 +198,13 @@ class Layout:
 
     def place(self, rank: int) -> tuple[tuple[int, ...], int]:
         """The part of each axis that a rank has, and which of the replicas it is."""
-        digits = _unravel(rank, self.mesh)
+        digits = unravel(rank, self.mesh)
         parts = tuple(
-            _ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
+            ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
             for ks in self.cut_by
         )
         ks = self.replicated
-        return parts, _ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
+        return parts, ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
 
     def rank(self, parts: Sequence[int], replica: int = 0) -> int:
         """The rank that has a part of each axis, as one of the replicas."""
@@ -300,10 +212,10 @@ class Layout:
         places = [*zip(self.cut_by, parts, strict=True), (self.replicated, replica)]
         for ks, i in places:
             for k, digit in zip(
-                ks, _unravel(i, [self.mesh[k] for k in ks]), strict=True
+                ks, unravel(i, [self.mesh[k] for k in ks]), strict=True
             ):
                 digits[k] = digit
-        return _ravel(digits, self.mesh)
+        return ravel(digits, self.mesh)
 
     def region(self, rank: int) -> Region:
         """What a rank has of each axis, in a layout that is the same on every rank."""
@@ -353,8 +265,9 @@ class Layout:
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """The indices that this rank has, ascending, and where each is first."""
         assert self.points is not None
-        values, first = np.unique(self.points, return_index=True)
-        return values, first
+        values, places = sort_with_places(self.points)
+        new = np.diff(values, prepend=-1) > 0
+        return (values, places) if new.all() else (values[new], places[new])
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:

@@ -69,6 +69,17 @@ def share(layout: Layout, size: int, replica: int) -> tuple[int, int]:
     return every.offset(replica), every.offset(replica + 1)
 
 
+def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
+    """What a rank is to receive, in runs of global indices, and where they lie: of what
+    has replicas, its share."""
+    runs, places = layout.flat_runs(rank)
+    if not layout.is_regular or layout.replicas == 1 or rank >= layout.ranks:
+        return runs, places
+    mine = share(layout, runs.total, layout.place(rank)[1])
+    some = Pairs(runs.size, runs.start, places).to_share(*mine)
+    return Runs(some.source, some.size), some.target
+
+
 def _replicas(layout: Layout, size: int, start: np.ndarray, run: np.ndarray) -> range:
     """The replicas whose shares may have some of those runs."""
     if not len(start):

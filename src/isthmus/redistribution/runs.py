@@ -70,6 +70,17 @@ def sorted_runs(values: np.ndarray) -> Runs:
     return Runs(values[first], np.diff(np.append(first, len(values))))
 
 
+def sort_with_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Integers of 0 and more in ascending order, and where each was, the first of equal
+    ones first. Where both fit into one integer, that takes a third of the time."""
+    bits = max(len(values) - 1, 0).bit_length()
+    if int(values.max(initial=0)) >> (63 - bits):
+        order = np.argsort(values, kind="stable")
+        return values[order], order
+    both = np.sort(values << bits | np.arange(len(values)))
+    return both >> bits, both & ((1 << bits) - 1)
+
+
 def overlaps(x: Runs, y: Runs) -> tuple[np.ndarray, np.ndarray]:
     """The pairs of runs that have something in common, in ascending order. The runs of
     one may overlap each other, those of the other may not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -13,11 +13,11 @@ from ..schedules.schedule import Schedule
 from ..verify.contracts import Contract
 from ..verify.marks import MARK, Memory, blank, unordered
 from .directory import addressed, block_size, meet, messages
-from .exchange import Exchange, in_turns, numbered, received, regular, rounds
+from .exchange import Exchange, numbered, received, regular, rounds
 from .layouts import Layout
-from .messages import share
-from .order import MOST, Turn
-from .runs import Runs, spread
+from .messages import wanted_runs
+from .order import MOST, Turn, turns
+from .runs import spread
 
 #: a layout of all, or what each rank knows of its own
 Layouts = Layout | Sequence[Layout]
@@ -72,7 +72,7 @@ class Whole:
     def _found(self) -> list[Exchange]:
         """The same by a directory, of which one rank here is all of it."""
         block = block_size(prod(self.shape), 1)
-        held = [own_runs(x, r) for r, x in enumerate(self.sources)]
+        held = [x.flat_runs(r) for r, x in enumerate(self.sources)]
         wanted = [wanted_runs(x, r) for r, x in enumerate(self.targets)]
         sources, targets = (
             {r: addressed(x, block, 1)[0] for r, (x, _) in enumerate(every) if len(x)}
@@ -95,7 +95,7 @@ class Whole:
                 x = replace(x, sends=some)
             if j >= 0:
                 told = [found.to_target[j]] if j in found.to_target else []
-                some = numbered(messages(told, *wanted[j]), 0)
+                some = tuple(messages(told, *wanted[j]))
                 x = received(x, self.targets[j], j, some, self.base)
             parts.append(x)
         return parts
@@ -103,15 +103,16 @@ class Whole:
     @cached_property
     def turns(self) -> list[Turn] | None:
         """The order of the messages, if they are few enough."""
-        if sum(len(x.table) for x in self.parts) > MOST:
+        table = [m for x in self.parts for m in x.table]
+        if len(table) > MOST:
             return None
-        return in_turns(self.parts, self.least)
+        return turns(table, self.least)
 
     def indices(self, layout: Layout, rank: int) -> np.ndarray:
         """The global index of each element of a rank's array."""
         if layout.points is not None:
             return layout.points
-        runs, places = own_runs(layout, rank)
+        runs, places = layout.flat_runs(rank)
         found: np.ndarray = np.empty(runs.total, np.int64)
         found[spread(places, runs.size)] = runs.indices
         return found
@@ -151,38 +152,19 @@ class Whole:
         return Contract(before, after, mark)
 
 
-def own_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
-    """What a rank has, in runs of global indices, and where they lie."""
-    if layout.is_regular and rank >= layout.ranks:
-        none = np.empty(0, np.int64)
-        return Runs(none, none), none
-    return layout.flat_runs(rank)
-
-
-def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
-    """The same of a target: of what has replicas, the rank's share."""
-    runs, places = own_runs(layout, rank)
-    if not layout.is_regular or layout.replicas == 1 or rank >= layout.ranks:
-        return runs, places
-    low, high = share(layout, runs.total, layout.place(rank)[1])
-    first = np.maximum(places, low)
-    size = np.minimum(places + runs.size, high) - first
-    keep = size > 0
-    start = runs.start + first - places
-    return Runs(start[keep], size[keep]), first[keep]
-
-
 def schedule(
     source: Layouts,
     target: Layouts,
     inside: int | None = None,
     combine: bool = False,
     least: int = 1,
+    nodes: Sequence[Hashable] = (),
 ) -> Schedule:
     """What every rank does, from one group to another; or inside one group, of so many
     ranks. A layout by slices or indices is given as a list, of each rank's own. With
     `combine`, all sources of an element are combined. Messages of up to `least`
-    elements go whole; with `Redistribution` those of up to 64 KiB do."""
+    elements go whole; with `Redistribution` those of up to 64 KiB do. `nodes` has the
+    node of every rank, those of the source first, if several may be on one."""
     whole = Whole(source, target, inside, combine, least)
     ranks = range(whole.n)
     groups = (ranks,) if whole.same else (range(whole.base), range(whole.base, whole.n))
@@ -190,7 +172,7 @@ def schedule(
         "redistribution",
         "list schedule" if whole.turns is not None else "shifted",
         whole.contract(),
-        lambda r: iter(rounds(whole.parts[r], whole.turns)),
+        lambda r: iter(rounds(whole.parts[r], whole.turns, nodes)),
         groups,
         sizes={"shape": list(whole.shape)},
         node_memory=True,  # so that rounds are built rank by rank

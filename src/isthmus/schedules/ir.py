@@ -6,7 +6,7 @@ schedule of all ranks is then built by the same function in O(rounds) numpy call
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -127,6 +127,29 @@ Comm: TypeAlias = Send | Recv | Library
 Local: TypeAlias = Copy | Reduce
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps(Sequence[Local]):
+    """Many local steps of one kind, of one rank, as arrays. Equal to a tuple of all."""
+
+    kind: type[Local]
+    src: Pieces
+    dst: Pieces
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def __iter__(self) -> Iterator[Local]:
+        return map(self.kind, self.src, self.dst)
+
+    def __getitem__(self, k: Any) -> Any:
+        return tuple(self)[k]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Steps | tuple):
+            return NotImplemented
+        return tuple(self) == tuple(other)
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """Communication that is in flight at once, then local steps once it is done; then,
@@ -139,7 +162,7 @@ class Round:
     """
 
     comm: tuple[Comm, ...] = ()
-    then: tuple[Local, ...] = ()
+    then: Sequence[Local] = ()
     meet: bool = False
 
 

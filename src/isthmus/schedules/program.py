@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat, zip_longest
 from typing import Any
@@ -25,6 +25,7 @@ from .ir import (
     Send,
     Span,
     Spans,
+    Steps,
     is_signal,
 )
 
@@ -329,7 +330,9 @@ def plain(program: Iterable[Round]) -> list[Round]:
     rounds = []
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
-        then = tuple([s for s in map(_step, r.then) if s is not None])
+        then: Sequence[Local] = r.then
+        if not isinstance(then, Steps):
+            then = tuple([s for s in map(_step, then) if s is not None])
         rounds.append(Round(comm, then, r.meet))
     return rounds
 
@@ -361,7 +364,7 @@ def _meet(x: Span, y: Span) -> bool:
     return x.buf == y.buf and not apart
 
 
-def meanwhile(r: Round) -> tuple[tuple[Local, ...], tuple[Local, ...]]:
+def meanwhile(r: Round) -> tuple[Sequence[Local], Sequence[Local]]:
     """The local steps that can be done while the messages of the round are in flight,
     since they touch nothing that these or a step before them write; and the others."""
     if not r.comm:
@@ -386,6 +389,9 @@ def data_of(r: Round) -> Iterator[Data]:
     """The spans of each message and each step of a round."""
     for c in r.comm:
         yield (c.whole,) if isinstance(c, Library) else c.data
+    if isinstance(r.then, Steps):
+        yield from (r.then.src, r.then.dst)
+        return
     for s in r.then:
         yield (s.src, s.dst)
 

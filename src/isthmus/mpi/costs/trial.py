@@ -20,14 +20,14 @@ from mpi4py import MPI
 from ...choose.between import FLAT, LIBRARY, NO_PART, NODE, Times
 from ..waiting.bounded import bounded
 
-#: bytes of a block or vector, on one node and between nodes
-SIZES = (8, 1 << 10, 1 << 14, 1 << 17)
+#: bytes of a block or vector, on one node and between nodes; two tell most
+SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
 FAR_SIZES = (8, 1 << 12)
-#: no more sizes are tried after so many seconds
-LIMIT = 0.1
+#: no more of them are tried after so many seconds
+LIMIT = 0.04
 #: calls that are timed together, and how often: of short messages in one memory, where
 #: a few microseconds decide, and of others
-SHORT, FEW, MANY = 1 << 10, (4, 3), (10, 5)
+SHORT, FEW, MANY = 1 << 10, (4, 5), (10, 5)
 #: what is tried for each collective
 OPERATIONS = {
     "inter_allgather": "Allgather",
@@ -55,7 +55,7 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
 
     def buffer(k: int) -> np.ndarray:
-        return np.zeros(k)
+        return np.ones(k)  # zeros that nobody wrote share one page of memory
 
     if op == "Barrier":
         return ()
@@ -77,16 +77,13 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     return buffer(n), buffer(n // here), MPI.SUM
 
 
-def _seconds(call: Callable[[], Any], calls: int, times: int) -> float:
-    """The best of a few times of a call; the first one makes its plan."""
-    call()
-    best = float("inf")
-    for _ in range(times):
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        best = min(best, time.perf_counter() - start)
-    return best / calls
+def _seconds(c: Any, call: Callable[[], Any], calls: int) -> float:
+    """What a call takes, of some that are timed together; all ranks begin together."""
+    bounded(c.comm.Barrier, c.limit)
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls
 
 
 def candidates(c: Any, op: str) -> list[str]:
@@ -100,28 +97,45 @@ def candidates(c: Any, op: str) -> list[str]:
     return found
 
 
+def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
+    """What is taken without node memory; who has no part in it has no algorithm."""
+    times = comm._context().times
+    times[collective] = Times((0,), {FLAT: (0.0,)}, {})
+    try:
+        name: str = comm._read(OPERATIONS[collective], "auto", args).name
+    finally:
+        del times[collective]
+    return NO_PART if name == "auto" else name
+
+
 def tried(comm: Any, collective: str) -> Times:
     """Try the candidates for a collective; by all ranks together."""
     c, op = comm._context(), OPERATIONS[collective]
     names = candidates(c, op)
-    columns: list[np.ndarray] = []
-    sizes = SIZES if c.one_node else FAR_SIZES
+    columns: dict[int, np.ndarray] = {}
+    spent, sizes = 0.0, SIZES if c.one_node else FAR_SIZES
     for nbytes in sizes[:1] if op == "Barrier" else sizes:
-        args = arguments(comm, op, nbytes)
-        call = comm._read(op, "auto", args)
-        # who has no part in it has no algorithm
-        flat = call.name if call.name != "auto" else NO_PART
-        often = MANY if c.one_node and nbytes <= SHORT else FEW
-        took = np.empty(len(names))
-        for i, name in enumerate(names):
-            algorithm = flat if name == FLAT else name
-            if flat == NO_PART and name == NODE:
-                algorithm = NO_PART
-            took[i] = _seconds(partial(comm._blocking, op, algorithm, *args), *often)
-        bounded(partial(c.comm.Allreduce, MPI.IN_PLACE, took, MPI.MAX), c.limit)
-        columns.append(took)
-        if took.sum() * np.prod(often) > LIMIT:
+        if spent > LIMIT and len(columns) > 1:
             break
-    seconds = np.array(columns).T.tolist()
+        args = arguments(comm, op, nbytes)
+        flat = _flat(comm, collective, args)
+        calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
+        algorithms = {FLAT: flat, NODE: NO_PART if flat == NO_PART else NODE}
+        ways = [
+            partial(comm._blocking, op, algorithms.get(name, name), *args)
+            for name in names
+        ]
+        for way in ways:
+            way()  # the first call makes its plan
+        # They take turns: what else goes on here must not meet one of them alone.
+        took = np.array(
+            [[_seconds(c, way, calls) for way in ways] for _ in range(times)]
+        )
+        bounded(partial(c.comm.Allreduce, MPI.IN_PLACE, took, MPI.MAX), c.limit)
+        # without what else went on
+        columns[nbytes] = took.min(axis=0)
+        spent += times * calls * columns[nbytes].sum()
+    done = tuple(sorted(columns))
+    seconds = np.array([columns[nbytes] for nbytes in done]).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    return Times(sizes[: len(columns)], table, c.per_byte(collective))
+    return Times(done, table, c.per_byte(collective))

@@ -47,8 +47,34 @@ def _kind(kind: int) -> Any:
     return KINDS[kind]
 
 
-def _stream_of(kind: int, number: int) -> int:
+def stream_of(kind: int, number: int) -> int:
+    """The stream on which arrays of a device are copied."""
     return device_of(kind, number).stream
+
+
+def home(array: Array) -> Device:
+    """The device of an array."""
+    number = array.number
+    if number is None:
+        number = _kind(array.kind).number_of(array.address) if array.nbytes else 0
+    return device_of(array.kind, number)
+
+
+def located(owner: Any, written: bool = False) -> Array:
+    """An array on a device that isthmus can copy from; it may have to be written."""
+    _kind(device.place(owner)[0])
+    array = device.described(owner, stream_of)
+    if written and array.readonly:
+        raise BufferError("message: the receive buffer is read-only")
+    return array
+
+
+def synchronize(array: Array) -> None:
+    """Wait until what its producer does with an array is done."""
+    if array.nbytes and array.stream is not None:
+        on = home(array)
+        on.after(array.stream)
+        on.wait(on.record(False))
 
 
 # -- pinned memory
@@ -131,10 +157,7 @@ class Staged:
 
     def __init__(self, array: Array) -> None:
         self.array, self.nbytes = array, array.nbytes
-        number = array.number
-        if number is None:
-            number = _kind(array.kind).number_of(array.address) if self.nbytes else 0
-        self.on = device_of(array.kind, number)
+        self.on = home(array)
         self.room = np.empty(0, np.uint8)
         if self.nbytes:
             self.room = _pool(self.on).room(self.nbytes)
@@ -281,11 +304,7 @@ class Copies:
 
 def standing(owner: Any, written: bool = False) -> Staged:
     """Host memory that stands for an array on a device."""
-    _kind(device.place(owner)[0])
-    array = device.described(owner, _stream_of)
-    if written and array.readonly:
-        raise BufferError("message: the receive buffer is read-only")
-    return Staged(array)
+    return Staged(located(owner, written))
 
 
 #: operations that write all of what they receive, on every rank

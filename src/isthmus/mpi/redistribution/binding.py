@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 
 from ...redistribution.runs import some_of
-from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send
+from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
 from ...schedules.program import extent
 from ..engine.devices import PIECE, Arrival, Flow, Slot
 from ..engine.plan import Plan, Stage, Step, each
 from ..memory import memory
+from ..memory.libraries import NUMPY, Library
 from ..memory.memory import Piece
 from ..waiting.waiting import Limit, wait
 from . import fields
-from .fields import Array, Place
+from .fields import Array
 
 #: bytes: as many sends of a round are under way at once, in their order, as are no more
 #: than this together. On a lab of 8 + 8 hosts at 50 Mbit/s, long messages one by one
@@ -50,18 +50,19 @@ class Binder:
         tag: int,
         cut: int,
         combine: Callable[[np.ndarray, np.ndarray], Any] | None,
+        by: Library,
         flow: Flow | None = None,
     ) -> None:
         """Messages of more than `cut` bytes, if it is given, are sent in several; a
-        flow finds what is copied from and to a device."""
-        self.flow = flow
+        library packs; a flow finds what is copied from and to a device."""
+        self.by, self.flow = by, flow
         self.arrays, self.comm, self.tag, self.cut = arrays, comm, tag, cut
         self.combine = combine
-        self.scratch: list[np.ndarray] = []
+        self.scratch: list[Any] = []
 
-    def room(self, nbytes: int) -> np.ndarray:
-        """Memory of our own."""
-        self.scratch.append(found := memory.scratch(nbytes))
+    def room(self, nbytes: int) -> Any:
+        """Memory of our own, where the fields are."""
+        self.scratch.append(found := self.by.room(nbytes))
         return found
 
     def parts(self, c: Send | Recv) -> list[Bound]:
@@ -82,19 +83,17 @@ class Binder:
     ) -> Bound:
         """A message of the elements of all fields, one field after the other."""
         places = [fields.place(x, start, size) for x in self.arrays[buf]]
-        packed = [x for x in places if not x.is_direct]
-        room = self.room(sum(x.nbytes for x in packed))
+        packed = sum(x.nbytes for x in places if not x.is_direct)
+        at = self.by.address(self.room(packed)) if packed else 0
         copies: list[Step] = []
         parts: list[tuple[int, int, MPI.Datatype]] = []
-        at = 0
         for x in places:
             if x.is_direct:
                 parts.append(x.datatype())
                 continue
-            part = room[at : at + x.nbytes]
+            copies.append(x.copier(at, unpack=isinstance(c, Recv)))
+            parts.append(memory.spec([(at, x.nbytes)]))
             at += x.nbytes
-            copies.append(x.copier(part, unpack=isinstance(c, Recv)))
-            parts.append(memory.spec([(fields.array_of(part).address, part.nbytes)]))
         nbytes = sum(x.nbytes for x in places)
         peer = c.frm if isinstance(c, Recv) else c.to
         made = Bound(self._request(c, _one(parts)), peer, nbytes, copies)
@@ -122,40 +121,42 @@ class Binder:
         # a copy on this machine comes to its end
         return [partial(wait, Arrival(self.flow, number, self.comm), Limit())]
 
-    def steps(self, local: Iterable[Local], stage: Stage) -> list[Step]:
-        """Local steps of a stage, those of one kind at once."""
+    def steps(self, local: Sequence[Local], stage: Stage) -> list[Step]:
+        """Local steps of a stage."""
+        if not local:
+            return []
+        assert isinstance(local, Steps)  # as an exchange has them
         found: list[Step] = []
-        kinds = groupby(local, lambda s: (type(s), s.src.buf, s.dst.buf))
-        for (kind, frm, to), some in kinds:
-            every = [(s.src.start, s.dst.start, s.src.size) for s in some]
-            start, at, size = np.array(every, np.int64).reshape(-1, 3).T
-            for x, y in zip(self.arrays[frm], self.arrays[to], strict=True):
-                if self.flow is not None:
-                    ends = fields.place(x, start, size), fields.place(y, at, size)
-                    reads, writes = ([place.span] for place in ends)
-                    found += self._come(reads if kind is Copy else reads + writes)
-                    self.flow.writes(writes, stage)
-                if kind is Copy:
-                    found.append(fields.copier(x, start, y, at, size))
-                else:
-                    found.append(self._reduce(x, start, y, at, size))
+        start, at, size = local.src.start, local.dst.start, local.src.size
+        ends = self.arrays[local.src.buf], self.arrays[local.dst.buf]
+        for x, y in zip(*ends, strict=True):
+            if self.flow is not None:
+                places = fields.place(x, start, size), fields.place(y, at, size)
+                reads, writes = ([place.span] for place in places)
+                found += self._come(reads if local.kind is Copy else reads + writes)
+                self.flow.writes(writes, stage)
+            if local.kind is Copy:
+                found.append(fields.copier(x, start, y, at, size, self.room))
+            else:
+                found.append(self._reduce(x, start, y, at, size))
         return found
 
     def _reduce(
         self, x: Array, start: np.ndarray, y: Array, at: np.ndarray, size: np.ndarray
     ) -> Step:
-        """dst := src (op) dst."""
+        """dst := src (op) dst, on the host."""
         assert self.combine is not None
         n = int(size.sum()) * x.dtype.itemsize
-        left, right = self.room(n), self.room(n)
-        target: Place = fields.place(y, at, size)
+        left, right = (self.room(n).view(x.dtype) for _ in "xy")
+        source, target = fields.place(x, start, size), fields.place(y, at, size)
+        result = self.by.address(right)
         return partial(
             each,
             (
-                fields.place(x, start, size).copier(left),
-                target.copier(right),
-                partial(self.combine, left.view(x.dtype), right.view(x.dtype)),
-                target.copier(right, unpack=True),
+                source.copier(self.by.address(left)),
+                target.copier(result),
+                partial(self.combine, left, right),
+                target.copier(result, unpack=True),
             ),
         )
 
@@ -250,16 +251,17 @@ def bind(
     cut: int = 0,
     combine: Callable[[np.ndarray, np.ndarray], Any] | None = None,
     between: Sequence[Step] = (),
+    by: Library = NUMPY,
     slot: Slot | None = None,
 ) -> Plan:
-    """A plan of the rounds, with steps between them; a slot has the copies of fields on
-    a device."""
+    """A plan of the rounds, with steps between them; a library packs, or a slot has the
+    copies of fields on a device."""
     arrays: dict[str, Sequence[Array]] = {"send": source, "recv": target}
     flow = None if slot is None else Flow(slot)
-    binder = Binder(arrays, comm, tag, cut, combine, flow)
-    n = extent(crossing, "tmp")
-    room = [binder.room(n * x.dtype.itemsize).view(x.dtype) for x in target]
-    arrays["tmp"] = [fields.array_of(x) for x in room]
+    binder = Binder(arrays, comm, tag, cut, combine, by, flow)
+    if n := extent(crossing, "tmp"):
+        room = [binder.room(n * x.dtype.itemsize).view(x.dtype) for x in target]
+        arrays["tmp"] = [fields.array_of(x) for x in room]
     before: list[Step] = []
     stages: list[Stage] = []
     for some, last in ((crossing, between), (spreading, ())):

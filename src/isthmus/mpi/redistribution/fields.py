@@ -1,8 +1,8 @@
 """Where elements of a user's arrays lie in memory, and how they become messages.
 
 The only place that knows the memory of fields. What is contiguous goes straight from
-and into the array; what lies in long runs too, by a derived datatype; other data are
-packed by numpy.
+and into the array; so does, on the host, what lies in long runs, by a derived datatype.
+Other data are packed, by numpy or by the library of an array on a device.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from mpi4py import MPI
 from ...redistribution.runs import cut_at, joined, spread
 from ..engine.plan import each
 from ..memory import memory
+from ..memory.libraries import NUMPY, Copying, Library, strided
 
 #: runs of fewer bytes are packed: MPI libraries take about as long for a run as for so
 #: many bytes
 LONG = 512
 #: of more irregular runs than this, an MPI library's datatype is no help
 MANY = 1024
-
-Copying = Callable[[], Any]
+#: nested steps: how many there are, and the bytes from one to the next, for each level
+Levels = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Array:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype
+    #: who packs it
+    by: Library = NUMPY
 
     @property
     def inner(self) -> tuple[int, int]:
@@ -60,29 +63,14 @@ class Array:
         return self.address + low, high - low + self.dtype.itemsize
 
     def view(self) -> np.ndarray:
-        """The array."""
-        return _strided(self.address, self.shape, self.strides, self.dtype)
+        """The array, of the host."""
+        return strided(self.address, self.shape, self.strides, self.dtype)
 
 
-def array_of(x: np.ndarray) -> Array:
+def array_of(x: np.ndarray, by: Library = NUMPY) -> Array:
     """Where an array lies."""
     address: int = x.__array_interface__["data"][0]
-    return Array(address, x.shape, x.strides, x.dtype)
-
-
-def _strided(
-    address: int, shape: Sequence[int], strides: Sequence[int], dtype: Any
-) -> np.ndarray:
-    """Memory as an array."""
-    dtype = np.dtype(dtype)
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    low = sum(x for x in reach if x < 0)
-    size = sum(x for x in reach if x > 0) - low + dtype.itemsize
-    raw = memoryview(memory.buffer(address + low, size))
-    found: np.ndarray = np.ndarray(shape, dtype, raw, -low, strides)
-    return found
+    return Array(address, x.shape, x.strides, x.dtype, by)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,13 +78,13 @@ class Place:
     """Bytes in memory: runs of one length in nested steps, or any runs."""
 
     base: int
-    #: of runs of one length: how many there are, and the bytes from one to the next,
-    #: for each level
-    levels: tuple[tuple[int, int], ...] | None
+    #: of runs of one length
+    levels: Levels | None
     offset: np.ndarray
     length: np.ndarray
     #: bytes that are never split
     item: int
+    by: Library
 
     @property
     def nbytes(self) -> int:
@@ -115,40 +103,29 @@ class Place:
     @property
     def is_direct(self) -> bool:
         """Whether MPI can take it as it lies."""
-        if len(self.length) <= 1:
-            return True
+        if len(self.length) <= 1 or not self.by.takes_runs:
+            return len(self.length) <= 1
         if self.levels is not None:
             return int(self.length[0]) >= LONG
         return len(self.length) <= MANY and self.nbytes >= LONG * len(self.length)
 
-    def copier(self, packed: np.ndarray, unpack: bool = False) -> Copying:
-        """What packs it into an array of bytes, or unpacks that."""
-        if self.levels is None:
-            return self._any(packed, unpack)
-        unit = _unit(self)
-        counts, steps = [n for n, _ in self.levels], [s for _, s in self.levels]
-        counts.append(int(self.length[0]) // unit)
-        at = self.base + int(self.offset[0])
-        here = _strided(
-            at, counts, [*steps, unit], f"V{unit}" if unit > 8 else f"u{unit}"
-        )
-        there = packed.view(here.dtype).reshape(counts)
-        return (
-            partial(np.copyto, here, there)
-            if unpack
-            else partial(np.copyto, there, here)
-        )
-
-    def _any(self, packed: np.ndarray, unpack: bool) -> Copying:
-        low, high = int(self.offset.min()), int((self.offset + self.length).max())
-        step = gcd(self.item, int(np.gcd.reduce(self.offset - low)))
-        unit = step if step in (1, 2, 4, 8) else gcd(step, 8)
-        whole = _strided(self.base + low, [(high - low) // unit], [unit], f"u{unit}")
-        at = spread((self.offset - low) // unit, self.length // unit)
-        there = packed.view(whole.dtype)
-        if unpack:
-            return partial(whole.__setitem__, at, there)
-        return partial(np.take, whole, at, out=there, mode="clip")
+    def copier(self, packed: int, unpack: bool = False) -> Copying:
+        """What packs it into memory at an address, or unpacks that."""
+        if self.levels is not None:
+            at, n = self.base + int(self.offset[0]), int(self.length[0])
+            unit = _unit([at, packed, n], self.levels)
+            here = _nested(self.by, at, self.levels, n, unit)
+            there = _nested(self.by, packed, _dense(self.levels, n), n, unit)
+            ends = (here, None, there, None), (there, None, here, None)
+            return self.by.copier(*ends[not unpack])
+        low, size = self.span
+        start = self.offset - (low - self.base)
+        unit = _unit([self.item, low, packed, int(np.gcd.reduce(start))])
+        whole = _nested(self.by, low, (), size, unit)
+        there = _nested(self.by, packed, (), self.nbytes, unit)
+        index = self.by.index(spread(start // unit, self.length // unit))
+        ends = (whole, index, there, None), (there, None, whole, index)
+        return self.by.copier(*ends[not unpack])
 
     def datatype(self) -> tuple[int, int, MPI.Datatype]:
         """Address, count and datatype for MPI; a derived type belongs to the caller."""
@@ -164,11 +141,24 @@ class Place:
         return at, 1, found.Commit()
 
 
-def _unit(place: Place) -> int:
-    """The bytes of the largest integer that runs and steps are made of."""
-    steps = [step for _, step in place.levels or ()]
-    found = gcd(int(place.length[0]), *map(abs, steps))
-    return next(unit for unit in (8, 4, 2, 1) if found % unit == 0)
+def _unit(numbers: Sequence[int], steps: Levels = ()) -> int:
+    """The bytes of the largest integer, of 8 at most, that divides all of them."""
+    return gcd(8, *numbers, *(step for _, step in steps))
+
+
+def _nested(by: Library, address: int, steps: Levels, length: int, unit: int) -> Any:
+    """Runs of one length in nested steps, as an array."""
+    shape = [*(n for n, _ in steps), length // unit]
+    return by.view(address, shape, [*(step for _, step in steps), unit], unit)
+
+
+def _dense(steps: Levels, length: int) -> Levels:
+    """As many runs that follow each other."""
+    found: list[tuple[int, int]] = []
+    for n, _ in reversed(steps):
+        found.append((n, length))
+        length *= n
+    return found[::-1]
 
 
 def levels(offsets: Sequence[np.ndarray]) -> list[tuple[int, ...]] | None:
@@ -190,6 +180,22 @@ def levels(offsets: Sequence[np.ndarray]) -> list[tuple[int, ...]] | None:
     return found[::-1]
 
 
+def _steps(
+    length: np.ndarray, offsets: Sequence[np.ndarray], by: Library
+) -> list[Levels] | None:
+    """Runs in one or more arrays as nested steps in each; None if they are not of one
+    length, or descend where the library has no negative strides."""
+    found = levels(offsets) if (length == length[0]).all() else None
+    if found is None:
+        return None
+    every: list[Levels] = [
+        [(n, step[k]) for n, *step in found] for k in range(len(offsets))
+    ]
+    if not by.negative and any(step < 0 for some in every for _, step in some):
+        return None
+    return every
+
+
 def _offsets(x: Array, start: np.ndarray) -> np.ndarray:
     """Where elements of the flattened array are, in bytes from its address."""
     axis, inner = x.inner
@@ -208,60 +214,53 @@ def place(x: Array, start: np.ndarray, size: np.ndarray) -> Place:
     start, size = cut_at(start, size, max(x.inner[1], 1))
     item = x.dtype.itemsize
     length, offset = joined(size * item, [_offsets(x, start)])
-    nested: list[tuple[int, ...]] | None = []
-    if len(length) > 1:
-        nested = levels([offset]) if (length == length[0]).all() else None
-    regular = None if nested is None else tuple((n, step) for n, step in nested)
-    return Place(x.address, regular, offset, length, item)
+    steps = _steps(length, [offset], x.by) if len(length) else None
+    nested = None if steps is None else steps[0]
+    return Place(x.address, nested, offset, length, item, x.by)
 
 
 def copier(
-    x: Array, start: np.ndarray, y: Array, to: np.ndarray, size: np.ndarray
+    x: Array,
+    start: np.ndarray,
+    y: Array,
+    to: np.ndarray,
+    size: np.ndarray,
+    room: Callable[[int], Any],
 ) -> Copying:
-    """What copies runs of one flattened array into another."""
+    """What copies runs of one flattened array into another, of the same library; `room`
+    gives memory."""
     if not len(size):
         return _nothing
-    frm, cut = cut_at(start, size, max(x.inner[1], 1))
-    at = (
-        np.repeat(to, _times(start, size, x.inner[1]))
-        + frm
-        - np.repeat(start, _times(start, size, x.inner[1]))
+    start, to, size = _cut(start, to, size, x.inner[1])
+    to, start, size = _cut(to, start, size, y.inner[1])
+    item, by = x.dtype.itemsize, x.by
+    length, a, b = joined(size * item, [_offsets(x, start), _offsets(y, to)])
+    steps = _steps(length, [a, b], by)
+    if steps is None:
+        packed = by.address(room(int(length.sum())))
+        return partial(
+            each,
+            (
+                Place(x.address, None, a, length, item, by).copier(packed),
+                Place(y.address, None, b, length, item, by).copier(packed, unpack=True),
+            ),
+        )
+    ends, n = (x.address + int(a[0]), y.address + int(b[0])), int(length[0])
+    unit = _unit([*ends, n], [*steps[0], *steps[1]])
+    source, target = (
+        _nested(by, at, some, n, unit) for at, some in zip(ends, steps, strict=True)
     )
-    again = _times(at, cut, y.inner[1])
-    to, n = cut_at(at, cut, max(y.inner[1], 1))
-    frm = np.repeat(frm, again) + to - np.repeat(at, again)
-    item = x.dtype.itemsize
-    length, a, b = joined(n * item, [_offsets(x, frm), _offsets(y, to)])
-    nested = levels([a, b]) if (length == length[0]).all() else None
-    if nested is None:
-        room = memory.scratch(int(length.sum()))
-        steps = (
-            Place(x.address, None, a, length, item).copier(room),
-            Place(y.address, None, b, length, item).copier(room, unpack=True),
-        )
-        return partial(each, steps)
-    ends = []
-    for k, (array, offset) in enumerate(((x, a), (y, b))):
-        steps_ = tuple((level[0], level[1 + k]) for level in nested)
-        ends.append(Place(array.address, steps_, offset[:1], length[:1], item))
-    unit = min(map(_unit, ends))
-    views = [
-        _strided(
-            e.base + int(e.offset[0]),
-            [*(m for m, _ in e.levels or ()), int(length[0]) // unit],
-            [*(s for _, s in e.levels or ()), unit],
-            f"u{unit}",
-        )
-        for e in ends
-    ]
-    return partial(np.copyto, views[1], views[0])
+    return by.copier(target, None, source, None)
 
 
-def _times(start: np.ndarray, size: np.ndarray, block: int) -> np.ndarray:
-    """Into how many pieces runs are cut at multiples of a block."""
+def _cut(
+    start: np.ndarray, other: np.ndarray, size: np.ndarray, block: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Runs in two arrays, cut at multiples of a block in the first."""
     block = max(block, 1)
-    found: np.ndarray = (start + size - 1) // block - start // block + 1
-    return found
+    times = (start + size - 1) // block - start // block + 1
+    found, sizes = cut_at(start, size, block)
+    return found, found + np.repeat(other - start, times), sizes
 
 
 def _nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +26,8 @@ from ..engine.devices import Slot
 from ..engine.engine import check_threads
 from ..engine.plan import Plan, Step
 from ..memory import device, staged
-from ..memory.staged import Copies, Staged
+from ..memory.libraries import NUMPY, Library, OnDevice, library
+from ..memory.staged import Copies
 from ..waiting.bounded import bounded
 from ..waiting.waiting import Awaited
 from . import fields
@@ -38,14 +40,25 @@ if TYPE_CHECKING:
 
 #: one field, or several that travel together
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
-#: what is sent and received, and what copies fields on a device
-Read: TypeAlias = tuple[list[np.ndarray], list[np.ndarray], Copies | None]
 #: plans of blocking calls that are kept for one redistribution
 PLANS = 16
 
 #: how errors name it
 _WHAT = "Redistribution", ""
 _numbers = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The fields of a call; of those on a device, the host memory that stands for them,
+    or where they lie: then nobody but their library may touch them."""
+
+    source: list[np.ndarray]
+    target: list[np.ndarray]
+    #: what copies fields on a device
+    copies: Copies | None = None
+    #: who packs
+    by: Library = NUMPY
 
 
 class Redistribution:
@@ -96,10 +109,11 @@ class Redistribution:
         plan = self.kept.plans.get(key)
         copies = None
         if plan is None or c.checked or c.freed or c.refused:
-            source, target, copies = self._read(field, into)
-            if copies is not None:  # known by the host memory that stands for them
-                key = _key(source, target)
-            plan = self._plan(key, source, target, copies)
+            read = self._read(field, into)
+            copies = read.copies
+            if copies is not None or read.by is not NUMPY:
+                key = _key(read.source, read.target)
+            plan = self._plan(key, read)
         self.kept.used = c.clock = c.clock + 1
         try:
             plan.run()
@@ -113,22 +127,24 @@ class Redistribution:
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
         """Begin to move, and give an MPI request."""
-        source, target, copies = self._read(field, into)
+        read = self._read(field, into)
         c = self.context
         check_threads(c, "redistribution")
-        plan = self._bound(source, target, c.next_tag(), copies)
-        return requests.start(_once(plan), c, (source, target, plan), _WHAT)
+        plan = self._bound(read, c.next_tag())
+        return requests.start(_once(plan), c, (field, into, read, plan), _WHAT)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
         """A persistent MPI request that moves whenever it is started."""
-        source, target, copies = self._read(field, into)
+        read = self._read(field, into)
         c = self.context
         check_threads(c, "redistribution")
         tag = c.lasting_tag()
-        if copies is not None:
-            copies.lasting = True
-        plan = self._bound(source, target, tag, copies)
-        made = requests.persistent([plan], c, (source, target), _WHAT)
+        if read.copies is not None:
+            read.copies.lasting = True
+        plan = self._bound(read, tag)
+        if isinstance(read.by, OnDevice):
+            plan.before = [read.by.begin, *plan.before]
+        made = requests.persistent([plan], c, (field, into, read), _WHAT)
         c.lasting[tag] = made
         return made
 
@@ -162,47 +178,44 @@ class Redistribution:
         if c.freed:
             raise RuntimeError("the communicator of this redistribution was freed")
         c.check_usable()
-        found, signature, error = None, None, None
+        found = error = None
         try:
             found = self._fields(field, into)
-            signature = self._signature(*found[:2])
+            if self._signature(found) in self._agreed and not c.checked:
+                return found
         except BaseException as wrong:
             if self._agreed and not c.checked:
                 raise
             error = wrong
-        if signature in self._agreed and not c.checked:
-            assert found is not None
-            return found
+        with c.uninterrupted(*_WHAT):
+            return bounded(partial(self._agree, found, error), c.limit)
 
-        def result() -> Read:
+    def _agree(self, found: Read | None, error: BaseException | None) -> Read:
+        """The fields of this rank, if those of all are right and of the same types."""
+
+        def mine() -> Read:
             if error is not None:
                 raise error
             assert found is not None
             return found
 
-        with c.uninterrupted():
-            found = without_error(c, result)
-            signature = self._signature(*found[:2])
-            agree(c, c.comm, signature, _types)
+        read = without_error(self.context, mine)
+        signature = self._signature(read)
+        agree(self.context, self.context.comm, signature, _types)
         self._agreed.add(signature)
-        return found
+        return read
 
     def _fields(self, field: Fields, into: Fields | None) -> Read:
         if (into is not None) != (self.source is not None and self.target is not None):
             both = "what is sent and what is received" if into is None else "one field"
             raise TypeError(f"expecting {both}")
         first, second = _listed(field), [] if into is None else _listed(into)
-        source, target = (first, second) if self.source else ([], first)
-        source, target, copies = self._on_host(source, target)
-        for name, layout, some in (
-            ("source", self.source, source),
-            ("target", self.target, target),
-        ):
-            if layout is None:
-                continue
-            shape = self._shapes[name]
+        ends = (first, second) if self.source else ([], first)
+        found = self._located(*ends)
+        source, target = found.source, found.target
+        for name, some in (("source", source), ("target", target)):
             for k, x in enumerate(some):
-                _check(f"{name} field {k}", x, shape, name == "target")
+                _check(f"{name} field {k}", x, self._shapes[name], name == "target")
         if self.same and [x.dtype for x in source] != [x.dtype for x in target]:
             raise ValueError(
                 f"what is sent is {_names(source)}, what is received {_names(target)}"
@@ -217,28 +230,33 @@ class Redistribution:
                     raise ValueError(
                         f"a mean needs floating-point fields, not {x.dtype}"
                     )
-        return source, target, copies
+        return found
 
-    def _on_host(self, source: list[Any], target: list[Any]) -> Read:
-        """Fields in host memory, which stands for those on a device."""
-        found: list[Staged] = []
-        ends = len(source)
-        every = [*source, *target]
-        written = [i >= ends for i in device.among(tuple(every))]
-        if written and self.context.device == "refuse":
+    def _located(self, source: list[Any], target: list[Any]) -> Read:
+        """Where fields lie. Those on a device are passed to an MPI library that takes
+        them, if they can be packed there; host memory stands for others."""
+        n, every = len(source), [*source, *target]
+        places = device.among(tuple(every))
+        if not places:
+            return Read(source, target)
+        if self.context.device == "refuse":
             device.refuse()
-        for i in device.among(tuple(every)):
-            found.append(staged.standing(every[i], i >= ends))
-            every[i] = found[-1].host
-        read = [not x for x in written]
-        copies = Copies(found, (), written, read) if found else None
-        return every[:ends], every[ends:], copies
+        if self.context.device == "direct" and self.combine is None:
+            by = library(every) if len(places) == len(every) else None
+            if by is not None:
+                found = [by.described(x, i >= n) for i, x in enumerate(every)]
+                return Read(found[:n], found[n:], by=by)
+        stands = [staged.standing(every[i], i >= n) for i in places]
+        for i, x in zip(places, stands, strict=True):
+            every[i] = x.host
+        written = [i >= n for i in places]
+        copies = Copies(stands, (), written, [not x for x in written])
+        return Read(every[:n], every[n:], copies)
 
-    def _signature(
-        self, source: list[np.ndarray], target: list[np.ndarray]
-    ) -> tuple[tuple[str, ...], ...]:
+    def _signature(self, read: Read) -> tuple[tuple[str, ...], ...]:
         """The types of what goes from A to B, or inside, and from B to A."""
-        sent, got = (tuple(_type(x.dtype) for x in some) for some in (source, target))
+        ends = read.source, read.target
+        sent, got = (tuple(_type(x.dtype) for x in some) for some in ends)
         first = self.same or self.context.number == self.context.index
         if len(self._setup.flows) == 1:
             return (sent or got,)
@@ -246,51 +264,40 @@ class Redistribution:
 
     # -- plans
 
-    def _plan(
-        self,
-        key: Any,
-        source: list[np.ndarray],
-        target: list[np.ndarray],
-        copies: Copies | None,
-    ) -> Plan:
+    def _plan(self, key: Any, read: Read) -> Plan:
         """The plan of a blocking call, kept by where the fields lie; one that needs
         much memory is for one call."""
         c = self.context
         plan = self.kept.plans.get(key)  # in the checked mode there may be one
         if plan is None:
-            plan = self._bound(source, target, 0, copies)
+            plan = self._bound(read, 0)
             if key is not None and plan.scratch_bytes <= SCRATCH:
                 self.kept.add(key, plan)
                 self.kept.used = c.clock = c.clock + 1
                 c.cached_calls[self.kept.key] = self.kept
                 c.evict()
-        elif copies is not None:
-            plan.slot.now = copies
+        elif read.copies is not None:
+            plan.slot.now = read.copies
         return plan
 
-    def _bound(
-        self,
-        source: list[np.ndarray],
-        target: list[np.ndarray],
-        tag: int,
-        copies: Copies | None,
-    ) -> Plan:
+    def _bound(self, read: Read, tag: int) -> Plan:
         """The rounds bound to fields."""
-        unit = sum(x.dtype.itemsize for x in source or target)
+        unit = sum(x.dtype.itemsize for x in read.source or read.target)
         op = self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
-        last = [self._divide(x) for x in target] if self.combine == "mean" else []
+        last = [self._divide(x) for x in read.target] if self.combine == "mean" else []
         return bind(
             self._crossing(unit),
-            spreading(self.exchange, unit),
-            [fields.array_of(x) for x in source],
-            [fields.array_of(x) for x in target],
+            spreading(self.exchange, unit, self.context.nodes),
+            [fields.array_of(x, read.by) for x in read.source],
+            [fields.array_of(x, read.by) for x in read.target],
             self.context.comm,
             self.context.limit,
             tag,
             self.context.cut,
             op.Reduce_local if self.combine is not None else None,
             last,
-            None if copies is None else Slot(copies),
+            read.by,
+            None if read.copies is None else Slot(read.copies),
         )
 
     def _crossing(self, unit: int) -> list[Round]:

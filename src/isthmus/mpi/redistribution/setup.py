@@ -11,10 +11,10 @@ import numpy as np
 from mpi4py import MPI
 
 from ...redistribution.directory import Rows, addressed, block_size, meet, messages
-from ...redistribution.exchange import Exchange, numbered, received, regular
+from ...redistribution.exchange import Exchange, received, regular
 from ...redistribution.layouts import Layout
+from ...redistribution.messages import wanted_runs
 from ...redistribution.order import MOST
-from ...redistribution.schedule import own_runs, wanted_runs
 from ..context.check import MismatchError
 from ..context.context import Context
 from .agreement import NAME, agree, sparse_exchange, without_error
@@ -176,7 +176,7 @@ def _by_directory(
     """What a rank that gives a source, or a target, sends and receives."""
     n, base = c.comm.size, 0 if same else c.number - c.index
     block = block_size(prod(shape), n)
-    held = None if source is None else own_runs(source, c.index)
+    held = None if source is None else source.flat_runs(c.index)
     wanted = None if target is None else wanted_runs(target, c.index)
     rows = _packed(
         {} if held is None else addressed(held[0], block, n),
@@ -190,10 +190,10 @@ def _by_directory(
     to_source, to_target = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 3)
     if source is not None and held is not None:
         some = messages([*to_source.values()], *held)
-        x = replace(x, sends=numbered(some, 0))
+        x = replace(x, sends=tuple(some))
     if target is not None and wanted is not None:
         some = messages([*to_target.values()], *wanted)
-        x = received(x, target, c.index, numbered(some, 0), base)
+        x = received(x, target, c.index, tuple(some), base)
     return x
 
 
