@@ -1,10 +1,12 @@
 """Unequal hosts on a lab, two slow of eight: trees that know them against the best
-algorithm that does not, and against the MPI library; beside it what the model says.
+algorithm that does not, and against the MPI library; beside it what the model says, and
+what `auto` takes before and after it knows them.
 
 isthmus lab up --hosts 8 --rate 500mbit --slow 1:20mbit --slow 4:20mbit
 isthmus lab run -- python docs/results/unequal_hosts.py "500mbit, hosts 1 and 4 20mbit"
 
-Rank 0 is the root, the others are the group that it talks to.
+Rank 0 is the root, the others are the group that it talks to. A link of a lab lets the
+first 64 KB after a pause through at once: rates tell for the longest size.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from timing import WORLD, medians
 
 import isthmus
 from isthmus.bench.environment import environment
-from isthmus.cost.alphabeta import Unequal
+from isthmus.choose.unequal_hosts import times
+from isthmus.mpi.costs.tuning import library
 from isthmus.schedules.registry import algorithms
 
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rates unknown"
+#: bytes of the vector, or of each block
+SIZES = (1 << 13, 1 << 16, 1 << 18)
 #: seconds for each way of each case
-SECONDS = 0.5
+SECONDS = 0.3
 TOP = WORLD.rank == 0
 ROOT = MPI.ROOT if TOP else 0
 
@@ -46,34 +51,38 @@ def call_of(comm: Any, op: str, n: int, **how: str) -> Callable[[], object]:
 
 
 local = WORLD.Split(not TOP)
-native = local.Create_intercomm(0, WORLD, 1 if TOP else 0)
-inter = isthmus.Intercomm(native)
+native, blind = (local.Create_intercomm(0, WORLD, 1 if TOP else 0) for _ in range(2))
+inter, blind = isthmus.Intercomm(native), isthmus.Intercomm(blind)
 hosts = inter.probe_hosts()
+if not hosts.unequal:
+    sys.exit("these hosts are equal: there is nothing to compare" if TOP else 0)
 if TOP:
-    print(MPI.Get_library_version().split("\n")[0].strip("\0"))
+    print(library())
     print(environment()["processor"], WORLD.size, "processes", RATE)
-    print("| call | bytes | library | knows no hosts | trees | gain | in the model |")
-    print("|---" * 7 + "|")
+    rates = (f"{8e-6 / x:.0f}" for x in hosts.betas)
+    print("probed, Mbit/s of each host:", " ".join(rates))
+    head = "call | bytes | library | auto, blind | knows no hosts | trees | gain"
+    print(f"| {head} | in the model | auto |")
+    print("|---" * 9 + "|")
 for op in ("Bcast", "Reduce", "Gather", "Scatter"):
-    known = [a for a in algorithms(f"inter_{op.lower()}") if not a.node_memory]
+    collective = f"inter_{op.lower()}"
+    known = [a for a in algorithms(collective) if not a.node_memory]
     trees = [a.name for a in known if "hosts" in a.options]
-    for n in (1 << 10, 1 << 13, 1 << 16):
+    others = [a.name for a in known if a.name not in trees]
+    for n in SIZES:
         ways = {a.name: call_of(inter, op, n, algorithm=a.name) for a in known}
-        found = medians(ways | {"library": call_of(native, op, n)}, SECONDS)
-        size = {"q": WORLD.size - 1, "m" if op in ("Bcast", "Reduce") else "k": n}
-        model = {
-            a.name: isthmus.schedule(f"inter_{op.lower()}", a.name, hosts=hosts, **size)
-            .simulate(Unequal(hosts))
-            .time
-            for a in known
-        }
+        ways |= {"library": call_of(native, op, n)}
+        ways |= {"blind": call_of(blind, op, n), "auto": call_of(inter, op, n)}
+        found = medians(ways, SECONDS)
+        startup = inter._context().machine.startup
+        model = times(collective, hosts, n, startup, q=WORLD.size - 1)
         if TOP:
-            others = [a.name for a in known if a.name not in trees]
             best, tree = (min(x, key=found.__getitem__) for x in (others, trees))
             says = min(model[x] for x in others) / min(model[x] for x in trees)
             words = (f"{found[x]:.2f} ms ({x})" for x in (best, tree))
-            library, gain = f"{found['library']:.2f} ms", found[best] / found[tree]
-            cells = (op, str(n), library, *words, f"{gain:.2f}", f"{says:.2f}")
+            first = (f"{found[x]:.2f} ms" for x in ("library", "blind"))
+            gains = f"{found[best] / found[tree]:.2f}", f"{says:.2f}"
+            cells = op, str(n), *first, *words, *gains, f"{found['auto']:.2f} ms"
             print("|", " | ".join(cells), "|", flush=True)
-inter.Free()
-local.Free()
+for comm in (inter, blind, local):
+    comm.Free()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,10 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
+from isthmus.choose.estimate import Machine
+from isthmus.choose.tuning import Origin, Tuning
+from isthmus.mpi.context import context
+from isthmus.mpi.costs.tuning import using
 from isthmus.schedules.hosts import Hosts
 from support import agree
 
@@ -32,7 +37,7 @@ def test_between_groups(comm):
     agree(comm, comm.bcast(hosts) == hosts)
     root = 1 if second else MPI.ROOT if comm.rank == 1 else MPI.PROC_NULL
     pretend(inter._context(), comm.size)
-    for name in TREES:
+    for name in (*TREES, "auto"):
         data = np.full(33, 7.0 if root == MPI.ROOT else 0.0)
         inter.Bcast(data, root, algorithm=name)
         agree(comm, not second or (data == 7).all())
@@ -50,6 +55,26 @@ def test_between_groups(comm):
         agree(comm, not second or (mine == comm.rank).all())
     inter.Free()
     local.Free()
+
+
+@pytest.mark.mpi(5)
+def test_auto_goes_by_the_hosts_of_a_tuning(comm, monkeypatch):
+    monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
+    monkeypatch.setattr(socket, "gethostname", lambda: f"host{comm.rank}")
+    slow = {f"host{r}": (1e-5 * (10 if r == 4 else 1), 1e-9) for r in range(5)}
+    origin, machine = Origin("", "", "", "", 5, 5), Machine(1e-5, 1e-9)
+    for hosts in (slow, {"host0": (1e-5, 1e-9)}, {}):
+        with using(Tuning(origin, between=machine, hosts=hosts)):
+            ours = isthmus.Intracomm(comm.Dup())
+            found = ours._context().placement.unequal
+        agree(comm, (found is not None) == (len(hosts) == 5))
+        agree(comm, found is None or found.alphas[4] == 1e-4)
+        data = np.full(99, float(comm.rank))
+        ours.Bcast(data, 2, algorithm="auto")
+        agree(comm, (data == 2).all())
+        # of so few bytes, the library's own call without them
+        agree(comm, (ours._taken() != "library") == (len(hosts) == 5), ours._taken())
+        ours.Free()
 
 
 @pytest.mark.mpi(5)

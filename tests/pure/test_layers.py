@@ -44,6 +44,7 @@ KNOWS = {
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
+    "choose": {"collectives"},
     "schedules": {"cost", "draw", "explore", "verify"},
     "redistribution": {"draw"},
     "mpi": {"algorithms"},

@@ -29,6 +29,7 @@ from isthmus.reproduce.moody2011 import (
     SIZES,
     SORTS,
     SPLITS,
+    STARTUPS,
     Job,
     Memory,
     Point,
@@ -41,6 +42,8 @@ from isthmus.reproduce.moody2011 import (
     memory_jobs,
     million_jobs,
     point,
+    points,
+    together,
     varied_jobs,
 )
 from isthmus.reproduce.moody2011_claims import claims, ratios
@@ -178,13 +181,22 @@ def test_a_process_of_its_own_knows_what_it_took():
     assert 2**20 < measured(Job("bitonic", 64)).resident < 2**36
 
 
+@pytest.mark.parametrize("name", ["radix", "cheng128", "allgather_mpi"])
+def test_other_start_up_times_are_the_same_run(name):
+    jobs = [Job(name, 60, startup=x) for x in (1.0, *STARTUPS)]
+    assert together([*jobs, Job("hash", 60)]) == [tuple(jobs), (Job("hash", 60),)]
+    for job, found in zip(jobs, points(tuple(jobs)), strict=True):
+        assert replace(point(job), took=0) == replace(found, took=0)
+    assert len({x.network for x in points(tuple(jobs))}) == 3
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A report on few processes: its folder and its points."""
     folder, sizes = tmp_path_factory.mktemp("moody"), (16, 64)
-    jobs = (*figure_jobs(sizes, sizes), *varied_jobs(sizes))
-    points = [point(job) for job in jobs]
-    points.append(replace(points[0], n=MILLION, resident=1))
+    jobs = together((*figure_jobs(sizes, sizes), *varied_jobs(sizes)))
+    found = [x for some in jobs for x in points(some)]
+    found.append(replace(found[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]
 
     def save_quickly(figure, to, name):
@@ -194,8 +206,8 @@ def small(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "save", save_quickly)
-        report.write(folder, points, weighed, *sizes)
-    return folder, points
+        report.write(folder, found, weighed, *sizes)
+    return folder, found
 
 
 def test_a_small_report(small):

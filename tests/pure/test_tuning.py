@@ -50,7 +50,11 @@ def test_every_field_is_in_the_file():
 
 @pytest.mark.parametrize(
     "tuning",
-    [Tuning(ORIGIN, NEAR), Tuning(ORIGIN, between=FAR), Tuning(ORIGIN, NEAR, FAR)],
+    [
+        Tuning(ORIGIN, NEAR),
+        Tuning(ORIGIN, between=FAR),
+        Tuning(ORIGIN, NEAR, FAR, {"a.b": (1e-5, 1e-9), 'c"': (1e-4, 2e-8)}),
+    ],
 )
 def test_what_is_written_is_read(tuning, path):
     path.write_text(written(tuning))
@@ -64,7 +68,7 @@ def test_a_machine_file_is_no_tuning(path):
     assert not is_tuning("cori-like")
 
 
-TEXT = written(Tuning(ORIGIN, NEAR, FAR))
+TEXT = written(Tuning(ORIGIN, NEAR, FAR, {"slow": (1e-5, 1e-9)}))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,8 @@ TEXT = written(Tuning(ORIGIN, NEAR, FAR))
         ("[inside]", "[insider]", "insider: unknown key"),
         ("gamma = 1e-10", "delta = 1", "between: delta: unknown key"),
         ("processes = 8", "processes = 0", "measured: processes: must be above zero"),
+        ("[1e-05, 1e-09]", "1e-05", "hosts: slow: must be [seconds to start"),
+        ("[1e-05, 1e-09]", "[1e-05, -1]", "hosts: slow: -1 is negative"),
         ("[measured]", "[measured", "not a TOML file"),
         ("[measured]", "[[measured]]", "measured: must be a [table]"),
     ],

@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from isthmus.choose.between import blocks, whole
+from isthmus.choose.choose import bcast
+from isthmus.choose.estimate import Machine
 from isthmus.collectives.schedule import schedule
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
@@ -65,6 +68,40 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
     made = schedule(collective, "fastest_node_first", hosts=SLOW, **sizes)
     ours = made.simulate(model).time
     assert min(times.values()) > 2 * ours, times
+
+
+@pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
+def test_auto_takes_what_is_fastest_on_these_hosts(collective):
+    machine, sizes = Machine(50e-6, 1.7e-7), (7, 1 << 12)
+    assert whole(collective, *sizes, machine).name not in TREES
+    found = whole(collective, *sizes, machine, hosts=SLOW)
+    model, size = Unequal(SLOW), {"q": 7, "m": 1 << 12}
+    made = schedule(collective, found.name, hosts=SLOW, **size)
+    for entry in algorithms(collective):
+        if not entry.node_memory:
+            other = schedule(collective, entry.name, hosts=SLOW, **size)
+            assert made.simulate(model).time <= other.simulate(model).time
+    # sums in any order are for commutative operators
+    found = whole(collective, *sizes, machine, commutative=False, hosts=SLOW)
+    assert collective == "inter_bcast" or found.name not in TREES
+
+
+def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
+    machine = Machine(50e-6, 1.7e-7)
+    few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
+    taken = {blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)}
+    assert "linear" in taken and taken & {*TREES}
+    found = bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
+    assert found.name in TREES, found
+    assert not Hosts.equal(8).unequal and SLOW.unequal
+
+
+def test_a_fast_host_sends_to_several_slow_ones_at_once():
+    hosts = Hosts((1.0, 5.0, 5.0), (0.0,) * 3)
+    made = schedule("inter_bcast", "linear", q=2, m=1)
+    assert made.simulate(Unequal(hosts)).time == 1 + 5
+    made = schedule("inter_gather", "linear", q=2, k=1)
+    assert made.simulate(Unequal(hosts)).time == 1 + 5
 
 
 def test_slow_hosts_are_leaves():

@@ -32,11 +32,11 @@ def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edg
     """The fastest host that has nothing yet gets it from whoever can hand it over
     first: slow hosts come last, and are leaves."""
     hosts = hosts or Hosts.equal(p)
-    speed = hosts.own(size)
+    own = hosts.own(size)
     # who has it, and from when on it can send
     have, free = np.array([root]), np.zeros(1)
     edges: Edges = []
-    for x in sorted((r for r in range(p) if r != root), key=lambda r: (speed[r], r)):
+    for x in sorted((r for r in range(p) if r != root), key=lambda r: (own[r], r)):
         ends = free + hosts.times(have, np.full_like(have, x), size)
         i = int(ends.argmin())
         edges.append((int(have[i]), x))

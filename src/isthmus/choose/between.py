@@ -15,7 +15,9 @@ import numpy as np
 
 from ..algorithms.patterns import log2
 from ..algorithms.turns import LONG
+from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
+from . import unequal_hosts
 from .choose import Choice
 from .estimate import Machine
 
@@ -52,9 +54,19 @@ def _pipelined(fill: int, m: int, machine: Machine, byte: float = 1.0) -> float:
 
 
 def whole(
-    collective: str, q: int, m: int, machine: Machine, commutative: bool = True
+    collective: str,
+    q: int,
+    m: int,
+    machine: Machine,
+    commutative: bool = True,
+    hosts: Hosts | None = None,
 ) -> Choice:
-    """Bcast and Reduce, of m bytes between a root and q others."""
+    """Bcast and Reduce, of m bytes between a root and q others; `hosts` if these are
+    unequal."""
+    what = f"{m} bytes, a root and {q} others"
+    if hosts is not None:
+        known = hosts, m, machine.startup, commutative
+        return cheapest(unequal_hosts.times(collective, *known, q=q), what)
     # what arrives is combined, before it goes on
     byte = 1.5 if collective == "inter_reduce" else 1.0
     p, cost = q + 1, (machine.alpha, byte * machine.beta)
@@ -68,18 +80,25 @@ def whole(
         times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
-    return cheapest(times, f"{m} bytes, a root and {q} others")
+    return cheapest(times, what)
 
 
-def blocks(q: int, k: int, machine: Machine) -> Choice:
-    """Gather and Scatter, of k bytes a rank between a root and q others."""
+def blocks(
+    collective: str, q: int, k: int, machine: Machine, hosts: Hosts | None = None
+) -> Choice:
+    """Gather and Scatter, of k bytes a rank between a root and q others; `hosts` if
+    these are unequal."""
+    what = f"{k} bytes a rank, a root and {q} others"
+    if hosts is not None:
+        found = unequal_hosts.times(collective, hosts, k, machine.startup, q=q)
+        return cheapest(found, what)
     moved = q * k * machine.beta
     times = {
         "linear": machine.alpha + q * machine.message + moved,
         # blocks that wait in the tree are copied once more
         "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
     }
-    return cheapest(times, f"{k} bytes a rank, a root and {q} others")
+    return cheapest(times, what)
 
 
 def combined(

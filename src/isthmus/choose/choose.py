@@ -15,7 +15,8 @@ from math import ceil
 import numpy as np
 
 from ..algorithms.stages import stage_for
-from . import estimate
+from ..schedules.hosts import Hosts
+from . import estimate, unequal_hosts
 from .estimate import Machine
 
 #: what messages cost where nobody has measured it
@@ -131,16 +132,29 @@ def allgatherv(
 
 
 def bcast(
-    p: int, nbytes: int, machine: Callable[[], Machine], small: int = BUILT_IN.small
+    p: int,
+    nbytes: int,
+    machine: Callable[[], Machine],
+    small: int = BUILT_IN.small,
+    root: int = 0,
+    hosts: Hosts | None = None,
 ) -> Choice:
-    """Inside one group, for so many bytes from one rank."""
-    if p <= 2 or nbytes < small:
-        return Choice("library", f"for {nbytes} bytes on {p} processes")
+    """Inside one group, for so many bytes from one rank; `hosts` if these are
+    unequal."""
+    what = f"{nbytes} bytes on {p} processes"
+    if p <= 2 or (nbytes < small and hosts is None):
+        return Choice("library", f"for {what}")
     if nbytes > LIMIT:
         return Choice("circulant", "for more bytes than an int can count")
     found, whole = machine(), np.array([nbytes] + [0] * (p - 1))
+    if hosts is not None:
+        ours = unequal_hosts.times(
+            "bcast", hosts, nbytes, found.startup, p=p, root=root
+        )
+        library = min(ours["binomial"], ours["scatter_allgather"])
+        return weighed(ours, library, what, found)
     ours = {"circulant": estimate.circulant(whole, found)}
     # a scatter and a ring of the parts: all of it twice, as in MPICH
     parts = np.full(p, nbytes // p)
     library = estimate.ring(parts, found) + estimate.doubling(parts, found)
-    return weighed(ours, library, f"{nbytes} bytes on {p} processes", found)
+    return weighed(ours, library, what, found)

@@ -190,6 +190,11 @@ class Placement:
         size, startup = max(self.size // unit, 1), max(startup / unit, 1.0)
         return entry.default(nodes=self.nodes, size=size, startup=startup)
 
+    @property
+    def unequal(self) -> Hosts | None:
+        """What messages of each rank cost, if hosts are known to be unequal."""
+        return self.hosts if self.hosts and self.hosts.unequal else None
+
     def only(self, ranks: Iterable[int]) -> Placement:
         """The same of some ranks, in their order."""
         few = tuple(ranks)

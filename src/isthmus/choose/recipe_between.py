@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..algorithms.turns import SHORT
+from ..schedules.hosts import Hosts
 from ..schedules.layout import (
     Blocks,
     Even,
@@ -41,6 +42,12 @@ class RootedGroup:
     def numbers(self) -> list[int]:
         """The numbers of all vertices."""
         return [self.number(v) for v in range(self.q + 1)]
+
+    @property
+    def hosts(self) -> Hosts | None:
+        """What messages of each vertex cost, if hosts are known to be unequal."""
+        found = self.placement.unequal
+        return found and found.only(self.numbers)
 
     def number(self, v: int) -> int:
         """The number of a vertex."""

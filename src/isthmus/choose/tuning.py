@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -59,11 +59,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What messages cost inside a node and between nodes, as far as it is known."""
+    """What messages cost inside a node and between nodes, as far as it is known; and of
+    unequal hosts, by their names, what a message and a byte of each cost."""
 
     origin: Origin
     inside: Machine | None = None
     between: Machine | None = None
+    hosts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def parts(self) -> dict[str, Machine]:
@@ -99,6 +101,12 @@ def _positive(x: Any) -> float:
     return float(x)
 
 
+def _costs(x: Any) -> tuple[float, float]:
+    if not isinstance(x, list) or len(x) != 2:
+        raise ValueError("must be [seconds to start a message, seconds a byte]")
+    return _number(x[0]), _number(x[1])
+
+
 def _whole(x: Any) -> int:
     if isinstance(x, bool) or not isinstance(x, int) or x < 0:
         raise ValueError(f"{x!r} is not a whole number of at least 0")
@@ -108,14 +116,14 @@ def _whole(x: Any) -> int:
 def _machine(table: Table) -> Machine:
     """A Machine from its fields."""
     found: dict[str, Any] = {}
-    for field in fields(Machine):
-        must = field.name in ("alpha", "beta")
-        if field.name in OWN or not (must or field.name in table.values):
+    for x in fields(Machine):
+        must = x.name in ("alpha", "beta")
+        if x.name in OWN or not (must or x.name in table.values):
             continue
-        above = must or field.name == "library"
+        above = must or x.name == "library"
         number = _positive if above else _number
-        read = _whole if field.type == "int" else number
-        found[field.name] = table.take(field.name, read)
+        read = _whole if x.type == "int" else number
+        found[x.name] = table.take(x.name, read)
     table.check_rest()
     return Machine(**found)
 
@@ -147,8 +155,10 @@ def read(path: str | Path) -> Tuning:
     origin = _origin(table.table("measured"))
     names = [name for name in ("inside", "between") if name in table.values]
     found = {name: _machine(table.table(name)) for name in names}
+    hosts = table.table("hosts") if "hosts" in table.values else Table("", {})
+    each = {name: hosts.take(name, _costs) for name in [*hosts.values]}
     table.check_rest()
-    return Tuning(origin, **found) if found else _nobody(str(path))
+    return Tuning(origin, **found, hosts=each) if found else _nobody(str(path))
 
 
 def written(tuning: Tuning) -> str:
@@ -163,6 +173,10 @@ def written(tuning: Tuning) -> str:
         for key, words in FIELDS.items():
             value = _shown(getattr(machine, key))
             lines.append(f"{f'{key} = {value}':<20} # {words}")
+    if tuning.hosts:
+        lines += ["", "[hosts] # seconds to start a message, and seconds a byte"]
+    for name, costs in tuning.hosts.items():
+        lines.append(f'"{_escaped(name)}" = [{", ".join(map(_shown, costs))}]')
     return "\n".join(lines) + "\n"
 
 

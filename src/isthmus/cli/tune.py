@@ -64,6 +64,10 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
                 for x in (machine, old.get(name))
             )
             table.add_row(field, now, was, f"[dim]{words}[/]")
+    if tuning.hosts:
+        table.add_row("[bold]hosts[/]", "", "", "")
+    for host, (alpha, beta) in tuning.hosts.items():
+        table.add_row(host, f"{show_time(alpha)}, {_show('beta', beta)}", "", "")
     return table
 
 

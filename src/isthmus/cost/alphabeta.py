@@ -34,6 +34,10 @@ class AlphaBeta:
         times: np.ndarray = self.alpha + self.beta * self.unit * m.size
         return times
 
+    def held(self, m: Messages) -> tuple[np.ndarray, np.ndarray]:
+        """How long each message takes the send port and the receive port."""
+        return (times := self.duration(m)), times
+
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
         return simulated(self, schedule, record)
@@ -42,8 +46,9 @@ class AlphaBeta:
 @dataclass(frozen=True)
 class Unequal:
     """Hosts with start-up times and times per byte, one for each rank: a message takes
-    what the slower of its two ends takes. `gamma` is the time per byte reduced, `unit`
-    the bytes of an element."""
+    what the slower of its two ends takes, but the port of each end only what that end
+    takes: in a round, a fast host sends to several slow ones at once. `gamma` is the
+    time per byte reduced, `unit` the bytes of an element."""
 
     hosts: Hosts
     gamma: float = 0.0
@@ -52,6 +57,14 @@ class Unequal:
     def duration(self, m: Messages) -> np.ndarray:
         """How long each message takes."""
         return self.hosts.times(m.source, m.target, self.unit * m.size)
+
+    def held(self, m: Messages) -> tuple[np.ndarray, np.ndarray]:
+        """How long each message takes the send port and the receive port."""
+        size = self.unit * m.size
+        return (
+            self.hosts.times(m.source, m.source, size),
+            self.hosts.times(m.target, m.target, size),
+        )
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of all ranks."""
@@ -69,10 +82,11 @@ def simulated(model: AlphaBeta | Unequal, schedule: Schedule, record: bool) -> T
     for k, step in enumerate(steps(schedule.lanes(), schedule.n)):
         m = step.messages
         lasts = model.duration(m)
-        start, sends, recvs = ports(m, lasts, now)
+        held = model.held(m)
+        start, done = ports(m, lasts, now, *held)
         pause = model.gamma * model.unit * step.reduced
-        tally.add(k, m, start, lasts, pause)
-        now = np.maximum(sends, recvs) + pause
+        tally.add(k, m, start, lasts, pause, held)
+        now = done + pause
     return tally.timeline(now)
 
 
@@ -83,14 +97,15 @@ def _heads(who: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ports(
-    m: Messages, lasts: np.ndarray, now: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """When each message starts, and when each rank's ports are free again.
+    m: Messages, lasts: np.ndarray, now: np.ndarray, out: np.ndarray, into: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """When each message starts, and when all messages of each rank have arrived; they
+    take the send ports as long as `out` says, the receive ports as `into` does.
 
     In waves: every message that is next at both its ports moves.
     """
     n = len(now)
-    sends, recvs = now.copy(), now.copy()
+    sends, recvs, done = now.copy(), now.copy(), now.copy()
     start = np.zeros(len(m))
     by_target = m.arrival
     next_send, last_send = _heads(m.source, n)
@@ -108,8 +123,10 @@ def ports(
         source, target = m.source[moved], m.target[moved]
         begin = np.maximum(sends[source], recvs[target])
         start[moved] = begin
-        sends[source] = recvs[target] = begin + lasts[moved]
+        sends[source], recvs[target] = begin + out[moved], begin + into[moved]
+        for end in (source, target):
+            done[end] = np.maximum(done[end], begin + lasts[moved])
         next_send[source] += 1
         next_recv[target] += 1
         left -= len(moved)
-    return start, sends, recvs
+    return start, done

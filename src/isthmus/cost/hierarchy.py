@@ -260,7 +260,7 @@ def _starts(
     ports, holds = net.shared(m, level), net.holds(m, level)
     outside = ports.max(axis=1, initial=-1) >= 0
     if not outside.any():
-        return own_ports(m, lasts, now)[0]
+        return own_ports(m, lasts, now, lasts, lasts)[0]
     if not (_single(m.source, net.n) and _single(m.target, net.n)):
         return _queued(m, lasts, holds, _tuples(ports), now, free)
     start: np.ndarray = np.maximum(now[m.source], now[m.target])

@@ -25,11 +25,13 @@ class Tally:
         start: np.ndarray,
         lasts: np.ndarray,
         computing: np.ndarray,
+        held: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Count the messages of round k, and the time of what follows them."""
+        """Count the messages of round k, how long they hold the ports that send and
+        receive them, if not as long as they last, and the time of what follows."""
         amount = m.size * self.unit
         whom = (m.source, m.target, m.source, m.source, m.target)
-        what = (amount, amount, np.ones(len(m)), lasts, lasts)
+        what = (amount, amount, np.ones(len(m)), *(held or (lasts, lasts)))
         for row, (who, much) in enumerate(zip(whom, what, strict=True)):
             self.sums[row] += np.bincount(who, much, self.n)
         self.sums[5] += computing

@@ -65,9 +65,15 @@ def _map(f: Callable[..., Any], *values: Any) -> Any:
 
 
 def take(value: Any, lanes: Any) -> Any:
-    """The value in these lanes."""
-    arrays = np.ndarray, Received
-    return _map(lambda x: x[lanes] if isinstance(x, arrays) else x, value)
+    """The value in these lanes: their numbers, or a slice."""
+
+    def one(x: Any) -> Any:
+        # `take` is 2 to 5 times as fast as an index where a lane has a row
+        if isinstance(x, np.ndarray) and isinstance(lanes, np.ndarray):
+            return x.take(lanes, 0)
+        return x[lanes] if isinstance(x, np.ndarray | Received) else x
+
+    return _map(one, value)
 
 
 class Received:

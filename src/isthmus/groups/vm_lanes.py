@@ -22,10 +22,11 @@ from .tally import Tally
 
 @dataclass
 class LaneRun:
-    """The result, and what every rank did: arrays with a lane for each."""
+    """The result, and what every rank did: arrays with a lane for each. A column of
+    start-up times gives as many rows of times."""
 
     n: int
-    alpha: float
+    alpha: Any
     beta: float
 
     def __post_init__(self) -> None:
@@ -33,7 +34,7 @@ class LaneRun:
         self.rounds = np.zeros(self.n, np.int64)
         self.messages = np.zeros(self.n, np.int64)
         self.bytes = np.zeros(self.n, np.int64)
-        self.time = np.zeros(self.n)
+        self.time = np.zeros((*np.shape(self.alpha)[:-1], self.n))
 
     def perform(self, step: Step | PerProcess) -> list[Any]:
         """One step of all ranks; what they receive."""
@@ -82,12 +83,12 @@ class LaneRun:
         latest, begin = self.rounds.copy(), self.time.copy()
         busy = []
         for rows in (outgoing, incoming):
-            port = np.zeros(self.n)
+            port = np.zeros_like(self.time)
             for here, there, size in rows:
-                port[here] += self.alpha + self.beta * size
+                port[..., here] += self.alpha + self.beta * size
                 active[here] = True
                 latest[here] = np.maximum(latest[here], self.rounds[there])
-                begin[here] = np.maximum(begin[here], self.time[there])
+                begin[..., here] = np.maximum(begin[..., here], self.time[..., there])
             busy.append(port)
         for here, _, size in outgoing:
             self.messages[here] += 1
@@ -118,7 +119,8 @@ class LaneRun:
         self.rounds = np.full(self.n, self.rounds.max() + rounds)
         self.messages += rounds
         self.bytes += received
-        self.time = self.time.max() + rounds * self.alpha + self.beta * received
+        begin = self.time.max(axis=-1, keepdims=True)
+        self.time = begin + rounds * self.alpha + self.beta * received
         return [Gathered(np.zeros(self.n, np.int64), sizes, Shared(step.value))]
 
     def per_process(self, step: PerProcess) -> list[Any]:
@@ -126,24 +128,32 @@ class LaneRun:
         names = step.link.__dataclass_fields__
         columns = [getattr(step.link, name).tolist() for name in names]
         items = zip(step.item.number.tolist(), step.item.nbytes.tolist(), strict=True)
-        dialogues: list[Any] = []
+        starts = []
         for values, item in zip(zip(*columns, strict=True), items, strict=True):
             link = Link(*(None if x < 0 else x for x in values))
-            dialogues.append(step.dialogue(link, Row(*item)) if link.size else None)
-        counts = self.rounds, self.messages, self.bytes, self.messages * 0, self.time
-        rows = zip(*(x.tolist() for x in counts), strict=True)
-        tallies = [Tally(*row) for row in rows]
-        done = vm.run(dialogues, alpha=self.alpha, beta=self.beta, tallies=tallies)
-        for name in ("rounds", "messages", "bytes", "time"):
+            starts.append((link, Row(*item)))
+        counts = self.rounds, self.messages, self.bytes, self.messages * 0
+        alphas, times = np.ravel(self.alpha), []
+        for alpha, time in zip(alphas, np.atleast_2d(self.time), strict=True):
+            dialogues = [step.dialogue(*x) if x[0].size else None for x in starts]
+            rows = zip(*(x.tolist() for x in (*counts, time)), strict=True)
+            tallies = [Tally(*row) for row in rows]
+            done = vm.run(
+                dialogues, alpha=float(alpha), beta=self.beta, tallies=tallies
+            )
+            times.append([tally.time for tally in tallies])
+        for name in ("rounds", "messages", "bytes"):
             found = np.array([getattr(tally, name) for tally in tallies])
             setattr(self, name, found)
+        self.time = np.array(times).reshape(self.time.shape)
         return [np.array([-1 if x is None else x.number for x in done.results])]
 
 
 def run(
-    dialogue: Dialogue[Any], n: int, *, alpha: float = 1.0, beta: float = 0.0
+    dialogue: Dialogue[Any], n: int, *, alpha: Any = 1.0, beta: float = 0.0
 ) -> LaneRun:
-    """Run the dialogue of n ranks, which is given the links of all in lanes."""
+    """Run the dialogue of n ranks, which is given the links of all in lanes; for one
+    start-up time, or for a column of them."""
     done, received = LaneRun(n, alpha, beta), None
     while True:
         try:

@@ -20,7 +20,8 @@ from .moody2011 import (
     memory,
     memory_jobs,
     million_jobs,
-    point,
+    points,
+    together,
     varied_jobs,
 )
 from .moody2011_claims import LABELS, Claim, Ratio, as_assumed, claims, ratios
@@ -38,16 +39,18 @@ from .output import (
 
 def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
     """All points of the figures, memory, and a million processes."""
-    few: list[Task] = [(point, job) for job in (*figure_jobs(), *varied_jobs())]
+    jobs = together((*figure_jobs(), *varied_jobs()))
+    few: list[Task] = [(points, some) for some in jobs]
     few += [(memory, job) for job in memory_jobs()]
     many: list[Task] = [(measured, job) for job in million_jobs()]
     total = len(few) + len(many)
     progress(0, total)
     found = in_parallel(few, lambda done, _: progress(done, total))
     found += in_parallel(many, lambda done, _: progress(len(few) + done, total), True)
-    points = [x for x in found if isinstance(x, Point)]
-    weighed = [x for x in found if isinstance(x, Memory)]
-    return sorted(points, key=_order), sorted(weighed, key=_weighed_order)
+    every = [x for one in found for x in (one if isinstance(one, list) else [one])]
+    simulated = [x for x in every if isinstance(x, Point)]
+    weighed = [x for x in every if isinstance(x, Memory)]
+    return sorted(simulated, key=_order), sorted(weighed, key=_weighed_order)
 
 
 def _order(p: Point) -> tuple[object, ...]:

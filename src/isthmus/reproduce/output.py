@@ -32,10 +32,11 @@ def in_parallel(
 ) -> list[Any]:
     """The results of all tasks, in the order in which they are ready.
 
-    `alone`: one after the other, each in a process that has done nothing before.
+    `alone`: each in a process that has done nothing before, two at a time, as they may
+    need much memory.
     """
     found: list[Any] = []
-    workers = 1 if alone else min(8, os.cpu_count() or 1)
+    workers = min(2 if alone else 8, os.cpu_count() or 1)
     with get_context("spawn").Pool(workers, maxtasksperchild=alone or None) as pool:
         for one in pool.imap_unordered(_do, tasks):
             found.append(one)

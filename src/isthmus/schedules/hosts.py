@@ -8,6 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+#: what was measured varies by less than this where hosts are equal
+UNEQUAL = 2.0
+
 
 @dataclass(frozen=True)
 class Hosts:
@@ -42,6 +45,11 @@ class Hosts:
         """How long a message of each rank to one as fast takes."""
         everyone = np.arange(len(self.alphas))
         return self.times(everyone, everyone, size)
+
+    @property
+    def unequal(self) -> bool:
+        """Whether some take more than UNEQUAL times as long as others."""
+        return any(max(x) > UNEQUAL * min(x) for x in (self.alphas, self.betas))
 
     def only(self, ranks: Iterable[int]) -> Hosts:
         """The same of some ranks, in their order."""

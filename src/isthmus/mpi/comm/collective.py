@@ -243,6 +243,7 @@ class Collective(Comm):
     def probe_hosts(self) -> Hosts:
         """Measure what messages of each host cost, and keep it with the communicator
         for the algorithms `fastest_node_first`, `speed_partitioned` and `ordered_ring`.
+        Where hosts are unequal, "auto" goes by it too.
 
         Collective; takes some seconds at the most. Gives start-up times and times per
         byte, of every rank; of an intercommunicator first of the group whose rank 0

@@ -130,7 +130,8 @@ class Context:
         self._own_memories: WeakSet[NodeMemory] = WeakSet()
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
-        self.placement = Placement(self.nodes, self.memory.room // CHUNKS)
+        hosts = tuning.hosts(told[1], comm)
+        self.placement = Placement(self.nodes, self.memory.room // CHUNKS, hosts)
         self.cut = eager(self.nodes) or (CUT if self.devices else 0)
         self.inline = inline(self.nodes, self.number)
         self.tuned = tuning.machine(told[1], self.nodes)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -14,6 +15,7 @@ from ... import __version__
 from ...choose.estimate import Machine
 from ...choose.fit import Samples, machine
 from ...choose.tuning import Origin, Tuning
+from .hosts import probe_hosts
 from .probe import PIECES, shift, worst
 from .tuning import here, nodes_of, shared
 
@@ -27,8 +29,8 @@ TURNS, SLICE, MOST = 5, 0.02, 200
 
 
 def measured(comm: MPI.Intracomm) -> Tuning:
-    """What messages cost in the node of rank 0, and between one process of each node;
-    the same on all ranks."""
+    """What messages cost in the node of rank 0, and between one process of each node,
+    and of each host where these are unequal; the same on all ranks."""
     rank, nodes = comm.Get_rank(), nodes_of(comm)
     node = MPI.Intracomm(comm.Split(nodes[rank], rank))
     heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
@@ -38,8 +40,11 @@ def measured(comm: MPI.Intracomm) -> Tuning:
     heads.Free()
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
     origin = Origin(*here(), date, __version__, comm.Get_size(), len(set(nodes)))
+    far, hosts = between and shared(between, nodes), probe_hosts(comm, nodes)
+    names = comm.allgather(socket.gethostname())
+    each = dict(zip(names, zip(hosts.alphas, hosts.betas, strict=True), strict=True))
     told: Tuning = comm.bcast(
-        Tuning(origin, inside, between and shared(between, nodes))
+        Tuning(origin, inside, far, each if hosts.unequal else {})
     )
     return told
 

@@ -16,6 +16,7 @@ from mpi4py import MPI
 
 from ...choose.estimate import Machine
 from ...choose.tuning import Tuning, read, wanted
+from ...schedules.hosts import Hosts
 
 _log = logging.getLogger("isthmus")
 _given: Tuning | None = None
@@ -72,6 +73,17 @@ def machine(tuning: Tuning | None, nodes: Sequence[int]) -> Machine | None:
     """What messages cost on a communicator, if a tuning says so."""
     found = None if tuning is None else tuning.machine(len(set(nodes)))
     return None if found is None else shared(found, nodes)
+
+
+def hosts(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:
+    """What messages of each rank cost, if a tuning knows the hosts of all."""
+    if tuning is None or not tuning.hosts:
+        return None
+    own = tuning.hosts.get(socket.gethostname(), (np.nan, np.nan))
+    rows = np.empty((comm.Get_size(), 2))
+    comm.Allgather(np.array(own), rows)
+    alphas, betas = rows.T.tolist()
+    return None if np.isnan(rows).any() else Hosts(tuple(alphas), tuple(betas))
 
 
 def node_ranks(comm: MPI.Intracomm, per_node: int = 0) -> list[int]:

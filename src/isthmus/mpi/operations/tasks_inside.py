@@ -107,7 +107,8 @@ def bcast(c: IntraContext, name: str, buf: Any, root: int) -> Call:
     data = buffers.block(buf, writable=c.number != root)
     (n,) = data.nbytes
     if name == "auto":
-        found = choose.bcast(c.p, n, lambda: c.machine, c.small)
+        at = root, c.placement.unequal
+        found = choose.bcast(c.p, n, lambda: c.machine, c.small, *at)
         log_choice("Bcast", found)
         name = found.name
     return Call(

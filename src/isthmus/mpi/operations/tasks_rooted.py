@@ -135,7 +135,7 @@ def bcast(c: InterContext, name: str, buf: Any, root: int) -> Call:
 def broadcast(c: InterContext, name: str, at: RootedGroup, data: Message) -> Call:
     """Broadcast, of data that may lie in several places."""
     n, flat = sum(data.nbytes), _flat(c, name)
-    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine)
+    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine, hosts=at.hosts)
     name, fallback = chosen(c, "inter_bcast", name, n, by_size)
     recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
     ends = (data,), (n,), True, flat
@@ -153,7 +153,8 @@ def reduce(
     by = operator(op, data)
     (n,), (count,) = data.nbytes, data.counts
     asked, commutes = name, op.is_commutative
-    by_size = partial(choose.whole, "inter_reduce", at.q, n, c.machine, commutes)
+    known = c.machine, commutes, at.hosts
+    by_size = partial(choose.whole, "inter_reduce", at.q, n, *known)
     name, fallback = chosen(c, "inter_reduce", name, n, by_size, commutes)
     recipe = partial(recipes.reduce, name, at, count, by.unit, c.machine.startup)
     more: dict[str, Any] = {"operator": by, "nbytes": n, "fallback": fallback}
@@ -190,7 +191,7 @@ def blocks(
     if they differ; elsewhere of the own one."""
     v = collective.endswith("v")
     counts, flat = sizes if v else (sizes[0],) * at.q, _flat(c, name)
-    by_size = partial(_by_size, v, at.q, counts[0], c.machine)
+    by_size = partial(_by_size, collective, at, counts[0], c.machine)
     name, fallback = chosen(c, collective, name, 0 if v else sizes[0], by_size)
     recipe = partial(recipes.blocks, collective, name, at)
     more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "fallback": fallback}
@@ -202,10 +203,10 @@ def blocks(
     return _task(c, name, recipe, at, data, sizes, down, flat, **more)
 
 
-def _by_size(v: bool, q: int, k: int, machine: Machine) -> Choice:
-    if v:
+def _by_size(collective: str, at: RootedGroup, k: int, machine: Machine) -> Choice:
+    if collective.endswith("v"):
         return Choice("linear", "as only the root knows all sizes")
-    return choose.blocks(q, k, machine)
+    return choose.blocks(collective, at.q, k, machine, at.hosts)
 
 
 def _counts(c: InterContext, own: int, tag: int) -> Negotiation:
