@@ -3,8 +3,8 @@
 python tests/both_cores.py pure [arguments of pytest]
 python tests/both_cores.py mpi [arguments of pytest]
 
-Three parts run at a time, each in a process: of the tests that need MPI, those that
-share launches, those that start programs of their own, and those on a lab.
+Of those that need no MPI, three parts run at a time; of the others, those that start
+programs of their own beside those that share launches. Each part is a process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ AT_ONCE = 3
 FIRST = ("launcher", "predict", "explore")
 #: the other files come in so many parts
 PARTS = 7
-#: files whose programs run on a lab
-LAB = ("bench_command", "lab")
 #: what pytest returns if it found no test
 NONE = 5
 
@@ -39,15 +37,8 @@ def pure() -> list[list[str]]:
 def mpi() -> list[list[str]]:
     """Launches of many tests, which take longest; the others wait for most of their
     time."""
-    folder = TESTS / "mpi"
-    lab = [str(folder / f"test_{name}.py") for name in LAB]
-    alone = ["-m", "not mpi"]
-    others = [f"--ignore={file}" for file in lab]
-    return [
-        [str(folder), "-m", "mpi", "--turns"],
-        [str(folder), *alone, *others],
-        [*lab, *alone],
-    ]
+    folder = str(TESTS / "mpi")
+    return [[folder, "-m", "mpi", "--turns"], [folder, "-m", "not mpi"]]
 
 
 def main(of: str, arguments: list[str]) -> int:

@@ -97,6 +97,7 @@ class Ranks:
     def __init__(self, config: pytest.Config, job: Job) -> None:
         from mpi4py import MPI
 
+        gc.disable()  # until all tests are there: nothing of them is garbage
         self.config, self.job = config, job
         self.functions = {test.partition("[")[0] for test, _ in job.tests}
         self.comm = MPI.COMM_WORLD.Dup()
@@ -135,6 +136,7 @@ class Ranks:
         items[:] = [found[test] for test, _ in self.job.tests]
         # Many tests collect garbage, which need not be looked for in what stays anyway.
         gc.freeze()
+        gc.enable()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(

@@ -22,7 +22,7 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 
 CODE = "import sys; from isthmus.cli import main; main()"
-LASTING = ["--groups", "1,1", "--bytes", "8", "--seconds", "100", "--launches", "1"]
+LASTING = ["--groups", "1,1", "--bytes", "8,64MiB", "--seconds", "100"]
 SOON = 20.0
 LACK = missing()
 needs_lab = pytest.mark.skipif(LACK is not None, reason=str(LACK))

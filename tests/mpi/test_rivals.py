@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from mmap import PAGESIZE
+from pathlib import Path
+
 import numpy as np
 import pytest
 from mpi4py import MPI
 
-from groups import ALGORITHMS, FEW, NAMES, expected, pairs, same, values
+from groups import ALGORITHMS, FEW, NAMES, expected, pair, pairs, same, values
 from support import agree
 
 pytestmark = pytest.mark.mpi(*FEW)
@@ -129,6 +132,31 @@ def test_one_way_traffic_leaves_the_other_side_untouched(comm):
                 wanted = np.full_like(recv, -3)
                 wanted[: theirs * len(groups.there)] = expected(groups, counts)
                 agree(comm, same(recv, wanted), name)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc")
+def test_persistent_sums_give_their_memory_back(comm):
+    """Open MPI 5.0 keeps the scratch memory of each that is freed: of 32 KiB, 20 KB of
+    a Reduce, 33 KB of an Allreduce and 260 KB of a Reduce_scatter_block."""
+    groups = pair(comm, 1)
+    send, recv = np.ones(4096), np.empty(4096)
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGESIZE
+
+    def grown(times: int) -> int:
+        before = resident()
+        for _ in range(times):
+            request = groups.ours.Allreduce_init(send, recv, algorithm="doubling")
+            request.Start()
+            request.Wait()
+            request.Free()
+        return resident() - before
+
+    grown(20)
+    more = grown(100)
+    agree(comm, more < 100 * send.nbytes / 4, f"{more} bytes more")
+    groups.free()
 
 
 def test_seven_makes_of_an_intercommunicator(comm):

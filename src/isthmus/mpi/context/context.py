@@ -22,7 +22,7 @@ from ..costs import tuning
 from ..costs.hosts import probe_hosts
 from ..costs.tuning import eager, inline, node_ranks
 from ..memory import device
-from ..memory.node_memory import ROOM, NodeMemory, Turn
+from ..memory.node_memory import ROOM, NodeMemory, Turn, receive
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost, Stalled
 from ..waiting.waiting import Limit, nothing
@@ -194,8 +194,8 @@ class Context:
         first, *others = ranks
         if self.number != first:
             self.comm.send(ok, first, tag)
-            return bool(self.comm.recv(None, first, tag))
-        found = all([ok, *(self.comm.recv(None, rank, tag) for rank in others)])
+            return bool(receive(self.comm, first, tag))
+        found = all([ok, *(receive(self.comm, rank, tag) for rank in others)])
         for rank in others:
             self.comm.send(found, rank, tag)
         return found
