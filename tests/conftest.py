@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.long:
         os.environ["ISTHMUS_TEST_LONG"] = "1"
     # How long an example takes says nothing on a busy machine.
-    examples = 100 if "ISTHMUS_TEST_LONG" in os.environ else 10
+    examples = 100 if "ISTHMUS_TEST_LONG" in os.environ else 7
     settings.register_profile("isthmus", deadline=None, max_examples=examples)
     settings.load_profile("isthmus")
 

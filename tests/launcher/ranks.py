@@ -18,7 +18,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 JOB = "ISTHMUS_TEST_JOB"  # the environment variable that names the job's file
-SETTLE = 1.0  # seconds between writing the tracebacks and ending the process
+SETTLE = 0.5  # seconds between writing the tracebacks and ending the process
 IDLE = 120.0  # seconds a rank may live outside any test
 
 

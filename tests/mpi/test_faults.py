@@ -16,7 +16,7 @@ from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
 
 PROGRAM = Path(__file__).parents[2] / "docs" / "results" / "faults_rank.py"
 N, VICTIM = 4, 3
-LIMIT = 1.0
+LIMIT = 0.5
 #: seconds until the ranks are ready, and until all calls are over then
 READY, OVER = 60.0, 60.0
 
