@@ -98,5 +98,5 @@ def test_a_bench_on_a_lab_knows_the_limit(tmp_path):
     assert native["launches"] == 1 and native["repetitions"] >= 3
     if not found["environment"]["warning"]:
         # No link is faster than its rate, but for what it lets through at once.
-        assert auto["limit"] > (2 * kib - 64) * 1024 * 8 / 100e6
+        assert auto["limit"] > 0.99 * (2 * kib - 64) * 1024 * 8 / 100e6
         assert auto["multiple"] > 0.97 and native["multiple"] > 0.97
