@@ -225,6 +225,26 @@ def test_who_waits_in_shared_memory_hears_of_an_interrupt_in_a_call_by_messages(
     groups.free()
 
 
+@pytest.mark.mpi(2, timeout=20)
+def test_who_waits_for_messages_hears_of_an_interrupt_on_its_node(comm):
+    """Of a rank that has yet to send, and comes no more: its data, or an error."""
+    groups = pair(comm, 1)
+    send, recv = np.ones(1 << 19), np.zeros(1 << 19)
+    for _ in range(3):
+        groups.ours.Allreduce(send, recv, algorithm="direct")
+    send[:] = 7
+    with signalled(comm):
+        began = time.monotonic()
+        error = raised(groups.ours.Allreduce, send, recv, algorithm="direct")
+        soon = time.monotonic() - began < 10 * MOMENT
+    if comm.rank == 0:
+        time.sleep(20 * MOMENT)  # MPI does not go on here
+    right = comm.rank == 1 and bool((recv == 7).all())
+    good = right or isinstance(error, RuntimeError | Signalled)
+    agree(comm, good and soon, repr(error))
+    groups.free()
+
+
 @pytest.mark.mpi(2)
 def test_a_first_call_that_is_interrupted_is_not_made_again(comm, monkeypatch):
     from isthmus.mpi.context import context

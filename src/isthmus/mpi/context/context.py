@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
 from mpi4py import MPI
@@ -88,6 +88,13 @@ is_forked = False
 os.register_at_fork(after_in_child=_forked)
 
 
+def _look(context: ref[Context]) -> None:
+    """What who waits does now and then, for messages too."""
+    found = context()
+    if found is not None:
+        found.look()
+
+
 class Context:
     """Private communicators, plans and tags of one communicator.
 
@@ -135,6 +142,13 @@ class Context:
         self.cut = eager(self.nodes) or (CUT if self.devices else 0)
         self.inline = inline(self.nodes, self.number)
         self.tuned = tuning.machine(told[1], self.nodes)
+        limit.look = partial(_look, ref(self))
+
+    def look(self) -> None:
+        """Raise if a process was lost, or a rank of the node comes no more."""
+        if self.survives:
+            lost.look(self.comm)
+        self.memory.check()
 
     def _meet(self, here: Sequence[int]) -> None:
         """Share memory with the ranks of the node, and learn of all ranks where they
