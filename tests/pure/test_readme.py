@@ -6,6 +6,7 @@ import csv
 import re
 import runpy
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -66,6 +67,19 @@ def test_it_was_measured_as_the_text_says():
         assert {row["arrays"] for _, row in found} == {"fresh"}
         for n, unit in shown:
             assert any(f"{int(x['bytes']) / UNITS[unit]:.3g}" == n for _, x in found), n
+
+
+def test_python_takes_as_long_as_the_text_says():
+    """Around calls of 8 B that were left to the library, on one node."""
+    more = []
+    for library in ("mpich", "openmpi"):
+        with (RESULTS / f"{library}-one_node.csv").open(encoding="utf-8") as file:
+            short = [row for row in csv.DictReader(file) if row["bytes"] == "8"]
+        times = {(x["operation"], x["contender"]): float(x["seconds"]) for x in short}
+        left = [x["operation"] for x in short if x["taken"] == "native"]
+        more += [times[op, "auto"] - times[op, "native"] for op in left]
+    (said,) = re.findall(r"takes about (\d+) µs", " ".join(README.split()))
+    assert len(more) > 10 and round(1e6 * median(more)) == int(said)
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row[0]}-{row[3][0]}")
