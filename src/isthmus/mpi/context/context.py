@@ -145,10 +145,10 @@ class Context:
         limit.look = partial(_look, ref(self))
 
     def look(self) -> None:
-        """Raise if a process was lost, or a rank of the node comes no more."""
+        """Raise if a process was lost, or a rank of the node was interrupted."""
         if self.survives:
             lost.look(self.comm)
-        self.memory.check()
+        self.memory.check_interrupts()
 
     def _meet(self, here: Sequence[int]) -> None:
         """Share memory with the ranks of the node, and learn of all ranks where they

@@ -185,6 +185,12 @@ class NodeMemory:
             raise Stalled(self.limit.seconds or 0.0, [number], why=why)
         raise Interrupted(why)
 
+    def check_interrupts(self) -> None:
+        """Raise if a rank was interrupted; not for one that waited too long, as who has
+        a limit names whom it waits for itself."""
+        if _INTERRUPTED in self._read_gone():
+            self.check()
+
     def leave(self, error: BaseException | None = None) -> None:
         """Tell whoever waits for this rank, or will, that it comes no more, and why."""
         code = _STALLED if isinstance(error, Stalled) else _INTERRUPTED
