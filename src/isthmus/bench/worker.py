@@ -7,19 +7,15 @@ until its end (Hunold and Carpen-Amarie 2016).
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 from ..lab.mpiexec import own_rank
 from . import field
-from .compare import Stand, compare
+from .compare import compare
 from .environment import Software
 from .job import Job
 from .launch import LIMIT, Here, Start, Tell, run as on_all_ranks
 from .outcome import Outcome, Progress, merge
-
-#: seconds after which ranks that were just started have come to their cores
-SETTLE = 0.3
 
 
 class Display:
@@ -35,13 +31,6 @@ class Display:
         """A case is measured."""
 
 
-def settle(stand: Stand) -> None:
-    """Let the first case find the machine as the others do."""
-    began = perf_counter()
-    while stand.worst([perf_counter() - began])[0] < SETTLE:
-        stand.barrier()
-
-
 def measure(job: Job, tell: Tell) -> None:
     """Run a job on all ranks."""
     from ..mpi.measure import measure as mpi
@@ -49,7 +38,6 @@ def measure(job: Job, tell: Tell) -> None:
     content = field.content if job.content == "field" else mpi.random_bytes
     stand = mpi.Stand(job.groups, content, job.same_arrays)
     tell(Software.here(mpi.library()))
-    settle(stand)
     for case in job.cases:
 
         def progress(part: float, label: str = case.label) -> None:
