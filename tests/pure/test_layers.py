@@ -142,6 +142,19 @@ def test_the_classes_are_light_to_import():
     assert folders == {"mpi", "settings"}
 
 
+def test_a_choice_needs_no_model_of_costs():
+    """A program that only communicates loads none, nor pictures."""
+    code = (
+        "import isthmus.choose.between, isthmus.choose.recipe_between, sys; "
+        "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
+    )
+    argv = [sys.executable, "-c", code]
+    found = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True)
+    folders = {name.split(".")[1] for name in found.stdout.split() if "." in name}
+    assert "choose" in folders
+    assert not folders & {"cost", "draw", "explore", "bench"}
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = isthmus.Nothing

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from ..cost.alphabeta import Unequal
 from ..schedules.hosts import Hosts
 from ..schedules.registry import Algorithm, algorithms
 
@@ -42,6 +41,7 @@ def _time(
     **sizes: int,
 ) -> float:
     from ..collectives.schedule import COLLECTIVES, schedule
+    from ..cost.alphabeta import Unequal
 
     size = "m" if "m" in COLLECTIVES[collective].example else "k"
     every: dict[str, Any] = {**sizes, size: nbytes}
