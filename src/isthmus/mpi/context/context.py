@@ -89,7 +89,8 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def _look(context: ref[Context]) -> None:
-    """What who waits does now and then, for messages too."""
+    """What a rank that waits does now and then; a limit, which the communicator has,
+    keeps no context alive."""
     found = context()
     if found is not None:
         found.look()
@@ -327,12 +328,8 @@ class Context:
     def keep(self, values: Any, kept: Any) -> None:
         """Keep something for calls of the same values; give back what was used least
         recently, if that is too much."""
-        self.cached_calls[values] = kept
-        self.evict()
-
-    def evict(self) -> None:
-        """Give back what was used least recently, if too much is kept."""
         every = self.cached_calls
+        every[values] = kept
         while len(every) > 1:
             plans = sum(len(x.plans) for x in every.values())
             scratch = sum(x.scratch_bytes for x in every.values())

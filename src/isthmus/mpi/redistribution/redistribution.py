@@ -274,8 +274,7 @@ class Redistribution:
             if key is not None and plan.scratch_bytes <= SCRATCH:
                 self.kept.add(key, plan)
                 self.kept.used = c.clock = c.clock + 1
-                c.cached_calls[self.kept.key] = self.kept
-                c.evict()
+                c.keep(self.kept.key, self.kept)
         elif read.copies is not None:
             plan.slot.now = read.copies
         return plan
