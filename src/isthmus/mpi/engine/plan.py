@@ -179,7 +179,7 @@ class Plan:
 
     def run(self) -> None:
         """Make the call once."""
-        if self.library:
+        if self.library and self.limit.seconds is not None:
             bounded(partial(each, self.calls), self.limit)
         else:
             each(self.calls)

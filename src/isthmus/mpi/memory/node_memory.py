@@ -254,7 +254,8 @@ def shared(comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int) -> 
 
 def receive(comm: MPI.Intracomm, source: int, tag: int) -> Any:
     """A short value from another rank. A blocking receive would probe first, and in a
-    probe MPICH does not give way to who shares the core: 20 ms instead of 1."""
+    probe MPICH does not give way to who shares the core (8 ranks on two cores: 20 ms
+    instead of 1)."""
     return comm.irecv(None, source, tag).wait()
 
 

@@ -1,4 +1,5 @@
-"""Blocking calls of the MPI library with a limit: another thread makes them.
+"""Blocking calls of the MPI library that a limit or a signal ends: another thread makes
+them.
 
 MPI has no other way to leave a collective that makes a communicator, and a nonblocking
 collective does not match a blocking one: so a process with a limit and one without make
@@ -20,14 +21,14 @@ Value = TypeVar("Value")
 
 
 class _Helper:
-    """A thread that makes one call after the other."""
+    """A thread that makes one call after the other, until it is dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, dropped: bool) -> None:
         self._given, self.done = threading.Semaphore(0), threading.Semaphore(0)
         self._call: Callable[[], Any] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
-        self.dropped = False
+        self.dropped = dropped
         threading.Thread(target=self._run, name="isthmus-call", daemon=True).start()
 
     def begin(self, call: Callable[[], Any]) -> None:
@@ -36,7 +37,7 @@ class _Helper:
         self._given.release()
 
     def _run(self) -> None:
-        while not self.dropped:
+        while True:
             self._given.acquire()
             assert self._call is not None
             try:
@@ -45,6 +46,8 @@ class _Helper:
                 self.error = error
             self._call = None
             self.done.release()
+            if self.dropped:
+                break
 
     def answer(self) -> Any:
         """What the call gave, or raised; nothing of it is kept."""
@@ -62,20 +65,25 @@ _idle: list[_Helper] = []
 
 
 def bounded(call: Callable[[], Value], limit: Limit) -> Value:
-    """Make a blocking call; raise `Stalled` where it takes longer than the limit.
+    """Make a blocking call; raise `Stalled` where it takes longer than the limit, and
+    what the handler of a signal raises.
 
     It goes on beside the caller then, to whose end nobody waits. Without
-    MPI_THREAD_MULTIPLE there is no limit.
+    MPI_THREAD_MULTIPLE there is no limit. Without a limit no thread is kept.
     """
-    if limit.seconds is None or MPI.Query_thread() != MPI.THREAD_MULTIPLE:
+    free = limit.seconds is None
+    signals = threading.current_thread() is threading.main_thread()
+    if MPI.Query_thread() != MPI.THREAD_MULTIPLE or (free and not signals):
         return call()
-    helper = _idle.pop() if _idle else _Helper()
+    helper = _idle.pop() if _idle and not free else _Helper(dropped=free)
     helper.begin(call)
     try:
         if not helper.done.acquire(timeout=limit.seconds):
+            assert limit.seconds is not None
             raise Stalled(limit.seconds)
     except BaseException:
         helper.dropped = True
         raise
-    _idle.append(helper)
+    if not helper.dropped:
+        _idle.append(helper)
     return helper.answer()  # type: ignore[no-any-return]
