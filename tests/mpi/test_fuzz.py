@@ -8,7 +8,7 @@ from fuzz import Run
 from sampling import LONG
 
 
-@pytest.mark.mpi(*[3] * LONG, 5, timeout=240)
+@pytest.mark.mpi(3, *[5] * LONG, timeout=240)
 def test_random_calls(comm):
     """Nothing hangs, and no call gets the data of another."""
     run = Run(comm)

@@ -39,8 +39,9 @@ def test_a_name_must_be_plain(name):
     assert names.owner(names.switch(name)) is None
 
 
-@given(st.from_regex(names.NAME, fullmatch=True), st.integers(0, names.MOST_HOSTS - 1))
-def test_namespaces_say_whose_they_are(name, number):
+@given(st.text("az09", max_size=19), st.integers(0, names.MOST_HOSTS - 1))
+def test_namespaces_say_whose_they_are(rest, number):
+    name = f"a{rest}"
     assert names.owner(names.switch(name)) == (name, None)
     assert names.owner(names.host(name, number)) == (name, number)
 

@@ -6,7 +6,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,10 +61,15 @@ def layer(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imports(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
-    """The layers of isthmus and the other packages that are imported there."""
+LAYERS = {layer(f) for f in FILES}
+parse = cache(lambda path: ast.parse(path.read_text()))
+
+
+def imports(path: Path, at_need: bool = False) -> set[str]:
+    """The layers of isthmus and the other packages that a file imports when it is
+    imported itself, and also later, at need."""
     found = set()
-    for node in nodes:
+    for node in ast.walk(parse(path)) if at_need else parse(path).body:
         if isinstance(node, ast.Import):
             found |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -78,13 +83,11 @@ def imports(path: Path, nodes: Iterable[ast.AST]) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_layer_knows_only_those_below(path):
-    layers = {layer(f) for f in FILES}
-    tree = ast.parse(path.read_text())
-    seen, at_need = imports(path, tree.body), imports(path, ast.walk(tree))
+    seen, at_need = imports(path), imports(path, at_need=True)
     me = layer(path)
     if me not in TOP:
-        assert seen & layers <= KNOWS[me]
-        assert at_need & layers <= KNOWS[me] | AT_NEED.get(me, set())
+        assert seen & LAYERS <= KNOWS[me]
+        assert at_need & LAYERS <= KNOWS[me] | AT_NEED.get(me, set())
     if me != "mpi":
         assert "mpi4py" not in at_need
 
@@ -96,7 +99,7 @@ def test_layers_do_not_know_each_other_in_a_circle():
 def test_what_a_layer_may_know_it_does():
     for name, below in KNOWS.items():
         paths = [f for f in FILES if layer(f) == name]
-        seen = set().union(*(imports(f, ast.parse(f.read_text()).body) for f in paths))
+        seen = set().union(*map(imports, paths))
         assert below <= seen, name
 
 
@@ -106,7 +109,7 @@ def test_a_folder_of_the_engine_knows_only_those_before(folder):
     known = [*known, "redistribution"] if folder == "measure" else known
     for path in (ROOT / "mpi" / folder).glob("*.py"):
         seen = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ImportFrom) and node.level == 2:
                 names = [node.module] if node.module else [a.name for a in node.names]
                 seen |= {name.split(".")[0] for name in names}
