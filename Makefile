@@ -42,9 +42,10 @@ test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (five
 	if [ -n "$$failed" ]; then echo "== failed:$$failed"; exit 1; fi; \
 	echo "== all passed"
 
-test-long: ## the same with every case and the long tests, and node-aware algorithms on every placement (some hours)
+test-long: ## the same with every case, all placements, and an hour of random calls on each library (some hours)
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 	@$(MPICH)/isthmus check --placements 6
+	@$(MAKE) --no-print-directory fuzz ARGS=3600
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py pure $(ARGS)

@@ -41,15 +41,17 @@ class Messages:
 
 
 def _full(x: Any, n: int) -> np.ndarray:
-    return np.broadcast_to(np.asarray(x), (n,))
+    if isinstance(x, np.ndarray) and x.shape == (n,):
+        return x
+    return np.full(n, x)
 
 
 def _size(c: Any, n: int) -> np.ndarray:
     if isinstance(c.data, Pieces):
-        total = np.asarray(c.data.size.sum(axis=0))
+        total = c.data.size.sum(axis=0)
     else:
-        total = sum((np.asarray(s.size) for s in c.data), np.zeros(n, np.int64))
-    return np.where(_full(c.when, n), _full(total, n), 0)
+        total = sum([s.size for s in c.data])
+    return _full(total if c.when is True else np.where(c.when, total, 0), n)
 
 
 def _ends(
