@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -382,6 +384,22 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
             different = len({*first}) == len(first) or trial.NO_PART in first
             agree(comm, different, f"{op} {first}")
         monkeypatch.setattr(ours, "_blocking", make)
+
+
+def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
+    for groups in pairs(comm):
+        made, ours = [], groups.ours
+
+        def slow(op, name, *args, made=made):
+            made.append(name)
+            time.sleep(trial.LIMIT / 10)
+
+        make = ours._blocking
+        ours._context().measure()
+        monkeypatch.setattr(ours, "_blocking", slow)
+        trial.tried(ours, "inter_allgather")
+        monkeypatch.setattr(ours, "_blocking", make)
+        agree(comm, max(Counter(made).values()) <= 3 * 2, f"{made}")
 
 
 @pytest.mark.parametrize("op", ["Bcast", "Gather", "Scatter"])
