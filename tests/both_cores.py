@@ -21,7 +21,7 @@ AT_ONCE = 3
 #: files that take longest come first, each alone, so that all cores end together
 FIRST = ("launcher", "predict", "explore")
 #: the other files come in so many parts
-PARTS = 8
+PARTS = 5
 #: what pytest returns if it found no test
 NONE = 5
 
