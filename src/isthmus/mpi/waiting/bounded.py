@@ -21,14 +21,14 @@ Value = TypeVar("Value")
 
 
 class _Helper:
-    """A thread that makes one call after the other, until it is dropped."""
+    """A thread that makes one call after the other, until one is its last."""
 
-    def __init__(self, dropped: bool) -> None:
+    def __init__(self, last: bool) -> None:
         self._given, self.done = threading.Semaphore(0), threading.Semaphore(0)
         self._call: Callable[[], Any] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
-        self.dropped = dropped
+        self.last = last
         threading.Thread(target=self._run, name="isthmus-call", daemon=True).start()
 
     def begin(self, call: Callable[[], Any]) -> None:
@@ -46,7 +46,7 @@ class _Helper:
                 self.error = error
             self._call = None
             self.done.release()
-            if self.dropped:
+            if self.last:
                 break
 
     def answer(self) -> Any:
@@ -75,15 +75,15 @@ def bounded(call: Callable[[], Value], limit: Limit) -> Value:
     signals = threading.current_thread() is threading.main_thread()
     if MPI.Query_thread() != MPI.THREAD_MULTIPLE or (free and not signals):
         return call()
-    helper = _idle.pop() if _idle and not free else _Helper(dropped=free)
+    helper = _idle.pop() if _idle and not free else _Helper(last=free)
     helper.begin(call)
     try:
         if not helper.done.acquire(timeout=limit.seconds):
             assert limit.seconds is not None
             raise Stalled(limit.seconds)
     except BaseException:
-        helper.dropped = True
+        helper.last = True
         raise
-    if not helper.dropped:
+    if not helper.last:
         _idle.append(helper)
     return helper.answer()  # type: ignore[no-any-return]
