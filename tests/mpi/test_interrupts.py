@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from contextlib import contextmanager
 
@@ -26,21 +27,27 @@ class Signalled(Exception):
     """What the handler of a signal raises, as a time limit or Ctrl-C does."""
 
 
-def _handler(*_):
-    raise Signalled
-
-
 @contextmanager
-def signalled(comm, victim=0):
-    """The victim's handler raises while it is in the call that is made in here; all
-    others come to it only then."""
-    pids = comm.allgather(os.getpid())
-    before = signal.signal(signal.SIGUSR2, _handler)
+def signalled(comm):
+    """The handler of rank 0 raises while it is in the call that is made in here; the
+    last rank comes to it only then."""
+    pids, last = comm.allgather(os.getpid()), comm.size - 1
+    heard = threading.Event()
+
+    def handler(*_):
+        if comm.rank == last:
+            heard.set()
+        else:
+            os.kill(pids[last], signal.SIGUSR2)
+            raise Signalled
+
+    before = signal.signal(signal.SIGUSR2, handler)
     comm.Barrier()
     try:
-        if comm.rank == comm.size - 1:
+        if comm.rank == last:
             time.sleep(MOMENT)
-            os.kill(pids[victim], signal.SIGUSR2)
+            os.kill(pids[0], signal.SIGUSR2)
+            heard.wait(10)  # on busy cores that takes a while
             time.sleep(MOMENT)
         yield
     finally:
