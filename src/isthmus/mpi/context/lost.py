@@ -46,8 +46,11 @@ def is_lost(comm: MPI.Intracomm) -> bool:
 
 
 def is_due_to(error: BaseException, comm: MPI.Intracomm) -> bool:
-    """Whether an error of the library comes from a process that was lost: it may say so
-    before it knows which, and not in all calls by the class of the error."""
+    """Whether an error comes from a process that was lost. The library may say so
+    before it knows which, and not in all calls by the class of the error; a rank of the
+    node may say so before the library."""
+    if isinstance(error, ProcessLost):
+        return True
     if not isinstance(error, MPI.Exception):
         return is_lost(comm)
     if error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED):
