@@ -392,7 +392,7 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
 
         def slow(op, name, *args, made=made):
             made.append(name)
-            time.sleep(trial.LIMIT / 2)
+            time.sleep(trial.LIMIT / 10)
 
         make = ours._blocking
         ours._context().measure()

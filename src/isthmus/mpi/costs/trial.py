@@ -9,8 +9,9 @@ they took elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import cycle
 from math import lcm
 from typing import Any
 
@@ -18,11 +19,13 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.between import FLAT, LIBRARY, NO_PART, NODE, Times
-from ..waiting.bounded import bounded
+from ..waiting.waiting import Messages, wait
 
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
 FAR_SIZES = (8, 1 << 12)
+#: elements by which arrays are longer, and between two places in them
+MARGIN, STEP = 800, 8
 #: no more of them are tried after so many seconds
 LIMIT = 0.04
 #: calls that are timed together, and how often: of short messages in one memory, where
@@ -49,13 +52,14 @@ TRIED = {
 
 
 def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
-    """Of a call of about so many bytes; the root is rank 0 of the first group."""
+    """Of a call of about so many bytes, in arrays that are longer by MARGIN elements;
+    the root is rank 0 of the first group."""
     c = comm._context()
     here, there, n = c.here, c.there, max(nbytes // 8, 1)
     root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
 
     def buffer(k: int) -> np.ndarray:
-        return np.ones(k)  # zeros that nobody wrote share one page of memory
+        return np.ones(k + MARGIN)  # zeros that nobody wrote share one page of memory
 
     if op == "Barrier":
         return ()
@@ -77,13 +81,26 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     return buffer(n), buffer(n // here), MPI.SUM
 
 
+def _elsewhere(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The same arguments again and again, in other memory each time, as users pass them
+    who take slices or new arrays: what is kept for addresses serves none of them."""
+    for k in cycle(range(0, MARGIN, STEP)):
+        yield tuple(
+            x[k : x.size - MARGIN + k] if isinstance(x, np.ndarray) else x for x in args
+        )
+
+
 def _seconds(c: Any, call: Callable[[], Any], calls: int) -> float:
     """What a call takes, of some that are timed together; all ranks begin together."""
-    bounded(c.comm.Barrier, c.limit)
+    wait(Messages([c.comm.Ibarrier()]), c.limit)
     start = time.perf_counter()
     for _ in range(calls):
         call()
     return (time.perf_counter() - start) / calls
+
+
+def _call(comm: Any, op: str, algorithm: str, every: Iterator[tuple[Any, ...]]) -> None:
+    comm._blocking(op, algorithm, *next(every))
 
 
 def _best(
@@ -92,7 +109,7 @@ def _best(
     """What a call by each way takes on the slowest rank, at the best of some times."""
     # They take turns: what else goes on here must not meet one of them alone.
     took = np.array([[_seconds(c, way, calls) for way in ways] for _ in range(times)])
-    bounded(partial(c.comm.Allreduce, MPI.IN_PLACE, took, MPI.MAX), c.limit)
+    wait(Messages([c.comm.Iallreduce(MPI.IN_PLACE, took, MPI.MAX)]), c.limit)
     best: np.ndarray = took.min(axis=0)
     return best
 
@@ -128,12 +145,12 @@ def tried(comm: Any, collective: str) -> Times:
     for nbytes in sizes[:1] if op == "Barrier" else sizes:
         if spent > LIMIT and len(columns) > 1:
             break
-        args = arguments(comm, op, nbytes)
-        flat = _flat(comm, collective, args)
+        every = _elsewhere(arguments(comm, op, nbytes))
+        flat = _flat(comm, collective, next(every))
         calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
         algorithms = {FLAT: flat, NODE: NO_PART if flat == NO_PART else NODE}
         ways = [
-            partial(comm._blocking, op, algorithms.get(name, name), *args)
+            partial(_call, comm, op, algorithms.get(name, name), every)
             for name in names
         ]
         for way in ways:
