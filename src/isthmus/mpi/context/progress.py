@@ -17,6 +17,9 @@ from mpi4py import MPI
 EMPTY = [bytearray(1), 0, MPI.BYTE]
 #: how long the thread rests between two looks, at least and at most, in seconds
 REST = 20e-6, 1e-3
+#: at most, while it only watches requests that nobody ever started without our knowing:
+#: every look takes time from who calls (10 of 60 µs, with 16 ranks on 16 cores)
+LONG_REST = 1e-2
 
 
 class Active(Protocol):
@@ -56,6 +59,8 @@ class _Driver:
         self.running: dict[int, Watched] = {}
         self._thread: threading.Thread | None = None
         self._stop = False
+        #: whether requests are started without our knowing; whether it rests for long
+        self.unheard = self.rests = False
         #: what belongs to calls that failed, whose messages may still be under way:
         #: their memory must stay
         self.failed: list[Any] = []
@@ -169,11 +174,27 @@ class _Driver:
                 self._idle = [x for x in self._idle if x() is not None]
             moved = sum(x is not None and x.look() for x in idle)
             moved += sum(x.advance() for x in active)
+            busy = bool(active) or self.is_busy() or self.unheard
             del idle, active  # which keep buffers alive
             with self._wake:
                 self._active = [x for x in self._active if not x.done]
-            rest = REST[0] if moved else min(2 * rest, REST[1])
-            time.sleep(rest)
+            most = REST[1] if busy else LONG_REST
+            rest = REST[0] if moved else min(2 * rest, most)
+            self._rest(rest)
+
+    def _rest(self, seconds: float) -> None:
+        if seconds <= REST[1]:
+            time.sleep(seconds)
+            return
+        with self._wake:
+            self.rests = True
+            self._wake.wait(seconds)
+            self.rests = False
+
+    def wake(self) -> None:
+        """End a long rest."""
+        with self._wake:
+            self._wake.notify()
 
 
 driver = _Driver()

@@ -91,6 +91,8 @@ class Persistent(MPI.Prequest):
         self._call.begin()
         if not self._call.done:
             driver.running[id(self)] = self
+            if driver.rests:
+                driver.wake()
 
     def look(self) -> bool:
         """Advance the call; begin it if its handle was started by other means than
@@ -104,6 +106,7 @@ class Persistent(MPI.Prequest):
                 return moved
             if self._call.broken or not driver.own.Iprobe(0, self._tag):
                 return False
+            driver.unheard = True
             self._begin()
             return True
 
