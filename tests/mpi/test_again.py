@@ -12,14 +12,14 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from between import OPERATIONS, Kit, call
+from between import OPERATIONS, Case, Kit, call, names
 from groups import expected, pairs, same, values
 from isthmus.mpi.comm.collective import by_value
 from isthmus.mpi.context.context import KEPT, PLANS
 from isthmus.mpi.engine import engine
-from isthmus.mpi.engine.engine import PLACES
+from isthmus.mpi.engine.engine import FEW_PLACES, PLACES
 from sampling import LONG, some
-from support import agree
+from support import TURN, agree
 
 pytestmark = pytest.mark.mpi(*[2] * LONG, 5)
 #: how often calls take turns
@@ -93,6 +93,57 @@ def test_arguments_in_whatever_they_come(comm, op):
                 made(groups.ours, op, rng.integers(2), *args)
             faults += filter(None, [case.fault])
         agree(comm, not faults, "; ".join(faults[:1]))
+
+
+def elsewhere(case, k):
+    """The same call with its arrays in other memory, and that memory."""
+    arenas, out = [], None
+
+    def put(x):
+        nonlocal out
+        if isinstance(x, list):
+            return [put(x[0]), *x[1:]]
+        if not isinstance(x, np.ndarray):
+            return x
+        arenas.append(arena := np.full(x.nbytes + 128, 0xEE, "u1"))
+        found = arena[8 * k + 8 :][: x.nbytes].view(x.dtype)
+        found[:] = x
+        out = found if x is case.out else out
+        return found
+
+    args = tuple(map(put, case.args))
+    return Case(args, out, case.wanted), arenas
+
+
+@pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier"}))
+def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
+    """Every algorithm, in slices of longer arrays: nothing beside them is written, and
+    no plan is made again once there were a few."""
+    plans, make = [], engine.make_plan
+
+    def counted(*args, **named):
+        plans.append(args)
+        return make(*args, **named)
+
+    monkeypatch.setattr(engine, "make_plan", counted)
+    for groups in pairs(comm, turn=OPERATIONS.index(op)):
+        for turn, name in enumerate(names(op), TURN):
+            kind = ("equal", "zeros", "some")[turn % 3]
+            case = call(Kit(groups), op, kind, turn % comm.size)
+            held, faults = [], []
+            for k in range(2 * FEW_PLACES + 5):
+                fresh, arenas = elsewhere(case, k)
+                fresh.clear()
+                held += arenas  # so that others lie elsewhere
+                plans.clear()
+                made(groups.ours, op, k % 2, *fresh.args, algorithm=name)
+                faults += filter(None, [fresh.fault])
+                for arena in arenas:
+                    end = arena.size - 120 + 8 * k
+                    beside = *arena[: 8 * k + 8], *arena[end:]
+                    faults += ["memory beside it"] * ({*beside} != {0xEE})
+            agree(comm, not faults, f"{name}: {faults[:1]}")
+            agree(comm, not plans, f"{name}: {plans}")
 
 
 def test_counts_that_change_in_their_list(comm):

@@ -118,6 +118,29 @@ def test_an_intracommunicator_is_refused(comm):
     assert isthmus.Intercomm() == MPI.COMM_NULL
 
 
+def test_groups_that_differ_in_a_sum_hear_of_it_and_go_on(comm):
+    def run(inter, form, *args):
+        call = getattr(inter, form)(*args)
+        if form.endswith("_init"):
+            call.Start()
+        if call is not None:
+            call.Wait()
+
+    for groups in pairs(comm):
+        inter, p = groups.ours, groups.ours.size
+        n = p * groups.ours.remote_size
+        for form in ("Reduce_scatter", "Ireduce_scatter", "Reduce_scatter_init"):
+            total = n * (1 + (comm.rank < groups.p))
+            args = np.ones(total), np.empty(total // p), [total // p] * p
+            with pytest.raises(isthmus.MismatchError, match=r"receives .* in all"):
+                run(inter, form, *args)
+            recv = np.empty(n // p)
+            for _ in range(4):
+                run(inter, form, np.ones(n), recv, [n // p] * p)
+                agree(comm, (recv == inter.remote_size).all(), f"{form}: {recv}")
+                recv[:] = 0
+
+
 # -- the checked mode: the same error on every rank ----------------------------------
 
 

@@ -15,7 +15,7 @@ import isthmus
 from groups import SHAPES, pair, pairs, same
 from isthmus.mpi.context import context
 from isthmus.mpi.memory import node_memory
-from isthmus.mpi.memory.node_memory import Meeting, NodeMemory, Turn
+from isthmus.mpi.memory.node_memory import SAID, Meeting, NodeMemory, Saying, Turn
 from isthmus.mpi.waiting.waiting import wait
 from sampling import LONG, some
 from support import TURN, agree
@@ -467,6 +467,33 @@ def test_overlapping_buffers_that_come_later(comm):
             groups.ours.Allgather(np.zeros(3), np.empty(3 * n), algorithm="node_aware")
             with pytest.raises(ValueError, match="overlap"):
                 groups.ours.Allgather(room[:3], room[1:][: 3 * n])
+
+
+def test_what_ranks_say_at_a_meeting_is_heard(comm):
+    """By groups that share a room, each of which says as much as it likes."""
+    n, me, rng = comm.size, comm.rank, np.random.default_rng(4)
+    memory = NodeMemory(comm, range(n), lambda *_: "", lambda: False, 1 << 12)
+    for k in range(300 if LONG else 60):
+        groups = np.split(np.arange(n), [rng.integers(n + 1)])
+        lengths = rng.integers(1, SAID + 1, 2)
+        said = [
+            rng.bytes(length)
+            for length in lengths[(np.arange(n) >= len(groups[0])).astype(int)]
+        ]
+        mine = next(x.tolist() for x in groups if me in x)
+        number = memory.take()
+        turn = Turn(memory, number % node_memory.ROOMS, mine)
+        turn.number = number
+        if rng.integers(20) == me:
+            time.sleep(0.0005)
+        saying = Saying(turn, said[me])
+        wait(turn, memory.limit)
+        saying.arrive()
+        wait(saying, memory.limit)
+        heard = saying.heard()
+        turn.end()
+        agree(comm, heard == b"".join(said[i] for i in mine), f"{k}: {heard!r}")
+    memory.free()
 
 
 def test_types_of_other_names(comm):

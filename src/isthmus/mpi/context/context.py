@@ -242,6 +242,11 @@ class Context:
         return f"rank {number}"
 
     @property
+    def group(self) -> Sequence[int]:
+        """The numbers of the own group."""
+        return range(self.comm.size)
+
+    @property
     def senders(self) -> Sequence[int]:
         """The numbers of those from whom this rank receives, in the order of blocks."""
         return range(self.comm.size)

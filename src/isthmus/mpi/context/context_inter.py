@@ -122,6 +122,11 @@ class InterContext(Context):
                 self.memory.skip()
 
     @property
+    def group(self) -> range:
+        """The numbers of the own group."""
+        return range(self.here_base, self.here_base + self.here)
+
+    @property
     def senders(self) -> range:
         """The numbers of the other group."""
         return range(self.there_base, self.there_base + self.there)
@@ -183,8 +188,7 @@ class InterContext(Context):
         """A root, by its number, and after it the other group; made by these together,
         when they first ask for it."""
         if root not in self._rooted_comms:
-            here = range(self.here_base, self.here_base + self.here)
-            others = self.senders if root == self.number else here
+            others = self.senders if root == self.number else self.group
             everyone = self.comm.Get_group()
             some = everyone.Incl([root, *others])
             self._rooted_comms[root] = Native(self.comm.Create_group(some))

@@ -33,11 +33,15 @@ class SeveralContext(Context):
         self.sizes, self.mine = tuple(map(len, members)), mine
         self.base = sum(self.sizes[:mine])
 
+    @property
+    def group(self) -> range:
+        """The numbers of the own group."""
+        return range(self.base, self.base + self.sizes[self.mine])
+
     @cached_property
     def senders(self) -> Sequence[int]:
         """The numbers of all ranks of other groups."""
-        end = self.base + self.sizes[self.mine]
-        return [*range(self.base), *range(end, self.comm.size)]
+        return [*range(self.base), *range(self.group.stop, self.comm.size)]
 
     def who(self, number: int) -> str:
         """A rank, in words."""

@@ -17,13 +17,15 @@ from mpi4py import MPI
 
 from ...choose.recipe import Recipe
 from ...schedules.ir import Library, Pieces
+from ..context.check import MismatchError
 from ..context.context import SCRATCH, Context
 from ..context.library_requests import holding, made_by
 from ..context.progress import EMPTY, driver
 from ..memory.memory import Given
-from ..memory.node_memory import ROOMS, Turn
+from ..memory.node_memory import ROOMS, Saying, Turn
 from ..memory.staged import Copies
-from ..operations.call import Call, Negotiation, complete
+from ..operations.call import Call
+from ..operations.negotiation import Negotiation, complete
 from ..waiting.bounded import bounded
 from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited
@@ -34,21 +36,22 @@ from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
 _NOTHING = EMPTY, MPI.PROC_NULL
-#: the rounds of a call, whether they use the memory of the node, and whether it does
-#: not matter where the buffers are
-Known = tuple[Recipe | None, bool, bool]
+#: the rounds of a call, whether they use the memory of the node, whether it does not
+#: matter where the buffers are, and whether that can be had by copies
+Known = tuple[Recipe | None, bool, bool, bool]
 #: the addresses for which a call of the same values keeps plans
 PLACES = 16
+#: of calls of so many bytes, it keeps them for a few, and one for buffers anywhere: to
+#: copy these takes less time than to make a plan
+SHORT, FEW_PLACES = 1 << 21, 4
 
 
 # -- plans
 
 
-def _is_given(call: Call, found: Recipe) -> bool:
+def _is_given(found: Recipe) -> bool:
     """Whether no message of a call goes from or to the user's buffers, so that it does
-    not matter where they are, if they lie there as they travel."""
-    if call.in_place:
-        return False
+    not matter where they are."""
     for r in found.rounds:
         for c in r.comm:
             if isinstance(c, Library):
@@ -56,10 +59,21 @@ def _is_given(call: Call, found: Recipe) -> bool:
             data = (c.data,) if isinstance(c.data, Pieces) else c.data
             if any(x.buf in ("send", "recv") for x in data):
                 return False
+    return True
+
+
+def _is_plain(call: Call) -> bool:
+    """Whether the data of a call lie in one array, or two, as they travel."""
+    if call.in_place:
+        return False
     ends = [x for x in (call.send, call.recv) if x]
     return all(len({m.base for m in x}) == 1 for x in ends) and all(
         type(_owner(m.owner)) is np.ndarray and m.is_dense for x in ends for m in x
     )
+
+
+def _is_short(call: Call) -> bool:
+    return sum(sum(m.nbytes) for m in (*call.send, *call.recv)) <= SHORT
 
 
 def _owner(x: Any) -> Any:
@@ -81,7 +95,7 @@ def make_plan(
         return plan if slot is None else devices.whole(plan, slot)
     if found is None:
         return Plan([], call.context.limit)
-    staging = Staging(given)
+    staging = Staging(given, copied=turn is None)
     views: dict[str, Any] = {}
     sources: dict[str, Any] = {}
     if call.operator is not None:
@@ -119,18 +133,20 @@ class CachedCall:
     ) -> None:
         self._op, self._name, self.slot = op, name, slot
         self.context, self.negotiation = call.context, call.negotiation
+        #: where others are asked, in each room; None where in messages
+        self._sayings: dict[int, Saying | None] = {}
         self.counted, self.among = call.counted, call.among
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
         self.used = 0
         self.plans: dict[Any, Plan] = {}
         #: by what others said
         self._rounds: dict[Any, Known] = {}
-        self._last: Known = None, False, False
+        self._last: Known = None, False, False, False
 
     @property
     def taken(self) -> str:
         """The algorithm that was taken last."""
-        found, _, _ = self._last
+        found = self._last[0]
         return "library" if found is None else found.entry.name
 
     def run(
@@ -147,31 +163,35 @@ class CachedCall:
             if doubtful:
                 call = call or comm._read(self._op, self._name, args)  # it may be wrong
         self.used = c.clock = c.clock + 1
-        answer: tuple[Any, ...] = ()
+        heard, number = (), memory.calls
         if self.negotiation is not None:
-            with c.uninterrupted(self._op, self._name):
-                answer = complete(self.negotiation(0), c.limit)
-        known = self._rounds.get(answer)
+            heard = self._ask(memory.take())
+        known = self._rounds.get(heard)
         if known is None:
             call = call or comm._read(self._op, self._name, args)
-            known = self._known(answer, call)
+            known = self._known(heard, number, call)
         self._last = known
-        _, node, given = known
-        room = memory.calls % ROOMS if node else None
-        if given:
-            key: Any = answer, room
-        else:
-            key = answer, room, *_addresses(places)
+        _, node, given, copied = known
+        room = number % ROOMS if node else None
+        key: Any = heard, room
+        if not given:
+            key = heard, room, *_addresses(places)
+            if copied and key not in self.plans and len(self.plans) >= FEW_PLACES:
+                key, given = (heard, room), True
         plan = self.plans.get(key)
         if plan is None or (given and _overlap(places)):
             call = call or comm._read(self._op, self._name, args)  # it may be wrong
-            plan = plan or self._bind(key, known, room, call)
+            plan = plan or self._bind(key, known, room, call, given)
         if plan.turn is not None:
-            plan.turn.number = memory.take()
+            plan.turn.number = number
+            if self.negotiation is None:
+                memory.take()
+        elif self.negotiation is not None:
+            memory.done(number)
         elif self.counted:
             memory.skip()
-        if given:
-            plan.given.fill(places)  # type: ignore[union-attr]
+        if plan.given is not None:
+            plan.given.fill(places)
         try:
             plan.run()
         except BaseException as error:
@@ -179,22 +199,41 @@ class CachedCall:
                 driver.failed.append((plan, args, call))
                 raise c.failed(error, self._op, self.taken) from None
             raise
-        if given:
-            plan.given.clear()  # type: ignore[union-attr]
+        if plan.given is not None:
+            plan.given.clear()
         if not self.keep:
             self.free()
 
-    def _known(self, answer: tuple[Any, ...], call: Call) -> Known:
+    def _ask(self, number: int) -> Any:
+        """What others say before a call, by its number."""
+        assert self.negotiation is not None
+        c, room = self.context, number % ROOMS
+        try:
+            if room not in self._sayings:
+                self._sayings[room] = self.negotiation.meeting(c, room)
+            asking = self.negotiation.asking(self._sayings[room], number)
+            return complete(asking, c.limit)
+        except BaseException as error:
+            raise c.failed(error, self._op, self._name) from None
+
+    def _known(self, heard: Any, number: int, call: Call) -> Known:
+        answer: tuple[Any, ...] = ()
+        if self.negotiation is not None:
+            answer = _read(self.negotiation, heard, self.context, number)
         found = None if self.recipe is None else self.recipe(*answer)
-        node = given = False
-        if found is not None and found.entry.node_memory:
-            node = True
-            given = self.keep and self.slot is None and _is_given(call, found)
+        node = found is not None and found.entry.node_memory
+        # who has no part in it reads and writes nothing
+        given = found is None and call.name != "library"
+        copied = False
+        if found is not None and self.keep and self.slot is None and _is_plain(call):
+            given = node and _is_given(found)
+            copied = not node and _is_short(call)
+        known = found, node, given, copied
         if self.keep:
             if len(self._rounds) >= PLACES:
                 self._rounds.clear()
-            self._rounds[answer] = found, node, given
-        return found, node, given
+            self._rounds[heard] = known
+        return known
 
     def _bind(
         self,
@@ -202,9 +241,10 @@ class CachedCall:
         known: Known,
         room: int | None,
         call: Call,
+        given: bool,
     ) -> Plan:
-        """A plan for other buffers, or the other room of the memory."""
-        found, _, given = known
+        """A plan for other buffers, or anywhere, or the other room of the memory."""
+        found = known[0]
         turn = None if room is None else self.context.turn(room, self.among)
         plan = make_plan(call, found, 0, turn, Given() if given else None, self.slot)
         if plan.scratch_bytes > SCRATCH:
@@ -266,17 +306,26 @@ def once(call: Call) -> None:
 # -- nonblocking
 
 
-def _negotiated(call: Call, tag: int) -> Negotiation:
-    return () if call.negotiation is None else (yield from call.negotiation(tag))
+def _read(asked: Negotiation, heard: Any, c: Context, number: int) -> tuple[Any, ...]:
+    """What was heard before a call, which is over where ranks differ in what they pass:
+    all of them raise that, and go on."""
+    try:
+        return asked.read(heard)
+    except MismatchError:
+        c.memory.done(number)
+        raise
 
 
 def _negotiating(
     call: Call, number: int, tag: int, slot: Slot | None = None
 ) -> Iterator[Awaited]:
     """The steps of a call that must ask first, and so may not need its room."""
-    plan = _numbered(call, (yield from _negotiated(call, tag)), number, tag, slot)
+    c, asked = call.context, call.negotiation
+    assert asked is not None
+    heard = yield from asked.asking(asked.meeting(c, number % ROOMS), number, tag)
+    plan = _numbered(call, _read(asked, heard, c, number), number, tag, slot)
     if plan.turn is None:
-        call.context.memory.done(number)
+        c.memory.done(number)
     yield from _running(plan)
 
 
@@ -322,7 +371,9 @@ class CachedStart:
         self._asked, self._what = (op, native, name), (native, call.name)
         self._recipe = call.recipe()
         self._node = self._recipe.entry.node_memory
-        self._given = self._node and _is_given(call, self._recipe)
+        plain = _is_plain(call)
+        self._given = plain and self._node and _is_given(self._recipe)
+        self._copied = plain and not self._node and _is_short(call)
         self.plans: dict[Any, Plan] = {}
 
     def start(
@@ -332,15 +383,21 @@ class CachedStart:
         c, memory = self.context, self.context.memory
         places, doubtful = _places(args)
         room = memory.calls % ROOMS if self._node else None
-        key = room if self._given else (room, *_addresses(places))
-        if doubtful or key not in self.plans or (self._given and _overlap(places)):
+        key: tuple[Any, ...] = (room,)
+        given = self._given
+        if not given:
+            key = room, *_addresses(places)
+            if self._copied and key not in self.plans and len(self.plans) >= FEW_PLACES:
+                key, given = (room,), True
+        if doubtful or key not in self.plans or (given and _overlap(places)):
             call = call or comm._read_nonblocking(*self._asked, args)  # it may be wrong
         plan = self.plans.pop(key, None)
         if plan is None:
             call = call or comm._read_nonblocking(*self._asked, args)
             turn = None if room is None else c.turn(room, self.among)
-            given, tag = Given() if self._given else None, Tag()
-            plan = make_plan(call, self._recipe, tag, turn, given)
+            tag = Tag()
+            found = Given() if given else None
+            plan = make_plan(call, self._recipe, tag, turn, found)
             plan.tag = tag
         self.used = c.clock = c.clock + 1
         plan.tag.value = c.next_tag()
@@ -436,8 +493,11 @@ def persistent(
         # collective that is made after it.
         alone = made_by(MPI.COMM_SELF.Barrier_init)
         return alone or c.comm.Recv_init(*_NOTHING)
-    with c.uninterrupted():
-        answer = complete(_negotiated(call, tag), c.limit)
+    answer: tuple[Any, ...] = ()
+    if call.negotiation is not None:
+        with c.uninterrupted():
+            heard = complete(call.negotiation.ask(tag), c.limit)
+            answer = call.negotiation.read(heard)
     native = single(call, answer)
     if native is not None:
         if copies is not None:

@@ -30,9 +30,10 @@ class Staging:
     """Where the data of a call lie: in its buffers, or in scratch where those have
     gaps; and what must be copied before, meanwhile and after."""
 
-    def __init__(self, given: Given | None = None) -> None:
-        """Of a plan for buffers anywhere, where in the buffers the data lie."""
-        self.given = given
+    def __init__(self, given: Given | None = None, copied: bool = False) -> None:
+        """Of a plan for buffers anywhere, where in these the data lie; in scratch, if
+        they are copied."""
+        self.given, self._copied = given, copied and given is not None
         self.before: list[Step] = []
         self.meanwhile: list[Step] = []
         self.after: list[Step] = []
@@ -54,10 +55,25 @@ class Staging:
     def source(self, message: Message, copy: bool = False) -> View:
         """What is sent, packed if it has gaps or must be a copy."""
         found = self._view(message)
+        if found is not None and self._copied:
+            return self._brought(found)
         if found is None or copy:
             room = self.fresh(sum(message.nbytes))
             self.before.append(memory.packer(message, room))
             found = memory.scratch_view(room)
+        return found
+
+    def _brought(self, data: View, back: bool = False) -> View:
+        """Scratch for data that are copied from the buffers of a call, or to them."""
+        assert self.given is not None
+        found = memory.scratch_view(self.fresh(data.nbytes))
+        there, here = (x.pieces(0, data.nbytes) for x in (data, found))
+        if back:
+            step = memory.given_copier(self.given, here, there, "", "recv")
+            self.after.append(step)
+        else:
+            step = memory.given_copier(self.given, there, here, "send", "")
+            self.before.append(step)
         return found
 
     def target(
@@ -65,6 +81,8 @@ class Staging:
     ) -> View:
         """Where blocks arrive; scratch, unpacked afterwards, if that does not fit."""
         found = self._view(message)
+        if found is not None and self._copied:
+            return self._brought(found, back=True)
         if found is None or not fits(found):
             room = self.fresh(sum(message.nbytes))
             self.after.append(memory.unpacker(room, message))
@@ -77,6 +95,8 @@ class Staging:
         """Elements as an operator takes them, side by side: to be read, or to be
         written (back) where they have gaps; in any case, if it must be a copy."""
         found = self._view(message)
+        if found is not None and self._copied:
+            return self._brought(found, back)
         if found is None or copy:
             (n,), extent = message.counts, message.datatype.Get_extent()[1]
             room = self.fresh(n * extent)
@@ -116,7 +136,7 @@ class Staging:
             return recv
         mine = here.pieces(0, stop - start)
         if self.given is not None:
-            ends = mine, there, "send", "recv"
+            ends = mine, there, "send", "" if self._copied else "recv"
             self.before.append(memory.given_copier(self.given, *ends))
             return recv
         self.meanwhile.append(memory.copier(mine, there))
@@ -148,7 +168,8 @@ class Staging:
                 # the memory of the node is filled from where blocks belong
                 self.before += self.meanwhile
                 self.meanwhile = []
-        at = Binding(views, found.units, given=self.given, **more)
+        given = None if self._copied else self.given
+        at = Binding(views, found.units, given=given, **more)
         # a recorded call has one request for each message; so has one with a tag, which
         # is not blocking and must send nothing until it is started
         cut = 0 if c.recorder else c.cut

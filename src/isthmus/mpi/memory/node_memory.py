@@ -45,6 +45,8 @@ _packed = Struct("q").pack
 _PAGE = 4096
 #: meetings of a call that have words of their own
 _MEETINGS = 1 << 20
+#: bytes that a rank can say at a meeting: those that come from memory at once
+SAID = 64
 #: seconds that who waits leaves to our own thread, if that has something to do
 _REST = 1e-6
 #: why a rank comes no more
@@ -103,10 +105,11 @@ class NodeMemory:
         self._probe = partial(comm.Iprobe, comm.Get_rank(), 0)
         self._refuse, self._busy = refuse, busy
         #: in each room two rows of words for meetings, one of calls that are done; then
-        #: a byte of each rank that says that it was interrupted
+        #: a byte of each rank that says that it was interrupted, and what ranks say
         row = n * _WORD
         self._gone = slice(ROOMS * 3 * row, ROOMS * 3 * row + n)
-        head = -(-self._gone.stop // _PAGE) * _PAGE
+        said = -(-self._gone.stop // SAID) * SAID
+        head = -(-(said + ROOMS * n * SAID) // _PAGE) * _PAGE
         found = shared(comm, ranks, head + ROOMS * room, tag)
         self._memory, base = found, MPI.memory(found).address
         words = memoryview(found)[:head]
@@ -115,6 +118,10 @@ class NodeMemory:
         self._here = words[self._gone]
         self._read_gone, self._nobody = self._here.tobytes, bytes(n)
         self.bases = [base + head + k * room for k in range(ROOMS)]
+        #: in each room, what each rank says
+        self.said = [
+            words[said + k * n * SAID : said + (k + 1) * n * SAID] for k in range(ROOMS)
+        ]
         self._rows = [
             [slice((3 * k + i) * row, (3 * k + i + 1) * row) for i in range(3)]
             for k in range(ROOMS)
@@ -343,20 +350,25 @@ class Turn(Fence):
 class Meeting:
     """The k-th meeting of a call."""
 
-    __slots__ = ("_awaited", "_fence", "_k", "_own", "_rows", "_turn", "_words")
+    __slots__ = ("_awaited", "_fence", "_k", "_own", "_rows", "_words", "turn")
     spins = 0
 
     def __init__(self, turn: Turn, k: int) -> None:
-        self._turn, self._k = turn, k + 1
+        self.turn, self._k = turn, k + 1
         memory, row = turn.memory, k % 2
         self._words, self._fence = memory.words, turn.fence
         self._own, self._rows = turn._own[row], turn._rows[row]
         self._awaited: list[tuple[Callable[[], bytes], bytes]] = []
 
+    @property
+    def _number(self) -> int:
+        """The word of who has come; not 0, which is there at first."""
+        return self.turn.number * _MEETINGS + self._k + 1
+
     def arrive(self) -> None:
         """Say that this rank has come."""
         self._fence()
-        number = self._turn.number * _MEETINGS + self._k
+        number = self._number
         self._words[self._own] = number
         word = _packed(number)
         self._awaited = [(read, word * n) for read, n in self._rows]
@@ -365,22 +377,47 @@ class Meeting:
         """Whether all have come."""
         for read, awaited in self._awaited:
             if read() != awaited:
-                self._turn.memory.check()
+                self.turn.memory.check()
                 return False
         self._fence()
         return True
 
     def progress(self) -> None:
         """Let others go on."""
-        self._turn.memory.progress()
+        self.turn.memory.progress()
 
     def missing(self) -> list[int]:
         """The ranks that have not come."""
-        turn, row = self._turn, (self._k - 1) % 2
-        number = turn.number * _MEETINGS + self._k
-        return turn.memory.behind(turn.ranks, turn.memory._rows[turn.room][row], number)
+        turn, row = self.turn, (self._k - 1) % 2
+        rows = turn.memory._rows[turn.room]
+        return turn.memory.behind(turn.ranks, rows[row], self._number)
 
     def has(self) -> str:
         """How many have come."""
-        n = len(self._turn.ranks)
+        n = len(self.turn.ranks)
         return f"{n - len(self.missing())} of {n} ranks at meeting {self._k}"
+
+
+class Saying(Meeting):
+    """A meeting before the first one of a call, at which ranks that follow each other
+    say something, each as much as the others."""
+
+    __slots__ = ("_place", "_said", "_what")
+
+    def __init__(self, turn: Turn, what: bytes) -> None:
+        """This rank says up to SAID bytes."""
+        super().__init__(turn, -1)
+        memory, n = turn.memory, len(what)
+        start = memory.ranks.index(turn.ranks[0]) * SAID
+        self._said = memory.said[turn.room][start : start + len(turn.ranks) * n]
+        k = turn.ranks.index(memory.ranks[memory.me])
+        self._place, self._what = slice(k * n, (k + 1) * n), what
+
+    def arrive(self) -> None:
+        """Say it, and that this rank has come."""
+        self._said[self._place] = self._what
+        super().arrive()
+
+    def heard(self) -> bytes:
+        """What these ranks have said, one after the other."""
+        return self._said.tobytes()

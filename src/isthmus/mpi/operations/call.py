@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,15 +15,12 @@ from ...choose.choose import Choice
 from ...choose.recipe import Recipe
 from ..context.check import agree, share
 from ..context.context import Context
-from ..context.progress import driver
 from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator
-from ..waiting.waiting import Limit, Messages, wait
+from .negotiation import Negotiation
 
 _log = logging.getLogger("isthmus")
-#: requests to wait for, then what others said
-Negotiation = Generator[Messages, None, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +34,8 @@ class Call:
     send: tuple[Message, ...] = ()
     recv: tuple[Message, ...] = ()
     operator: Operator | None = None
-    #: what must be asked first, in messages of a tag
-    negotiation: Callable[[int], Negotiation] | None = None
+    #: what must be asked first
+    negotiation: Negotiation | None = None
     #: the numbers of those who have a part in it, if not all
     among: tuple[int, ...] | None = None
     #: gives the arguments of an Alltoallw that does the same, if there is one
@@ -152,15 +149,3 @@ def _ranges(message: Message) -> list[tuple[int, int]]:
     """First and last address of every block that is not empty."""
     starts = [message.base + displ for displ in message.displs]
     return [(x, x + n) for x, n in zip(starts, message.nbytes, strict=True) if n]
-
-
-def complete(asking: Generator[Messages, None, Value], limit: Limit) -> Value:
-    """Ask, and wait for the answer."""
-    while True:
-        try:
-            wait(next(asking), limit)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        except BaseException:
-            driver.failed.append(asking)
-            raise

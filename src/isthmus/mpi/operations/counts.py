@@ -8,6 +8,7 @@ paper's Exscan and Allreduce take a number of rounds that grows with the group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from ...choose.recipe import Group, Summed, listed
 from ...schedules.registry import resolve
 from ..context.context_inter import InterContext
 from ..waiting.waiting import Messages
-from .call import Negotiation
+from .negotiation import Asking, Negotiation, allgather
 
 
 def alone(context: InterContext, own: int) -> Group:
-    """The own group as it looks to a rank for which the others do not matter."""
+    """The own group as it looks to a rank for which the others do not matter, or that
+    has none."""
+    if context.here == 1:
+        return listed([own])
     return Summed(context.here, context.index, 0, own, own, own, own)
 
 
@@ -34,30 +38,28 @@ def _rows(expected: Sequence[int]) -> np.ndarray:
 
 
 def own_group(
-    c: InterContext, name: str, own: int, expected: Sequence[int], tag: int
+    c: InterContext, name: str, own: int, expected: Sequence[int]
 ) -> Negotiation:
-    """Ask what a call must know of the own group."""
+    """What a call must know of the own group."""
     everything = c.shares_nodes
     if name != "auto":
         everything = resolve("inter_allgatherv", name)[0].own_counts
     if everything:
-        return (yield from _all_counts(c, own))
-    return (yield from _told(c, own, _rows(expected), tag))
+        return allgather(c, [own], lambda rows: (listed(rows),))
+    return Negotiation(partial(_told, c, expected), partial(_group, c, own))
 
 
-def _all_counts(c: InterContext, own: int) -> Negotiation:
-    counts = np.empty(c.here, np.int64)
-    yield Messages([c.local.Iallgather(np.array([own], np.int64), counts)])
-    return (listed(counts),)
-
-
-def _told(c: InterContext, own: int, rows: np.ndarray, tag: int) -> Negotiation:
+def _told(c: InterContext, expected: Sequence[int], tag: int) -> Asking:
     """Tell every so-manieth rank of the other group, and be told by one."""
-    answer = np.empty(4, np.int64)
+    rows, answer = _rows(expected), np.empty(4, np.int64)
     mine = range(c.index, c.there, c.here)
     peers = [c.there_base + i for i in (c.index % c.there, *mine)]
     requests = [c.comm.Irecv(answer, peers[0], tag)]
     requests += [c.comm.Isend(rows[i], c.there_base + i, tag) for i in mine]
     yield Messages(requests, peers)
-    start, whole, largest, bits = answer.tolist()
+    return tuple(answer.tolist())
+
+
+def _group(c: InterContext, own: int, heard: Sequence[int]) -> tuple[Group]:
+    start, whole, largest, bits = heard
     return (Summed(c.here, c.index, start, own, whole, largest, bits),)

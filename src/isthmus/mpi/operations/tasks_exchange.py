@@ -8,8 +8,6 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-import numpy as np
-
 from ...choose import between as choose, recipe_between as recipes
 from ...choose.choose import Choice
 from ...choose.estimate import Machine
@@ -18,11 +16,11 @@ from ...schedules.registry import named, resolve
 from ..context.context_inter import InterContext
 from ..memory import buffers
 from ..memory.buffers import Message
-from ..waiting.waiting import Messages
 from . import alltoallw as straight
 from .alltoallw import of_both, swap
-from .call import Call, Negotiation, check_disjoint, chosen
+from .call import Call, check_disjoint, chosen
 from .counts import alone, own_group
+from .negotiation import allgather as each_says
 
 
 def exchange(
@@ -46,7 +44,7 @@ def exchange(
     recipe: Callable[..., Recipe] = partial(recipes.alltoall, *how)
     negotiation = None
     if not equal and named(collective, name).own_counts:
-        negotiation = partial(_rows, c, sent, expected)
+        negotiation = each_says(c, [*sent, *expected], lambda rows: (rows.tobytes(),))
         startup = c.machine.startup
 
         def recipe(rows: bytes) -> Recipe:
@@ -65,16 +63,6 @@ def exchange(
         expected=wanted,
         fallback=fallback,
     )
-
-
-def _rows(
-    c: InterContext, sent: tuple[int, ...], expected: tuple[int, ...], tag: int
-) -> Negotiation:
-    """The blocks of all ranks of the own group."""
-    rows = np.empty((c.here, 2, c.there), np.int64)
-    own = np.array([sent, expected], np.int64)
-    yield Messages([c.local.Iallgather(own, rows)])
-    return (rows.tobytes(),)
 
 
 def messages(
@@ -122,8 +110,8 @@ def gathered(c: InterContext, name: str, send: Message, recv: Message, v: bool) 
         return between(found, sizes, c.number, c.machine, c.placement)
 
     more: dict[str, Any] = {}
-    if v and name != "direct":
-        more["negotiation"] = partial(own_group, c, name, sent, expected)
+    if v and name != "direct" and c.comm.size > 2:  # two know all there is
+        more["negotiation"] = own_group(c, name, sent, expected)
     if name != "auto" and resolve(collective, name)[0].whole_blocks:
         more["alltoallw"] = partial(_every, c, send, recv)
     return Call(

@@ -22,7 +22,8 @@ from ..memory import buffers
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from ..waiting.waiting import Messages
-from .call import Call, Negotiation, check_disjoint, log_choice
+from .call import Call, check_disjoint, log_choice
+from .negotiation import Asking, Negotiation, allgather
 
 Counts = tuple[int, ...]
 _HINT = "; for data that are where results go, send MPI.IN_PLACE"
@@ -177,18 +178,18 @@ def _scattered(
         how = combine.unit, _startup(c, named("reduce_scatter", name)), c.placement
         return recipes.reduce_scatter(name, counts, c.number, *how)
 
-    more: dict[str, Any] = {"recipe": recipe, "negotiation": partial(_counts, c, recv)}
-    if counts is not None:
-        more = {"recipe": partial(recipe, counts)}
+    more: dict[str, Any] = {"recipe": recipe}
+    if counts is None:
+        more["negotiation"] = allgather(c, recv.counts, _counts)
+    else:
+        more["recipe"] = partial(recipe, counts)
     more |= {"fallback": fallback, "in_place": in_place}
     return _summed(c, name, send, combine, recv=(recv,), **more)
 
 
-def _counts(c: IntraContext, recv: Message, tag: int) -> Negotiation:
+def _counts(rows: np.ndarray) -> tuple[Counts]:
     """What everyone receives."""
-    told = np.empty(c.p, np.int64)
-    yield Messages([c.comm.Iallgather(np.array(recv.counts), told)])
-    return (tuple(told.tolist()),)
+    return (tuple(rows[:, 0].tolist()),)
 
 
 def _exchanged(
@@ -236,13 +237,13 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
             name = "rotated"
             log_choice("Alltoallv", Choice("library", f"on {c.p} processes"))
         else:
-            negotiation = partial(_largest, c, c.machine, send)
+            negotiation = Negotiation(partial(_largest, c, c.machine, send), tuple)
     else:
         entry = fitting("alltoallv", name, c.p)
         if entry.node_memory:
-            negotiation = partial(_rows, c, name, send)
+            negotiation = allgather(c, send.nbytes, lambda x: (name, x.tobytes()))
         elif entry.own_counts:
-            negotiation = partial(_passing, c, name, send)
+            negotiation = Negotiation(partial(_passing, c, name, send), tuple)
 
     def recipe(found: str = name, held: bytes = b"") -> Recipe:
         if (entry := named("alltoallv", found)).node_memory:
@@ -254,14 +255,7 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     return _exchanged(c, name, send, recv, negotiation=negotiation, **more)
 
 
-def _rows(c: IntraContext, name: str, send: Message, tag: int) -> Negotiation:
-    """What every rank sends to each."""
-    rows = np.empty((c.p, c.p), np.int64)
-    yield Messages([c.comm.Iallgather(np.array(send.nbytes, np.int64), rows)])
-    return name, rows.tobytes()
-
-
-def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Negotiation:
+def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Asking:
     """The algorithm for the largest block of all ranks, and what it must know."""
     most = np.array(max(send.nbytes))
     yield Messages([c.comm.Iallreduce(MPI.IN_PLACE, most, MPI.MAX)])
@@ -272,7 +266,7 @@ def _largest(c: IntraContext, machine: Machine, send: Message, tag: int) -> Nego
     return (found.name,)
 
 
-def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Negotiation:
+def _passing(c: IntraContext, name: str, send: Message, tag: int) -> Asking:
     """The sizes of the blocks that pass through this rank, which go the way of these
     before them: row l has those that it holds before digit l."""
     from ...algorithms.alltoallv import digits

@@ -20,9 +20,9 @@ from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import operator
-from ..waiting.waiting import Messages
 from .alltoallw import NO_BLOCK, Block, alltoallw, nothing, of_both
-from .call import Call, Negotiation, chosen
+from .call import Call, chosen
+from .negotiation import allgather
 
 #: groups up to this size leave blocks of one node to one request of the MPI library
 FEW = 8
@@ -196,7 +196,7 @@ def blocks(
     recipe = partial(recipes.blocks, collective, name, at)
     more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "fallback": fallback}
     if v and at.v and named(collective, name).own_counts:
-        more["negotiation"] = partial(_counts, c, sizes[0])
+        more["negotiation"] = allgather(c, sizes[:1], _counts)
     else:
         recipe = partial(recipe, counts)
     down = "scatter" in collective
@@ -209,11 +209,9 @@ def _by_size(collective: str, at: RootedGroup, k: int, machine: Machine) -> Choi
     return choose.blocks(collective, at.q, k, machine, at.hosts)
 
 
-def _counts(c: InterContext, own: int, tag: int) -> Negotiation:
+def _counts(rows: np.ndarray) -> tuple[tuple[int, ...]]:
     """The blocks of the own group, for a leaf that must know them."""
-    counts = np.empty(c.here, np.int64)
-    yield Messages([c.local.Iallgather(np.array([own]), counts)])
-    return (tuple(counts.tolist()),)
+    return (tuple(rows[:, 0].tolist()),)
 
 
 def _pieces(

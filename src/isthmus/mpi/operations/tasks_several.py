@@ -6,16 +6,14 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
-import numpy as np
-
 from ...choose import recipe_several as recipes
 from ...choose.recipe import Recipe
 from ...schedules.registry import named, resolve
 from ..context.context_several import SeveralContext
 from ..memory import buffers
 from ..memory.buffers import Message
-from ..waiting.waiting import Messages
-from .call import Call, Negotiation, check_disjoint
+from .call import Call, check_disjoint
+from .negotiation import allgather as each_says
 
 Counts = tuple[int, ...]
 
@@ -61,7 +59,7 @@ def gathered(
         return recipes.allgatherv(name, groups, c.mine, c.index, c.machine)
 
     more: dict[str, Any] = {
-        "negotiation": partial(_own_group, c, sent),
+        "negotiation": each_says(c, [sent], lambda rows: (tuple(rows[:, 0].tolist()),)),
         "recipe": recipe,
     }
     if not v:
@@ -69,13 +67,6 @@ def gathered(
         more = {"recipe": partial(recipe, own)}
     wanted = dict(zip(c.senders, expected, strict=True))
     return Call(c, name, send=(send,), recv=(recv,), sent=sent, expected=wanted, **more)
-
-
-def _own_group(c: SeveralContext, sent: int, tag: int) -> Negotiation:
-    """What the ranks of the own group send."""
-    counts = np.empty(c.sizes[c.mine], np.int64)
-    yield Messages([c.local.Iallgather(np.array([sent]), counts)])
-    return (tuple(counts.tolist()),)
 
 
 def alltoall(

@@ -17,9 +17,9 @@ from ..context.library_requests import made_by
 from ..memory import buffers, memory
 from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
-from ..waiting.waiting import Messages
 from .alltoallw import swap
-from .call import Call, Negotiation, check_disjoint, chosen
+from .call import Call, check_disjoint, chosen
+from .negotiation import allgather
 
 Counts = tuple[int, ...]
 
@@ -158,17 +158,15 @@ def reduce_scatter(
     def own_request(made: Call, here: Counts, there: Counts) -> MPI.Prequest | None:
         return _own("Reduce_scatter", made, here)
 
-    negotiation = partial(_counts, c, (own, total))
+    negotiation = allgather(c, (own, total), partial(_counts, c), everyone=True)
     ends = send, recv, by, own_request
     return _combined(
         c, asked, name, recipe, *ends, negotiation=negotiation, fallback=fallback
     )
 
 
-def _counts(c: InterContext, own: tuple[int, int], tag: int) -> Negotiation:
+def _counts(c: InterContext, told: np.ndarray) -> tuple[Counts, Counts]:
     """What everyone of the own and of the other group receives."""
-    told = np.empty((c.p + c.q, 2), np.int64)
-    yield Messages([c.comm.Iallgather(np.array(own), told)])
     _check_counts(c, told)
     a, b = tuple(told[: c.p, 0].tolist()), tuple(told[c.p :, 0].tolist())
     return (b, a) if c.mine else (a, b)

@@ -1,0 +1,86 @@
+"""What a rank must ask others before an irregular call can begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from mpi4py import MPI
+
+from ..context.context import Context
+from ..context.progress import driver
+from ..memory.node_memory import SAID, Saying
+from ..waiting.waiting import Awaited, Limit, Messages, wait
+
+Value = TypeVar("Value")
+#: what to wait for, then what was heard, which can be compared
+Asking = Generator[Awaited, None, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiation:
+    """Asks others, in messages of a tag, and reads what was heard: what the rounds of
+    the call depend on. It need not be read where the same was heard before."""
+
+    ask: Callable[[int], Asking]
+    read: Callable[[Any], tuple[Any, ...]]
+    #: what this rank says to some, by numbers, if each of them says as much and that is
+    #: all: they can also say it in the memory of their node
+    own: bytes = b""
+    ranks: Sequence[int] = ()
+
+    def meeting(self, c: Context, room: int) -> Saying | None:
+        """Where they say it in a room of that memory, if they are all on this node."""
+        here = {*self.ranks}.issubset(c.memory.ranks)
+        if not 0 < len(self.own) <= SAID or not here:
+            return None
+        return Saying(c.turn(room, self.ranks), self.own)
+
+    def asking(self, meeting: Saying | None, number: int, tag: int = 0) -> Asking:
+        """Ask for a call, by its number, at a meeting if there is one."""
+        if len(self.ranks) == 1:
+            return self.own
+        if meeting is None:
+            return (yield from self.ask(tag))
+        meeting.turn.number = number
+        yield meeting.turn
+        meeting.arrive()
+        yield meeting
+        return meeting.heard()
+
+
+def allgather(
+    c: Context,
+    own: Sequence[int],
+    read: Callable[[np.ndarray], tuple[Any, ...]],
+    everyone: bool = False,
+) -> Negotiation:
+    """Each rank of the own group, or everyone, says some integers to the others; what
+    is read has a row of each."""
+    comm: MPI.Intracomm = c.comm if everyone else c.local
+    row = np.array(own, np.int64)
+
+    def ask(tag: int) -> Asking:
+        rows = np.empty((comm.size, row.size), np.int64)
+        yield Messages([comm.Iallgather(row, rows)])
+        return rows.tobytes()
+
+    def rows_of(heard: bytes) -> tuple[Any, ...]:
+        return read(np.frombuffer(heard, np.int64).reshape(-1, row.size))
+
+    ranks = range(comm.size) if everyone else c.group
+    return Negotiation(ask, rows_of, row.tobytes(), ranks)
+
+
+def complete(asking: Generator[Awaited, None, Value], limit: Limit) -> Value:
+    """Ask, and wait for the answer."""
+    while True:
+        try:
+            wait(next(asking), limit)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        except BaseException:
+            driver.failed.append(asking)
+            raise
