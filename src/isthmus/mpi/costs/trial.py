@@ -9,9 +9,8 @@ they took elsewhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import cycle
 from math import lcm
 from typing import Any
 
@@ -24,8 +23,6 @@ from ..waiting.waiting import Messages, wait
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
 FAR_SIZES = (8, 1 << 12)
-#: elements by which arrays are longer, and between two places in them
-MARGIN, STEP = 800, 8
 #: no more of them are tried after so many seconds
 LIMIT = 0.04
 #: calls that are timed together, and how often: of short messages in one memory, where
@@ -52,14 +49,13 @@ TRIED = {
 
 
 def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
-    """Of a call of about so many bytes, in arrays that are longer by MARGIN elements;
-    the root is rank 0 of the first group."""
+    """Of a call of about so many bytes; the root is rank 0 of the first group."""
     c = comm._context()
     here, there, n = c.here, c.there, max(nbytes // 8, 1)
     root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
 
     def buffer(k: int) -> np.ndarray:
-        return np.ones(k + MARGIN)  # zeros that nobody wrote share one page of memory
+        return np.ones(k)  # zeros that nobody wrote share one page of memory
 
     if op == "Barrier":
         return ()
@@ -81,15 +77,6 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
     return buffer(n), buffer(n // here), MPI.SUM
 
 
-def _elsewhere(args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """The same arguments again and again, in other memory each time, as users pass them
-    who take slices or new arrays: what is kept for addresses serves none of them."""
-    for k in cycle(range(0, MARGIN, STEP)):
-        yield tuple(
-            x[k : x.size - MARGIN + k] if isinstance(x, np.ndarray) else x for x in args
-        )
-
-
 def _seconds(c: Any, call: Callable[[], Any], calls: int) -> float:
     """What a call takes, of some that are timed together; all ranks begin together."""
     wait(Messages([c.comm.Ibarrier()]), c.limit)
@@ -97,10 +84,6 @@ def _seconds(c: Any, call: Callable[[], Any], calls: int) -> float:
     for _ in range(calls):
         call()
     return (time.perf_counter() - start) / calls
-
-
-def _call(comm: Any, op: str, algorithm: str, every: Iterator[tuple[Any, ...]]) -> None:
-    comm._blocking(op, algorithm, *next(every))
 
 
 def _best(
@@ -145,12 +128,12 @@ def tried(comm: Any, collective: str) -> Times:
     for nbytes in sizes[:1] if op == "Barrier" else sizes:
         if spent > LIMIT and len(columns) > 1:
             break
-        every = _elsewhere(arguments(comm, op, nbytes))
-        flat = _flat(comm, collective, next(every))
+        args = arguments(comm, op, nbytes)
+        flat = _flat(comm, collective, args)
         calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
         algorithms = {FLAT: flat, NODE: NO_PART if flat == NO_PART else NODE}
         ways = [
-            partial(_call, comm, op, algorithms.get(name, name), every)
+            partial(comm._blocking, op, algorithms.get(name, name), *args)
             for name in names
         ]
         for way in ways:

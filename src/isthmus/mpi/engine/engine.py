@@ -41,9 +41,10 @@ _NOTHING = EMPTY, MPI.PROC_NULL
 Known = tuple[Recipe | None, bool, bool, bool]
 #: the addresses for which a call of the same values keeps plans
 PLACES = 16
-#: of calls of so many bytes, it keeps them for a few, and one for buffers anywhere: to
-#: copy these takes less time than to make a plan
-SHORT, FEW_PLACES = 1 << 21, 4
+#: of calls of so many bytes, it keeps them for a few, for others that come again, of so
+#: many that are remembered, and one for buffers anywhere: to copy these takes less time
+#: than to make a plan
+SHORT, FEW_PLACES, SEEN = 1 << 21, 4, 64
 
 
 # -- plans
@@ -74,6 +75,19 @@ def _is_plain(call: Call) -> bool:
 
 def _is_short(call: Call) -> bool:
     return sum(sum(m.nbytes) for m in (*call.send, *call.recv)) <= SHORT
+
+
+def _is_passing(key: Any, plans: dict[Any, Plan], seen: dict[Any, None]) -> bool:
+    """Whether buffers are copied, as many others came before, and not yet these."""
+    if key in plans or len(plans) < FEW_PLACES:
+        return False
+    if key in seen and len(plans) < PLACES:
+        del seen[key]
+        return False
+    seen[key] = None
+    if len(seen) > SEEN:
+        del seen[next(iter(seen))]
+    return True
 
 
 def _owner(x: Any) -> Any:
@@ -139,6 +153,7 @@ class CachedCall:
         self.recipe, self.keep = call.recipe, keep and not call.context.checked
         self.used = 0
         self.plans: dict[Any, Plan] = {}
+        self._seen: dict[Any, None] = {}
         #: by what others said
         self._rounds: dict[Any, Known] = {}
         self._last: Known = None, False, False, False
@@ -176,7 +191,7 @@ class CachedCall:
         key: Any = heard, room
         if not given:
             key = heard, room, *_addresses(places)
-            if copied and key not in self.plans and len(self.plans) >= FEW_PLACES:
+            if copied and _is_passing(key, self.plans, self._seen):
                 key, given = (heard, room), True
         plan = self.plans.get(key)
         if plan is None or (given and _overlap(places)):
@@ -375,6 +390,7 @@ class CachedStart:
         self._given = plain and self._node and _is_given(self._recipe)
         self._copied = plain and not self._node and _is_short(call)
         self.plans: dict[Any, Plan] = {}
+        self._seen: dict[Any, None] = {}
 
     def start(
         self, comm: Any, args: tuple[Any, ...], call: Call | None = None
@@ -387,7 +403,7 @@ class CachedStart:
         given = self._given
         if not given:
             key = room, *_addresses(places)
-            if self._copied and key not in self.plans and len(self.plans) >= FEW_PLACES:
+            if self._copied and _is_passing(key, self.plans, self._seen):
                 key, given = (room,), True
         if doubtful or key not in self.plans or (given and _overlap(places)):
             call = call or comm._read_nonblocking(*self._asked, args)  # it may be wrong
