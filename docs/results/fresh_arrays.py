@@ -1,7 +1,7 @@
-"""What a new array object costs: blocking calls with the same arrays, with a new view
-of the same memory at every call, and with new memory.
+"""What arrays cost that lie elsewhere at every call: blocking calls with the same ones
+and with slices of longer ones, each at another place.
 
-mpiexec -n 2 python docs/results/fresh_arrays.py [calls]
+mpiexec -n 16 python docs/results/fresh_arrays.py [calls]
 
 Two groups, of ranks 0 to n/2 - 1 and the others. The ways take turns; a time is the
 median of the turns, of the slowest rank, in microseconds.
@@ -10,6 +10,7 @@ median of the turns, of the slowest rank, in microseconds.
 from __future__ import annotations
 
 import sys
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -17,36 +18,54 @@ from timing import WORLD, Ways, in_a_row
 
 import isthmus
 
-CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-ELEMENTS = (1, 512, 8192, 131072)
+CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+#: bytes that a rank passes, and the algorithms for each operation
+SIZES = (8, 4096, 65536)
+ALGORITHMS = {
+    "Allreduce": ("auto", "doubling", "bruck"),
+    "Allgather": ("auto", "direct", "segmented"),
+    "Alltoall": ("auto", "rotated", "bruck"),
+}
+#: places in an array, and the elements between two of them
+PLACES, STEP = 100, 8
 
 
-def ways_of(ours: Any, library: Any, a: Any, b: Any) -> Ways:
-    """The ways to make one call."""
+def slices(n: int) -> Any:
+    """Arrays of n elements, at one place after the other."""
+    whole = np.ones(n + PLACES * STEP)
+    return cycle([whole[k * STEP : k * STEP + n] for k in range(PLACES)])
+
+
+def ways_of(ours: Any, library: Any, name: str, k: int, m: int) -> Ways:
+    """The ways to make a call that sends k elements and receives m."""
+    send, recv = slices(k), slices(m)
+    a, b = np.ones(k), np.empty(m)
     return {
-        "library": lambda: library(a, b),
-        "same objects": lambda: ours(a, b),
-        "new objects": lambda: ours(a[:], b[:]),
-        "new memory": lambda: ours(np.ones(len(a)), np.empty(len(b))),
+        "library": lambda: library(next(send), next(recv)),
+        "same": lambda: ours(a, b, algorithm=name),
+        "slices": lambda: ours(next(send), next(recv), algorithm=name),
     }
 
 
 def main() -> None:
-    """Print a line for each operation and size."""
+    """Print a line for each operation, algorithm and size."""
     p = WORLD.size // 2
     group = WORLD.Split(WORLD.rank >= p)
     native = group.Create_intercomm(0, WORLD, p if WORLD.rank < p else 0)
     inter = isthmus.Intercomm(native)
     n = inter.Get_remote_size()
-    for op in ("Allreduce", "Allgather", "Alltoall"):
+    if WORLD.rank == 0:
+        print(f"{'':32}library    same  slices  µs")
+    for op, names in ALGORITHMS.items():
         ours, library = getattr(inter, op), getattr(native, op)
-        for count in ELEMENTS:
-            k = -(-count // n) * n if op == "Alltoall" else count
-            a, b = np.ones(k), np.empty(k * n if op == "Allgather" else k)
-            found = in_a_row(ways_of(ours, library, a, b), CALLS)
-            if WORLD.rank == 0:
-                words = ", ".join(f"{name} {x:.1f}" for name, x in found.items())
-                print(f"{op} of {8 * k} B: {words} µs", flush=True)
+        for nbytes in SIZES:
+            k = nbytes // 8 * (n if op == "Alltoall" else 1)
+            m = nbytes // 8 * (1 if op == "Allreduce" else n)
+            for name in names:
+                found = in_a_row(ways_of(ours, library, name, k, m), CALLS)
+                if WORLD.rank == 0:
+                    words = "".join(f"{x:8.1f}" for x in found.values())
+                    print(f"{op:12}{name:12}{nbytes:7}{words}", flush=True)
     inter.Free()
 
 
