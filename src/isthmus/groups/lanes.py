@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from .dialogue import WORD, nbytes
+
+#: of the lanes
+MOST = 0.75
 
 
 class Shared:
@@ -110,10 +114,15 @@ def where(
     if not isinstance(mask, np.ndarray):
         return f(*args) if mask else otherwise
     n, some = len(mask), np.flatnonzero(mask)
-    if len(some) == n:
-        return f(*take(args, slice(None)))
     if not len(some):
         return otherwise
+    if len(some) == n:
+        return f(*take(args, slice(None)))
+    if len(some) > MOST * n:  # others get what one of them has, which takes less time
+        rest, lanes = np.flatnonzero(~mask), np.arange(n)
+        lanes[rest] = some[0]
+        found = f(*take(args, lanes))
+        return _map(partial(_kept, mask, rest), found, otherwise)
 
     def put(new: Any, old: Any) -> Any:
         if new is old or isinstance(new, Shared):
@@ -127,6 +136,19 @@ def where(
         return found
 
     return _map(put, f(*take(args, some)), otherwise)
+
+
+def _kept(mask: np.ndarray, rest: np.ndarray, new: Any, old: Any) -> Any:
+    """New values where the mask holds, old ones in the rest, which is small."""
+    if new is old or isinstance(new, Shared):
+        return new
+    kind = old.dtype if isinstance(old, np.ndarray) else np.dtype(np.int64)
+    if not isinstance(new, np.ndarray) or kind.kind != new.dtype.kind:
+        return pick(mask, new, old)
+    found = new if new.flags.owndata else new.copy()  # an owner was made just now
+    old = -1 if old is None else old
+    found[rest] = old[rest] if isinstance(old, np.ndarray) else old
+    return found
 
 
 def same(x: Any, y: Any) -> Any:

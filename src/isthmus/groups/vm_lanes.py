@@ -46,11 +46,19 @@ class LaneRun:
 
     def exchange(self, step: Exchange) -> list[Any]:
         """Match sends and receives; a peer below 0 is none."""
+        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+        def pairs(peers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """The ranks that have a peer, and those; once for the same lanes."""
+            if id(peers) not in known:
+                here = np.flatnonzero(peers >= 0)
+                known[id(peers)] = here, peers[here]
+            return known[id(peers)]
+
         sizes = [np.broadcast_to(size_of(x), self.n) for _, x in step.sends]
         received, incoming = [], []
         for source in step.recvs:
-            here = np.flatnonzero(source >= 0)
-            there = source[here]
+            here, there = pairs(source)
             value, size, left = None, np.zeros(self.n, np.int64), len(here)
             for (target, x), sent in zip(step.sends, sizes, strict=True):
                 found = np.zeros(self.n, bool)
@@ -70,8 +78,8 @@ class LaneRun:
             incoming.append((here, there, size[here]))
         outgoing = []
         for (target, _), sent in zip(step.sends, sizes, strict=True):
-            here = np.flatnonzero(target >= 0)
-            outgoing.append((here, target[here], sent[here]))
+            here, there = pairs(target)
+            outgoing.append((here, there, sent[here]))
         if sum(len(x[0]) for x in incoming) != sum(len(x[0]) for x in outgoing):
             raise BadMessage("a message is sent to a rank that does not wait for it")
         self.count(outgoing, incoming)
@@ -81,11 +89,14 @@ class LaneRun:
         """Rows (ranks, their peers, bytes); no rank is twice in a row."""
         active = np.zeros(self.n, bool)
         latest, begin = self.rounds.copy(), self.time.copy()
-        busy = []
+        busy, met = [], set()
         for rows in (outgoing, incoming):
             port = np.zeros_like(self.time)
             for here, there, size in rows:
                 port[..., here] += self.alpha + self.beta * size
+                if id(there) in met:  # they meet both ways
+                    continue
+                met.add(id(there))
                 active[here] = True
                 latest[here] = np.maximum(latest[here], self.rounds[there])
                 begin[..., here] = np.maximum(begin[..., here], self.time[..., there])
