@@ -41,10 +41,9 @@ _NOTHING = EMPTY, MPI.PROC_NULL
 Known = tuple[Recipe | None, bool, bool, bool]
 #: the addresses for which a call of the same values keeps plans
 PLACES = 16
-#: of calls of so many bytes, it keeps them for a few, for others that come again, of so
-#: many that are remembered, and one for buffers anywhere: to copy these takes less time
-#: than to make a plan
-SHORT, FEW_PLACES, SEEN = 1 << 21, 4, 64
+#: of calls of so many bytes, it keeps them for a few, for others that come again soon,
+#: and one for buffers anywhere: to copy these takes less time than to make a plan
+SHORT, FEW_PLACES = 1 << 21, 4
 
 
 # -- plans
@@ -85,7 +84,7 @@ def _is_passing(key: Any, plans: dict[Any, Plan], seen: dict[Any, None]) -> bool
         del seen[key]
         return False
     seen[key] = None
-    if len(seen) > SEEN:
+    if len(seen) > PLACES:
         del seen[next(iter(seen))]
     return True
 
@@ -176,7 +175,7 @@ class CachedCall:
         if self.keep:
             places, doubtful = _places(args)
             if doubtful:
-                call = call or comm._read(self._op, self._name, args)  # it may be wrong
+                call = call or comm._read(self._op, self._name, args)
         self.used = c.clock = c.clock + 1
         heard, number = (), memory.calls
         if self.negotiation is not None:
@@ -194,9 +193,9 @@ class CachedCall:
             if copied and _is_passing(key, self.plans, self._seen):
                 key, given = (heard, room), True
         plan = self.plans.get(key)
-        if plan is None or (given and _overlap(places)):
-            call = call or comm._read(self._op, self._name, args)  # it may be wrong
-            plan = plan or self._bind(key, known, room, call, given)
+        if plan is None:
+            call = call or comm._read(self._op, self._name, args)
+            plan = self._bind(key, known, room, call, given)
         if plan.turn is not None:
             plan.turn.number = number
             if self.negotiation is None:
@@ -282,10 +281,10 @@ class CachedCall:
 
 
 def _places(args: tuple[Any, ...]) -> tuple[list[Any], bool]:
-    """Where the buffers of a call lie, and whether one of them may be wrong: it is
-    read-only, or has gaps."""
+    """Where the buffers of a call lie, and whether they may be wrong, so that they are
+    to be read: one has gaps or is read-only, or two have memory in common."""
     found: list[Any] = []
-    read_only = False
+    doubtful = False
     for x in args:
         array = x[0] if type(x) is list and x else x
         if type(array) is np.ndarray:
@@ -293,24 +292,19 @@ def _places(args: tuple[Any, ...]) -> tuple[list[Any], bool]:
                 place = MPI.memory(array)
             except (BufferError, ValueError):  # it has gaps
                 return [], True
-            read_only |= place.readonly
+            doubtful |= place.readonly
             found.append(place)
         elif x is None or x is MPI.IN_PLACE:
             found.append(None)
-    return found, read_only
+    if len(found) > 1 and None not in found:
+        a, b = found[:2]
+        x, y = a.address, b.address
+        doubtful |= x < y + b.nbytes and y < x + a.nbytes
+    return found, doubtful
 
 
 def _addresses(places: Sequence[Any]) -> list[int | None]:
     return [None if x is None else x.address for x in places]
-
-
-def _overlap(places: Sequence[Any]) -> bool:
-    """Whether two buffers have memory in common, or may have."""
-    if len(places) < 2 or places[0] is None or places[1] is None:
-        return False
-    a, b = places[:2]
-    x, y = a.address, b.address
-    return bool(x < y + b.nbytes and y < x + a.nbytes)
 
 
 def once(call: Call) -> None:
@@ -405,10 +399,10 @@ class CachedStart:
             key = room, *_addresses(places)
             if self._copied and _is_passing(key, self.plans, self._seen):
                 key, given = (room,), True
-        if doubtful or key not in self.plans or (given and _overlap(places)):
-            call = call or comm._read_nonblocking(*self._asked, args)  # it may be wrong
+        if doubtful or key not in self.plans:
+            call = call or comm._read_nonblocking(*self._asked, args)
         plan = self.plans.pop(key, None)
-        if plan is None:
+        if plan is None:  # or was given back just now
             call = call or comm._read_nonblocking(*self._asked, args)
             turn = None if room is None else c.turn(room, self.among)
             tag = Tag()
