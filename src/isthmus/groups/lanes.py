@@ -17,7 +17,7 @@ import numpy as np
 
 from .dialogue import WORD, nbytes
 
-#: of the lanes
+#: what part of the lanes are so many that all are computed
 MOST = 0.75
 
 

@@ -17,8 +17,8 @@ from mpi4py import MPI
 EMPTY = [bytearray(1), 0, MPI.BYTE]
 #: how long the thread rests between two looks, at least and at most, in seconds
 REST = 20e-6, 1e-3
-#: at most, while it only watches requests that nobody ever started without our knowing:
-#: every look takes time from who calls (10 of 60 µs, with 16 ranks on 16 cores)
+#: at most, while it only watches requests that nobody ever started by MPI alone: every
+#: look takes time from who makes calls meanwhile
 LONG_REST = 1e-2
 
 
@@ -59,8 +59,10 @@ class _Driver:
         self.running: dict[int, Watched] = {}
         self._thread: threading.Thread | None = None
         self._stop = False
-        #: whether requests are started without our knowing; whether it rests for long
-        self.unheard = self.rests = False
+        #: whether somebody started a request by MPI alone
+        self.started_elsewhere = False
+        #: whether it rests for so long that it must be woken
+        self.rests = False
         #: what belongs to calls that failed, whose messages may still be under way:
         #: their memory must stay
         self.failed: list[Any] = []
@@ -174,7 +176,7 @@ class _Driver:
                 self._idle = [x for x in self._idle if x() is not None]
             moved = sum(x is not None and x.look() for x in idle)
             moved += sum(x.advance() for x in active)
-            busy = bool(active) or self.is_busy() or self.unheard
+            busy = bool(active) or self.is_busy() or self.started_elsewhere
             del idle, active  # which keep buffers alive
             with self._wake:
                 self._active = [x for x in self._active if not x.done]

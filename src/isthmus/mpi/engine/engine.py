@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
@@ -36,14 +36,23 @@ from .staging import Staging
 
 #: a message that is complete once it is received: what a rank does without a part
 _NOTHING = EMPTY, MPI.PROC_NULL
-#: the rounds of a call, whether they use the memory of the node, whether it does not
-#: matter where the buffers are, and whether that can be had by copies
-Known = tuple[Recipe | None, bool, bool, bool]
 #: the addresses for which a call of the same values keeps plans
 PLACES = 16
 #: of calls of so many bytes, it keeps them for a few, for others that come again soon,
 #: and one for buffers anywhere: to copy these takes less time than to make a plan
 SHORT, FEW_PLACES = 1 << 21, 4
+
+
+class Known(NamedTuple):
+    """What is known of calls of the same values."""
+
+    found: Recipe | None = None
+    #: whether it uses the memory of the node
+    node: bool = False
+    #: whether it does not matter where the buffers are, and whether that can be had by
+    #: copies
+    given: bool = False
+    copied: bool = False
 
 
 # -- plans
@@ -76,8 +85,8 @@ def _is_short(call: Call) -> bool:
     return sum(sum(m.nbytes) for m in (*call.send, *call.recv)) <= SHORT
 
 
-def _is_passing(key: Any, plans: dict[Any, Plan], seen: dict[Any, None]) -> bool:
-    """Whether buffers are copied, as many others came before, and not yet these."""
+def _is_transient(key: Any, plans: dict[Any, Plan], seen: dict[Any, None]) -> bool:
+    """Whether buffers are new, as many before them were, and may not come again."""
     if key in plans or len(plans) < FEW_PLACES:
         return False
     if key in seen and len(plans) < PLACES:
@@ -155,12 +164,12 @@ class CachedCall:
         self._seen: dict[Any, None] = {}
         #: by what others said
         self._rounds: dict[Any, Known] = {}
-        self._last: Known = None, False, False, False
+        self._last = Known()
 
     @property
     def taken(self) -> str:
         """The algorithm that was taken last."""
-        found = self._last[0]
+        found = self._last.found
         return "library" if found is None else found.entry.name
 
     def run(
@@ -185,17 +194,12 @@ class CachedCall:
             call = call or comm._read(self._op, self._name, args)
             known = self._known(heard, number, call)
         self._last = known
-        _, node, given, copied = known
-        room = number % ROOMS if node else None
-        key: Any = heard, room
-        if not given:
-            key = heard, room, *_addresses(places)
-            if copied and _is_passing(key, self.plans, self._seen):
-                key, given = (heard, room), True
+        room = number % ROOMS if known.node else None
+        key, given = _key((heard, room), known, places, self.plans, self._seen)
         plan = self.plans.get(key)
         if plan is None:
             call = call or comm._read(self._op, self._name, args)
-            plan = self._bind(key, known, room, call, given)
+            plan = self._bind(key, known.found, room, call, given)
         if plan.turn is not None:
             plan.turn.number = number
             if self.negotiation is None:
@@ -209,7 +213,8 @@ class CachedCall:
         try:
             plan.run()
         except BaseException as error:
-            if plan.stages or node or isinstance(error, Stalled) or c.has_lost(error):
+            stopped = isinstance(error, Stalled) or c.has_lost(error)
+            if plan.stages or known.node or stopped:
                 driver.failed.append((plan, args, call))
                 raise c.failed(error, self._op, self.taken) from None
             raise
@@ -225,7 +230,7 @@ class CachedCall:
         try:
             if room not in self._sayings:
                 self._sayings[room] = self.negotiation.meeting(c, room)
-            asking = self.negotiation.asking(self._sayings[room], number)
+            asking = self.negotiation.ask(self._sayings[room], number)
             return complete(asking, c.limit)
         except BaseException as error:
             raise c.failed(error, self._op, self._name) from None
@@ -242,7 +247,7 @@ class CachedCall:
         if found is not None and self.keep and self.slot is None and _is_plain(call):
             given = node and _is_given(found)
             copied = not node and _is_short(call)
-        known = found, node, given, copied
+        known = Known(found, node, given, copied)
         if self.keep:
             if len(self._rounds) >= PLACES:
                 self._rounds.clear()
@@ -252,13 +257,12 @@ class CachedCall:
     def _bind(
         self,
         key: Any,
-        known: Known,
+        found: Recipe | None,
         room: int | None,
         call: Call,
         given: bool,
     ) -> Plan:
         """A plan for other buffers, or anywhere, or the other room of the memory."""
-        found = known[0]
         turn = None if room is None else self.context.turn(room, self.among)
         plan = make_plan(call, found, 0, turn, Given() if given else None, self.slot)
         if plan.scratch_bytes > SCRATCH:
@@ -307,6 +311,22 @@ def _addresses(places: Sequence[Any]) -> list[int | None]:
     return [None if x is None else x.address for x in places]
 
 
+def _key(
+    values: tuple[Any, ...],
+    known: Known,
+    places: Sequence[Any],
+    plans: dict[Any, Plan],
+    seen: dict[Any, None],
+) -> tuple[tuple[Any, ...], bool]:
+    """What a plan is found by, and whether it is for buffers anywhere."""
+    if known.given:
+        return values, True
+    key = *values, *_addresses(places)
+    if known.copied and _is_transient(key, plans, seen):
+        return values, True
+    return key, False
+
+
 def once(call: Call) -> None:
     """Make a call that will not come again in this form."""
     CachedCall("", call.name, call, keep=False).run(None, (), call)
@@ -331,7 +351,7 @@ def _negotiating(
     """The steps of a call that must ask first, and so may not need its room."""
     c, asked = call.context, call.negotiation
     assert asked is not None
-    heard = yield from asked.asking(asked.meeting(c, number % ROOMS), number, tag)
+    heard = yield from asked.ask(asked.meeting(c, number % ROOMS), number, tag)
     plan = _numbered(call, _read(asked, heard, c, number), number, tag, slot)
     if plan.turn is None:
         c.memory.done(number)
@@ -379,10 +399,10 @@ class CachedStart:
         self.context, self.counted, self.among = call.context, call.counted, call.among
         self._asked, self._what = (op, native, name), (native, call.name)
         self._recipe = call.recipe()
-        self._node = self._recipe.entry.node_memory
-        plain = _is_plain(call)
-        self._given = plain and self._node and _is_given(self._recipe)
-        self._copied = plain and not self._node and _is_short(call)
+        node, plain = self._recipe.entry.node_memory, _is_plain(call)
+        given = plain and node and _is_given(self._recipe)
+        copied = plain and not node and _is_short(call)
+        self._known = Known(self._recipe, node, given, copied)
         self.plans: dict[Any, Plan] = {}
         self._seen: dict[Any, None] = {}
 
@@ -392,13 +412,8 @@ class CachedStart:
         """Start a call; its arguments may have been read."""
         c, memory = self.context, self.context.memory
         places, doubtful = _places(args)
-        room = memory.calls % ROOMS if self._node else None
-        key: tuple[Any, ...] = (room,)
-        given = self._given
-        if not given:
-            key = room, *_addresses(places)
-            if self._copied and _is_passing(key, self.plans, self._seen):
-                key, given = (room,), True
+        room = memory.calls % ROOMS if self._known.node else None
+        key, given = _key((room,), self._known, places, self.plans, self._seen)
         if doubtful or key not in self.plans:
             call = call or comm._read_nonblocking(*self._asked, args)
         plan = self.plans.pop(key, None)
@@ -506,7 +521,7 @@ def persistent(
     answer: tuple[Any, ...] = ()
     if call.negotiation is not None:
         with c.uninterrupted():
-            heard = complete(call.negotiation.ask(tag), c.limit)
+            heard = complete(call.negotiation.by_messages(tag), c.limit)
             answer = call.negotiation.read(heard)
     native = single(call, answer)
     if native is not None:

@@ -106,7 +106,7 @@ class Persistent(MPI.Prequest):
                 return moved
             if self._call.broken or not driver.own.Iprobe(0, self._tag):
                 return False
-            driver.unheard = True
+            driver.started_elsewhere = True
             self._begin()
             return True
 

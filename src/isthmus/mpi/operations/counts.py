@@ -16,7 +16,7 @@ from ...choose.recipe import Group, Summed, listed
 from ...schedules.registry import resolve
 from ..context.context_inter import InterContext
 from ..waiting.waiting import Messages
-from .negotiation import Asking, Negotiation, allgather
+from .negotiation import Asking, Negotiation, ask_each
 
 
 def alone(context: InterContext, own: int) -> Group:
@@ -45,7 +45,7 @@ def own_group(
     if name != "auto":
         everything = resolve("inter_allgatherv", name)[0].own_counts
     if everything:
-        return allgather(c, [own], lambda rows: (listed(rows),))
+        return ask_each(c, [own], lambda rows: (listed(rows),))
     return Negotiation(partial(_told, c, expected), partial(_group, c, own))
 
 

@@ -24,7 +24,7 @@ class Negotiation:
     """Asks others, in messages of a tag, and reads what was heard: what the rounds of
     the call depend on. It need not be read where the same was heard before."""
 
-    ask: Callable[[int], Asking]
+    by_messages: Callable[[int], Asking]
     read: Callable[[Any], tuple[Any, ...]]
     #: what this rank says to some, by numbers, if each of them says as much and that is
     #: all: they can also say it in the memory of their node
@@ -38,12 +38,12 @@ class Negotiation:
             return None
         return Saying(c.turn(room, self.ranks), self.own)
 
-    def asking(self, meeting: Saying | None, number: int, tag: int = 0) -> Asking:
+    def ask(self, meeting: Saying | None, number: int, tag: int = 0) -> Asking:
         """Ask for a call, by its number, at a meeting if there is one."""
         if len(self.ranks) == 1:
             return self.own
         if meeting is None:
-            return (yield from self.ask(tag))
+            return (yield from self.by_messages(tag))
         meeting.turn.number = number
         yield meeting.turn
         meeting.arrive()
@@ -51,7 +51,7 @@ class Negotiation:
         return meeting.heard()
 
 
-def allgather(
+def ask_each(
     c: Context,
     own: Sequence[int],
     read: Callable[[np.ndarray], tuple[Any, ...]],
@@ -62,7 +62,7 @@ def allgather(
     comm: MPI.Intracomm = c.comm if everyone else c.local
     row = np.array(own, np.int64)
 
-    def ask(tag: int) -> Asking:
+    def by_messages(tag: int) -> Asking:
         rows = np.empty((comm.size, row.size), np.int64)
         yield Messages([comm.Iallgather(row, rows)])
         return rows.tobytes()
@@ -71,7 +71,12 @@ def allgather(
         return read(np.frombuffer(heard, np.int64).reshape(-1, row.size))
 
     ranks = range(comm.size) if everyone else c.group
-    return Negotiation(ask, rows_of, row.tobytes(), ranks)
+    return Negotiation(by_messages, rows_of, row.tobytes(), ranks)
+
+
+def counts_of(rows: np.ndarray) -> tuple[tuple[int, ...]]:
+    """What each rank says, where that is one integer."""
+    return (tuple(rows[:, 0].tolist()),)
 
 
 def complete(asking: Generator[Awaited, None, Value], limit: Limit) -> Value:

@@ -20,7 +20,7 @@ from . import alltoallw as straight
 from .alltoallw import of_both, swap
 from .call import Call, check_disjoint, chosen
 from .counts import alone, own_group
-from .negotiation import allgather as each_says
+from .negotiation import ask_each
 
 
 def exchange(
@@ -44,7 +44,7 @@ def exchange(
     recipe: Callable[..., Recipe] = partial(recipes.alltoall, *how)
     negotiation = None
     if not equal and named(collective, name).own_counts:
-        negotiation = each_says(c, [*sent, *expected], lambda rows: (rows.tobytes(),))
+        negotiation = ask_each(c, [*sent, *expected], lambda rows: (rows.tobytes(),))
         startup = c.machine.startup
 
         def recipe(rows: bytes) -> Recipe:

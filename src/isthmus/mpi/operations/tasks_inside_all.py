@@ -23,7 +23,7 @@ from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from ..waiting.waiting import Messages
 from .call import Call, check_disjoint, log_choice
-from .negotiation import Asking, Negotiation, allgather
+from .negotiation import Asking, Negotiation, ask_each, counts_of
 
 Counts = tuple[int, ...]
 _HINT = "; for data that are where results go, send MPI.IN_PLACE"
@@ -180,16 +180,11 @@ def _scattered(
 
     more: dict[str, Any] = {"recipe": recipe}
     if counts is None:
-        more["negotiation"] = allgather(c, recv.counts, _counts)
+        more["negotiation"] = ask_each(c, recv.counts, counts_of)
     else:
         more["recipe"] = partial(recipe, counts)
     more |= {"fallback": fallback, "in_place": in_place}
     return _summed(c, name, send, combine, recv=(recv,), **more)
-
-
-def _counts(rows: np.ndarray) -> tuple[Counts]:
-    """What everyone receives."""
-    return (tuple(rows[:, 0].tolist()),)
 
 
 def _exchanged(
@@ -241,7 +236,7 @@ def alltoallv(c: IntraContext, name: str, sendbuf: Any, recvbuf: Any) -> Call:
     else:
         entry = fitting("alltoallv", name, c.p)
         if entry.node_memory:
-            negotiation = allgather(c, send.nbytes, lambda x: (name, x.tobytes()))
+            negotiation = ask_each(c, send.nbytes, lambda x: (name, x.tobytes()))
         elif entry.own_counts:
             negotiation = Negotiation(partial(_passing, c, name, send), tuple)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 from mpi4py import MPI
 
 from ...choose import between as choose, recipe_between as recipes
@@ -22,7 +21,7 @@ from ..memory.buffers import Message
 from ..memory.reducing import operator
 from .alltoallw import NO_BLOCK, Block, alltoallw, nothing, of_both
 from .call import Call, chosen
-from .negotiation import allgather
+from .negotiation import ask_each, counts_of
 
 #: groups up to this size leave blocks of one node to one request of the MPI library
 FEW = 8
@@ -196,7 +195,7 @@ def blocks(
     recipe = partial(recipes.blocks, collective, name, at)
     more: dict[str, Any] = {"nbytes": 0 if v else sizes[0], "fallback": fallback}
     if v and at.v and named(collective, name).own_counts:
-        more["negotiation"] = allgather(c, sizes[:1], _counts)
+        more["negotiation"] = ask_each(c, sizes[:1], counts_of)
     else:
         recipe = partial(recipe, counts)
     down = "scatter" in collective
@@ -207,11 +206,6 @@ def _by_size(collective: str, at: RootedGroup, k: int, machine: Machine) -> Choi
     if collective.endswith("v"):
         return Choice("linear", "as only the root knows all sizes")
     return choose.blocks(collective, at.q, k, machine, at.hosts)
-
-
-def _counts(rows: np.ndarray) -> tuple[tuple[int, ...]]:
-    """The blocks of the own group, for a leaf that must know them."""
-    return (tuple(rows[:, 0].tolist()),)
 
 
 def _pieces(

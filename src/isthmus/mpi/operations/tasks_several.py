@@ -13,7 +13,7 @@ from ..context.context_several import SeveralContext
 from ..memory import buffers
 from ..memory.buffers import Message
 from .call import Call, check_disjoint
-from .negotiation import allgather as each_says
+from .negotiation import ask_each, counts_of
 
 Counts = tuple[int, ...]
 
@@ -59,7 +59,7 @@ def gathered(
         return recipes.allgatherv(name, groups, c.mine, c.index, c.machine)
 
     more: dict[str, Any] = {
-        "negotiation": each_says(c, [sent], lambda rows: (tuple(rows[:, 0].tolist()),)),
+        "negotiation": ask_each(c, [sent], counts_of),
         "recipe": recipe,
     }
     if not v:

@@ -19,7 +19,7 @@ from ..memory.buffers import Message
 from ..memory.reducing import Operator, operator
 from .alltoallw import swap
 from .call import Call, check_disjoint, chosen
-from .negotiation import allgather
+from .negotiation import ask_each
 
 Counts = tuple[int, ...]
 
@@ -158,7 +158,7 @@ def reduce_scatter(
     def own_request(made: Call, here: Counts, there: Counts) -> MPI.Prequest | None:
         return _own("Reduce_scatter", made, here)
 
-    negotiation = allgather(c, (own, total), partial(_counts, c), everyone=True)
+    negotiation = ask_each(c, (own, total), partial(_counts, c), everyone=True)
     ends = send, recv, by, own_request
     return _combined(
         c, asked, name, recipe, *ends, negotiation=negotiation, fallback=fallback
