@@ -9,7 +9,7 @@ from typing import Any, overload
 from mpi4py import MPI
 
 from ..waiting.errors import Stalled
-from ..waiting.waiting import until
+from ..waiting.waiting import Limit, Messages, until, wait
 from .progress import driver
 
 _log = logging.getLogger("isthmus")
@@ -68,3 +68,13 @@ def made_by(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | Non
     except NotImplementedError:
         _log.debug("the MPI library has no %s: a request of ours", make.__name__)
         return None
+
+
+def finish(request: MPI.Request, limit: Limit, *buffers: Any) -> None:
+    """Wait for a request, as long as a limit says; where that or a signal ends the wait,
+    its buffers must live on."""
+    try:
+        wait(Messages([request]), limit)
+    except BaseException:
+        driver.failed.append((request, buffers))
+        raise

@@ -12,6 +12,7 @@ from mpi4py import MPI
 from ...groups.agree import Refused
 from ...groups.dialogue import Dialogue, Exchange, Post, Step
 from ..context.context import interrupted
+from ..context.library_requests import finish
 from ..context.progress import driver
 from ..waiting.errors import Stalled
 from ..waiting.waiting import Messages, until, wait
@@ -63,9 +64,10 @@ def _allgather(comm: Private, value: Any) -> list[Any]:
     takes milliseconds where every core has a rank (Open MPI, 16 ranks)."""
     mine = MPI.pickle.dumps(value)
     sizes = np.empty(comm.size, np.int64)
-    wait(Messages([comm.Iallgather(np.array([len(mine)]), sizes)]), comm.limit)
+    own = np.array([len(mine)])
+    finish(comm.Iallgather(own, sizes), comm.limit, own, sizes)
     every = bytearray(int(sizes.sum()))
-    wait(Messages([comm.Iallgatherv(mine, [every, sizes])]), comm.limit)
+    finish(comm.Iallgatherv(mine, [every, sizes]), comm.limit, mine, every)
     ends = np.cumsum(sizes).tolist()
     found = [memoryview(every)[x:y] for x, y in pairwise([0, *ends])]
     return [MPI.pickle.loads(x) for x in found]
