@@ -29,6 +29,7 @@ from ..waiting.waiting import Limit, nothing
 from . import lost
 from .attribute import attached, limit_of
 from .check import MismatchError
+from .library_requests import finish
 from .progress import driver
 
 #: how many plans are kept for a communicator, and how many bytes of scratch memory
@@ -293,6 +294,10 @@ class Context:
             raise
         except BaseException as error:
             raise self.failed(error, op, algorithm) from None
+
+    def finish(self, request: MPI.Request, *buffers: Any) -> None:
+        """Wait for a request of the MPI library's, within the limit."""
+        finish(request, self.limit, *buffers)
 
     def next_tag(self) -> int:
         """A tag for a nonblocking call, from the lower half; 0 is for blocking ones.

@@ -71,8 +71,8 @@ def made_by(make: Callable[..., MPI.Prequest], *args: Any) -> MPI.Prequest | Non
 
 
 def finish(request: MPI.Request, limit: Limit, *buffers: Any) -> None:
-    """Wait for a request, as long as a limit says; where that or a signal ends the wait,
-    its buffers must live on."""
+    """Wait for a request, as long as a limit says; where that or a signal ends it, the
+    buffers live on."""
     try:
         wait(Messages([request]), limit)
     except BaseException:

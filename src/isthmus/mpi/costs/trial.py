@@ -18,7 +18,6 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.between import FLAT, LIBRARY, NO_PART, NODE, Times
-from ..context.library_requests import finish
 
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
@@ -79,7 +78,7 @@ def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
 
 def _seconds(c: Any, call: Callable[[], Any], calls: int) -> float:
     """What a call takes, of some that are timed together; all ranks begin together."""
-    finish(c.comm.Ibarrier(), c.limit)
+    c.finish(c.comm.Ibarrier())
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -92,7 +91,7 @@ def _best(
     """What a call by each way takes on the slowest rank, at the best of some times."""
     # They take turns: what else goes on here must not meet one of them alone.
     took = np.array([[_seconds(c, way, calls) for way in ways] for _ in range(times)])
-    finish(c.comm.Iallreduce(MPI.IN_PLACE, took, MPI.MAX), c.limit, took)
+    c.finish(c.comm.Iallreduce(MPI.IN_PLACE, took, MPI.MAX), took)
     best: np.ndarray = took.min(axis=0)
     return best
 
