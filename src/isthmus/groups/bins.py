@@ -29,7 +29,9 @@ class Table:
     @property
     def nbytes(self) -> Any:
         """A bin that is not empty is sent as its number and its fields."""
-        found = (self.fields[-1] > 0).sum(axis=-1)
+        some = (self.fields[-1] > 0).view(np.int8)
+        # a sum along the last axis takes twice as long
+        found = plain(np.einsum("...b->...", some))
         return (1 + len(self.fields)) * WORD * found
 
     def bin(self, q: Any) -> tuple[Any, ...]:

@@ -119,9 +119,8 @@ def where(
     if len(some) == n:
         return f(*take(args, slice(None)))
     if len(some) > MOST * n:  # others get what one of them has, which takes less time
-        rest, lanes = np.flatnonzero(~mask), np.arange(n)
-        lanes[rest] = some[0]
-        found = f(*take(args, lanes))
+        rest = np.flatnonzero(~mask)
+        found = f(*_map(partial(_filled, rest, some[0]), args))
         return _map(partial(_kept, mask, rest), found, otherwise)
 
     def put(new: Any, old: Any) -> Any:
@@ -136,6 +135,16 @@ def where(
         return found
 
     return _map(put, f(*take(args, some)), otherwise)
+
+
+def _filled(rest: np.ndarray, one: int, x: Any) -> Any:
+    """A copy in which a rest of the lanes have what one has."""
+    if isinstance(x, Received):
+        return take(x.value, _filled(rest, one, x.source))
+    if isinstance(x, np.ndarray):
+        x = x.copy()
+        x[rest] = x[one]
+    return x
 
 
 def _kept(mask: np.ndarray, rest: np.ndarray, new: Any, old: Any) -> Any:

@@ -20,6 +20,10 @@ from .scans import Gathered
 from .tally import Tally
 
 
+def _count(mask: np.ndarray) -> int:
+    return int(np.count_nonzero(mask))
+
+
 @dataclass
 class LaneRun:
     """The result, and what every rank did: arrays with a lane for each. A column of
@@ -46,64 +50,58 @@ class LaneRun:
 
     def exchange(self, step: Exchange) -> list[Any]:
         """Match sends and receives; a peer below 0 is none."""
-        known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-
-        def pairs(peers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            """The ranks that have a peer, and those; once for the same lanes."""
-            if id(peers) not in known:
-                here = np.flatnonzero(peers >= 0)
-                known[id(peers)] = here, peers[here]
-            return known[id(peers)]
-
+        ranks = np.arange(self.n)
         sizes = [np.broadcast_to(size_of(x), self.n) for _, x in step.sends]
+        outgoing = [
+            (target, target >= 0, sent)
+            for (target, _), sent in zip(step.sends, sizes, strict=True)
+        ]
         received, incoming = [], []
         for source in step.recvs:
-            here, there = pairs(source)
-            value, size, left = None, np.zeros(self.n, np.int64), len(here)
+            some = source >= 0
+            value, size, left = None, np.zeros(self.n, np.int64), _count(some)
             for (target, x), sent in zip(step.sends, sizes, strict=True):
-                found = np.zeros(self.n, bool)
-                found[here] = target[there] == here
-                count = int(np.count_nonzero(found))
+                found = some & (target.take(source) == ranks)
+                count = _count(found)
                 if not count:
                     continue
                 got = Received(x, source)
                 value = got if value is None else pick(found, got[:], value[:])
-                size[found] = sent[source[found]]
+                size += found * sent.take(source)
                 left -= count
+                if not left:
+                    break
             if left:
                 raise BadMessage(
                     f"{left} ranks receive nothing from the rank they wait for"
                 )
             received.append(value)
-            incoming.append((here, there, size[here]))
-        outgoing = []
-        for (target, _), sent in zip(step.sends, sizes, strict=True):
-            here, there = pairs(target)
-            outgoing.append((here, there, sent[here]))
-        if sum(len(x[0]) for x in incoming) != sum(len(x[0]) for x in outgoing):
+            incoming.append((source, some, size))
+        if sum(_count(x[1]) for x in incoming) != sum(_count(x[1]) for x in outgoing):
             raise BadMessage("a message is sent to a rank that does not wait for it")
         self.count(outgoing, incoming)
         return received
 
     def count(self, outgoing: list[Any], incoming: list[Any]) -> None:
-        """Rows (ranks, their peers, bytes); no rank is twice in a row."""
+        """Messages: the peers of all ranks, who has one, and bytes."""
         active = np.zeros(self.n, bool)
         latest, begin = self.rounds.copy(), self.time.copy()
         busy, met = [], set()
-        for rows in (outgoing, incoming):
+        for messages in (outgoing, incoming):
             port = np.zeros_like(self.time)
-            for here, there, size in rows:
-                port[..., here] += self.alpha + self.beta * size
-                if id(there) in met:  # they meet both ways
+            for peers, some, size in messages:
+                port += some * (self.alpha + self.beta * size)
+                if id(peers) in met:  # they meet both ways
                     continue
-                met.add(id(there))
-                active[here] = True
-                latest[here] = np.maximum(latest[here], self.rounds[there])
-                begin[..., here] = np.maximum(begin[..., here], self.time[..., there])
+                met.add(id(peers))
+                active |= some
+                there = np.where(some, peers, np.arange(self.n))
+                np.maximum(latest, self.rounds.take(there), out=latest)
+                np.maximum(begin, self.time.take(there, -1), out=begin)
             busy.append(port)
-        for here, _, size in outgoing:
-            self.messages[here] += 1
-            self.bytes[here] += size
+        for _, some, size in outgoing:
+            self.messages += some
+            self.bytes += some * size
         self.rounds = np.where(active, latest + 1, self.rounds)
         self.time = np.where(active, begin + np.maximum(*busy), self.time)
 
@@ -116,11 +114,11 @@ class LaneRun:
             raise BadMessage("what is posted is not what is expected")
         source = np.full(self.n, -1)
         source[there] = here
-        size = np.broadcast_to(size_of(value), self.n)[here]
-        away = here != there
-        sent = here[away], there[away], size[away]
-        self.count([sent], [(sent[1], sent[0], sent[2])])
-        self.rounds[here[~away]] += 1
+        size = np.broadcast_to(size_of(value), self.n)
+        own = target == np.arange(self.n)
+        away = (target >= 0) & ~own, (source >= 0) & ~own
+        self.count([(target, away[0], size)], [(source, away[1], size.take(source))])
+        self.rounds += own
         return [take(value, source)]
 
     def allgather(self, step: Allgather) -> list[Any]:
