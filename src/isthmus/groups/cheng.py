@@ -6,9 +6,12 @@ sorter, the sorters sort among themselves, and the items are scattered again.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from itertools import accumulate, chain
 from typing import Any
+
+import numpy as np
 
 from . import trees
 from .chain import Link
@@ -68,8 +71,8 @@ def _cuts(
         medians = yield from allgather(top, _median(received))
         ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in open_}
         has = {j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in open_}
-        mine = tuple((ends[j] - low[j], int(has[j])) for j in open_)
-        sums = yield from total(top, mine, _add)
+        mine = np.array([(ends[j] - low[j], has[j]) for j in open_])
+        sums = (yield from total(top, mine, operator.add)).tolist()
         still = []
         for j, (below, equal) in zip(open_, sums, strict=True):
             if rank[j] < below:
@@ -99,9 +102,3 @@ def _median(proposals: list[tuple[int, Any]]) -> Any:
         if 2 * weights >= half:
             return item
     return None
-
-
-def _add(
-    x: tuple[tuple[int, int], ...], y: tuple[tuple[int, int], ...]
-) -> tuple[tuple[int, int], ...]:
-    return tuple((a + c, b + d) for (a, b), (c, d) in zip(x, y, strict=True))

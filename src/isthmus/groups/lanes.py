@@ -8,7 +8,7 @@ both ways: with plain values under MPI and in `vm`, with lanes in `vm_lanes`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -278,12 +278,15 @@ def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
     return found[code.number]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Row:
-    """A row of one process, in place of a lane of `Ordered`."""
+class Row(int):
+    """A row of one process, in place of a lane of `Ordered`: its number, and bytes."""
 
-    number: int
-    nbytes: int = field(compare=False)
+    nbytes: int
+
+    def __new__(cls, number: int, nbytes: int) -> Row:
+        row = super().__new__(cls, number)
+        row.nbytes = nbytes
+        return row
 
 
 @dataclass(frozen=True, slots=True)

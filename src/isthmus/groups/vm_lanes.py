@@ -155,7 +155,7 @@ class LaneRun:
             found = np.array([getattr(tally, name) for tally in tallies])
             setattr(self, name, found)
         self.time = np.array(times).reshape(self.time.shape)
-        return [np.array([-1 if x is None else x.number for x in done.results])]
+        return [np.array([-1 if x is None else int(x) for x in done.results])]
 
 
 def run(
