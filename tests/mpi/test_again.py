@@ -14,10 +14,10 @@ from mpi4py import MPI
 import isthmus
 from between import OPERATIONS, Case, Kit, call, names
 from groups import expected, pairs, same, values
-from isthmus.mpi.comm.collective import by_value
+from isthmus.mpi.comm.values import by_value
 from isthmus.mpi.context.context import KEPT, PLANS
-from isthmus.mpi.engine import engine
-from isthmus.mpi.engine.engine import FEW_PLACES, PLACES
+from isthmus.mpi.engine import engine, plans
+from isthmus.mpi.engine.plans import FEW_PLACES, PLACES
 from sampling import LONG, some
 from support import TURN, agree
 
@@ -119,10 +119,10 @@ def elsewhere(case, k):
 def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
     """Every algorithm, in slices of longer arrays: nothing beside them is written, and
     no plan is made again once there were a few."""
-    plans, make = [], engine.make_plan
+    anew, make = [], engine.make_plan
 
     def counted(*args, **named):
-        plans.append(args)
+        anew.append(args)
         return make(*args, **named)
 
     monkeypatch.setattr(engine, "make_plan", counted)
@@ -135,7 +135,7 @@ def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
                 fresh, arenas = elsewhere(case, k)
                 fresh.clear()
                 held += arenas  # so that others lie elsewhere
-                plans.clear()
+                anew.clear()
                 made(groups.ours, op, k % 2, *fresh.args, algorithm=name)
                 faults += filter(None, [fresh.fault])
                 for arena in arenas:
@@ -143,7 +143,7 @@ def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
                     beside = *arena[: 8 * k + 8], *arena[end:]
                     faults += ["memory beside it"] * ({*beside} != {0xEE})
             agree(comm, not faults, f"{name}: {faults[:1]}")
-            agree(comm, not plans, f"{name}: {plans}")
+            agree(comm, not anew, f"{name}: {anew}")
 
 
 def test_counts_that_change_in_their_list(comm):
@@ -500,9 +500,8 @@ def test_arrays_anywhere_and_plans_that_are_bounded(comm):
 def test_nonblocking_calls_make_no_plan_again_and_may_be_under_way_together(
     comm, name, monkeypatch
 ):
-    plans = []
-    make = engine.make_plan
-    monkeypatch.setattr(engine, "make_plan", lambda *x: plans.append(x) or make(*x))
+    anew, make = [], engine.make_plan
+    monkeypatch.setattr(engine, "make_plan", lambda *x: anew.append(x) or make(*x))
     for groups in pairs(comm):
         n = len(groups.there)
         send, many = np.empty(5), np.empty((4, 5 * n))
@@ -519,8 +518,25 @@ def test_nonblocking_calls_make_no_plan_again_and_may_be_under_way_together(
                     request.Wait()
             agree(comm, all(same(x, wanted) for x in recvs), f"turn {turn}")
             if turn == 3:  # of either room, if there are such, and of all places
-                plans.clear()
-        agree(comm, not plans, f"{len(plans)} plans")
+                anew.clear()
+        agree(comm, not anew, f"{len(anew)} plans")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_long_calls_keep_a_plan_for_each_of_some_places(comm, beside, monkeypatch):
+    anew, make = [], engine.make_plan
+    monkeypatch.setattr(plans, "SHORT", 0)
+    monkeypatch.setattr(engine, "make_plan", lambda *x: anew.append(x) or make(*x))
+    for groups in pairs(comm, turn=2 * TURN + beside):
+        send, many = values(comm.rank, 5), np.empty((PLACES, 5 * len(groups.there)))
+        wanted = np.concatenate([values(i, 5) for i in groups.there])
+        for turn in range(2):
+            anew.clear()
+            many[:] = -1
+            for x in many:
+                made(groups.ours, "Allgather", beside, send, x, algorithm="segmented")
+            agree(comm, all(same(x, wanted) for x in many), f"turn {turn}")
+        agree(comm, not anew, f"{len(anew)} plans")
 
 
 def test_no_array_is_kept_alive(comm):

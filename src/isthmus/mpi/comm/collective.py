@@ -14,12 +14,12 @@ from mpi4py import MPI
 from ...settings import seconds
 from ..memory import device
 from .family import Comm
+from .values import by_value
 
 # The engine is imported when a communicator of ours is made, not with its class: each
 # function below imports what it needs of it.
 if TYPE_CHECKING:
     from ...schedules.hosts import Hosts
-    from ..context.context import Context
     from ..engine.devices import Slot
     from ..memory.staged import Copies
     from ..operations.call import Call
@@ -28,63 +28,6 @@ if TYPE_CHECKING:
 _ndarray = np.ndarray
 Made = TypeVar("Made", bound=MPI.Request)
 Arguments = ParamSpec("Arguments")
-#: what lives as long as the process, by its identity: that takes less time to compare
-_LASTING: dict[int, str] = {
-    **{
-        id(np.dtype(code)): code for code in np.typecodes["All"] if code not in "SUVOMm"
-    },
-    **{
-        id(x): name
-        for name, x in vars(MPI).items()
-        if isinstance(x, MPI.Op) and x not in (MPI.OP_NULL, MPI.REPLACE, MPI.NO_OP)
-    },
-}
-
-
-def _part(x: Any) -> Any:
-    """Counts, displacements or a type, as a value that can be compared."""
-    kind = type(x)
-    if kind is list:
-        typed = x and isinstance(x[0], MPI.Datatype)
-        return tuple(map(_part, x)) if typed else tuple(x)
-    if kind is tuple:
-        return tuple, *map(_part, x)
-    if kind is _ndarray:
-        return x.dtype, x.tobytes()
-    if isinstance(x, MPI.Datatype):
-        if not x.is_predefined:  # when freed, its handle may come to mean another type
-            raise LookupError
-        return x.handle
-    return x
-
-
-def by_value(op: str, algorithm: str | None, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a call is known by; `LookupError` where values do not say all. Of an array
-    that is its size and its type: where it lies comes later, if it matters."""
-    values: list[Any] = [op, algorithm]
-    for x in args:
-        kind = type(x)
-        if kind is _ndarray:
-            dtype = x.dtype
-            values.append(x.nbytes)
-            values.append(_LASTING.get(id(dtype), dtype))
-        elif kind is int:
-            values.append(x)
-        elif id(x) in _LASTING:
-            values.append(_LASTING[id(x)])
-        elif x is None or x is MPI.IN_PLACE:
-            values.append("nothing" if x is None else "in place")
-        elif kind is list and x and type(x[0]) is _ndarray:
-            values += list, x[0].nbytes, x[0].dtype
-            values += map(_part, x[1:])
-        elif kind is list:
-            values.append(tuple(x))
-        elif isinstance(x, MPI.Op) and x != MPI.OP_NULL:
-            # a plan that combines holds on to its operator, so this is no other one
-            values += x.handle, x.is_commutative, x.is_predefined or id(x)
-        else:
-            raise LookupError
-    return tuple(values)
 
 
 def nonblocking(
@@ -132,74 +75,6 @@ def load() -> None:
         "..operations.tasks_inside",
     ):
         import_module(name, __package__)
-
-
-class _Library:
-    """What is kept of a call that is left to the MPI library."""
-
-    used, scratch_bytes, taken = 0, 0, "native"
-    plans: ClassVar[dict[Any, Any]] = {}
-
-    def free(self) -> None:
-        """There is nothing to give back."""
-
-
-class LibraryStart(_Library):
-    """A nonblocking call that is left to the MPI library."""
-
-    def __init__(self, context: Context, op: str) -> None:
-        self.context, self.op = context, op
-
-    def start(self, comm: Any, args: tuple[Any, ...]) -> MPI.Request:
-        """Start it."""
-        self.used = self.context.clock = self.context.clock + 1
-        found: MPI.Request = comm._beside(self.op, args, None, args)
-        return found
-
-
-class LibraryCall(_Library):
-    """A call that is left to the MPI library."""
-
-    untried: Any = None
-    slot: Any = None
-
-    def __init__(
-        self,
-        context: Context,
-        op: str,
-        native: Callable[..., Any],
-        counted: bool,
-        slot: Slot | None = None,
-    ) -> None:
-        self.context, self.op = context, op
-        self.native, self.counted = native, counted
-        if slot is not None:
-            from ..engine import devices
-
-            self.slot, self.native = slot, devices.around(slot, native)
-
-    def run(self, comm: Any, args: tuple[Any, ...], *_: Any) -> None:
-        """Make the call."""
-        self.used = self.context.clock = self.context.clock + 1
-        if self.counted:
-            self.context.memory.skip()
-        c = self.context
-        try:
-            if c.limit.seconds is None:
-                self.native(comm, *args)
-            else:
-                from ..waiting.bounded import bounded
-
-                bounded(partial(self.native, comm, *args), c.limit)
-        except (TypeError, ValueError):  # of the arguments
-            raise
-        except BaseException as error:
-            lost = c.has_lost(error)
-            if isinstance(error, MPI.Exception) and not lost:
-                raise
-            if lost:
-                comm.Revoke()  # others are in the same call
-            raise c.failed(error, self.op, self.taken) from None
 
 
 class Collective(Comm):
@@ -357,6 +232,7 @@ class Collective(Comm):
     ) -> None:
         """Make a call for which nothing is kept; keep it if its values are known."""
         from ..engine import engine
+        from ..engine.native import LibraryCall
 
         name = context.asked_for(op, algorithm)
         call: Call | None = None
@@ -457,6 +333,7 @@ class Collective(Comm):
         """Start a call for which nothing is kept; keep it if its values are known and
         say all."""
         from ..engine import engine, library
+        from ..engine.native import LibraryStart
 
         name = context.asked_for(op, algorithm)
         copies = self._copies(op, algorithm, args, native)

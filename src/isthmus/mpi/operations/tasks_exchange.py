@@ -19,8 +19,7 @@ from ..memory.buffers import Message
 from . import alltoallw as straight
 from .alltoallw import of_both, swap
 from .call import Call, check_disjoint, chosen
-from .counts import alone, own_group
-from .negotiation import ask_each
+from .negotiation import alone, ask_each, own_group
 
 
 def exchange(

@@ -25,6 +25,7 @@ from ..engine import requests
 from ..engine.devices import Slot
 from ..engine.engine import check_threads
 from ..engine.plan import Plan, Step
+from ..engine.plans import Kept
 from ..memory import device, staged
 from ..memory.libraries import NUMPY, Library, OnDevice, library
 from ..memory.staged import Copies
@@ -272,7 +273,7 @@ class Redistribution:
         if plan is None:
             plan = self._bound(read, 0)
             if key is not None and plan.scratch_bytes <= SCRATCH:
-                self.kept.add(key, plan)
+                self.kept.plans.keep(key, plan)
                 self.kept.used = c.clock = c.clock + 1
                 c.keep(self.kept.key, self.kept)
         elif read.copies is not None:
@@ -319,31 +320,14 @@ class Redistribution:
         return lambda: np.divide(view, by, out=view, casting="same_kind")
 
 
-class _Kept:
+class _Kept(Kept):
     """Plans of blocking calls, among those of the communicator."""
 
-    used, taken = 0, "redistribution"
+    taken = "redistribution"
 
     def __init__(self, number: int) -> None:
+        super().__init__(PLANS)
         self.key = "Redistribution", number
-        self.plans: dict[Any, Plan] = {}
-
-    def add(self, key: Any, plan: Plan) -> None:
-        """Keep one more."""
-        if len(self.plans) >= PLANS:
-            self.plans.pop(next(iter(self.plans))).free()
-        self.plans[key] = plan
-
-    @property
-    def scratch_bytes(self) -> int:
-        """How much memory of our own the plans hold."""
-        return sum(plan.scratch_bytes for plan in self.plans.values())
-
-    def free(self) -> None:
-        """Give the plans back."""
-        for plan in self.plans.values():
-            plan.free()
-        self.plans.clear()
 
 
 def _once(plan: Plan) -> Iterator[Awaited]:
