@@ -14,10 +14,10 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus.choose.between import Times
-from isthmus.mpi.comm.collective import LibraryCall
 from isthmus.mpi.context import context_inter
 from isthmus.mpi.costs import trial
 from isthmus.mpi.costs.trial import TRIED
+from isthmus.mpi.engine.native import LibraryCall
 from isthmus.mpi.engine.requests import Persistent
 from support import FORMS, agree, done, has_persistent_collectives
 
