@@ -17,6 +17,7 @@ from groups import expected, pairs, same, values
 from isthmus.mpi.comm.values import by_value
 from isthmus.mpi.context.context import KEPT, PLANS
 from isthmus.mpi.engine import engine, plans
+from isthmus.mpi.engine.plan import Plan
 from isthmus.mpi.engine.plans import FEW_PLACES, PLACES
 from sampling import LONG, some
 from support import TURN, agree
@@ -537,6 +538,34 @@ def test_long_calls_keep_a_plan_for_each_of_some_places(comm, beside, monkeypatc
                 made(groups.ours, "Allgather", beside, send, x, algorithm="segmented")
             agree(comm, all(same(x, wanted) for x in many), f"turn {turn}")
         agree(comm, not anew, f"{len(anew)} plans")
+
+
+@pytest.mark.parametrize("name", ["segmented", "node_aware"])
+def test_calls_under_way_together_give_all_plans_but_the_kept_ones_back(
+    comm, name, monkeypatch
+):
+    anew, freed, make, free = [], [], engine.make_plan, Plan.free
+
+    def made_anew(*args):
+        anew.append(make(*args))
+        return anew[-1]
+
+    monkeypatch.setattr(engine, "make_plan", made_anew)
+    monkeypatch.setattr(Plan, "free", lambda x: freed.append(x) or free(x))
+    for groups in pairs(comm, turn=TURN):
+        anew.clear(), freed.clear()
+        n, held = len(groups.there), []
+        for _ in range(8):  # elsewhere every time
+            sends = [values(comm.rank, 5) for _ in range(4)]
+            recvs = [np.empty(5 * n) for _ in sends]
+            held += [sends, recvs]
+            both = zip(sends, recvs, strict=True)
+            going = [groups.ours.Iallgather(*x, algorithm=name) for x in both]
+            for request in going:
+                request.Wait()
+        kept = groups.ours._context().cached_calls.values()
+        alive = {*map(id, anew)} - {*map(id, freed)}
+        agree(comm, alive == {id(x) for one in kept for x in one.plans.values()})
 
 
 def test_no_array_is_kept_alive(comm):

@@ -87,7 +87,7 @@ class CachedCall(Kept):
             rounds = self._rounds_of(call, heard, number)
         self._last = rounds
         room = number % ROOMS if rounds.node else None
-        key, anywhere = self.plans.find((heard, room), rounds, places)
+        key, anywhere = self.plans.key((heard, room), rounds, places)
         plan = self.plans.get(key)
         if plan is None:
             call = call or comm._read(self._op, self._name, args)
@@ -237,7 +237,7 @@ class CachedStart(Kept):
         c, memory = self.context, self.context.memory
         places, doubtful = places_of(args)
         room = memory.calls % ROOMS if self._rounds.node else None
-        key, anywhere = self.plans.find((room,), self._rounds, places)
+        key, anywhere = self.plans.key((room,), self._rounds, places)
         if doubtful or key not in self.plans:
             call = call or comm._read_nonblocking(*self._asked, args)
         plan = self.plans.pop(key, None)

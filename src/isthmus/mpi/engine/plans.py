@@ -156,7 +156,7 @@ class Plans(dict[Any, Plan]):
         #: keys of buffers that came once
         self._seen: dict[Any, None] = {}
 
-    def find(
+    def key(
         self, values: tuple[Any, ...], rounds: Rounds, places: Sequence[Any]
     ) -> tuple[tuple[Any, ...], bool]:
         """What a plan is found by, and whether it is for buffers anywhere."""
@@ -172,16 +172,18 @@ class Plans(dict[Any, Plan]):
         seen = self._seen
         if key in self or len(self) < FEW_PLACES:
             return False
-        if key in seen and len(self) < PLACES:
+        if key in seen and len(self) < self._most:
             del seen[key]
             return False
         seen[key] = None
-        if len(seen) > PLACES:
+        if len(seen) > self._most:
             del seen[next(iter(seen))]
         return True
 
     def keep(self, key: Any, plan: Plan) -> None:
-        """Keep one more."""
+        """Keep one more; one of the same key, of a call that was under way at the same
+        time, is given back."""
+        self._give_back(key)
         for oldest in list(self)[: max(0, len(self) - self._most + 1)]:
             self._give_back(oldest)
         self[key] = plan
