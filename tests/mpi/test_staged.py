@@ -15,8 +15,10 @@ import redistributions
 import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
-from isthmus.mpi.context import context
-from isthmus.mpi.engine import devices
+from isthmus.choose.between import Times
+from isthmus.mpi.context import context, context_inter
+from isthmus.mpi.costs import trial
+from isthmus.mpi.engine import flow
 from isthmus.mpi.memory import device, staged
 from sampling import LONG, some
 from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
@@ -44,7 +46,8 @@ def stand_in(monkeypatch):
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Short messages are cut and copied as long ones are."""
-    monkeypatch.setattr(devices, "PIECE", 1024)
+    monkeypatch.setattr(flow, "PIECE", 1024)
+    monkeypatch.setattr(flow, "POSTED", 1024)
     monkeypatch.setattr(context, "CUT", 1536)
     monkeypatch.setattr(device, "present", lambda: True)
 
@@ -427,3 +430,145 @@ def test_among_several_groups(comm):
         right &= recv.get()[:, 0].tolist() == others
     agree(comm, right)
     coupling.Free()
+
+
+# -- what is copied when
+
+
+class FakeCopies:
+    """Two arrays on a device of bytes, of which copies are done some looks later."""
+
+    def __init__(self, random, sizes):
+        self._random = random
+        self.there = [bytearray(random.randbytes(n)) for n in sizes]
+        self.here = [bytearray(n) for n in sizes]
+        self.spans = [(1000 * (k + 1), n) for k, n in enumerate(sizes)]
+        self.read = [True] * len(sizes)
+        self.stored, self.under_way, self.most = [], 0, 0
+
+    def begin(self):
+        self.here = [bytearray(len(x)) for x in self.here]
+
+    def fetch(self, k, start, stop):
+        looks, done = self._random.randrange(3), False
+        self.under_way += stop - start
+        self.most = max(self.most, self.under_way)
+
+        def is_complete():
+            nonlocal looks, done
+            looks -= 1
+            if looks < 0 and not done:
+                self.here[k][start:stop] = self.there[k][start:stop]
+                self.under_way -= stop - start
+                done = True
+            return done
+
+        return is_complete
+
+    def store(self, ranges):
+        for k, start, stop in ranges:
+            self.stored += [(k, i) for i in range(start, stop)]
+            self.there[k][start:stop] = self.here[k][start:stop]
+
+    def wait(self, out):
+        pass
+
+
+def test_what_is_read_is_there_and_what_is_written_last_is_copied_once(monkeypatch):
+    for name, value in {"PIECE": 16, "LEAST": 4, "COPIES": 10, "AHEAD": 3}.items():
+        monkeypatch.setattr(flow, name, value)
+    for seed in range(200):
+        random = Random(seed)
+        copies = FakeCopies(random, [random.randrange(1, 200) for _ in "ab"])
+        found, stages, acts = flow.Flow(flow.Slot(copies)), [], []
+        for _ in range(random.randrange(1, 30)):
+            k = random.randrange(2)
+            base, n = copies.spans[k]
+            start = random.randrange(n)
+            stop = random.randrange(start, n) + 1
+            pieces = [(base + start, stop - start)]
+            if random.random() < 0.6:
+                number = found.reads(pieces)
+                stages.append(flow.Stage(meet=flow.Arrival(found, number, None)))
+                acts.append((stages[-1], number, k, start, stop, None))
+            else:
+                stages.append(flow.Stage())
+                found.writes(pieces, stages[-1])
+                data = random.randbytes(stop - start)
+                acts.append((stages[-1], -1, k, start, stop, data))
+        found.complete(stages)
+        for _ in range(2):  # a plan is made for many calls
+            copies.stored = []
+            now = [bytearray(x) for x in copies.there]
+            written = set()
+            found.begin()
+            for stage, number, k, start, stop, data in acts:
+                if data is not None:
+                    now[k][start:stop] = copies.here[k][start:stop] = data
+                    written |= {(k, i) for i in range(start, stop)}
+                    for step in stage.then:
+                        step()
+                    continue
+                while stage.meet is not None and not found.has_come(number):
+                    pass
+                assert copies.here[k][start:stop] == now[k][start:stop], seed
+            found.end()
+            assert copies.there == now and sorted(copies.stored) == sorted(written)
+            assert copies.most < 4 * max(2 * 200 // 10, 16)
+
+
+class FakeRequest:
+    """A message that comes when it is looked at for the second time."""
+
+    posted = most = 0
+
+    def __init__(self, nbytes):
+        self.nbytes, self.looks = nbytes, 0
+
+    def Start(self):
+        self.looks = 0
+        FakeRequest.posted += self.nbytes
+        FakeRequest.most = max(FakeRequest.most, FakeRequest.posted)
+
+    def Test(self):
+        self.looks += 1
+        if self.looks == 2:
+            FakeRequest.posted -= self.nbytes
+        return self.looks >= 2
+
+
+def test_receives_of_a_round_are_posted_some_at_a_time(monkeypatch):
+    monkeypatch.setattr(flow, "POSTED", 100)
+    copies = FakeCopies(Random(1), [1])
+    done = []
+    parts = [
+        flow.Part(FakeRequest(60), peer, 60, [partial(done.append, (peer, i))])
+        for peer in (4, 7)
+        for i in range(5)
+    ]
+    made = flow.Exchange(flow.Flow(flow.Slot(copies)), [], parts)
+    for _ in range(2):
+        made.arrive()
+        assert made.missing() == [4, 7] and made.has().startswith("0 of 10")
+        while not made.test():
+            pass
+        assert sorted(done) == [(x, i) for x in (4, 7) for i in range(5)]
+        assert made.missing() == [] and FakeRequest.most == 240
+        done.clear()
+
+
+def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
+    """Where there are devices: nothing could be copied beside its call."""
+    seconds = {"flat": (2.0,), "node_aware": (3.0,), "native": (1.0,)}
+    found = Times((8,), seconds, {})
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    monkeypatch.setattr(context_inter, "UNTRIED", 1)
+    monkeypatch.setattr(trial, "tried", lambda comm, collective: found)
+    groups = pair(comm, 1)
+    there, taken = len(groups.there), []
+    for n in (8, 1024):
+        send, recv = (np.ones(n * there) for _ in "xy")
+        groups.ours.Alltoall(send, recv)
+        taken.append(groups.ours._taken())
+    agree(comm, taken[0] == "native" and taken[1] != "native", str(taken))
+    groups.free()

@@ -20,7 +20,7 @@ from .values import by_value
 # function below imports what it needs of it.
 if TYPE_CHECKING:
     from ...schedules.hosts import Hosts
-    from ..engine.devices import Slot
+    from ..engine.flow import Slot
     from ..memory.staged import Copies
     from ..operations.call import Call
     from ..waiting.waiting import Limit
@@ -161,7 +161,7 @@ class Collective(Comm):
     ) -> None:
         """Make a call on host memory that stands for arrays on a device, as one of host
         arrays: all ranks count it alike."""
-        from ..engine.devices import Slot
+        from ..engine.flow import Slot
 
         args, kept = copies.args, None
         try:

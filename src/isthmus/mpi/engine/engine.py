@@ -27,7 +27,7 @@ from ..waiting.bounded import bounded
 from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited
 from . import devices, requests
-from .devices import Slot
+from .flow import Slot
 from .plan import Plan, Tag
 from .plans import PLACES, Kept, Rounds, make_plan, places_of, rounds_of
 

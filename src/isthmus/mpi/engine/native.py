@@ -11,7 +11,7 @@ from mpi4py import MPI
 from ..context.context import Context
 from ..waiting.bounded import bounded
 from . import devices
-from .devices import Slot
+from .flow import Slot
 from .plans import Kept
 
 

@@ -26,7 +26,7 @@ Step = Callable[[], Any]
 
 
 class Met(Awaited, Protocol):
-    """What ends a round: a meeting, or a copy from a device."""
+    """What ends a round: a meeting, or what has to do with a device."""
 
     def arrive(self) -> None:
         """Say that this rank has come."""
@@ -130,6 +130,8 @@ class Stage:
     call: list[Callable[[], MPI.Request]] = field(default_factory=list)
     then: list[Step] = field(default_factory=list)
     meet: Met | None = None
+    #: requests of what it meets
+    held: Sequence[MPI.Prequest] = ()
     #: the other ends of what it waits for and of what it calls
     peers: list[int] = field(default_factory=list)
     called: list[int] = field(default_factory=list)
@@ -267,7 +269,7 @@ class Plan:
     def free(self) -> None:
         """Give the requests back."""
         for stage in self.stages:
-            for request in stage.wait:
+            for request in (*stage.wait, *stage.held):
                 request.Free()
         self.stages = []
 

@@ -19,7 +19,7 @@ from ..memory.memory import Given
 from ..memory.node_memory import Turn
 from ..operations.call import Call
 from . import devices, library
-from .devices import Slot
+from .flow import Slot
 from .plan import Plan, Tag, uses_library
 from .staging import Staging
 

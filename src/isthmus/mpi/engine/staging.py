@@ -18,7 +18,7 @@ from ..memory.memory import Given, View
 from ..memory.node_memory import Turn
 from ..operations.call import Call
 from . import devices
-from .devices import Slot
+from .flow import Slot
 from .plan import Binding, Plan, Step, Tag, bind, uses_library
 
 

@@ -133,17 +133,11 @@ def _check(code: int, function: str) -> None:
 class _Event:
     """An event of the driver, which another may have when this one is gone."""
 
-    def __init__(self, library: Any, free: list[c_void_p]) -> None:
-        self._free = free
-        if free:
-            self.handle = free.pop()
-            return
-        self.handle = c_void_p()
-        _check(library.cuEventCreate(byref(self.handle), _NO_TIMING), "cuEventCreate")
+    def __init__(self, handle: c_void_p, free: list[c_void_p]) -> None:
+        self.handle, self._free = handle, free
 
     def __del__(self) -> None:
-        if self.handle:
-            self._free.append(self.handle)
+        self._free.append(self.handle)
 
 
 class Gpu:
@@ -191,10 +185,11 @@ class Gpu:
     def pin(self, nbytes: int) -> int:
         """Memory of the process that is pinned. What the driver allocates itself has
         small pages, and other processes cannot read it as MPI libraries do."""
-        room = mmap.mmap(-1, nbytes)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a kernel may be made without them
-                room.madvise(mmap.MADV_HUGEPAGE)
+        # not shared, as mmap's is by default: that has small pages too
+        room = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
+            with suppress(OSError, AttributeError):  # a kernel may be made without them
+                room.madvise(getattr(mmap, advice))
         address = ctypes.addressof(ctypes.c_char.from_buffer(room))
         with self._current():
             if self._cuda.cuMemHostRegister_v2(address, nbytes, _PORTABLE):
@@ -214,7 +209,7 @@ class Gpu:
             if stream == EVERY:
                 self._do("cuCtxSynchronize")
                 return
-            event = _Event(self._cuda, self._events)
+            event = self._event()
             self._do("cuEventRecord", event.handle, stream)
             for x in self._streams:
                 self._do("cuStreamWaitEvent", x, event.handle, 0)
@@ -253,10 +248,18 @@ class Gpu:
 
     def record(self, out: bool) -> _Event:
         """An event after the copies in one direction."""
-        with self._current():
-            event = _Event(self._cuda, self._events)
-            self._do("cuEventRecord", event.handle, self._streams[out])
+        event = self._event()
+        self._do("cuEventRecord", event.handle, self._streams[out])
         return event
+
+    def _event(self) -> _Event:
+        try:
+            handle = self._events.pop()
+        except IndexError:
+            handle = c_void_p()
+            with self._current():
+                self._do("cuEventCreate", byref(handle), _NO_TIMING)
+        return _Event(handle, self._events)
 
     def is_complete(self, event: _Event) -> bool:
         """Whether an event has come."""

@@ -87,7 +87,9 @@ def chosen(
         log_choice(collective, found)
         return found.name, False
     ours = [FLAT, NODE] if commutative else [FLAT]
-    every = times.best(nbytes, found, [*ours, LIBRARY])
+    # copies from and to devices run beside our rounds, not beside the library's call
+    staged = c.devices and nbytes > c.cut
+    every = times.best(nbytes, found, ours if staged else [*ours, LIBRARY])
     log_choice(collective, every)
     if every.name != LIBRARY:
         return every.name, False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from mpi4py import MPI
 from ...redistribution.runs import some_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
 from ...schedules.program import extent
-from ..engine.devices import PIECE, Arrival, Flow, Slot
+from ..engine.flow import Arrival, Exchange, Flow, Part, Slot
 from ..engine.plan import Plan, Stage, Step, each
 from ..memory import memory
 from ..memory.libraries import NUMPY, Library
@@ -26,18 +25,6 @@ from .fields import Array
 #: than this together. On a lab of 8 + 8 hosts at 50 Mbit/s, long messages one by one
 #: take 1.08 to 1.09 of the limit, two or four at once 1.2 (MPICH 5.0, Open MPI 5.0)
 FLIGHT = 1 << 16
-
-
-@dataclass(slots=True)
-class Bound:
-    """A message as MPI takes it, and what packs or unpacks it."""
-
-    request: MPI.Prequest
-    peer: int
-    nbytes: int
-    copies: list[Step] = field(default_factory=list)
-    #: where its data lie
-    pieces: list[Piece] = field(default_factory=list)
 
 
 class Binder:
@@ -65,7 +52,7 @@ class Binder:
         self.scratch.append(found := self.by.room(nbytes))
         return found
 
-    def parts(self, c: Send | Recv) -> list[Bound]:
+    def parts(self, c: Send | Recv) -> list[Part]:
         """A message, in as many parts as it is sent; both ends cut alike."""
         buf, start, size = runs_of(c.data)
         unit = sum(x.dtype.itemsize for x in self.arrays[buf])
@@ -80,7 +67,7 @@ class Binder:
 
     def message(
         self, c: Send | Recv, buf: str, start: np.ndarray, size: np.ndarray
-    ) -> Bound:
+    ) -> Part:
         """A message of the elements of all fields, one field after the other."""
         places = [fields.place(x, start, size) for x in self.arrays[buf]]
         packed = sum(x.nbytes for x in places if not x.is_direct)
@@ -96,7 +83,7 @@ class Binder:
             at += x.nbytes
         nbytes = sum(x.nbytes for x in places)
         peer = c.frm if isinstance(c, Recv) else c.to
-        made = Bound(self._request(c, _one(parts)), peer, nbytes, copies)
+        made = Part(self._request(c, _one(parts)), peer, nbytes, copies)
         if self.flow is not None:
             made.pieces = [x.span for x in places]
         return made
@@ -165,37 +152,49 @@ class Binder:
         and sends follow each other; what came is unpacked while others come."""
         receives = [x for c in r.comm if isinstance(c, Recv) for x in self.parts(c)]
         sends = _flights([self.parts(c) for c in r.comm if isinstance(c, Send)])
+        if self.flow is not None:
+            return [], self._exchange(r, sends, receives, self.flow)
         stage = Stage(start=[x.request for x in receives])
         found, first = [stage], list[Step]()
         for k, flight in enumerate(sends):
-            copies = self._come([piece for x in flight for piece in x.pieces])
-            copies += [step for x in flight for step in x.copies]
-            if k:
-                stage.meanwhile += copies  # packed while others are sent
-                found.append(stage := Stage())
-            else:
-                first = copies
-            stage.start += [x.request for x in flight]
+            for i, x in enumerate(flight):
+                if not (k or i):
+                    first = x.copies
+                elif x.copies or not i:
+                    stage.meanwhile += x.copies  # packed while others are sent
+                    found.append(stage := Stage())
+                stage.start.append(x.request)
             stage.wait += [x.request for x in flight]
             stage.peers += [x.peer for x in flight]
-        nbytes = 0
-        for bound in receives:
-            stage.wait.append(bound.request)
-            stage.peers.append(bound.peer)
-            nbytes += bound.nbytes
-            if self.flow is not None:
-                self.flow.writes(bound.pieces, stage)
-            if bound.copies or (self.flow is not None and nbytes >= PIECE):
-                stage.then += bound.copies
+        for x in receives:
+            stage.wait.append(x.request)
+            stage.peers.append(x.peer)
+            if x.copies:
+                stage.then += x.copies
                 found.append(stage := Stage())
-                nbytes = 0
         stage.then += self.steps(r.then, stage)
         return first, found
 
+    def _exchange(
+        self, r: Round, sends: list[list[Part]], receives: list[Part], flow: Flow
+    ) -> list[Stage]:
+        """The stages of a round with fields on a device."""
+        before = 0
+        for flight in sends:
+            for x in flight:
+                x.number, x.after = flow.reads(x.pieces), before
+            before += len(flight)
+        for x in receives:
+            flow.writes(x.pieces, x)
+        made = Exchange(flow, [x for flight in sends for x in flight], receives)
+        last = Stage()
+        last.then += self.steps(r.then, last)
+        return [Stage(meet=made, held=made.requests), last]
 
-def _flights(sends: Sequence[list[Bound]]) -> list[list[Bound]]:
+
+def _flights(sends: Sequence[list[Part]]) -> list[list[Part]]:
     """Messages, each in its parts, that are under way at once."""
-    found: list[list[Bound]] = []
+    found: list[list[Part]] = []
     room = 0
     for parts in sends:
         nbytes = sum(x.nbytes for x in parts)
@@ -278,7 +277,7 @@ def bind(
                 flow.writes([x.span for x in target], stages[-1])
     if flow is None:
         return Plan(stages, limit, before, scratch=binder.scratch)
-    flow.stores(stages)
+    flow.complete(stages)
     plan = Plan(stages, limit, [flow.begin, *before], [flow.end], binder.scratch)
     plan.slot = slot
     return plan

@@ -22,8 +22,8 @@ from ..comm.intracomm import Intracomm
 from ..context.context import SCRATCH, Context
 from ..context.progress import driver
 from ..engine import requests
-from ..engine.devices import Slot
 from ..engine.engine import check_threads
+from ..engine.flow import Slot
 from ..engine.plan import Plan, Step
 from ..engine.plans import Kept
 from ..memory import device, staged
