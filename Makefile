@@ -46,6 +46,7 @@ test-long: ## the same with every case, all placements, and an hour of random ca
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 	@$(MPICH)/isthmus check --placements 6
 	@$(MAKE) --no-print-directory fuzz ARGS=3600
+	@$(MAKE) --no-print-directory fuzz ARGS="600 4 devices"
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py pure $(ARGS)
@@ -67,7 +68,7 @@ test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI test
 test-oldest: .venv/debian-mpich-oldest/.test ## all tests, with the oldest mpi4py and numpy (PYTHON=python3.10)
 	@.venv/debian-mpich-oldest/bin/python -m pytest tests $(ARGS)
 
-fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives between groups, ARGS=seconds on each library
+fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives, ARGS="seconds ranks devices" on each library
 	@$(MPICH)/python tests/fuzz.py $(or $(ARGS),60)
 	@$(OPENMPI)/python tests/fuzz.py $(or $(ARGS),60)
 

@@ -3,16 +3,17 @@
     python tests/fuzz.py 3600 4
 
 runs for an hour on four ranks; with `without` after it, without persistent requests of
-the MPI library's own, of which Open MPI keeps some memory. Two threads of every rank
-make calls at the same time, each on communicators of its own: between groups, inside
-them and among several, by all algorithms and by the MPI library, in all forms, with
-fresh arrays; some with a limit. Calls that are under way are completed in any order. On
-the same communicators there are messages of the user's own. Now and then groups are
-formed, used and freed; a rank comes late; a call is refused.
+the MPI library's own, of which Open MPI keeps some memory; with `devices`, half of the
+arrays lie on what stands in for a device. Two threads of every rank make calls at the
+same time, each on communicators of its own: between groups, inside them and among
+several, by all algorithms and by the MPI library, in all forms, with fresh arrays; some
+with a limit. Calls that are under way are completed in any order. On the same
+communicators there are messages of the user's own. Now and then groups are formed, used
+and freed; a rank comes late; a call is refused.
 
 All ranks draw the same numbers, so that all make the same calls; when to wait for a
 call, and how, each draws alone. It ends at the first fault, and tells in the end what
-each rank had after a tenth of the time, and what it has then.
+each rank had after a tenth of the time, and of some thousand calls, and what it has.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ import between
 import inside_calls as inside
 import isthmus
 import several
+import standin
 from between import Case, Kit, chain, data, in_order
 from groups import pair
 from isthmus.lab.mpiexec import own_rank
 from isthmus.mpi.context import context
+from isthmus.mpi.engine import flow
+from isthmus.mpi.memory import device, staged
 from launcher.mpirun import ENVIRONMENT, command, find_mpiexec
 from support import FORMS
 from things import equal, thing
@@ -58,6 +62,8 @@ CALLS = 200
 CASES = 1 << 20
 #: seconds: a communicator's limit, if it has one, and when nothing happens any more
 LIMIT, HANGS = 300.0, 600
+#: calls after which what is kept for them does not grow any more
+WARM = 10_000
 #: numbers of a rank that may grow so much: memory is not given back to the system at
 #: once, and an MPI library may map some more of it
 GROWTH = {
@@ -72,6 +78,8 @@ GROWTH = {
 }
 #: whether the MPI library makes persistent requests of its own
 PERSISTENT = "without" not in sys.argv
+#: whether arrays lie on a device
+DEVICES = "devices" in sys.argv
 #: after Ibcast, Ireduce or Reduce_init between groups where a rank has no part, other
 #: requests of the MPI library on that communicator hang (MPICH 5.0.2, Open MPI 5.0.11)
 ALONE = "Bcast", "Reduce"
@@ -86,7 +94,7 @@ class Drawn:
     op: str
     name: str
     kind: str
-    case: Case
+    case: Case | OnDevice
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,42 @@ class Started:
                 request.Free()
         fault = self.fault()
         return f"{self.what}: {fault}" if fault else ""
+
+
+class OnDevice:
+    """A case, with arrays of it on a device: each rank draws which, alone."""
+
+    def __init__(self, case: Case, rng: Rng) -> None:
+        self._case = case
+        self._swapped = standin.Swapped(case.args, rng.random(2) < 0.5, standin.Plain)
+        self.args = self._swapped.args
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with what came."""
+        self._swapped.back()
+        return self._case.fault
+
+
+#: short messages are cut and copied as long ones are
+SHORT_PIECES = (
+    (context, "CUT", 1536),
+    (flow, "PIECE", 1024),
+    (flow, "LEAST", 512),
+    (flow, "POSTED", 2048),
+    (device, "present", lambda: True),
+)
+
+
+def use_devices(
+    set_attribute: Callable[..., Any] = setattr,
+    set_item: Callable[..., Any] = dict.__setitem__,
+) -> None:
+    """Have a device that copies beside the caller."""
+    for what in SHORT_PIECES:
+        set_attribute(*what)
+    set_item(staged.KINDS, standin.KIND, standin.Quick)
+    staged.device_of.cache_clear()
 
 
 # -- what is drawn
@@ -273,8 +317,10 @@ def sequence(
     calls: int,
     tally: Tally,
     forming: MPI.Intracomm | None = None,
+    devices: bool = False,
 ) -> None:
-    """So many calls, now and then on groups that are formed of a communicator."""
+    """So many calls, now and then on groups that are formed of a communicator; on
+    arrays on devices too."""
     rng = np.random.default_rng(seed)
     alone = np.random.default_rng((*seed, MPI.COMM_WORLD.rank))
     ordered = in_order()
@@ -282,6 +328,8 @@ def sequence(
     for turn in range(calls):
         place = places[rng.integers(len(places))]
         drawn, form = place.draw(rng, turn), str(rng.choice(FORMS))
+        if devices:
+            drawn = replace(drawn, case=OnDevice(drawn.case, alone))
         if drawn.name == "native" and drawn.op in ALONE and "between" in place.name:
             form = "blocking"
         where = f"seed {seed}, call {turn}, {place.name}"
@@ -327,8 +375,8 @@ def sequence(
 class Run:
     """Two threads on each rank, and the communicators of each."""
 
-    def __init__(self, world: MPI.Intracomm) -> None:
-        self.world, self.tallies = world, (Tally(), Tally())
+    def __init__(self, world: MPI.Intracomm, devices: bool = False) -> None:
+        self.world, self.tallies, self.devices = world, (Tally(), Tally()), devices
         self.ordered = in_order()
         self.frees: list[Callable[[], Any]] = [self.ordered.Free]
         self.forming = world.Dup()
@@ -370,7 +418,8 @@ class Run:
         """A sequence in each thread; what was wrong on any rank."""
         one = threading.Thread(target=self._beside, args=(number, calls))
         one.start()
-        sequence(self.places[0], (number, 0), calls, self.tallies[0], self.forming)
+        how = calls, self.tallies[0], self.forming, self.devices
+        sequence(self.places[0], (number, 0), *how)
         one.join()
         found = [x for tally in self.tallies for x in tally.faults[:3]]
         every = self.world.allgather([f"rank {self.world.rank}, {x}" for x in found])
@@ -386,7 +435,8 @@ class Run:
 
     def _beside(self, number: int, calls: int) -> None:
         try:
-            sequence(self.places[1], (number, 1), calls, self.tallies[1])
+            how = calls, self.tallies[1], None, self.devices
+            sequence(self.places[1], (number, 1), *how)
         except BaseException:
             traceback.print_exc()
             MPI.COMM_WORLD.Abort(1)
@@ -442,12 +492,13 @@ def holdings() -> dict[str, int]:
 def timed(world: MPI.Intracomm, seconds: float) -> list[str]:
     """Run for so many seconds; what was wrong on all ranks."""
     sys.setswitchinterval(1e-4)  # threads that wait look often, and hold Python
-    run, begin, number, told = Run(world), time.monotonic(), 0, 0.0
+    run = Run(world, DEVICES)
+    begin, number, told = time.monotonic(), 0, 0.0
     first: dict[str, int] = {}
     faults: list[str] = []
     while not faults:
         took = world.bcast(time.monotonic() - begin)
-        if not first and took > seconds / 10:
+        if not first and took > seconds / 10 and 2 * CALLS * number >= WARM:
             first = holdings()
         if took > seconds:
             break
@@ -494,9 +545,12 @@ def timed(world: MPI.Intracomm, seconds: float) -> list[str]:
 
 def main() -> None:
     """Run for so many seconds, or until something is wrong."""
+    if DEVICES:
+        use_devices()
     found = timed(MPI.COMM_WORLD, float(sys.argv[1]))
     if MPI.COMM_WORLD.rank == 0:
         print("\n".join(found) or "all right", flush=True)
+    MPI.COMM_WORLD.Barrier()  # who exits with an error ends all
     sys.exit(bool(found))
 
 

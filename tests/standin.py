@@ -178,6 +178,9 @@ class Slow(StandIn):
             free = begin + rows * width / self.rate
             time.sleep(max(free - time.perf_counter(), 0))
 
+    def after(self, stream: int) -> None:
+        """Its arrays have no producer."""
+
     def copy(self, out, host, there, width, rows, pitch) -> None:
         self.begun += 1
         self._work[out].put((host, there, width, rows, pitch))
@@ -191,6 +194,12 @@ class Slow(StandIn):
 
     def wait(self, event: Any) -> None:
         event.wait()
+
+
+class Quick(Slow):
+    """A device that copies at once, but beside the caller."""
+
+    rate = float("inf")
 
 
 class GpuMemory:
@@ -309,6 +318,31 @@ def on_device(
     found = kind(memory(dense.nbytes), dense.shape, dense.strides, dense.dtype)
     found.set(array)
     return found
+
+
+class Swapped:
+    """The arguments of a call with arrays on the device in place of some."""
+
+    def __init__(
+        self, args: Any, which: Any = (True, True), memory: Any = Memory
+    ) -> None:
+        self._made: list[tuple[np.ndarray, DeviceArray]] = []
+        self._memory = memory
+        ends = zip(args[:2], which, strict=False)
+        self.args = tuple(self._swap(x) if on else x for x, on in ends) + args[2:]
+
+    def _swap(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            self._made.append((x, found := on_device(x, self._memory)))
+            return found
+        if isinstance(x, list):
+            return [self._swap(x[0]), *x[1:]]
+        return x
+
+    def back(self) -> None:
+        """Copy what is on the device into the arrays of the case."""
+        for array, found in self._made:
+            array[...] = found.get()
 
 
 def field(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+import isthmus
 from isthmus.mpi.costs import probe
 from isthmus.mpi.costs.probe import MOST, SLOW, SPENT, TURNS, worst
 from support import agree
@@ -46,3 +48,21 @@ def test_slow_steps_are_made_twice(comm, monkeypatch):
     step = Steps(monkeypatch, lambda k: SPENT)
     found = worst(comm, step, 20)
     agree(comm, found == pytest.approx(SPENT) and step.made == 4, found)
+
+
+@pytest.mark.mpi(2)
+def test_messages_of_calls_under_way_are_left_alone(comm, monkeypatch):
+    """A call that goes on beside others has a tag of its own."""
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+    ours = isthmus.Intracomm(comm.Dup())
+    context, n = ours._context(), comm.size
+    left, right = (comm.rank - 1) % n, (comm.rank + 1) % n
+    sent = context.comm.Isend(np.full(3, comm.rank), right, 5)
+    probe.probe(context.comm, context.nodes)
+    whole, got = np.zeros(n), np.full(3, -1)
+    ours.Allgather(np.full(1, comm.rank + 1.0), whole)  # compares arguments first
+    context.comm.Recv(got, left, 5)
+    sent.Wait()
+    found = (got == left).all() and (whole == np.arange(n) + 1).all()
+    agree(comm, found, f"{got} {whole}")
+    ours.Free()

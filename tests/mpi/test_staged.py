@@ -21,7 +21,7 @@ from isthmus.mpi.costs import trial
 from isthmus.mpi.engine import flow
 from isthmus.mpi.memory import device, staged
 from sampling import LONG, some
-from standin import KIND, REAL, STREAM, DeviceArray, StandIn, on_device
+from standin import KIND, REAL, STREAM, DeviceArray, StandIn, Swapped, on_device
 from support import FORMS, TURN, agree, has_persistent_collectives
 
 pytestmark = pytest.mark.mpi(3)
@@ -50,28 +50,6 @@ def in_pieces(monkeypatch):
     monkeypatch.setattr(flow, "POSTED", 1024)
     monkeypatch.setattr(context, "CUT", 1536)
     monkeypatch.setattr(device, "present", lambda: True)
-
-
-class Swapped:
-    """The arguments of a call with arrays on the device in place of some."""
-
-    def __init__(self, args, which=(True, True)):
-        self._made = []
-        ends = zip(args[:2], which, strict=False)
-        self.args = tuple(self._swap(x) if on else x for x, on in ends) + args[2:]
-
-    def _swap(self, x):
-        if isinstance(x, np.ndarray):
-            self._made.append((x, found := on_device(x)))
-            return found
-        if isinstance(x, list):
-            return [self._swap(x[0]), *x[1:]]
-        return x
-
-    def back(self):
-        """Copy what is on the device into the arrays of the case."""
-        for array, found in self._made:
-            array[...] = found.get()
 
 
 def run(comm, op, form, args, starts=2, **named):

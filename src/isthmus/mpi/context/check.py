@@ -76,12 +76,13 @@ class _Rows:
         self.rows: list[Any] = [None] * comm.Get_size()
         self.rows[me] = row
         self.left = [r for r in range(len(self.rows)) if r != me]
-        self.sends = [comm.isend(row, r) for r in self.left]
+        # of the tag of blocking calls: others may be under way
+        self.sends = [comm.isend(row, r, 0) for r in self.left]
 
     def test(self) -> bool:
         """Take what has come; whether that is all."""
-        for r in [r for r in self.left if self.comm.Iprobe(r)]:
-            self.rows[r] = self.comm.recv(None, r)
+        for r in [r for r in self.left if self.comm.Iprobe(r, 0)]:
+            self.rows[r] = self.comm.recv(None, r, 0)
             self.left.remove(r)
         return not self.left and bool(MPI.Request.Testall(self.sends))
 

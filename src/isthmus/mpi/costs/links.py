@@ -90,8 +90,8 @@ def _fan(comm: MPI.Intracomm, k: int) -> Iterator[Callable[[], None]]:
     out, into = np.zeros(1, np.uint8), np.zeros(k, np.uint8)
     near = range(1, k + 1)
     steps = [
-        *(comm.Recv_init(into[d - 1 : d], (r - d) % p) for d in near),
-        *(comm.Send_init(out, (r + d) % p) for d in near),
+        *(comm.Recv_init(into[d - 1 : d], (r - d) % p, 0) for d in near),
+        *(comm.Send_init(out, (r + d) % p, 0) for d in near),
     ]
 
     def step() -> None:

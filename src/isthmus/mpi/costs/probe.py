@@ -93,8 +93,8 @@ def shift(
     p, r = comm.Get_size(), comm.Get_rank()
     out, into = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
     everyone = only_to is None
-    send = comm.Send_init(out, (r + 1) % p if only_to is None else only_to)
-    receive = comm.Recv_init(into, (r - 1) % p if everyone else 0)
+    send = comm.Send_init(out, (r + 1) % p if only_to is None else only_to, 0)
+    receive = comm.Recv_init(into, (r - 1) % p if everyone else 0, 0)
     steps = [receive] * (everyone or r == only_to) + [send] * (everyone or r == 0)
 
     def step() -> None:
