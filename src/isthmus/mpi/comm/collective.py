@@ -355,9 +355,9 @@ class Collective(Comm):
             if lasts and not call.v:
                 context.keep(values, LibraryStart(context, native))
             return self._beside(native, args, copies, args)
-        if not (lasts and engine.is_lasting(call)):
+        kept = engine.kept_start(op, native, name, call) if lasts else None
+        if kept is None:
             return engine.nonblocking(call, context.next_tag(), native, copies)
-        kept = engine.CachedStart(op, native, name, call)
         context.keep(values, kept)
         return kept.start(self, args, call)
 

@@ -28,6 +28,7 @@ from ..waiting.errors import Stalled
 from ..waiting.waiting import Awaited
 from . import devices, requests
 from .flow import Slot
+from .native import AlltoallwStart
 from .plan import Plan, Tag
 from .plans import PLACES, Kept, Rounds, make_plan, places_of, rounds_of
 
@@ -208,12 +209,6 @@ def _numbered(
     return make_plan(call, found, tag, turn, slot=slot)
 
 
-def is_lasting(call: Call) -> bool:
-    """Whether nonblocking calls of the same values have the same rounds."""
-    own = call.recipe is not None and call.alltoallw is None
-    return own and call.negotiation is None
-
-
 class CachedStart(Kept):
     """What is kept for nonblocking calls of the same values: plans, each of which
     serves one call at a time."""
@@ -221,8 +216,7 @@ class CachedStart(Kept):
     _is_freed = False
 
     def __init__(self, op: str, native: str, name: str, call: Call) -> None:
-        """Of a call that need not ask what others pass; by the name of an operation, of
-        its nonblocking form and of the algorithm that was asked for."""
+        """Of a call that need not ask what others pass."""
         super().__init__()
         assert call.recipe is not None
         check_threads(call.context, call.name)
@@ -238,15 +232,16 @@ class CachedStart(Kept):
         places, doubtful = places_of(args)
         room = memory.calls % ROOMS if self._rounds.node else None
         key, anywhere = self.plans.key((room,), self._rounds, places)
-        if doubtful or key not in self.plans:
+        if doubtful:
             call = call or comm._read_nonblocking(*self._asked, args)
-        plan = self.plans.pop(key, None)
-        if plan is None:  # or was given back just now
+        plan = self.plans.take(key)
+        if plan is None:
             call = call or comm._read_nonblocking(*self._asked, args)
             turn = None if room is None else c.turn(room, self.among)
             tag, given = Tag(), Given() if anywhere else None
             plan = make_plan(call, self._rounds.recipe, tag, turn, given)
             plan.tag = tag
+        self.plans.lend(plan)
         self.used = c.clock = c.clock + 1
         plan.tag.value = c.next_tag()
         if plan.turn is not None:
@@ -262,15 +257,26 @@ class CachedStart(Kept):
         yield from plan.steps()
         if plan.given is not None:
             plan.given.clear()
-        if self._is_freed or plan.scratch_bytes > SCRATCH:
-            plan.free()
-            return
-        self.plans.keep(key, plan)
+        keep = not self._is_freed and plan.scratch_bytes <= SCRATCH
+        self.plans.put_back(key, plan, keep)
 
     def free(self) -> None:
         """Give the plans back; those of calls under way when these are over."""
         self._is_freed = True
         super().free()
+
+
+def kept_start(
+    op: str, native: str, name: str, call: Call
+) -> AlltoallwStart | CachedStart | None:
+    """What is kept for nonblocking calls of the same values, if they are started alike;
+    by the name of an operation, of its nonblocking form and of the algorithm that was
+    asked for."""
+    if call.negotiation is not None:
+        return None
+    if call.alltoallw is not None:
+        return AlltoallwStart(op, native, name, call)
+    return None if call.recipe is None else CachedStart(op, native, name, call)
 
 
 def check_threads(context: Context, name: str) -> None:

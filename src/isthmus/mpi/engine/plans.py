@@ -7,7 +7,7 @@ one that copies them. Others are kept by the addresses of the buffers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ PLACES = 16
 #: of calls of so many bytes, it keeps them for a few, for others that come again soon,
 #: and one for buffers anywhere: to copy these takes less time than to make a plan
 SHORT, FEW_PLACES = 1 << 21, 4
+#: so many nonblocking calls of one key, under way at once, have plans that are kept
+AT_ONCE = 8
 
 
 def make_plan(
@@ -155,6 +157,8 @@ class Plans(dict[Any, Plan]):
         self._most = most
         #: keys of buffers that came once
         self._seen: dict[Any, None] = {}
+        #: plans of calls that are under way
+        self._lent: set[Plan] = set()
 
     def key(
         self, values: tuple[Any, ...], rounds: Rounds, places: Sequence[Any]
@@ -169,10 +173,10 @@ class Plans(dict[Any, Plan]):
 
     def _is_transient(self, key: Any) -> bool:
         """Whether buffers are new, as many before them were, and may not come again."""
-        seen = self._seen
-        if key in self or len(self) < FEW_PLACES:
+        seen, n = self._seen, len(self) + len(self._lent)
+        if key in self or n < FEW_PLACES:
             return False
-        if key in seen and len(self) < self._most:
+        if key in seen and n < self._most:
             del seen[key]
             return False
         seen[key] = None
@@ -180,9 +184,26 @@ class Plans(dict[Any, Plan]):
             del seen[next(iter(seen))]
         return True
 
+    def take(self, key: Any) -> Plan | None:
+        """One for a nonblocking call, if there is one that no other has."""
+        found = (self.pop(x, None) for x in _each(key))
+        return next((x for x in found if x is not None), None)
+
+    def lend(self, plan: Plan) -> None:
+        """A nonblocking call has it."""
+        self._lent.add(plan)
+
+    def put_back(self, key: Any, plan: Plan, keep: bool) -> None:
+        """The call is over; its plan may be kept for another one."""
+        self._lent.discard(plan)
+        free = next((x for x in _each(key) if x not in self), None)
+        if keep and free is not None:
+            self.keep(free, plan)
+        else:
+            plan.free()
+
     def keep(self, key: Any, plan: Plan) -> None:
-        """Keep one more; one of the same key, of a call that was under way at the same
-        time, is given back."""
+        """Keep one more."""
         self._give_back(key)
         for oldest in list(self)[: max(0, len(self) - self._most + 1)]:
             self._give_back(oldest)
@@ -201,6 +222,13 @@ class Plans(dict[Any, Plan]):
         """Give all of them back."""
         for key in list(self):
             self._give_back(key)
+
+
+def _each(key: Any) -> Iterator[Any]:
+    """A key for each of the plans of calls that are under way at once."""
+    yield key
+    for i in range(1, AT_ONCE):
+        yield i, key
 
 
 class Kept:
