@@ -16,6 +16,7 @@ import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
 from isthmus.choose.between import Times
+from isthmus.mpi.comm.native import staging_messages
 from isthmus.mpi.context import context, context_inter
 from isthmus.mpi.costs import trial
 from isthmus.mpi.engine import flow
@@ -550,3 +551,67 @@ def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
         taken.append(groups.ours._taken())
     agree(comm, taken[0] == "native" and taken[1] != "native", str(taken))
     groups.free()
+
+
+# -- single messages
+
+
+class Group(isthmus.Intracomm):
+    """As communicators are where there is a GPU."""
+
+
+class Inter(isthmus.Intercomm):
+    """The same."""
+
+
+def test_single_messages(comm):
+    """Blocking ones and nonblocking sends, to and from host arrays too; what a shorter
+    message does not write stays."""
+    groups = pair(comm, 1)
+    ours = staging_messages(Inter)(groups.native)
+    there = len(groups.there)
+    faults = []
+    for k, name in enumerate(("Send", "Ssend", "Isend", "Issend")):
+        for which in ((True, True), (True, False), (False, True)):
+            wanted = np.arange(5.0) + 10 * k
+            if comm.rank < groups.p:
+                made = Swapped((wanted,), which)
+                found = [getattr(ours, name)(made.args[0], i, k) for i in range(there)]
+                for request in filter(None, found):
+                    request.Wait()
+                continue
+            for i in range(there):
+                into, status = np.full(8, -1.0), MPI.Status()
+                made = Swapped((into,), which[1:])
+                ours.Recv(made.args[0], i, k, status)
+                made.back()
+                right = np.array_equal(into, [*wanted, -1, -1, -1])
+                if not right or status.Get_count(MPI.DOUBLE) != 5:
+                    faults.append(f"{name} {which}: {into}")
+    agree(comm, not faults, str(faults[:1]))
+    groups.free()
+
+
+def test_messages_inside_a_group(comm):
+    ours = staging_messages(Group)(comm.Dup())
+    left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
+    for which in ((True, True), (True, False), (False, True)):
+        send, recv = np.arange(4.0) + comm.rank, np.zeros(4)
+        made = Swapped((send, recv), which)
+        ours.Sendrecv(made.args[0], right, 3, made.args[1], left, 3)
+        made.back()
+        agree(comm, np.array_equal(recv, np.arange(4.0) + left), f"{which}: {recv}")
+    made = Swapped((send,))
+    ours.Sendrecv_replace(*made.args, right, 0, left, 0)
+    made.back()
+    agree(comm, np.array_equal(send, np.arange(4.0) + left), str(send))
+    wrong = []
+    for name in ("Irecv", "Send_init", "Recv_init"):
+        text = _raised(getattr(ours, name), on_device(send), 0)
+        wrong += [] if f"ValueError: {name}: the buffer" in text else [text]
+    plain = np.zeros(2)
+    request = ours.Irecv(plain, left)
+    ours.Send(np.full(2, float(comm.rank)), right)
+    request.Wait()
+    agree(comm, not wrong and (plain == left).all(), f"{wrong} {plain}")
+    ours.Free()

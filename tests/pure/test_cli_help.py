@@ -146,8 +146,11 @@ def test_the_demo_needs_no_pictures(cli, monkeypatch):
 
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
     monkeypatch.setattr(demo.worker, "run", lambda *x: None)
-    status, out, _ = cli("demo")
-    assert status == 0 and 'pip install "isthmus[plot]"' in out
+    for cores in (2, 16):
+        monkeypatch.setattr(demo.os, "cpu_count", lambda n=cores: n)
+        status, out, _ = cli("demo")
+        assert status == 0 and 'pip install "isthmus[plot]"' in out
+        assert ("8 processes take turns on 2 cores" in out) == (cores == 2)
 
 
 def test_progress_is_told_where_there_is_no_terminal(cli, monkeypatch):

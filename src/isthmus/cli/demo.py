@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -62,7 +63,12 @@ def demo(
         worker.run(tour.job(sizes), shown, LIMIT)
     if own_rank():
         return
-    console.print("\nEvery byte was checked and right.\n")
+    console.print("\nEvery byte was checked and right.")
+    cores = os.cpu_count() or 1
+    if own_rank() is None and sum(sizes) > cores:
+        turns = f"{sum(sizes)} processes take turns on {cores} cores here"
+        console.print(f"{turns}: that costs the shortest fields most.", highlight=False)
+    console.print()
     with busy(console, "drawing"):
         if not drawing:
             console.print(NO_PICTURES, highlight=False, markup=False)

@@ -10,6 +10,7 @@ from mpi4py import MPI
 from .all_to_all import Exchanges, Gathering, Sums
 from .collective import Imported, load, nonblocking
 from .family import COMMON, making
+from .native import messages
 from .rooted import Rooted
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .intracomm import Intracomm
 
 
+@messages
 @making(MPI.Intercomm, *COMMON, "Create_from_groups", "Merge")
 class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
     """An `MPI.Intercomm` whose collectives run close to the physical limit.

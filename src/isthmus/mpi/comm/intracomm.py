@@ -10,7 +10,7 @@ from mpi4py import MPI
 from .all_to_all import Exchanges, Gathering, Sums
 from .collective import Imported, load
 from .family import COMMON, making
-from .native import staging
+from .native import messages, staging
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .intercomm import Intercomm
 
 
+@messages
 @staging(
     MPI.Intracomm,
     "Bcast",

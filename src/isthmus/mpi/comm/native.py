@@ -1,4 +1,4 @@
-"""mpi4py's own collectives inside a group, with arrays on a device.
+"""mpi4py's own collectives inside a group, and its messages, with arrays on a device.
 
 They are called on host memory that stands for the arrays. That is a matter of each rank
 alone, so nothing is agreed, and no context is made.
@@ -119,3 +119,104 @@ def staging(base: type, *operations: str) -> Callable[[Class], Class]:
         return cls
 
     return decorate
+
+
+# -- single messages
+
+
+def _sending(native: Any) -> Any:
+    """What is sent is copied first; so the request of a nonblocking send is mpi4py's,
+    which keeps the copy."""
+
+    @wraps(native)
+    def method(self: Any, buf: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(buf) is not _ndarray:
+            copies = _copies("Bcast", (buf,), True, "")
+            if copies is not None:
+                copies.bring()
+                (buf,) = copies.args
+        return native(self, buf, *args, **kwargs)
+
+    return method
+
+
+def _receiving(native: Any) -> Any:
+    """What is not written stays: all of it is copied before and after."""
+
+    @wraps(native)
+    def method(self: Any, buf: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(buf) is not _ndarray:
+            copies = _copies("Bcast", (buf,), False, "")
+            if copies is not None:
+                return _call(native, "", copies, self, *args, **kwargs)
+        return native(self, buf, *args, **kwargs)
+
+    return method
+
+
+def _exchanging(native: Any) -> Any:
+    @wraps(native)
+    def method(
+        self: Any,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        copies = _copies("Sendrecv", (sendbuf, recvbuf), False, "")
+        if copies is None:
+            return native(self, sendbuf, dest, sendtag, recvbuf, *args, **kwargs)
+        copies.bring()
+        sendbuf, recvbuf = copies.args
+        result = native(self, sendbuf, dest, sendtag, recvbuf, *args, **kwargs)
+        copies.take()
+        return result
+
+    return method
+
+
+def _refusing(native: Any) -> Any:
+    """Nobody would copy when such a request is started, or complete."""
+
+    @wraps(native)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        some = *args, *kwargs.values()
+        if device.among(some):
+            if device.way(settings.device(), device.taken()) != "direct":
+                raise ValueError(
+                    f"{native.__name__}: the buffer is in the memory of a device; "
+                    "pass host memory, or use the blocking form"
+                )
+            from ..memory import staged
+
+            staged.wait_for_producers(some)
+        return native(self, *args, **kwargs)
+
+    return method
+
+
+#: how each method for messages takes arrays on a device
+_MESSAGES = {
+    _sending: "Send Bsend Rsend Ssend Isend Ibsend Irsend Issend",
+    _receiving: "Recv Sendrecv_replace",
+    _exchanging: "Sendrecv",
+    _refusing: "Irecv Isendrecv Isendrecv_replace Send_init Bsend_init Rsend_init "
+    "Ssend_init Recv_init Psend_init Precv_init",
+}
+
+
+def staging_messages(cls: Class) -> Class:
+    """A class decorator: messages, which are mpi4py's own, take arrays on a device."""
+    for wrap, names in _MESSAGES.items():
+        for name in names.split():
+            native = getattr(cls, name, None)  # mpi4py 4.0 has no Isendrecv
+            if native is not None:
+                setattr(cls, name, wrap(native))
+    return cls
+
+
+def messages(cls: Class) -> Class:
+    """The same where there may be such arrays: others do not pay for it."""
+    return staging_messages(cls) if device.present() else cls
