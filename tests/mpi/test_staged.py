@@ -294,7 +294,8 @@ def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
     kept = groups.ours._context().cached_calls
     plans = sum(len(x.plans) for x in kept.values())
     pinned = sum(len(x) for x in stand_in.pinned.values())
-    agree(comm, plans <= 6 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")
+    # of each of the six, at most two: the two rooms change places
+    agree(comm, plans <= 12 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")
     groups.free()
 
 
