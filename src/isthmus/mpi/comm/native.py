@@ -121,7 +121,7 @@ def staging(base: type, *operations: str) -> Callable[[Class], Class]:
     return decorate
 
 
-# -- single messages
+# -- single messages: one end of a Bcast, as far as copies are concerned
 
 
 def _sending(native: Any) -> Any:
@@ -165,14 +165,13 @@ def _exchanging(native: Any) -> Any:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        copies = _copies("Sendrecv", (sendbuf, recvbuf), False, "")
-        if copies is None:
+        def call(self: Any, sendbuf: Any, recvbuf: Any) -> Any:
             return native(self, sendbuf, dest, sendtag, recvbuf, *args, **kwargs)
-        copies.bring()
-        sendbuf, recvbuf = copies.args
-        result = native(self, sendbuf, dest, sendtag, recvbuf, *args, **kwargs)
-        copies.take()
-        return result
+
+        copies = _copies("Sendrecv", (sendbuf, recvbuf), False, "")
+        if copies is not None:
+            return _call(call, "", copies, self)
+        return call(self, sendbuf, recvbuf)
 
     return method
 

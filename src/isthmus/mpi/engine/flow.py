@@ -188,9 +188,10 @@ class Flow:
     def _fetch_ahead(self) -> None:
         """Begin some copies ahead of the one that is awaited: the first message should
         not wait until all of them are begun."""
-        for k, start, stop in self._fetches[len(self._events) :]:
+        while len(self._events) < len(self._fetches):
             if self._under_way >= AHEAD * self._fetched:
                 break
+            k, start, stop = self._fetches[len(self._events)]
             self._events.append(self.slot.copies.fetch(k, start, stop))
             self._under_way += stop - start
 
@@ -295,10 +296,10 @@ class _Source:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
-        self.started = self.come = self._nbytes = 0
+        self.begin()
 
     def begin(self) -> None:
-        """For another call."""
+        """For a call."""
         self.started = self.come = self._nbytes = 0
 
     def start(self) -> None:
