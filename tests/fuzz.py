@@ -47,9 +47,8 @@ import standin
 from between import Case, Kit, chain, data, in_order
 from groups import pair
 from isthmus.lab.mpiexec import own_rank
+from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.context import context
-from isthmus.mpi.engine import flow
-from isthmus.mpi.memory import device, staged
 from launcher.mpirun import ENVIRONMENT, command, find_mpiexec
 from support import FORMS
 from things import equal, thing
@@ -165,10 +164,9 @@ class OnDevice:
 
 #: short messages are cut and copied as long ones are
 SHORT_PIECES = (
-    (context, "CUT", 1536),
-    (flow, "PIECE", 1024),
-    (flow, "LEAST", 512),
-    (flow, "POSTED", 2048),
+    (context, "DEVICE_PIECE_BYTES", 1536),
+    (overlap, "PIECE_BYTES", 1024),
+    (overlap, "LEAST_FETCHED_BYTES", 512),
     (device, "present", lambda: True),
 )
 

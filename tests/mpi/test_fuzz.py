@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuzz import Run, use_devices
-from isthmus.mpi.memory import staged
+from isthmus.mpi.buffers.devices import staged
 from sampling import LONG
 
 
