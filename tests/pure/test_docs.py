@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import drawing
 import isthmus
+import quoting
+import sampling
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,6 +23,14 @@ PAGES = sorted(
 )
 PAGES = [x for x in PAGES if "_build" not in x.parts]
 FENCED = re.compile(r"^( *)(```+)(.*?)\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+DIRECTIVE = re.compile(
+    r"^ *(?:```+|:::+)\s*\{[\w-]+\}"  # ```{draw}
+    r"|\{[\w:-]+\}`"  # {py:class}`…`
+    r"|^\([\w-]+\)=$"  # (target)=
+    r"|^: ",  # a definition below its term
+    re.MULTILINE,
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -68,6 +79,89 @@ def test_python_of_the_pages_is_python(page):
                 (len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0
             )
             ast.parse("\n".join(x[deep:] for x in lines))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_pages_quote_what_their_files_have(page):
+    text = page.read_text(encoding="utf-8")
+    quotations = list(quoting.quotations(text))
+    assert len(quotations) == text.count("<!-- quote "), "a mark without its block"
+    stale = [(x.path, x.part) for x in quotations if x.text != x.source()]
+    assert not stale, "python docs/quoting.py writes what the files have"
+
+
+def test_a_quotation_that_differs_is_seen_and_mended():
+    page = (
+        "<!-- quote examples/costs.py: SHAPES = … SHAPES = -->\n```python\nold\n```\n"
+    )
+    (old,) = quoting.quotations(page)
+    assert old.text == "old\n" != old.source()
+    (new,) = quoting.quotations(quoting.renewed(page))
+    assert new.text == new.source() == old.source()
+    assert new.text.startswith("SHAPES = [") and new.text.count("\n") == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_pages_are_whole_without_the_site(page):
+    """On a repository's page directives are text, and what they fetch is missing."""
+    text = page.read_text(encoding="utf-8")
+    fetched = re.findall(r"\{(?:literal)?include\} *(\S*)", text)
+    assert not [x for x in fetched if x != "../CHANGELOG.md"]
+    assert not DIRECTIVE.findall(COMMENT.sub("", text))
+
+
+def test_the_site_opens_what_pages_keep_for_it():
+    pytest.importorskip("sphinx")
+    import for_site
+
+    page = """<!-- explorer step=2 height=640 -->
+```text
+isthmus explore bcast binomial --p 4
+```
+<!-- site
+```{toctree}
+guide
+```
+-->
+"""
+    expected = """```{explorer} bcast binomial --p 4
+:step: 2
+:height: 640
+```
+```{toctree}
+guide
+```
+
+"""
+    assert for_site.opened(page, DOCS) == expected
+    shown = [x.read_text(encoding="utf-8") for x in DOCS.rglob("*.md")]
+    for mark, pattern in (
+        ("<!-- explorer", for_site.EXPLORER),
+        ("<!-- site", for_site.SITE_ONLY),
+    ):
+        marks = sum(x.count(mark) for x in shown)
+        assert marks and marks == sum(len(pattern.findall(x)) for x in shown)
+
+
+def structure(svg):
+    """The elements of a drawing, and their colours, without its numbers."""
+    return re.findall(r"<(\w+)", svg), re.findall(r"#[0-9a-f]{6}", svg)
+
+
+def test_pictures_are_what_their_commands_draw(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    drawn = list(drawing.commands())
+    assert len({path for path, _ in drawn}) == len(drawn) > 20
+    assert {path for path, _ in drawn} == set((DOCS / "pictures" / "drawn").iterdir())
+    for path, words in sampling.some(drawn, 4):
+        old = path.read_text(encoding="utf-8")
+        if f"Matplotlib v{matplotlib.__version__}," not in old:
+            continue  # versions draw differently
+        drawing.draw(words, new := tmp_path / "new.svg")
+        assert structure(old) == structure(new.read_text(encoding="utf-8")), (
+            f"isthmus draw {' '.join(words)} draws another picture: "
+            "python docs/drawing.py"
+        )
 
 
 PUBLIC = """
