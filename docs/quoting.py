@@ -12,6 +12,10 @@ page, under a mark that says where it is from, and a test compares the two:
 A line is named by any part of it; the first one that has it counts. Below the mark is a
 fenced block, or, for tables of Markdown, text up to `<!-- end of quote -->`. Paths are
 those from `docs`. Run as a program, it writes what files have now into all pages.
+
+What an example prints stands below `<!-- output of examples/several.py -->`, after the
+command that starts it. Tests run that command. A line `…` stands for lines that a page
+leaves out, and times may be others.
 """
 
 from __future__ import annotations
@@ -31,6 +35,32 @@ QUOTATION = re.compile(
     r"|(?P<table>.*?)^ *<!-- end of quote -->$)",
     re.MULTILINE | re.DOTALL,
 )
+OUTPUT = re.compile(
+    r"^<!-- output of (?P<path>\S+) -->\n```text\n"
+    r"\$ (?P<command>[^\n]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+TIME = re.compile(r"\d+(\.\d+)?(?= (?:µs|ms|s)\b)")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a page says that an example prints."""
+
+    path: str
+    command: str
+    text: str
+
+    def allows(self, printed: str) -> bool:
+        """Whether an example that printed this did what the page says."""
+        lines = (re.escape(TIME.sub("0", x)) for x in self.text.splitlines())
+        pattern = "".join(r"(.*\n)+" if x == "…" else rf"{x}\n" for x in lines)
+        return re.fullmatch(pattern, TIME.sub("0", printed)) is not None
+
+
+def outputs(page: str) -> list[Output]:
+    """All outputs that a page shows."""
+    return [Output(**match.groupdict()) for match in OUTPUT.finditer(page)]
 
 
 @dataclass(frozen=True)
@@ -100,9 +130,15 @@ def renewed(page: str) -> str:
     return page
 
 
-if __name__ == "__main__":
+def pages() -> Iterator[tuple[Path, str]]:
+    """Every page of the documentation, and the README."""
     for path in [*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md"]:
-        old = path.read_text(encoding="utf-8")
+        if "_build" not in path.parts:
+            yield path, path.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for path, old in pages():
         new = renewed(old)
         if new != old:
             path.write_text(new, encoding="utf-8")

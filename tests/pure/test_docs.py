@@ -85,7 +85,8 @@ def test_python_of_the_pages_is_python(page):
 def test_pages_quote_what_their_files_have(page):
     text = page.read_text(encoding="utf-8")
     quotations = list(quoting.quotations(text))
-    assert len(quotations) == text.count("<!-- quote "), "a mark without its block"
+    marks = re.findall(r"^ *<!-- quote ", text, re.MULTILINE)
+    assert len(quotations) == len(marks), "a mark without its block"
     stale = [(x.path, x.part) for x in quotations if x.text != x.source()]
     assert not stale, "python docs/quoting.py writes what the files have"
 
@@ -184,11 +185,34 @@ for cls in (isthmus.Intercomm, isthmus.Intracomm):
 """
 
 
-def test_the_table_of_costs_is_what_its_program_prints():
-    program = DOCS / "examples" / "costs.py"
-    done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True)
-    page = (DOCS / "algorithms.md").read_text(encoding="utf-8")
-    assert done.stdout and f"```text\n{done.stdout}```" in page
+OUTPUTS = [x for _, page in quoting.pages() for x in quoting.outputs(page)]
+WITHOUT_MPI = [x for x in OUTPUTS if x.command.startswith("python ")]
+
+
+def test_every_example_has_its_output_in_a_page():
+    marks = sum(page.count("<!-- output of ") for _, page in quoting.pages())
+    assert marks == len(OUTPUTS), "a mark without its block"
+    examples = {f"examples/{x.name}" for x in (DOCS / "examples").glob("*.py")}
+    # what a lab prints depends on its hosts
+    assert {x.path for x in OUTPUTS} == examples - {"examples/swap.py"}
+    for output in OUTPUTS:
+        assert Path(output.path).name in output.command.split()
+
+
+@pytest.mark.parametrize("output", WITHOUT_MPI, ids=lambda x: Path(x.path).stem)
+def test_examples_without_mpi_print_what_their_page_shows(output):
+    assert output.command == f"python {Path(output.path).name}"
+    program = [sys.executable, DOCS / output.path]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert output.allows(done.stdout), done.stdout
+
+
+def test_outputs_allow_other_times_and_what_is_left_out():
+    output = quoting.Output("x.py", "python x.py", "a 1.5 ms\n…\nb 2\n")
+    assert output.allows("a 20 ms\nmore\nand more\nb 2\n")
+    assert not output.allows("a 20 ms\nb 2\n")
+    assert not output.allows("a 20 ms\nmore\nb 3\n")
+    assert not output.allows("a 20 s\nmore\nb 2\n")
 
 
 def test_the_reference_has_every_public_name_and_needs_no_mpi():
