@@ -15,7 +15,8 @@ comments that Markdown hides, and are opened here before Sphinx reads a page:
     isthmus explore inter_allgather segmented --p 4 --q 2
     ```
 
-A picture beside which lies one whose name ends with -dark is shown in two forms.
+A picture beside which lies one whose name ends with -dark is shown in two forms. In the
+tables of the reference, names are linked to what the page documents below them.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ EXPLORER = re.compile(
     re.MULTILINE,
 )
 PICTURE = re.compile(r"^!\[(?P<alt>[^]\n]*)\]\((?P<path>[^)\n]*)\.png\)$", re.MULTILINE)
+DOCUMENTED = re.compile(
+    r"^\.\. auto\w+:: (?P<name>[\w.]+).*\n(?: +:members: (?P<members>.*)\n)?",
+    re.MULTILINE,
+)
+CODE = re.compile(r"`(?P<path>[\w.]+)(?P<arguments>\([^`]*\))?`")
 
 
 class Explorer(SphinxDirective):
@@ -95,8 +101,24 @@ def opened(page: str, folder: Path) -> str:
             for end, shown in forms
         )
 
-    page = SITE_ONLY.sub(r"\1", page)
+    page = _linked(SITE_ONLY.sub(r"\1", page))
     return PICTURE.sub(two_forms, EXPLORER.sub(explorer, page))
+
+
+def _linked(page: str) -> str:
+    """A page whose tables link the names that the page documents."""
+    targets = {}
+    for match in DOCUMENTED.finditer(page):
+        targets[match["name"].rpartition(".")[2]] = match["name"]
+        for member in (match["members"] or "").split(", "):
+            targets[member] = f"{match['name']}.{member}"
+
+    def link(match: re.Match[str]) -> str:
+        target = targets.get(match["path"].rpartition(".")[2])
+        return f"{{py:obj}}{match[0][:-1]} <{target}>`" if target else match[0]
+
+    lines = page.splitlines(keepends=True)
+    return "".join(CODE.sub(link, x) if x.startswith("|") else x for x in lines)
 
 
 def _open_page(app: Sphinx, name: str, source: list[str]) -> None:
