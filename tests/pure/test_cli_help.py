@@ -16,6 +16,7 @@ from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
+from isthmus.cli.commands import COMMANDS, LAB
 from isthmus.cli.examples import EXAMPLES
 from isthmus.verify.errors import Deadlock
 
@@ -32,7 +33,8 @@ RUN = [
 
 def commands(group, before=""):
     """Every command by its full name."""
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.commands[name]
         if hasattr(command, "commands"):
             yield from commands(command, f"{before}{name} ")
         else:
@@ -81,6 +83,8 @@ def test_help_shows_the_examples_and_every_option(cli, name):
     options = [o for x in EVERY[name].params for o in x.opts if o.startswith("--")]
     assert all(option in out for option in options)
     first = EVERY[name].help.partition("\n\n")[0]
+    table = {**COMMANDS, **{f"lab {of}": entry for of, entry in LAB.items()}}
+    assert table[name].summary == first
     assert first.endswith(".") and "\n" not in first and len(first) <= 72
 
 

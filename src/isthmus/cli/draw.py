@@ -19,7 +19,8 @@ from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture, save
-from .options import Inside, Shape, Source, Target, both, integers
+from .layouts import Inside, Shape, Source, Target, both
+from .options import integers
 from .terminal import busy
 
 

@@ -19,22 +19,11 @@ from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
 from ..units import show_time
-from .examples import epilog
-from .lab_report import report
 from .options import RATE, Json, Rate
 from .terminal import ended_in_order
 
 #: the exit status of timeout(1) too
 OUT_OF_TIME = 124
-
-lab = typer.Typer(
-    name="lab",
-    help="A shaped network of many hosts inside this machine.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-lab.command(epilog=epilog("lab report"))(report)
 
 Name = Annotated[str, typer.Option(help="name of the lab")]
 Host = Annotated[int, typer.Argument(help="number of the host, from 0")]
@@ -59,7 +48,6 @@ def _able() -> None:
         raise LabError(lack)
 
 
-@lab.command(epilog=epilog("lab up"))
 def up(
     hosts: Annotated[int, typer.Option(help="number of hosts")] = 8,
     rate: Rate = RATE,
@@ -90,7 +78,6 @@ def up(
     console.print(f"lab {name}: {hosts} hosts at {rate}, up in {took}", highlight=False)
 
 
-@lab.command(epilog=epilog("lab run"))
 def run(
     command: Annotated[list[str], typer.Argument(help="the program, after --")],
     n: Annotated[
@@ -163,7 +150,6 @@ def _limits(net: Network) -> str:
     )
 
 
-@lab.command(epilog=epilog("lab status"))
 def status(
     measure: Annotated[
         bool,
@@ -191,28 +177,24 @@ def status(
             console.print(_limits(find(name)), highlight=False)
 
 
-@lab.command("set", epilog=epilog("lab set"))
 def set_(host: Host, rate: Rate, name: Name = "lab") -> None:
     """Give the link of one host another rate."""
     _able()
     find(name).set_rate(host, rate)
 
 
-@lab.command(epilog=epilog("lab cut"))
 def cut(host: Host, name: Name = "lab") -> None:
     """Cut a host off from all others."""
     _able()
     find(name).cut(host)
 
 
-@lab.command(epilog=epilog("lab join"))
 def join(host: Host, name: Name = "lab") -> None:
     """Join a host again that was cut off."""
     _able()
     find(name).join(host)
 
 
-@lab.command(epilog=epilog("lab down"))
 def down(name: Name = "lab") -> None:
     """Take a lab down and end what runs on it; remove dead labs."""
     _able()
@@ -220,7 +202,6 @@ def down(name: Name = "lab") -> None:
     print("taken down: " + ", ".join(gone) if gone else f"there is no lab {name!r}")
 
 
-@lab.command(epilog=epilog("lab shell"))
 def shell(
     command: Annotated[
         list[str] | None,
