@@ -246,8 +246,8 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
     assert (found.a, found.b) == ((1024,) * 3, (4096,) * 2)
     found = case_of("allgather", (3, 2), "1KiB", None)
     assert (found.a, found.b) == ((1024,) * 3, (1024,) * 2)
-    with pytest.raises(ValueError, match="more sizes"):
-        case_of("allgather", (3,), "1KiB,4KiB", None)
+    with pytest.raises(ValueError, match="one size"):
+        case_of("allgather", (3,), "1KiB:4KiB", None)
 
 
 # Sets

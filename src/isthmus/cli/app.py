@@ -59,8 +59,17 @@ def run(arguments: list[str]) -> int:
     try:
         status = app(arguments, prog_name="isthmus", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
+        _say_notes(False)
         return _failure(error)
+    _say_notes(True)
     return status if isinstance(status, int) else 0
+
+
+def _say_notes(wanted: bool) -> None:
+    """Say what a command noted; one that takes no options of ours has no notes."""
+    options = sys.modules.get(f"{__package__}.options")
+    if options is not None:
+        options.say_notes(wanted)
 
 
 def _complain(message: str, status: int) -> int:

@@ -8,6 +8,7 @@ test compares with the docstrings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from .examples import epilog
@@ -125,8 +126,19 @@ def _click_command(full_name: str, command: typer.Typer | Callable[..., None]) -
         return get_command(command)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     name = full_name.rpartition(" ")[2]
-    alone.command(name, epilog=epilog(full_name))(command)
+    alone.command(name, cls=Command, epilog=epilog(full_name))(command)
     return get_command(alone)
+
+
+#: what newer versions of typer write after the name of an argument
+_TYPE = re.compile(r" <(str|int|path|list\[\w+\])>")
+
+
+class Command(TyperCommand):
+    """A command whose help has words for people only, and no types of Python."""
+
+    def get_help(self, ctx: Any) -> str:
+        return _TYPE.sub(lambda found: " " * len(found[0]), super().get_help(ctx))
 
 
 class Group(TyperGroup):

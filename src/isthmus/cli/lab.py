@@ -18,6 +18,7 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from ..spelling import unknown
 from ..units import show_time
 from .options import RATE, Json, Rate
 from .terminal import ended_in_order
@@ -25,8 +26,8 @@ from .terminal import ended_in_order
 #: the exit status of timeout(1) too
 OUT_OF_TIME = 124
 
-Name = Annotated[str, typer.Option(help="name of the lab")]
-Host = Annotated[int, typer.Argument(help="number of the host, from 0")]
+Name = Annotated[str, typer.Option(metavar="NAME", help="name of the lab")]
+Host = Annotated[int, typer.Argument(metavar="HOST", help="its number, from 0")]
 
 
 def _slow(options: list[str]) -> dict[int, str]:
@@ -49,11 +50,14 @@ def _able() -> None:
 
 
 def up(
-    hosts: Annotated[int, typer.Option(help="number of hosts")] = 8,
+    hosts: Annotated[int, typer.Option(metavar="N", min=1, help="number of hosts")] = 8,
     rate: Rate = RATE,
     slow: Annotated[
         list[str] | None,
-        typer.Option(help="another rate for one host, as in 3:10mbit; may be repeated"),
+        typer.Option(
+            metavar="HOST:RATE",
+            help="another rate for one host, as in 3:10mbit; may be repeated",
+        ),
     ] = None,
     name: Name = "lab",
 ) -> None:
@@ -79,16 +83,22 @@ def up(
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(help="the program, after --")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM…", help="what to run, after --")
+    ],
     n: Annotated[
-        int | None, typer.Option("-n", help="processes (default: one per host)")
+        int | None,
+        typer.Option("-n", metavar="N", help="processes [default: one per host]"),
     ] = None,
     per_host: Annotated[
         int | None,
-        typer.Option(help="ranks per host, filled in order (default: spread evenly)"),
+        typer.Option(
+            metavar="N", help="ranks per host, filled in order [default: spread evenly]"
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="seconds after which the program is ended")
+        float | None,
+        typer.Option(metavar="SECONDS", help="when the program is ended"),
     ] = None,
     name: Name = "lab",
 ) -> None:
@@ -199,13 +209,22 @@ def down(name: Name = "lab") -> None:
     """Take a lab down and end what runs on it; remove dead labs."""
     _able()
     gone = [*life.sweep(), *([name] if life.down(name) else [])]
-    print("taken down: " + ", ".join(gone) if gone else f"there is no lab {name!r}")
+    if not gone:
+        running = list(everything())
+        raise LabError(
+            unknown("lab", name, running) if running else "no lab is running"
+        )
+    print("taken down: " + ", ".join(gone))
 
 
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="command to run (default: a shell)", show_default=False),
+        typer.Argument(
+            metavar="PROGRAM…",
+            help="what to run [default: a shell]",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Start a shell in which labs need no root.

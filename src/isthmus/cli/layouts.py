@@ -12,16 +12,21 @@ from .options import integers
 HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
 
 Source = Annotated[
-    str | None, typer.Option(help=f"layout before a redistribution: {HELP}")
+    str | None,
+    typer.Option(metavar="LAYOUT", help=f"layout before a redistribution: {HELP}"),
 ]
 Target = Annotated[
     str | None,
-    typer.Option(help="layout after it [default of both: blocks:4x2 and blocks:3x3]"),
+    typer.Option(
+        metavar="LAYOUT",
+        help="layout after it [default of both: blocks:4x2 and blocks:3x3]",
+    ),
 ]
 Shape = Annotated[
     str | None,
     typer.Option(
-        help="shape of the redistributed array [default: 24,24; with times, 2400,2400]"
+        metavar="N,N",
+        help="shape of the redistributed array [default: 24,24; with times, 2400,2400]",
     ),
 ]
 Inside = Annotated[

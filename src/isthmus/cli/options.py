@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
 from ..lab.mpiexec import own_rank
+from ..units import show_bytes
 
 #: of a link of a lab, where nothing else is asked for
 RATE = "50mbit"
@@ -16,22 +18,49 @@ PER_PROCESSOR, LEAST = 16, 64
 
 Hosts = Annotated[
     int | None,
-    typer.Option("--lab", help="measure on a lab of N hosts, made for this"),
+    typer.Option(
+        "--lab", metavar="N", help="measure on a lab of N hosts, made for this"
+    ),
 ]
 Named = Annotated[
-    str | None, typer.Option("--lab-name", help="measure on this running lab")
+    str | None,
+    typer.Option("--lab-name", metavar="NAME", help="measure on this running lab"),
 ]
 Rate = Annotated[
     str,
-    typer.Option(help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit"),
+    typer.Option(
+        metavar="RATE",
+        help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Launches = Annotated[
-    int, typer.Option(help="number of times to relaunch all processes", min=1)
+    int,
+    typer.Option(metavar="N", help="times to relaunch all processes", min=1),
 ]
 Seconds = Annotated[
-    float, typer.Option(help="about how long per case and launch", min=0.01)
+    float,
+    typer.Option(
+        metavar="SECONDS", help="about how long per case and launch", min=0.01
+    ),
 ]
+
+
+#: what is called otherwise now, of the command that runs
+_notes: list[str] = []
+
+
+def note(words: str) -> None:
+    """Keep for the end of the command what something is called now."""
+    _notes.append(words)
+
+
+def say_notes(wanted: bool) -> None:
+    """Say what the command noted, if it ended well: an error is one line."""
+    if wanted and not own_rank():
+        for words in _notes:
+            print(f"isthmus: note: {words}", file=sys.stderr)
+    _notes.clear()
 
 
 def integers(text: str, option: str) -> list[int]:
@@ -57,6 +86,19 @@ def check_processes(n: int) -> None:
         raise ValueError(
             f"{n} processes: isthmus starts up to {most} on this machine by itself; "
             "for more, start it under your own mpiexec"
+        )
+
+
+def check_memory(case: Any) -> None:
+    """Refuse the buffers of an isthmus.bench.job.Case for which there is no memory."""
+    from ..bench.operations import buffer_bytes
+
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    need = buffer_bytes(case.op, case.a, case.b)
+    if own_rank() is None and need > room:
+        raise ValueError(
+            f"{case.label}: the buffers of {len(case.a) + len(case.b)} processes take "
+            f"{show_bytes(need)}; this machine has {show_bytes(room)}"
         )
 
 
