@@ -126,7 +126,7 @@ def _write(
         elif path is not None:
             path.write_text(make(), encoding="utf-8")
     if plot is not None:
-        save(shown.figure(shown.title), plot)
+        save(shown.figure(shown.heading()), plot)
 
 
 def bench(
