@@ -4,9 +4,9 @@
 repository, as pages are also read there, where nothing draws. Below a picture that a
 command drew the page says which one, and that is where this program finds it:
 
-    ![what there is to see](pictures/drawn/inter_allgather-direct-p-3-q-2.svg)
+    ![what there is to see](pictures/drawn/allgather-direct-groups-3-2.svg)
 
-    `isthmus draw inter_allgather direct --p 3 --q 2`
+    `isthmus draw allgather direct --groups 3,2`
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def commands() -> Iterator[tuple[Path, list[str]]]:
     """The picture of each command in the pages, and the words of the command."""
     for page in sorted(DOCS.glob("*.md")):
         for match in DRAWN.finditer(page.read_text(encoding="utf-8")):
-            yield DOCS / match["path"], match["words"].split()
+            yield DOCS / match["path"], shlex.split(match["words"])
 
 
 def draw(words: list[str], path: Path) -> None:

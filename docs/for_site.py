@@ -12,7 +12,7 @@ comments that Markdown hides, and are opened here before Sphinx reads a page:
 
     <!-- explorer step=2 -->    the command below it, as a page in a frame
     ```text
-    isthmus explore inter_allgather segmented --p 4 --q 2
+    isthmus explore allgather segmented --groups 4,2
     ```
 
 A picture beside which lies one whose name ends with -dark is shown in two forms. In the
@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class Explorer(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The frame as HTML, after the command wrote its page into the site."""
-        words = self.arguments[0].split()
+        words = shlex.split(self.arguments[0])
         name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
         path = Path(self.env.app.outdir, EXPLORERS, f"{name}.html")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -118,7 +118,7 @@ def test_the_site_opens_what_pages_keep_for_it():
 
     page = """<!-- explorer step=2 height=640 -->
 ```text
-isthmus explore bcast binomial --p 4
+isthmus explore bcast binomial --groups 4
 ```
 <!-- site
 ```{toctree}
@@ -126,7 +126,7 @@ guide
 ```
 -->
 """
-    expected = """```{explorer} bcast binomial --p 4
+    expected = """```{explorer} bcast binomial --groups 4
 :step: 2
 :height: 640
 ```
