@@ -205,7 +205,7 @@ def test_a_picture_can_be_written(kind):
 def test_ranks_steps_and_sizes_are_named():
     said = words(figure(schedule("inter_allgather", "direct", p=3, q=2, ka=1, kb=4)))
     assert {"a0", "a1", "a2", "b0", "b1", "group A", "group B", "step 1"} <= {*said}
-    assert "inter_allgather, direct" in said
+    assert "allgather between two groups, direct" in said
     assert any("3 ranks, 1 element each" in text for text in said)
 
 

@@ -19,21 +19,22 @@ FILES = sorted(ROOT.rglob("*.py"))
 TOP = {"__init__", "__main__", "bench", "cli"}
 #: what each folder or file imports when it is imported itself
 KNOWS = {
-    "distributions": set(),
+    "distributions": {"spelling"},
     "settings": set(),
     "units": set(),
-    "lab": set(),
-    "schedules": {"settings"},
+    "spelling": set(),
+    "lab": {"spelling"},
+    "schedules": {"settings", "spelling"},
     "algorithms": {"schedules"},
     "verify": {"schedules"},
-    "cost": {"schedules", "verify"},
+    "cost": {"schedules", "spelling", "verify"},
     "groups": {"verify"},
-    "collectives": {"algorithms", "schedules", "verify"},
+    "collectives": {"algorithms", "schedules", "spelling", "verify"},
     "check": {"collectives", "schedules", "verify"},
     "choose": {"algorithms", "cost", "schedules", "settings"},
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
-    "redistribution": {"algorithms", "schedules", "verify"},
+    "redistribution": {"algorithms", "schedules", "spelling", "verify"},
     "draw": {"cost", "schedules", "units", "verify"},
     "explore": {"cost", "draw", "predict", "schedules", "verify"},
     "export": {"cost", "schedules"},

@@ -19,7 +19,9 @@ from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_picture, save
-from .options import Inside, Shape, Source, Target, both, integers
+from .layouts import Inside, Shape, Source, Target, both
+from .options import integers
+from .sizes import Given, sized
 from .terminal import busy
 
 
@@ -53,17 +55,20 @@ def _redistribution(
     print(path)
 
 
-@sim.sized
+@sized
 def draw(
     *,
     collective: sim.Collective,
     algorithm: sim.Name = "",
-    given: sim.Given,
+    given: Given,
     times: Annotated[
         bool, typer.Option("--gantt", help="draw when each rank does what on a machine")
     ] = False,
     circle: Annotated[
-        int | None, typer.Option(help="draw a broadcast of N parts, ranks on a circle")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="draw a broadcast of N parts, ranks on a circle"
+        ),
     ] = None,
     machine: sim.Machine = None,
     source: Source = None,
@@ -71,7 +76,10 @@ def draw(
     shape: Shape = None,
     inside: Inside = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="a .png, .svg or .pdf file")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="a .png, .svg or .pdf file"
+        ),
     ] = None,
 ) -> None:
     """Draw what every rank holds after every step of a schedule.

@@ -17,6 +17,7 @@ from ..reproduce import (
     silva1999_report,
     traff2008_report,
 )
+from ..spelling import unknown
 from .files import check_folder
 from .options import RATE, Hosts, Named, Rate
 from .terminal import Steps
@@ -30,9 +31,12 @@ PAPERS = (*sorted((*SIMULATED, "silva1999")),)
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help=f"one of: {', '.join(PAPERS)}")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help=f"one of: {', '.join(PAPERS)}")
+    ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="folder for the report")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="folder of the report"),
     ] = None,
     lab: Hosts = None,
     rate: Rate = RATE,
@@ -43,7 +47,7 @@ def reproduce(
     They are simulated, but for those of silva1999, which are measured.
     """
     if paper not in PAPERS:
-        raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
+        raise ValueError(unknown("paper", paper, PAPERS))
     on_lab = lab is not None or lab_name is not None
     if on_lab and paper in SIMULATED:
         raise ValueError(f"{paper} is simulated: it needs no lab")
