@@ -110,7 +110,9 @@ class Progress:
         return list(self._active.values()) if self._active else []
 
     def _requests(self) -> list[Watched]:
-        return list(self._watched.values()) if len(self._watched) else []
+        # a copy in one step: other threads make requests while this one looks at them
+        requests = [ref() for ref in self._watched.valuerefs()]
+        return [request for request in requests if request is not None]
 
     # -- the thread
 
