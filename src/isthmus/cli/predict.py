@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Annotated
 
 import typer
@@ -174,13 +175,16 @@ def predict(
     # a bar must not come among what a program reads
     console = Console(stderr=as_json)
     most = _affordable(model) if most is None else most
-    names = candidates(case, model, most)
     with Steps(console, many=True) as steps:
-        every = []
-        for row in rows(case, model, most):
+        steps("weighing the algorithms", 0.0)
+        weights, every = candidates(case, model, most), []
+        simulated = [x for x in accumulate(weights.values()) if x <= most]
+        for row in rows(case, model, most, weights):
             every.append(row)
-            words = f"{len(every)} of {len(names)} algorithms"
-            steps(words, len(every) / len(names))
+            # formulas take no time
+            done = simulated[min(len(every), len(simulated)) - 1] if simulated else 1
+            words = f"{len(every)} of {len(weights)} algorithms"
+            steps(words, done / (simulated[-1] or 1) if simulated else 1.0)
         found = answer(case, model, every)
     if as_json:
         parts = asdict(found)
