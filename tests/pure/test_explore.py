@@ -435,14 +435,14 @@ def test_a_redistribution_shows_whose_every_element_was(show):
     small = redistribution(
         Layout.blocks((24, 12), (4, 2)), Layout.blocks((24, 12), (3, 3))
     )
-    page = show([small], "step=1")
+    page = show([small], "step=99")
     own = slice(3 * small.n)
     assert shown(page.run("explorer.state()"))[own] == reference(small)[own]
     # of many narrow runs, the share of each rank: the four that b4 is of
     large = redistribution(
         Layout.blocks((1200, 600), (4, 2)), Layout.blocks((1200, 600), (3, 3))
     )
-    page = show([large], "step=1")
+    page = show([large], "step=99")
     parts = f".cell[data-cell='{3 * (8 + 4) + 1}'] .column"
     colours = page.run(
         f"[...new Set([...document.querySelectorAll({json.dumps(parts)})]"
@@ -563,3 +563,24 @@ def test_all_of_a_page_can_be_used_on_a_phone_and_on_a_desk(show, width):
     assert page.run(inside)
     assert page.run("document.getElementById('speed').getClientRects().length") == 1
     assert "6 KiB" in page.run("document.getElementById('sizes').textContent")
+
+
+def test_messages_of_a_redistribution_come_in_the_order_they_are_sent():
+    shape = 24, 24
+    before, after = Layout.blocks(shape, (4, 2)), Layout.blocks(shape, (3, 3))
+    made = redistribution(before, after, None)
+    (run,) = data([made])["runs"]
+    steps = [step["messages"] for step in run["steps"] if "messages" in step]
+    assert len(steps) > 1
+    for messages in steps:
+        sources = [message[0] for message in messages]
+        assert len(sources) == len(set(sources))
+    (line,) = run["timelines"]
+    assert line["linked"] and len(line["source"]) == sum(map(len, steps))
+    for rank in range(made.n):
+        own = [
+            (line["start"][i], line["step"][i])
+            for i, source in enumerate(line["source"])
+            if source == rank
+        ]
+        assert [step for _, step in sorted(own)] == sorted(step for _, step in own)
