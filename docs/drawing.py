@@ -51,6 +51,7 @@ class Draw(SphinxDirective):
         words = self.arguments[0].split()
         name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
         path = Path(self.env.srcdir, FOLDER, f"{name}.svg")
+        path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.redirect_stdout(io.StringIO()):
             status = run(["draw", *words, "-o", str(path)])
         if status:
@@ -80,6 +81,7 @@ class Explore(SphinxDirective):
         words = self.arguments[0].split()
         name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
         path = Path(self.env.app.outdir, EXPLORERS, f"{name}.html")
+        path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.redirect_stdout(io.StringIO()):
             status = run(["explore", *words, "-o", str(path)])
         if status:
