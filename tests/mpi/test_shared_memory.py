@@ -621,7 +621,7 @@ def test_long_data_of_a_root_go_down_a_chain_that_comes_to_each_node_once(
 ):
     monkeypatch.setenv("ISTHMUS_PER_NODE", "2")
     groups = pair(comm, 1)
-    names = {64: "native", 1 << 16: "node_aware", 1 << 22: "chain"}
+    names = {64: "native", (1 << 14) + 8: "node_aware", 1 << 22: "chain"}
     for nbytes, name in names.items():
         data = np.zeros(nbytes // 8)
         role = 0 if comm.rank else MPI.ROOT
