@@ -2,9 +2,9 @@
 
 mpiexec -n 1 python docs/results/overhead.py
 
-In a group of one rank, so that nothing is sent: an Allgather whose plan is one copy of 8
-bytes, with slices at changing places. Microseconds of processor time, the least of several
-runs.
+In a group of one rank, so that nothing is sent: an Allgather whose plan is one copy of
+8 bytes, with slices at changing places. Microseconds of processor time, the least of
+several runs.
 """
 
 from __future__ import annotations
