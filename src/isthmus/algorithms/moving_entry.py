@@ -34,6 +34,9 @@ from ..schedules.registry import algorithm
 from .allgatherv_blocked import sizes, table
 from .patterns import STARTUP, startup_in
 
+#: the rounds beyond those of the data are less than so many for each rank of the larger
+#: group: a short piece of every block, a pause for every owner, the way round the ring
+EXTRA_ROUNDS = 3
 #: more rounds than this take longer to plan than they gain
 MOST_ROUNDS = 1 << 14
 
