@@ -28,6 +28,7 @@ KNOWS = {
     "verify": {"schedules"},
     "cost": {"schedules", "verify"},
     "groups": {"verify"},
+    "bound": {"collectives", "cost", "schedules"},
     "collectives": {"algorithms", "schedules", "verify"},
     "check": {"collectives", "schedules", "verify"},
     "choose": {"algorithms", "cost", "schedules", "settings"},

@@ -15,6 +15,7 @@ from ..schedules import plugins
 from ..settings import IMPORT, plugins as named
 from . import (
     bench,
+    bound,
     check,
     demo,
     draw,
@@ -71,6 +72,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "bench": bench.bench,
     "check": check.check,
+    "bound": bound.bound,
     "list": listing.list_,
     "draw": draw.draw,
     "explore": explore.explore,

@@ -22,6 +22,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus --import my_algorithms.py check --jobs 4",
         "isthmus check --max 4 --json",
     ),
+    "bound": (
+        "isthmus bound inter_allgatherv --a 4,0,0 --b 1,1,1",
+        "isthmus bound inter_reduce_scatter --a 6,0,0 --b 2,2,2 --seconds 5",
+        "isthmus bound inter_bcast --q 5 --m 4 --ports 2 --show",
+    ),
     "list": (
         "isthmus list",
         "isthmus list allgatherv ring",
