@@ -44,7 +44,8 @@ def exchanges() -> Iterator[tuple[str, Any]]:
         "figure2",
         schedule("inter_allgather", "segmented+ring", p=8, q=3, ka=6, kb=6),
     )
-    a, b = [5, 3, 4, 6, 2, 4], [7, 11]
+    # a_3 and a_4 have two receivers each, and so have b_1 and b_2 two such senders
+    a, b = [3, 3, 4, 5, 4, 5], [7, 5, 8, 4]
     yield "figure3", schedule("inter_allgatherv", "balanced+ring", a=a, b=b)
 
 
