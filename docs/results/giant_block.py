@@ -4,10 +4,10 @@ Algorithm 2 by name, what isthmus takes by itself, and the library.
 isthmus lab up --hosts 32 --rate 100mbit
 isthmus lab run -- python docs/results/giant_block.py 100
 
-The first argument is the rate of a link in Mbit/s; the second may be sizes in MiB, the third
-algorithms. Rank 0 of the first half has M bytes, the others of it nothing, each of the second
-half its share of M. Multiples of the time in which a link passes M at that rate, medians of
-the slowest rank.
+The first argument is the rate of a link in Mbit/s; the second may be sizes in MiB, the
+third algorithms. Rank 0 of the first half has M bytes, the others of it nothing, each
+of the second half its share of M. Multiples of the time in which a link passes M at
+that rate, medians of the slowest rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOTALS = [
     int(x) for x in (sys.argv[2] if len(sys.argv) > 2 else "1,4,16,64").split(",")
 ]
 HALF = WORLD.size // 2
-NAMES = "moving_entry,balanced,pipelined(parts=4),auto,native".split(",")
+NAMES = ["moving_entry", "balanced", "pipelined(parts=4)", "auto", "native"]
 if len(sys.argv) > 3:
     NAMES = sys.argv[3].split(",")
 #: seconds for each way of each case
