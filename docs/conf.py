@@ -23,7 +23,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
-    "drawing",
+    "for_site",
 ]
 exclude_patterns = ["_build", "examples"]
 
@@ -35,7 +35,6 @@ html_js_files = ["explorers.js"]
 html_show_sphinx = False
 html_copy_source = False
 
-myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 default_role = "code"  # docstrings write code in single backticks

@@ -1,14 +1,12 @@
-"""Directives for pictures and explorers of schedules, each with the command that makes it.
+"""Pictures of the pages that are drawn by a command or from Python.
 
-```{draw} inter_allgather segmented --p 4 --q 2
-:alt: what there is to see
-```
+`python docs/drawing.py` draws all of them into `docs/pictures`. They are in the
+repository, as pages are also read there, where nothing draws. Below a picture that a
+command drew the page says which one, and that is where this program finds it:
 
-```{explore} inter_allgather segmented --p 4 --q 2
-:step: 2
-```
+    ![what there is to see](pictures/drawn/allgather-direct-groups-3-2.svg)
 
-Pictures that no command makes: `python docs/drawing.py` draws them into `pictures`.
+    `isthmus draw allgather direct --groups 3,2`
 """
 
 from __future__ import annotations
@@ -16,14 +14,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from html import escape
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from docutils import nodes
-from docutils.parsers.rst import directives
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 import draw_irregular
 import isthmus
@@ -32,75 +25,33 @@ from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.draw import schedule
 from isthmus.draw.gantt import gantts
 
-FOLDER = "_build/pictures"
-#: of what is built
-EXPLORERS = "_explorers"
-#: pixels of the page for a point of the picture
-SCALE = 0.95
+DOCS = Path(__file__).parent
+DRAWN = re.compile(
+    r"^!\[[^]\n]+\]\((?P<path>pictures/drawn/[^)\n]*)\)\n\n"
+    r"`isthmus draw (?P<words>[^`]*)`$",
+    re.MULTILINE,
+)
 
 
-class Draw(SphinxDirective):
-    """Runs `isthmus draw` and shows what it drew."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
-
-    def run(self) -> list[nodes.Node]:
-        """The picture, and below it the command."""
-        words = self.arguments[0].split()
-        name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
-        path = Path(self.env.srcdir, FOLDER, f"{name}.svg")
-        with contextlib.redirect_stdout(io.StringIO()):
-            status = run(["draw", *words, "-o", str(path)])
-        if status:
-            raise self.error(f"isthmus draw {' '.join(words)} returned {status}")
-        points = re.search(r'width="([\d.]+)pt"', path.read_text(encoding="utf-8"))
-        assert points is not None
-        width = f"{round(SCALE * float(points[1]))}px"
-        uri = f"/{FOLDER}/{name}.svg"
-        image = nodes.image(uri=uri, alt=self.options["alt"], width=width)
-        command = nodes.literal(text=f"isthmus draw {self.arguments[0]}")
-        caption = nodes.caption("", "", command)
-        return [nodes.figure("", image, caption, classes=["drawing"])]
+def commands() -> Iterator[tuple[Path, list[str]]]:
+    """The picture of each command in the pages, and the words of the command."""
+    for page in sorted(DOCS.glob("*.md")):
+        for match in DRAWN.finditer(page.read_text(encoding="utf-8")):
+            yield DOCS / match["path"], shlex.split(match["words"])
 
 
-class Explore(SphinxDirective):
-    """Runs `isthmus explore` and shows the page in a frame."""
+def draw(words: list[str], path: Path) -> None:
+    """The picture of a command, the same bytes whenever it is drawn."""
+    from matplotlib import rc_context
 
-    required_arguments = 1
-    final_argument_whitespace = True
-    option_spec = {  # noqa: RUF012
-        "step": directives.nonnegative_int,
-        "height": directives.positive_int,
-    }
-
-    def run(self) -> list[nodes.Node]:
-        """The frame, and below it the command."""
-        words = self.arguments[0].split()
-        name = re.sub(r"[^\w]+", "-", "-".join(words)).strip("-")
-        path = Path(self.env.app.outdir, EXPLORERS, f"{name}.html")
-        with contextlib.redirect_stdout(io.StringIO()):
-            status = run(["explore", *words, "-o", str(path)])
-        if status:
-            raise self.error(f"isthmus explore {' '.join(words)} returned {status}")
-        up = "../" * self.env.docname.count("/")
-        address = f"{up}{EXPLORERS}/{name}.html#step={self.options.get('step', 1)}"
-        title = escape(f"{words[0]}, {words[1]}: an explorer")
-        frame = (
-            f'<figure class="explorer"><iframe src="{escape(address)}" loading="lazy" '
-            f'title="{title}" height="{self.options.get("height", 560)}"></iframe>'
-            f"<figcaption><code>isthmus explore {escape(self.arguments[0])}</code> "
-            f'<a href="{escape(address)}">open by itself</a></figcaption></figure>'
-        )
-        return [nodes.raw("", frame, format="html")]
-
-
-def setup(app: Sphinx) -> dict[str, Any]:
-    """What Sphinx calls."""
-    app.add_directive("draw", Draw)
-    app.add_directive("explore", Explore)
-    return {"parallel_read_safe": True}
+    settings = {"svg.hashsalt": "isthmus"}
+    with rc_context(settings), contextlib.redirect_stdout(io.StringIO()):
+        status = run(["draw", *words, "-o", str(path)])
+    if status:
+        raise SystemExit(f"isthmus draw {' '.join(words)} returned {status}")
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"<dc:date>.*?</dc:date>", "", text)
+    path.write_text(re.sub(r" +$", "", text, flags=re.MULTILINE), encoding="utf-8")
 
 
 def irregular(folder: Path) -> None:
@@ -126,5 +77,8 @@ def on_nodes(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for draw in (irregular, on_nodes):
-        draw(Path(__file__).parent / "pictures")
+    (DOCS / "pictures" / "drawn").mkdir(exist_ok=True)
+    for path, words in commands():
+        draw(words, path)
+    for draw_pictures in (irregular, on_nodes):
+        draw_pictures(DOCS / "pictures")

@@ -69,8 +69,8 @@ def measure() -> None:
     import standin
     from groups import pair
     from isthmus import Layout, Redistribution
+    from isthmus.mpi.buffers.devices import arrays as device, staged
     from isthmus.mpi.costs.tuning import library
-    from isthmus.mpi.memory import device, staged
 
     stand_in = "--stand-in" in sys.argv
     if stand_in:

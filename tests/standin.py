@@ -20,10 +20,12 @@ from random import Random
 from typing import Any, ClassVar
 
 import numpy as np
+from mpi4py import MPI
 
 import redistributions
 from isthmus import settings
-from isthmus.mpi.memory import device, libraries, staged
+from isthmus.mpi.buffers.devices import arrays as device, staged
+from isthmus.mpi.buffers.selection import HostPacker
 
 #: whether arrays are on a real GPU
 REAL = "ISTHMUS_TEST_GPU" in os.environ
@@ -138,18 +140,25 @@ class Open(StandIn):
 def direct(monkeypatch: Any) -> Open:
     """The MPI library takes memory of a device, as it seems; who copies from there. It
     is an error if numpy sees such memory."""
-    see = libraries.Numpy.view
-
-    def view(self: Any, address: int, *more: Any) -> Any:
-        for low, high in Plain.spans:
-            assert not low <= address < high, "numpy packs memory of a device"
-        return see(self, address, *more)
-
-    monkeypatch.setattr(libraries.Numpy, "view", view)
+    for name in ("pack", "unpack", "move"):
+        monkeypatch.setattr(HostPacker, name, _on_the_host(getattr(HostPacker, name)))
     monkeypatch.setenv(settings.DEVICE, "direct")
     monkeypatch.setitem(staged.KINDS, KIND, Open)
     staged.device_of.cache_clear()
     return staged.device_of(KIND, 0)  # type: ignore[return-value]
+
+
+def _on_the_host(packs: Any) -> Any:
+    """A method of numpy's packer, which may see no memory of a device."""
+
+    def method(self: Any, *args: Any) -> None:
+        memories = [x for x in args if isinstance(x, memoryview)]
+        for x in map(MPI.memory, memories):
+            for low, high in Plain.spans:
+                assert not low <= x.address < high, "numpy packs memory of a device"
+        packs(self, *args)
+
+    return method
 
 
 class Slow(StandIn):

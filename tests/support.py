@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+import isthmus
 from isthmus.mpi.comm.family import Comm
-from isthmus.mpi.context import context_inter, context_intra
+from isthmus.mpi.context import inter as context_inter, intra as context_intra
 from sampling import LONG
 
 #: for what does not depend on the MPI library, and takes its time
@@ -85,6 +86,8 @@ def without_persistent_collectives(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the MPI library had none."""
     for name in _INITS:
         monkeypatch.setattr(Comm, name, _missing, raising=False)
+    monkeypatch.setattr(isthmus.Intracomm, "_base", _OldIntracomm)
+    monkeypatch.setattr(isthmus.Intercomm, "_base", _OldIntercomm)
     for module in (context_inter, context_intra):
         monkeypatch.setattr(module, "Native", _OldIntracomm)
 

@@ -26,9 +26,14 @@ whole = np.arange(3600.0).reshape(SHAPE)
 field = whole[rows(world.size).local(world.rank)].copy()
 few = max(world.size - 3, 1)
 field = resized(field, world.size, few)
+meanwhile = len(field)
 if world.rank < few:
     field *= 2  # the work goes on
 else:
-    assert field.size == 0  # and this rank can do something else
+    pass  # this rank can do something else
 field = resized(field, few, world.size)
 assert (field == 2 * whole[rows(world.size).local(world.rank)]).all()
+
+lines = world.gather(f"rank {world.rank}: {meanwhile} rows meanwhile, {len(field)} now")
+if world.rank == 0:
+    print("\n".join(lines))

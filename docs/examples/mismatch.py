@@ -1,4 +1,4 @@
-"""One rank sends too much: ISTHMUS_CHECK=1 mpiexec -n 4 python mismatch.py"""
+"""One rank sends too much: ISTHMUS_CHECK=1 mpiexec -n 4 python -m mpi4py mismatch.py"""
 
 import numpy as np
 from mpi4py import MPI

@@ -13,9 +13,11 @@ inter = local.Create_intercomm(0, world, half if first else 0)
 
 mine = {"rank": world.rank, "field": np.full(100_000, float(world.rank))}
 theirs = inter.allgather(mine)
-numbers = range(half, world.size) if first else range(half)
-assert [x["rank"] for x in theirs] == list(numbers)
-assert all((x["field"] == x["rank"]).all() for x in theirs)
+
+fields = {x["rank"]: float(x["field"].mean()) for x in theirs}
+lines = world.gather(f"rank {world.rank} has fields with these means: {fields}")
+if world.rank == 0:
+    print("\n".join(lines))
 
 inter.Free()
 local.Free()

@@ -6,8 +6,16 @@ from isthmus.schedules.ir import Recv
 made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
 made.verify()  # raises if any rank would end with a wrong element
 
-for round_ in made.rank(0):  # what rank 0 of group A does
-    print(round_)
+
+def elements(message):
+    """Where the elements of a message lie."""
+    return ", ".join(f"{x.buf}[{x.start}:{x.start + x.size}]" for x in message.data)
+
+
+for i, round_ in enumerate(made.rank(0)):  # what rank 0 of group A does
+    receive, send = round_.comm
+    print(f"round {i}: {elements(receive)} comes from rank {receive.frm}, ", end="")
+    print(f"{elements(send)} goes to rank {send.to}")
 
 # The numbers 0 to 5 are group A, 6 and 7 are group B.
 partners = [made.rank(i)[0].comm[0].frm for i in range(6)]

@@ -18,7 +18,10 @@ theirs = np.empty((inter.remote_size, 1000))
 inter.Allgather(mine, theirs)
 
 name = "ocean" if is_ocean else "atmosphere"
-print(f"{name} {group.rank} has blocks of world ranks {theirs[:, 0].astype(int)}")
+line = f"{name} {group.rank} has blocks of world ranks {theirs[:, 0].astype(int)}"
+lines = world.gather(line)  # rank 0 prints, so that lines do not mix
+if world.rank == 0:
+    print("\n".join(lines))
 
 inter.Free()
 group.Free()

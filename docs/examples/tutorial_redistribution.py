@@ -14,12 +14,17 @@ group, others = isthmus.couple(world, "ocean" if is_ocean else "atmosphere")
 shape = 60, 90
 whole = np.arange(60.0 * 90.0).reshape(shape)  # to compare with
 if is_ocean:
-    rows = Layout.blocks(shape, grid=(group.size, 1))
-    move = isthmus.Redistribution(inter, source=rows)
-    move(whole[rows.local(group.rank)])
+    layout = Layout.blocks(shape, grid=(group.size, 1))  # rows
+    move = isthmus.Redistribution(inter, source=layout)
+    field = whole[layout.local(group.rank)]
 else:
-    columns = Layout.blocks(shape, grid=(1, group.size))
-    move = isthmus.Redistribution(inter, target=columns)
-    field = np.empty(columns.local_shape(group.rank))
-    move(field)
-    assert (field == whole[columns.local(group.rank)]).all()
+    layout = Layout.blocks(shape, grid=(1, group.size))  # columns
+    move = isthmus.Redistribution(inter, target=layout)
+    field = np.empty(layout.local_shape(group.rank))
+move(field)
+
+right = (field == whole[layout.local(group.rank)]).all()
+name = "ocean" if is_ocean else "atmosphere"
+lines = world.gather(f"{name} {group.rank} has {field.shape} of {shape}: right {right}")
+if world.rank == 0:
+    print("\n".join(lines))

@@ -17,7 +17,7 @@ a, b, c, d = (
     for x in (corner[:-1, :-1], corner[1:, :-1], corner[:-1, 1:], corner[1:, 1:])
 )
 triangles = np.concatenate((np.stack((a, b, c), 1), np.stack((d, c, b), 1)))
-middle = points[triangles].mean(1) - side / 2
+middle = points[triangles].mean(1) - (side - 1.2) / 2
 sector = ((np.arctan2(*middle.T) / np.pi + 1) / 2 * n).astype(int) % n
 mine = triangles[sector == rank]
 # global numbers of the points of my triangles; those at a border have other ranks too
@@ -33,6 +33,7 @@ whole = np.empty_like(area)
 total(area, whole)
 everywhere = np.bincount(triangles.ravel()) * 0.5 / 3
 assert np.allclose(whole, everywhere[local])
+line = f"rank {rank}: {len(mine)} triangles, {len(local)} points"
 
 # The same field in the order of a file: rank 0 has the first points, and so on.
 file = Layout.blocks(len(points), grid=(n,))
@@ -40,3 +41,6 @@ move = Redistribution(world, source=shared, target=file)
 ordered = np.empty(file.local_shape(rank))
 move(whole, ordered)
 assert np.allclose(ordered, everywhere[file.local(rank)])
+lines = world.gather(f"{line}; in the order of the file {len(ordered)} points")
+if rank == 0:
+    print("\n".join(lines), f"the area of the mesh: {everywhere.sum():g}", sep="\n")

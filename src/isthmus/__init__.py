@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from .mpi.comm.intercomm import Intercomm
     from .mpi.comm.intracomm import Intracomm
     from .mpi.comm.report import stalled_report
-    from .mpi.context.check import MismatchError
     from .mpi.groups.chain import Chain
     from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
     from .mpi.measure.recorder import recording
     from .mpi.redistribution.redistribution import Redistribution
-    from .mpi.waiting.errors import ProcessLost, Stalled
+    from .mpi.waiting.errors import MismatchError, ProcessLost, Stalled
     from .redistribution.layouts import Layout, Replicate, Shard
 
 __version__ = "0.1.0"
@@ -32,7 +31,7 @@ _HOMES = {
     "Intercomm": "mpi.comm.intercomm",
     "Intracomm": "mpi.comm.intracomm",
     "Layout": "redistribution.layouts",
-    "MismatchError": "mpi.context.check",
+    "MismatchError": "mpi.waiting.errors",
     "ProcessLost": "mpi.waiting.errors",
     "Redistribution": "mpi.redistribution.redistribution",
     "Replicate": "redistribution.layouts",

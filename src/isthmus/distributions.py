@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .spelling import unknown
+
 
 def spread(m: int, weights: Sequence[int]) -> list[int]:
     """m elements in proportion to the weights; a weight of zero gets none."""
@@ -90,6 +92,5 @@ SIX = ("regular", "broadcast", "spike", "half", "linear", "geometric")
 def counts(name: str, p: int, m: int) -> list[int]:
     """What each of p ranks has of m elements, by the name of a distribution."""
     if name not in DISTRIBUTIONS:
-        known = ", ".join(DISTRIBUTIONS)
-        raise ValueError(f"no distribution {name!r}; known: {known}")
+        raise ValueError(unknown("distribution", name, DISTRIBUTIONS))
     return DISTRIBUTIONS[name](p, m)

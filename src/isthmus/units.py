@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-BINARY = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
+BINARY = {"TiB": 1 << 40, "GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "B": 1}
 #: those of papers
 DECIMAL = {"MB": 10**6, "KB": 10**3, "B": 1}
 #: 4KiB, and 4k for short, are 4096 bytes; 4kB and 4KB are 4000
-FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-POWERS = {"k": 10**3, "m": 10**6, "g": 10**9}
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)(i?b)?\s*", re.IGNORECASE)
+FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+POWERS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?\s*", re.IGNORECASE)
 
 
 def show_bytes(n: float, units: Mapping[str, int] = BINARY) -> str:
@@ -21,7 +21,7 @@ def show_bytes(n: float, units: Mapping[str, int] = BINARY) -> str:
 
 
 def read_bytes(text: str) -> int:
-    """The bytes of 8, 4KiB, 1.5 MiB, 100KB."""
+    """The bytes of 8, 4KiB, 1.5 MiB, 100KB, 1TiB."""
     found = SIZE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a size; write 8, 4KiB, 1MiB or 100KB")

@@ -18,10 +18,10 @@ from mpi4py import MPI
 
 from between import Kit, call
 from groups import pair
-from isthmus.mpi.memory import node_memory
+from isthmus.mpi.buffers import node_memory
 from support import forms
 
-OPTIONS = {"small": "size=64k", "read-only": "ro", "later": "size=10m"}
+OPTIONS = {"small": "size=64k", "read-only": "ro", "later": "size=14m"}
 
 world, (kind, folder) = MPI.COMM_WORLD, sys.argv[1:]
 said: list[str] = []
@@ -29,7 +29,7 @@ logging.getLogger("isthmus").addFilter(
     lambda record: bool(said.append(str(record.msg)))
 )
 if kind == "absent":
-    node_memory._SHARED = "/dev/shm/not/there"
+    node_memory._SHARED_FOLDER = "/dev/shm/not/there"
 elif world.rank == 0:
     mount = ["mount", "-t", "tmpfs", "-o", OPTIONS[kind], "tmpfs", "/dev/shm"]
     subprocess.run(mount, check=True)

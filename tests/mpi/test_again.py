@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from contextlib import suppress
 from copy import deepcopy
 
 import numpy as np
@@ -14,18 +15,31 @@ from mpi4py import MPI
 import isthmus
 from between import OPERATIONS, Case, Kit, call, names
 from groups import expected, pairs, same, values
-from isthmus.mpi.comm.collective import Collective
-from isthmus.mpi.comm.values import by_value
-from isthmus.mpi.context.context import KEPT, PLANS
-from isthmus.mpi.engine import engine, plans
-from isthmus.mpi.engine.plan import Plan
-from isthmus.mpi.engine.plans import FEW_PLACES, PLACES
+from isthmus.mpi.arguments import call as calls
+from isthmus.mpi.arguments.values import Unknown, values_of
+from isthmus.mpi.plan import cache
+from isthmus.mpi.plan.plan import Plan
 from sampling import LONG, some
 from support import TURN, agree
 
 pytestmark = pytest.mark.mpi(*[2] * LONG, 5)
 #: how often calls take turns
 TURNS = 40 if LONG else 10
+#: calls with arrays at as many places
+PLACES = 13
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """The plans that are made."""
+    plans, make = [], calls.plan_of
+
+    def counted(*args):
+        plans.append(make(*args))
+        return plans[-1]
+
+    monkeypatch.setattr(calls, "plan_of", counted)
+    return plans
 
 
 def root_of(groups):
@@ -118,26 +132,20 @@ def elsewhere(case, k):
 
 
 @pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier"}))
-def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
+def test_arrays_that_lie_elsewhere_every_time(comm, op, anew):
     """Every algorithm, in slices of longer arrays: nothing beside them is written, and
-    no plan is made again once there were a few."""
-    anew, make = [], engine.make_plan
-
-    def counted(*args, **named):
-        anew.append(args)
-        return make(*args, **named)
-
-    monkeypatch.setattr(engine, "make_plan", counted)
+    no plan is made again once there was one for either form."""
     for groups in pairs(comm, turn=OPERATIONS.index(op)):
         for turn, name in enumerate(names(op), TURN):
             kind = ("equal", "zeros", "some")[turn % 3]
             case = call(Kit(groups), op, kind, turn % comm.size)
             held, faults = [], []
-            for k in range(2 * FEW_PLACES + 5):
+            for k in range(PLACES):
                 fresh, arenas = elsewhere(case, k)
                 fresh.clear()
                 held += arenas  # so that others lie elsewhere
-                anew.clear()
+                if k == 2:
+                    anew.clear()
                 made(groups.ours, op, k % 2, *fresh.args, algorithm=name)
                 faults += filter(None, [fresh.fault])
                 for arena in arenas:
@@ -145,7 +153,7 @@ def test_arrays_that_lie_elsewhere_every_time(comm, op, monkeypatch):
                     beside = *arena[: 8 * k + 8], *arena[end:]
                     faults += ["memory beside it"] * ({*beside} != {0xEE})
             agree(comm, not faults, f"{name}: {faults[:1]}")
-            agree(comm, not anew, f"{name}: {anew}")
+            agree(comm, not anew, f"{name}: {len(anew)} plans")
 
 
 def test_counts_that_change_in_their_list(comm):
@@ -460,132 +468,117 @@ def test_different_arguments_are_known_by_different_values(comm):
     """An array in the place of another is the same; what values do not say is not
     known."""
     a, b = np.zeros(4), np.zeros(4)
-    found = []
+    known = []
     for make in ARGUMENTS:
-        try:
-            found.append(by_value("Bcast", None, (make(a, b),)))
-        except LookupError:
-            continue
-    # of two arrays of one size and type, and of lists of them, one is as the other
-    assert len({*found}) == len(found) - 3 >= 20
-    for argument in (bytearray(8), [a, MPI.DOUBLE.Create_contiguous(2)], (a, [4])):
-        with pytest.raises(LookupError):
-            by_value("Bcast", None, (argument,))
+        with suppress(Unknown, TypeError):
+            known.append(values_of((make(a, b),))[0])
+    # of two arrays of one size and type, and of lists of them, one is as the other;
+    # so is an array of counts as a list of them, and a number as one in a tuple
+    assert len({*known}) >= len(known) - 6 and len(known) >= 25
+    two, other = MPI.DOUBLE.Create_contiguous(2), MPI.DOUBLE.Create_vector(2, 1, 2)
+    same_size = [values_of(([a, 1, kind],))[0] for kind in (two, other)]
+    assert same_size[0] != same_size[1]
+    two.Free()
+    other.Free()
+    for argument in ([], [a, 1.0], [a, [1.0, 2]], 5.0, [a, MPI.DATATYPE_NULL]):
+        with pytest.raises((Unknown, TypeError)):
+            values_of((argument,))
 
 
-def test_arrays_anywhere_and_plans_that_are_bounded(comm):
-    """Fresh arrays at every call, of more sizes and places than plans are kept."""
+@pytest.mark.mpi(1)
+def test_no_value_is_an_identity_or_an_address(comm):
+    """Equal arguments in other objects have equal values."""
+    for make in ARGUMENTS:
+        ends = []
+        for _ in range(2):
+            with suppress(Unknown, TypeError):
+                ends.append(values_of((make(np.zeros(4), np.zeros(4)),))[0])
+        assert len({*ends}) <= 1, ends
+
+
+def test_arrays_anywhere_and_plans_that_are_bounded(comm, monkeypatch):
+    """Fresh arrays at every call, of more sizes than plans are kept."""
+    monkeypatch.setattr(cache.Plans.__init__, "__defaults__", (40, 1 << 20))
     groups = next(pairs(comm))
     ours, n = groups.ours, len(groups.there)
     context, rng = ours._context(), np.random.default_rng(1)
     held = []
-    for turn in range(3 * KEPT if LONG else KEPT + 20):
-        k, name = int(rng.integers(1, 2 * KEPT)), ["auto", "direct"][turn % 2]
+    for turn in range(240 if LONG else 90):
+        k, name = int(rng.integers(1, 80)), ["auto", "direct"][turn % 2]
         send, recv = values(comm.rank, k), np.empty(k * n)
         made(ours, "Allgather", turn % 4 > 1, send, recv, algorithm=name)
         wanted = np.concatenate([values(i, k) for i in groups.there])
         agree(comm, same(recv, wanted), f"turn {turn}")
         if turn % 3 == 0:
             held.append((send, recv))  # so that others lie elsewhere
-        kept = context.cached_calls.values()
-        assert len(kept) <= KEPT
-        assert sum(len(x.plans) for x in kept) <= PLANS + PLACES
-    for turn in range(80):  # one call, at more places than are kept
-        send, recv = values(comm.rank, 3), np.empty(3 * n)
-        held.append((send, recv))
-        made(ours, "Allgather", turn % 2, send, recv, algorithm="segmented")
-        agree(comm, same(recv, np.concatenate([values(i, 3) for i in groups.there])))
-    assert all(len(x.plans) <= PLACES for x in context.cached_calls.values())
+        assert len(context.plans) <= 40
+        assert context.plans.nbytes == sum(
+            plan.nbytes for plan in context.plans.plans()
+        )
+    groups.free()
+
+
+@pytest.mark.mpi(1)
+def test_what_is_kept_is_bounded_when_it_is_kept(comm):
+    """Plans by number and bytes, those used least recently first; scratch by bytes."""
+    plans = cache.Plans(most=3, most_bytes=1 << 20)
+    known = {k: Plan((k,), "") for k in range(5)}
+    for k in range(3):
+        plans.keep(k, known[k])
+    assert plans.get(0) is known[0]  # now 1 was used least recently
+    plans.keep(3, known[3])
+    assert plans.get(1) is None and plans.get(0) is known[0] and len(plans) == 3
+    large = Plan((4,), "", said=bytes(1 << 20))
+    plans.keep(4, large)
+    assert len(plans) == 1 and plans.nbytes == large.nbytes
+    plans.keep(4, known[4])
+    assert plans.nbytes == known[4].nbytes
+    scratch = cache.Scratch(most_bytes=1 << 12)
+    rooms = [scratch.take(1000) for _ in range(9)]
+    for room in rooms:
+        scratch.give_back(room)
+    assert scratch.nbytes == 1 << 12
+    assert {id(scratch.take(1024)) for _ in range(4)} <= {*map(id, rooms)}
 
 
 @pytest.mark.parametrize("name", ["segmented", "node_aware", "native"])
-def test_nonblocking_calls_make_no_plan_again_and_may_be_under_way_together(
-    comm, name, monkeypatch
-):
-    anew, make = [], engine.make_plan
-    monkeypatch.setattr(engine, "make_plan", lambda *x: anew.append(x) or make(*x))
+def test_calls_under_way_together_share_one_plan(comm, name, anew):
     for groups in pairs(comm):
         n = len(groups.there)
         send, many = np.empty(5), np.empty((4, 5 * n))
+        anew.clear()
         for turn in range(6):
             send[:] = values(comm.rank + turn, 5)
             wanted = np.concatenate([values(i + turn, 5) for i in groups.there])
             many[:] = -1
             recvs = [many[k] for k in (0, 1, 2, 3)][: 1 + 3 * (turn < 4)]
-            found = [groups.ours.Iallgather(send, x, algorithm=name) for x in recvs]
+            going = [groups.ours.Iallgather(send, x, algorithm=name) for x in recvs]
             if turn % 2:
-                MPI.Request.Waitall(found)
+                MPI.Request.Waitall(going)
             else:
-                for request in reversed(found):
+                for request in reversed(going):
                     request.Wait()
             agree(comm, all(same(x, wanted) for x in recvs), f"turn {turn}")
-            if turn == 3:  # of either room, if there are such, and of all places
-                anew.clear()
-        agree(comm, not anew, f"{len(anew)} plans")
+        agree(comm, len(anew) == 1, f"{len(anew)} plans")
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_long_calls_keep_a_plan_for_each_of_some_places(comm, beside, monkeypatch):
-    anew, make = [], engine.make_plan
-    monkeypatch.setattr(plans, "SHORT", 0)
-    monkeypatch.setattr(engine, "make_plan", lambda *x: anew.append(x) or make(*x))
-    for groups in pairs(comm, turn=2 * TURN + beside):
-        send, many = values(comm.rank, 5), np.empty((PLACES, 5 * len(groups.there)))
-        wanted = np.concatenate([values(i, 5) for i in groups.there])
-        for turn in range(2):
-            anew.clear()
-            many[:] = -1
-            for x in many:
-                made(groups.ours, "Allgather", beside, send, x, algorithm="segmented")
-            agree(comm, all(same(x, wanted) for x in many), f"turn {turn}")
-        agree(comm, not anew, f"{len(anew)} plans")
-
-
-@pytest.mark.parametrize("name", ["segmented", "node_aware"])
-def test_calls_under_way_together_give_all_plans_but_the_kept_ones_back(
-    comm, name, monkeypatch
-):
-    anew, freed, make, free = [], [], engine.make_plan, Plan.free
-
-    def made_anew(*args):
-        anew.append(make(*args))
-        return anew[-1]
-
-    monkeypatch.setattr(engine, "make_plan", made_anew)
-    monkeypatch.setattr(Plan, "free", lambda x: freed.append(x) or free(x))
-    for groups in pairs(comm, turn=TURN):
-        anew.clear(), freed.clear()
-        n, held = len(groups.there), []
-        for _ in range(8):  # elsewhere every time
-            sends = [values(comm.rank, 5) for _ in range(4)]
-            recvs = [np.empty(5 * n) for _ in sends]
-            held += [sends, recvs]
-            both = zip(sends, recvs, strict=True)
-            going = [groups.ours.Iallgather(*x, algorithm=name) for x in both]
-            for request in going:
-                request.Wait()
-        kept = groups.ours._context().cached_calls.values()
-        alive = {*map(id, anew)} - {*map(id, freed)}
-        agree(comm, alive == {id(x) for one in kept for x in one.plans.values()})
-        agree(comm, len(anew) <= 2 * FEW_PLACES, f"{len(anew)} plans for 32 calls")
-
-
-@pytest.mark.parametrize("op", ["Allgather", "Alltoall"])
-def test_nonblocking_calls_of_one_request_are_read_once(comm, op, monkeypatch):
+@pytest.mark.parametrize("op", ["Allgather", "Alltoall", "Allgatherv"])
+def test_calls_of_known_values_are_not_read_again(comm, op, monkeypatch):
     """Wherever their buffers are; in some calls one follows the other in memory, and
     begins at the same address if that is empty."""
-    reads, read = [], Collective._read_nonblocking
+    reads, read = [], calls.Call.task
 
-    def counted(self, *args):
-        reads.append(args)
-        return read(self, *args)
+    def counted(self):
+        reads.append(self)
+        return read(self)
 
-    monkeypatch.setattr(Collective, "_read_nonblocking", counted)
-    name = "direct" if op == "Allgather" else "linear"
+    monkeypatch.setattr(calls.Call, "task", counted)
+    name = {"Allgather": "direct", "Alltoall": "linear"}.get(op, "balanced")
     for groups in pairs(comm, turn=TURN):
         for kind in ("equal", "empty"):
-            reads.clear()
             for turn in range(6):
+                if turn == 1:
+                    reads.clear()
                 case = call(Kit(groups, turn=turn), op, kind, 1)
                 both = [x for x in case.args if isinstance(x, np.ndarray)]
                 room = np.concatenate(both) if both and turn % 2 else None
@@ -598,8 +591,8 @@ def test_nonblocking_calls_of_one_request_are_read_once(comm, op, monkeypatch):
                     if isinstance(x, np.ndarray):
                         x[...] = y
                 agree(comm, not case.fault, f"{turn} {kind}: {case.fault}")
-            once = len(reads) == 1 or kind == "empty"
-            agree(comm, once, f"{len(reads)} reads of 6 calls, {kind}")
+            once = not reads or kind == "empty"
+            agree(comm, once, f"{len(reads)} reads of 5 calls, {kind}")
 
 
 def test_no_array_is_kept_alive(comm):

@@ -17,8 +17,6 @@ from between import (
     names,
 )
 from groups import pairs
-from isthmus.mpi.costs.tuning import INLINE
-from isthmus.mpi.operations import tasks_rooted
 from sampling import LONG, some
 from support import TURN, agree, forms, without_persistent_collectives
 
@@ -63,31 +61,12 @@ def test_every_algorithm(comm, op):
                 check(kit, op, case, name)
 
 
-@pytest.mark.mpi(5)
-@pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier"}))
-def test_short_messages_that_are_sent_on_the_spot(comm, op):
-    """As under Open MPI where processes share cores."""
-    for groups in pairs(comm, SHAPES, turn=OPERATIONS.index(op)):
-        context = groups.ours._context()
-        context.inline = INLINE
-        cases = [call(kit := Kit(groups), op, "equal", x) for x in roots(comm, op)]
-        for turn, name in enumerate(names(op)):
-            for case in some(cases, 3, turn):
-                check(kit, op, case, name)
-        plans = [
-            x for kept in context.cached_calls.values() for x in kept.plans.values()
-        ]
-        stages = [stage for plan in plans for stage in plan.stages]
-        agree(comm, comm.allreduce(sum(len(x.call) for x in stages)) > 0)
-
-
 @pytest.mark.mpi(*[2] * LONG, 5)
 @pytest.mark.parametrize("op", some(OPERATIONS, 2, TURN))
 def test_a_library_without_persistent_collectives(comm, monkeypatch, op):
     """Every algorithm then has requests of ours; only "native" has none."""
     without_persistent_collectives(monkeypatch)
     few = (OPERATIONS.index(op) + TURN) % 2
-    monkeypatch.setattr(tasks_rooted, "FEW", 8 if few else 0)
     for shape, groups in enumerate(pairs(comm, SHAPES)):
         cases = [call(kit := Kit(groups), op, "zeros", x) for x in roots(comm, op)]
         every = max(2, len(cases))

@@ -14,7 +14,7 @@ import standin
 from between import OPERATIONS, Kit, call, names, refuses
 from groups import pair
 from isthmus import settings
-from isthmus.mpi.memory import device, staged
+from isthmus.mpi.buffers.devices import arrays as device, staged
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)

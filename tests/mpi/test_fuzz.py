@@ -1,32 +1,41 @@
-"""Collectives of all kinds in any order, form and number at once, in two threads."""
+"""Episodes of the fuzz: half a minute under each MPI library, in two launches."""
 
 from __future__ import annotations
 
 import pytest
 
-from fuzz import Run, use_devices
-from isthmus.mpi.memory import staged
+from fuzz.launch import SHARES, Plan, mode_of, parse, run
+from launcher.mpirun import obstacle
 from sampling import LONG
 
-
-@pytest.mark.mpi(3, *[5] * LONG, timeout=240)
-def test_random_calls(comm):
-    """Nothing hangs, and no call gets the data of another."""
-    run = Run(comm)
-    for seed in range(1, 9 if LONG else 2):
-        found = run.once(seed, 150 if LONG else 50)
-        assert not found, found[0]
-    run.free()
+#: kinds of episodes that take seconds each, or need a quiet machine: in long runs only
+SLOW = ("spawned", "broken", "memory", "speed")
+QUICK = tuple(x for x in SHARES if x not in SLOW)
 
 
-@pytest.mark.mpi(3, *[5] * LONG, timeout=240)
-def test_random_calls_on_a_device(comm, monkeypatch):
-    """The same with arrays on a device that copies at any time, on some ranks."""
-    use_devices(monkeypatch.setattr, monkeypatch.setitem)
-    run = Run(comm, devices=True)
-    for seed in range(1, 9 if LONG else 2):
-        found = run.once(seed, 150 if LONG else 30)
-        assert not found, found[0]
-    run.free()
-    monkeypatch.undo()
-    staged.device_of.cache_clear()
+@pytest.mark.parametrize(
+    ("ranks", "level", "seconds"), [(3, "multiple", 20), (2, "serialized", 8)]
+)
+def test_random_programs(ranks, level, seconds):
+    """Nothing hangs, and what arrives is what numpy makes of the ranks' numbers."""
+    if obstacle():
+        pytest.skip(obstacle())
+    modes = tuple(SHARES) if LONG else QUICK
+    report = run(Plan(ranks, level, modes, seconds=seconds * (20 if LONG else 1)))
+    told = "\n".join(f"{x.text}\n{x.repeat}" for x in report.faults)
+    assert not report.faults, told
+    assert report.episodes
+
+
+def test_a_command_repeats_an_episode():
+    """The command of a fault names the ranks, the level, the mode and the seed."""
+    plan = Plan(5, "serialized", ("calls", "groups"), seed=40)
+    (again,), asked = parse(plan.repeat("groups", 47).split("tests/fuzz ")[1].split())
+    assert (again.ranks, again.level, again.modes) == (5, "serialized", ("groups",))
+    assert (again.seed, again.episodes, asked.on_a_rank) == (47, 1, False)
+
+
+def test_every_mode_comes():
+    """Seeds one after the other have all modes among them."""
+    modes = tuple(SHARES)
+    assert {mode_of(modes, seed) for seed in range(60)} == set(modes)

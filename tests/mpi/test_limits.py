@@ -17,7 +17,6 @@ from mpi4py import MPI
 import isthmus
 from groups import pair
 from isthmus.mpi.context.attribute import known
-from isthmus.mpi.redistribution.redistribution import Read
 from sampling import some
 from support import TURN, agree
 
@@ -181,8 +180,8 @@ def test_a_redistribution_has_a_limit(comm):
 
 @pytest.mark.mpi(3)
 def test_a_field_that_is_wrong_later_raises_at_once_and_nobody_waits_longer(comm):
-    """Of another shape, on its own rank before anything is sent; of another type, there
-    too at its limit, as others may have it too."""
+    """Of another shape, on its own rank before anything is sent; of another type, where
+    the first message of another size comes, and then everywhere."""
     layout = isthmus.Layout.blocks((9,), [3])
     cyclic = isthmus.Layout.cyclic((9,), [3], [1])
     for wrong in (np.ones(4), np.ones(3, "f4")):
@@ -196,15 +195,16 @@ def test_a_field_that_is_wrong_later_raises_at_once_and_nobody_waits_longer(comm
         begin, said = time.monotonic(), "nothing"
         try:
             move(wrong if last else x, into)
-        except (ValueError, isthmus.Stalled) as error:
+        except (ValueError, isthmus.Stalled, isthmus.MismatchError) as error:
             said = str(error)
+        except RuntimeError as error:  # what another rank has found
+            said = str(error)
+            assert not last and not shape and "rank 2 was interrupted" in said
         took = time.monotonic() - begin
         words = "has shape (4,)" if last and shape else "Redistribution"
+        words = "rank 2" if not last and not shape else words
         agree(comm, words in said and took < SOON, f"{took} {said}")
         agree(comm, not (last and shape) or took < LIMIT)
-        if not last and not shape:  # so that nothing is left under way
-            with pytest.raises(isthmus.MismatchError, match="float32"):
-                move._agree(Read([x], [y]), None)
         comm.Barrier()
         time.sleep(0.05)
         mine.Free()
@@ -308,14 +308,13 @@ def test_nothing_that_waits_is_in_a_cycle(comm):
             for name in ("messages", "memory", "persistent", "nonblocking"):
                 CALLS[name](inter)()
         context = known(inter, "context")
-        kept = list(context.cached_calls.values())
-        gone = [weakref.ref(p) for x in kept for p in getattr(x, "plans", {}).values()]
-        del context, kept
+        gone = [weakref.ref(plan) for plan in context.plans.plans()]
+        del context
         inter.Free()
         del inter
         groups.local.Free()
         del groups
-        agree(comm, len(gone) > 1 and not any(x() for x in gone), repr(gone))
+        agree(comm, len(gone) > 2 and not any(x() for x in gone), repr(gone))
     finally:
         gc.enable()
 

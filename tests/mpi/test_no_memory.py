@@ -12,8 +12,8 @@ import pytest
 
 from between import OPERATIONS, Kit, call
 from groups import pair
+from isthmus.mpi.buffers import node_memory
 from isthmus.mpi.context import context
-from isthmus.mpi.memory import node_memory
 from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, obstacle
 from support import agree, forms
 
@@ -117,5 +117,5 @@ def test_a_killed_process_leaves_no_file(tmp_path):
     launch.wait(60)
     launch.close()
     pids = [(tmp_path / f"pid-{r}").read_text() for r in range(3)]
-    left = os.listdir(node_memory._SHARED)
+    left = os.listdir(node_memory._SHARED_FOLDER)
     assert not [x for x in left for pid in pids if x.startswith(f"isthmus-{pid}-")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,10 +14,23 @@ import isthmus
 from groups import SHAPES, pair, same, values
 from isthmus.choose.recipe import Equal, Placement, Sizes, between, inside, listed
 from isthmus.distributions import counts
-from isthmus.mpi.engine.plan import Binding, Plan, bind
-from isthmus.mpi.memory.memory import scratch_view
-from isthmus.mpi.waiting.waiting import Limit
+from isthmus.mpi.buffers.selection import HOST_PACKER
+from isthmus.mpi.plan.compile import Compiler, Ranks
+from isthmus.mpi.plan.layouts import Layouts, layout
+from isthmus.mpi.plan.operation import Operation
+from isthmus.mpi.plan.plan import Plan
+from isthmus.mpi.plan.steps import (
+    FURTHER,
+    RECV,
+    SEND,
+    TMP,
+    Post,
+    PostTyped,
+    Send as SendStep,
+    SendTyped,
+)
 from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
+from isthmus.schedules.program import extent
 from sampling import LONG
 from support import agree, once
 
@@ -36,14 +50,20 @@ MORE = [
 ]
 
 
-class Nowhere:
-    """A communicator of any size whose messages go nowhere."""
+def compiled(rounds, units, sizes):
+    """The plan of some rounds, for logical buffers of so many bytes."""
+    numbers = {"send": SEND, "recv": RECV, "data": SEND}
+    places = {name: layout(n, numbers[name]) for name, n in sizes.items()}
+    scratch = extent(rounds, "tmp") * units.get("tmp", 1)
+    places["tmp"] = layout(scratch, TMP)
+    compiler = Compiler(Layouts(places, units), Ranks(), scratch=scratch)
+    compiler.rounds(rounds)
+    return Plan((), "", tuple(compiler.steps), compiler.slots, compiler.scratch)
 
-    def Recv_init(self, spec, rank, tag):
-        return MPI.COMM_SELF.Recv_init(spec, MPI.PROC_NULL, tag)
 
-    def Send_init(self, spec, rank, tag):
-        return MPI.COMM_SELF.Send_init(spec, MPI.PROC_NULL, tag)
+def messages_of(plan):
+    kinds = Post, PostTyped, SendStep, SendTyped
+    return [step for step in plan.steps if isinstance(step, kinds)]
 
 
 @once
@@ -59,41 +79,33 @@ class Nowhere:
 def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
     """Between 4096 and 4096 ranks: no table of all ranks, for a regular exchange."""
     each = 512
-    send, recv = np.empty(each, "u1"), np.empty(q * each, "u1")
-    views = {"send": scratch_view(send), "recv": scratch_view(recv)}
-    at = Binding(views, dict.fromkeys(("send", "recv"), 64))
+    units = dict.fromkeys(("send", "recv", "tmp"), 64)
     between.cache_clear()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     start = time.perf_counter()
     found = between(name, Sizes(Equal(p, each), Equal(q, each)), 4000)
-    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0), Limit())
+    plan = compiled(found.rounds, units, {"send": each, "recv": q * each})
     seconds = time.perf_counter() - start
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    requests = [r for stage in plan.stages for r in stage.wait]
-    assert len(requests) == 2 * messages
+    assert len(messages_of(plan)) == 2 * messages
     assert peak - before < 20_000 + 6_000 * messages
     print(f"{name} {p}+{q}: {seconds * 1e3:.1f} ms, {(peak - before) >> 10} KiB")
-    plan.free()
-    assert not plan.stages
 
 
 def test_a_call_that_failed_in_the_middle_is_not_followed_by_another(comm):
-    """A message longer than its buffer: what is under way could be taken for that of
-    the next call, which is refused; so is the plan that failed."""
+    """What is under way could be taken for that of the next call, which is refused."""
     groups = pair(comm, SHAPES[comm.size][0][0])
     inter = groups.ours
     send, recv = values(comm.rank, 4), np.empty(4)
     inter.Allgather(send, recv, algorithm="direct")
-    context = inter._context()
-    (kept,) = context.cached_calls.values()
-    (plan,) = kept.plans.values()
+    channel = inter._context().channel
 
-    def fail():
+    def fail(*_):
         raise MPI.Exception(MPI.ERR_TRUNCATE)
 
-    plan.calls.insert(0, fail)
+    channel.irecv = fail
     with pytest.raises(MPI.Exception):
         inter.Allgather(send, recv, algorithm="direct")
     with pytest.raises(RuntimeError, match="free the communicator"):
@@ -123,13 +135,13 @@ def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     p, r = 10_000, 17
     sizes = counts(kind, p, 64 * p)
     nodes = tuple(i // 16 for i in range(p))
-    room = np.empty(64 * p, "u1")
-    at = Binding({"recv": scratch_view(room)}, {"recv": 1, "tmp": 1})
     inside.cache_clear()
     start = time.perf_counter()
     found = inside(name, listed(sizes), r, 24_000.0, Placement(nodes))
-    plan = Plan(bind(found.rounds, at, Nowhere(), None, 0), Limit())
+    units = found.units
+    plan = compiled(found.rounds, units, {"recv": 64 * p})
     seconds = time.perf_counter() - start
+    assert len(messages_of(plan)) <= 2 * sum(len(x.comm) for x in found.rounds)
     received = sum(
         int(c.data.size.sum())
         if isinstance(c.data, Pieces)
@@ -140,50 +152,51 @@ def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     )
     assert received * found.units["recv"] == sum(sizes) - sizes[r]
     print(f"{name}, {kind}: {len(found.rounds)} rounds, {seconds * 1e3:.0f} ms")
-    plan.free()
+
+
+class AnyCall:
+    """What an operation needs of a call."""
+
+    name, packer, operators = "test", HOST_PACKER, ()
 
 
 def test_messages_to_one_rank_in_a_round_stay_in_their_order(comm):
-    """Short ones too, which may leave at once, while longer ones have requests."""
+    """Short ones too, between longer ones."""
     sizes, me = (8, 4000, 8, 1000), comm.rank
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     spans = [(Span("data", at, n),) for at, n in zip(starts, sizes, strict=True)]
     data = np.repeat(np.arange(1, 5, dtype="u1"), sizes) if me == 0 else None
     array = np.zeros(sum(sizes), "u1") if data is None else data
     ends = [Recv(0, x) if me else Send(1, x) for x in spans]
-    at = Binding({"data": scratch_view(array)}, {"data": 1})
-    plan = Plan(bind([Round(tuple(ends))], at, comm, comm, 0, inline=256), Limit())
-    for call in plan.calls:
-        call()
+    plan = compiled([Round(tuple(ends))], {"data": 1}, {"data": sum(sizes)})
+    ours = isthmus.Intracomm(comm.Dup())
+    buffers = [memoryview(array), *[None] * (FURTHER - 1)]
+    Operation(ours._context().channel, plan, AnyCall(), buffers).wait()
     agree(comm, same(array, np.repeat(np.arange(1, 5, dtype="u1"), sizes)))
-    plan.free()
+    ours.Free()
 
 
-class Listening:
-    """A communicator that notes what is sent."""
+class Listening(MPI.Intracomm):
+    """mpi4py's class, which notes what is sent."""
 
-    def __init__(self, comm):
-        self.comm, self.sent = comm, []
-
-    def __getattr__(self, name):
-        return getattr(self.comm, name)
+    sent: ClassVar[list] = []
 
     def Allgather(self, send, recv):
-        self.sent.append(send)
-        self.comm.Allgather(send, recv)
+        Listening.sent.append(send)
+        MPI.Intracomm.Allgather(self, send, recv)
 
 
-def test_ranks_send_in_place_all_or_none(comm):
+def test_ranks_send_in_place_all_or_none(comm, monkeypatch):
     """As MPI demands, whatever the type of what one of them sends."""
+    monkeypatch.setattr(isthmus.Intracomm, "_base", Listening)
+    monkeypatch.setattr(Listening, "sent", [])
     ours = isthmus.Intracomm(comm.Dup())
-    context = ours._context()
-    context.comm = listening = Listening(context.comm)
     gaps = MPI.DOUBLE.Create_vector(3, 1, 2).Commit()
     send, recv = np.arange(6.0) + 10 * comm.rank, np.empty(6)
     spec = [send, 1, gaps] if comm.rank == 0 else [send[::2].copy(), 3, MPI.DOUBLE]
     ours.Allgather(spec, [recv, 3, MPI.DOUBLE], algorithm="library")
     agree(comm, recv.tolist() == [0, 2, 4, 10, 12, 14], f"{recv}")
-    agree(comm, len(listening.sent) == 1 and listening.sent[0] is not MPI.IN_PLACE)
-    context.comm = listening.comm
+    sent = Listening.sent
+    agree(comm, len(sent) == 1 and sent[0] is not MPI.IN_PLACE, f"{sent}")
     gaps.Free()
     ours.Free()

@@ -7,7 +7,8 @@ import pytest
 from mpi4py import MPI
 
 from groups import ALGORITHMS, FEW, SHAPES, expected, pair, pairs, same, values
-from isthmus.mpi.waiting.waiting import Messages
+from isthmus.mpi.requests import request as requests
+from isthmus.mpi.requests.progress import progress
 from sampling import some
 from support import agree
 
@@ -153,8 +154,6 @@ def test_buffers_live_as_long_as_their_request(comm):
 
 def test_a_persistent_request_may_be_dropped(comm):
     """Nobody goes on watching it."""
-    from isthmus.mpi.context.progress import driver
-
     for groups in pairs(comm):
         recv = np.empty(4 * len(groups.there))
         request = groups.ours.Allgather_init(
@@ -162,9 +161,10 @@ def test_a_persistent_request_may_be_dropped(comm):
         )
         request.Start()
         request.Wait()
-        assert any(x() is request for x in driver._idle)
+        serial = request._serial
+        assert progress._watched[serial] is request
         del request
-        until(lambda: not any(x() is not None for x in driver._idle))
+        until(lambda serial=serial: serial not in progress._watched)
 
 
 def test_a_started_persistent_request_that_is_dropped_goes_on(comm):
@@ -184,20 +184,6 @@ def test_a_started_persistent_request_that_is_dropped_goes_on(comm):
         until(lambda: same(recv, expected(groups, [20_000] * comm.size)))
 
 
-@pytest.mark.mpi(2)
-def test_without_threads_everything_is_one_request(comm):
-    """Where MPI may be called from one thread only, `auto` needs no other."""
-    groups = pair(comm, SHAPES[comm.size][0][0])
-    inter = groups.ours
-    inter._context().threads = False
-    recv = np.empty(5)
-    inter.Iallgather(values(comm.rank, 5), recv).Wait()
-    agree(comm, same(recv, expected(groups, [5, 5])))
-    with pytest.raises(RuntimeError, match="need MPI_THREAD_MULTIPLE"):
-        inter.Iallgather(values(comm.rank, 5), recv, algorithm="segmented")
-    groups.free()
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_the_communicator_may_be_freed_while_a_call_is_under_way(comm, name):
     groups = pair(comm, SHAPES[comm.size][-1][0])
@@ -207,23 +193,104 @@ def test_the_communicator_may_be_freed_while_a_call_is_under_way(comm, name):
     agree(comm, same(recv, wanted))
 
 
-def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(comm):
-    """A message that is too long: its receiver is told, and nobody hangs."""
-    groups = pair(comm, SHAPES[comm.size][0][0])
-    inter, n = groups.ours, len(groups.there)
-    context = inter._context()
-    from isthmus.mpi.engine import requests
+def fail_next(context, monkeypatch):
+    """Let the next receive of a communicator fail."""
+    post = context.channel.irecv
 
-    def fails():
-        yield Messages([])
+    def fails(*_):
+        context.channel.irecv = post
         raise OSError("the wire broke")
 
-    request = requests.start(fails(), context, None)
-    with pytest.raises(OSError, match="the wire broke"):
-        request.Wait()
-    request = requests.start(fails(), context, None)
-    with pytest.raises(OSError, match="the wire broke"):
-        until(request.Test)
+    monkeypatch.setattr(context.channel, "irecv", fails)
+
+
+@pytest.mark.parametrize("way", ["Wait", "Test", "Waitall", "Waitany", "Testall"])
+def test_a_failure_inside_a_call_is_raised_where_it_is_waited_for(
+    comm, monkeypatch, way
+):
+    """Also in MPI's own functions, which say that the request has failed."""
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    inter, n = groups.ours, len(groups.there)
+    fail_next(inter._context(), monkeypatch)
+    recv = np.empty(2 * n)
+    request = inter.Iallgather(values(comm.rank, 2), recv, algorithm="segmented")
+    if way in ("Wait", "Test"):
+        with pytest.raises(OSError, match="the wire broke"):
+            until(getattr(request, way))
+        assert request == MPI.REQUEST_NULL
+    else:
+        token = comm.Irecv(np.zeros(1), comm.rank, 3)
+        comm.Send(np.ones(1), comm.rank, 3)
+        with pytest.raises(MPI.Exception):
+            until(lambda: getattr(MPI.Request, way)([request, token]))
+        with pytest.raises(OSError, match="the wire broke"):
+            request.Wait()
+        if token != MPI.REQUEST_NULL:
+            token.Wait()
     with pytest.raises(RuntimeError, match="interrupted by OSError"):
         inter.Iallgather(values(comm.rank, 2), np.empty(2 * n))
     groups.free()
+
+
+def test_a_status_says_that_a_call_has_failed(comm, monkeypatch):
+    groups = pair(comm, SHAPES[comm.size][0][0])
+    inter, n = groups.ours, len(groups.there)
+    fail_next(inter._context(), monkeypatch)
+    send, recv = values(comm.rank, 2), np.empty(2 * n)
+    requests_ = [inter.Iallgather(send, recv, algorithm="segmented")]
+    token = np.zeros(1)
+    requests_.append(comm.Irecv(token, comm.rank, 3))
+    comm.Send(np.ones(1), comm.rank, 3)
+    statuses = [MPI.Status(), MPI.Status()]
+    with pytest.raises(MPI.Exception):
+        MPI.Request.Waitall(requests_, statuses)
+    classes = [MPI.Get_error_class(x.Get_error()) for x in statuses]
+    failed = classes[0] == MPI.ERR_OTHER
+    right = classes[1] in (MPI.SUCCESS, MPI.ERR_PENDING)
+    agree(comm, failed and right, f"{classes}")
+    groups.free()
+
+
+def test_a_collective_cannot_be_cancelled(comm):
+    """As natively; and it can be waited for."""
+    for groups in pairs(comm):
+        request, recv, wanted = started(groups, "segmented")
+        with pytest.raises(MPI.Exception):
+            request.Cancel()
+        request.Wait()
+        agree(comm, same(recv, wanted))
+
+
+class OneThread:
+    """MPI as if only one thread might call it."""
+
+    @staticmethod
+    def apply(monkeypatch):
+        monkeypatch.setattr(requests.Request, "_test", None, raising=False)
+        monkeypatch.setattr(type(progress), "runs", property(lambda _: False))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_without_threads_calls_go_forward_where_they_are_waited_for(
+    comm, monkeypatch, name
+):
+    """In any order, different ones on different ranks; MPI's own functions say that
+    they cannot do it, in place of waiting for ever."""
+    OneThread.apply(monkeypatch)
+    for groups in pairs(comm, turn=KINDS.index(name)):
+        for order in (1, -1 if comm.rank % 2 else 1):
+            under_way = [started(groups, name, k) for k in (300, 1, 7000)]
+            for request, recv, wanted in under_way[::order]:
+                request.Wait()
+                assert same(recv, wanted)
+            agree(comm, True)
+        request, recv, wanted = started(groups, name, 40_000)
+        is_told = False
+        try:
+            MPI.Request.Waitall([request])
+        except MPI.Exception:
+            is_told = True
+        # the thread of an earlier test may have ended the call
+        agree(comm, is_told or request._operation.done)
+        request.Wait()
+        agree(comm, same(recv, wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from threading import Barrier, Thread
+from threading import Barrier, Lock, Thread
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from mpi4py import MPI
 
 import isthmus
 from groups import SHAPES, pair, pairs, same
-from isthmus.mpi.context import context
-from isthmus.mpi.memory import node_memory
-from isthmus.mpi.memory.node_memory import SAID, Meeting, NodeMemory, Saying, Turn
-from isthmus.mpi.waiting.waiting import wait
+from isthmus.mpi.buffers import node_memory
+from isthmus.mpi.buffers.node_memory import Fence, NodeMemory, RootedTurns
+from isthmus.mpi.plan.cache import Plans
+from isthmus.mpi.waiting.waiting import Limit, until
 from sampling import LONG, some
 from support import TURN, agree
 
@@ -195,8 +195,8 @@ def per_node(request, monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Rooms in which long data take many chunks."""
-    monkeypatch.setattr(context, "ROOM", 1 << 13)
+    """Halves in which long data take many chunks."""
+    monkeypatch.setattr(isthmus.Intercomm._make, "halves", (1 << 13,) * 3)
 
 
 def fresh(call):
@@ -439,7 +439,7 @@ def test_who_waits_lets_other_calls_go_on(comm):
 
 def test_no_file_is_left(comm):
     mine = f"isthmus-{os.getpid()}-"
-    left = [x for x in os.listdir(node_memory._SHARED) if x.startswith(mine)]
+    left = [x for x in os.listdir(node_memory._SHARED_FOLDER) if x.startswith(mine)]
     agree(comm, not left, str(left))
 
 
@@ -469,29 +469,39 @@ def test_overlapping_buffers_that_come_later(comm):
                 groups.ours.Allgather(room[:3], room[1:][: 3 * n])
 
 
+def come(segment, half, code, meeting, ranges, fence):
+    """Come to a meeting, and wait for the others."""
+    fence()
+    awaited = segment.arrive(half, code, meeting, ranges)
+    assert until(lambda: all(read() == words for read, words in awaited), Limit(30.0))
+    fence()
+
+
 def test_what_ranks_say_at_a_meeting_is_heard(comm):
-    """By groups that share a room, each of which says as much as it likes."""
+    """By groups that share a half, each of which says as much as it likes."""
     n, me, rng = comm.size, comm.rank, np.random.default_rng(4)
-    memory = NodeMemory(comm, range(n), lambda *_: "", lambda: False, 1 << 12)
+    memory = NodeMemory(comm, range(n), [1 << 12])
+    segment, turns, fence = memory.segments[0], memory.turns, Fence()
     for k in range(300 if LONG else 60):
         groups = np.split(np.arange(n), [rng.integers(n + 1)])
-        lengths = rng.integers(1, SAID + 1, 2)
+        lengths = rng.integers(1, node_memory.SAID_BYTES + 1, 2)
         said = [
             rng.bytes(length)
             for length in lengths[(np.arange(n) >= len(groups[0])).astype(int)]
         ]
         mine = next(x.tolist() for x in groups if me in x)
-        number = memory.take()
-        turn = Turn(memory, number % node_memory.ROOMS, mine)
-        turn.number = number
         if rng.integers(20) == me:
             time.sleep(0.0005)
-        saying = Saying(turn, said[me])
-        wait(turn, memory.limit)
-        saying.arrive()
-        wait(saying, memory.limit)
-        heard = saying.heard()
-        turn.end()
+        assert until(lambda k=k: turns.is_free(k), Limit(30.0))
+        fence()
+        half = segment.halves[k % node_memory.HALVES]
+        first, size = segment.said_at(mine[0]), len(said[me])
+        start = first + mine.index(me) * size
+        half[start : start + size] = said[me]
+        come(segment, k % 2, k, 0, segment.ranges(mine), fence)
+        heard = bytes(half[first : first + size * len(mine)])
+        fence()
+        turns.end(k)
         agree(comm, heard == b"".join(said[i] for i in mine), f"{k}: {heard!r}")
     memory.free()
 
@@ -510,33 +520,73 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
     """Whoever is how late: as many meetings as find out whether memory is seen in the
     order in which it was written."""
     n, me, rng = comm.size, comm.rank, np.random.default_rng(3)
-    memory = NodeMemory(comm, range(n), lambda *_: "", lambda: False, 1 << 12)
-    turns = [Turn(memory, k, range(n)) for k in range(node_memory.ROOMS)]
-    words = 64
-
-    def meet(k):
-        (meeting := Meeting(here, k)).arrive()
-        wait(meeting, memory.limit)
-
+    memory = NodeMemory(comm, range(n), [1 << 12])
+    segment, turns, fence = memory.segments[0], memory.turns, Fence()
+    words, number, everyone = 64, 0, segment.ranges(range(n))
     for turn in range(1500 if LONG else 250):
         if rng.integers(200) == me:
             time.sleep(0.0005)
-        here = turns[memory.calls % node_memory.ROOMS]
-        here.number = memory.take()
-        wait(here, memory.limit)
-        at = memory.bases[here.room]
-        rows = np.frombuffer(MPI.memory.fromaddress(at, 8 * n * words), "i8")
-        rows = rows.reshape(n, words)
+        assert until(lambda number=number: turns.is_free(number), Limit(30.0))
+        fence()
+        half = number % node_memory.HALVES
+        rows = np.frombuffer(segment.halves[half], "i8", n * words).reshape(n, words)
         rows[me] = turn * n + me
-        meet(0)
+        come(segment, half, number, 1, everyone, fence)
         assert (rows == turn * n + np.arange(n)[:, None]).all(), turn
-        meet(1)
+        come(segment, half, number, 2, everyone, fence)
         rows[me] = -1
-        meet(2)
+        come(segment, half, number, 3, everyone, fence)
         assert (rows == -1).all(), turn
-        here.end()
-        if turn % 5 == 0:
-            memory.skip()
+        fence()
+        turns.end(number)
+        number += 1
+        if turn % 5 == 0:  # a call that does not use the memory
+            turns.end(number)
+            number += 1
+        del rows
+    memory.free()
+
+
+def test_roots_take_turns_in_memory_that_only_the_others_count(comm):
+    """Calls of random roots, each of which knows its own calls only; some are made
+    without the memory, and ended before those that came before."""
+    n, me, rng = comm.size, comm.rank, np.random.default_rng(5)
+    p = 2
+    memory = NodeMemory(comm, range(n), [64, 1 << 12])
+    turns, fence = RootedTurns(memory.segments[1], range(p, n)), Fence()
+    segment, numbers = turns.segment, [0] * p
+    late = None
+    for k in range(600 if LONG else 150):
+        root, uses = int(rng.integers(p)), rng.random() < 0.8
+        delay = rng.random(n) < 0.02
+        if me < p and me != root:
+            continue  # it has no part in the call
+        number, numbers[root] = numbers[root], numbers[root] + 1
+        turn = turns.begin(number % 2, root, number)
+        if delay[me]:
+            time.sleep(0.0005)
+        if not uses:
+            if late is None and me >= p and k % 3 == 0:
+                late = turn  # which others need not wait for
+            else:
+                turns.end(turn)
+            continue
+        if late is not None and late.half == turn.half:
+            turns.end(late)
+            late = None
+        assert until(lambda turn=turn: turns.is_free(turn), Limit(30.0)), k
+        fence()
+        code = number * n + root
+        members = segment.ranges([root, *range(p, n)])
+        data = np.frombuffer(segment.halves[turn.half], "i8", 1)
+        if me == root:
+            data[0] = k
+        come(segment, turn.half, code, 1, members, fence)
+        assert data[0] == k, (k, data[0])
+        come(segment, turn.half, code, 2, members, fence)
+        turns.end(turn)
+        del data
+    agree(comm, True)
     memory.free()
 
 
@@ -569,27 +619,62 @@ def test_long_data_of_a_root_go_down_a_chain_that_comes_to_each_node_once(
         data = np.zeros(nbytes // 8)
         role = 0 if comm.rank else MPI.ROOT
         ours = groups.ours
-        agree(comm, ours._read("Bcast", "auto", (data, role)).name == name)
         data[:] = comm.rank == 0
         ours.Bcast(data, role)
+        agree(comm, ours._taken() == name, ours._taken())
         agree(comm, bool((data == 1).all()))
     groups.free()
 
 
 @pytest.mark.mpi(2)
-def test_two_threads_may_fence_and_count_at_once(comm):
+def test_two_threads_may_end_calls_at_once(comm):
     """The caller and our own thread do, in calls beside each other."""
-    groups = pair(comm, 1)
-    c, errors = groups.ours._context(), []
-    start = Barrier(2)
+    memory, errors = NodeMemory(comm, range(2), [64]), []
+    numbers, start = iter(range(100_000)), Barrier(2)
+    lock = Lock()
 
-    def run(room):
-        turn = c.turn(room)
+    def run():
         start.wait()
         try:
-            for _ in range(50_000):
-                turn.fence()
-                c.memory.done(c.memory.take())
+            while True:
+                with lock:
+                    number = next(numbers)
+                memory.turns.end(number)
+        except StopIteration:
+            pass
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [Thread(target=run) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    sys.setswitchinterval(interval)
+    comm.Barrier()
+    free = [memory.turns.is_free(number) for number in (100_000, 100_001)]
+    agree(comm, not errors and all(free), f"{errors} {free}")
+    agree(comm, not memory.turns.is_free(100_002))
+    comm.Barrier()
+    memory.free()
+
+
+@pytest.mark.mpi(1)
+def test_plans_are_kept_by_two_threads_at_once(comm):
+    """An irregular call looks its second plan up where it is advanced."""
+
+    class Small:
+        nbytes = 10
+
+    plans, errors = Plans(most=5, most_bytes=1000), []
+
+    def run(seed):
+        rng = np.random.default_rng(seed)
+        try:
+            for k in rng.integers(0, 12, 20_000).tolist():
+                plans.find(k, Small)
         except BaseException as error:
             errors.append(error)
 
@@ -599,10 +684,6 @@ def test_two_threads_may_fence_and_count_at_once(comm):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     sys.setswitchinterval(interval)
-    words = c.memory.words
-    done = [words[at] for at in c.memory._done_at]
-    agree(comm, not errors and sorted(done) == [100_000 + x for x in (0, 1)], f"{done}")
-    comm.Barrier()
-    groups.free()
+    assert not errors and len(plans) <= 5 and plans.nbytes == 10 * len(plans)

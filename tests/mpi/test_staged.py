@@ -16,11 +16,24 @@ import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
 from isthmus.choose.between import Times
+from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
+from isthmus.mpi.buffers.devices.transfer import COPIES_AHEAD, Transfer
 from isthmus.mpi.comm.native import staging_messages
-from isthmus.mpi.context import context, context_inter
+from isthmus.mpi.context import context, inter as context_inter
 from isthmus.mpi.costs import trial
-from isthmus.mpi.engine import flow
-from isthmus.mpi.memory import device, staged
+from isthmus.mpi.plan.plan import Plan
+from isthmus.mpi.plan.steps import (
+    RECV,
+    SEND,
+    TMP,
+    Await,
+    Copy,
+    Fetched,
+    Post,
+    Send,
+    Store,
+    Stored,
+)
 from sampling import LONG, some
 from standin import KIND, REAL, STREAM, DeviceArray, StandIn, Swapped, on_device
 from support import FORMS, TURN, agree, has_persistent_collectives
@@ -47,9 +60,10 @@ def stand_in(monkeypatch):
 @pytest.fixture
 def in_pieces(monkeypatch):
     """Short messages are cut and copied as long ones are."""
-    monkeypatch.setattr(flow, "PIECE", 1024)
-    monkeypatch.setattr(flow, "POSTED", 1024)
-    monkeypatch.setattr(context, "CUT", 1536)
+    monkeypatch.setattr(overlap, "PIECE_BYTES", 1024)
+    monkeypatch.setattr(overlap, "LEAST_FETCHED_BYTES", 512)
+    monkeypatch.setattr(overlap, "POSTED", 1)
+    monkeypatch.setattr(context, "DEVICE_PIECE_BYTES", 1536)
     monkeypatch.setattr(device, "present", lambda: True)
 
 
@@ -291,11 +305,10 @@ def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
         for _ in range(3):
             send, recv = on_device(np.ones(n)), on_device(np.zeros(n))
             groups.ours.Allreduce(send, recv, algorithm="three_phase")
-    kept = groups.ours._context().cached_calls
-    plans = sum(len(x.plans) for x in kept.values())
+    plans = len(groups.ours._context().plans)
     pinned = sum(len(x) for x in stand_in.pinned.values())
-    # of each of the six, at most two: the two rooms change places
-    agree(comm, plans <= 12 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")
+    # one for each number of elements
+    agree(comm, plans <= 3 and 0 < pinned <= 1 << 16, f"{plans} plans, {pinned} bytes")
     groups.free()
 
 
@@ -328,7 +341,7 @@ def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
         for array in (whole[part], whole[part].T):
             found = staged.standing(Capsule(array))
             assert found.array.owner[1].stream == on.stream
-            copies = staged.Copies([found], (), [True], [True])
+            copies = staged.Copies([found], written=[True], read=[True], arrays={})
             begun = on.begun
             copies.bring()
             assert np.array_equal(found.host, array)
@@ -422,8 +435,6 @@ class FakeCopies:
         self._random = random
         self.there = [bytearray(random.randbytes(n)) for n in sizes]
         self.here = [bytearray(n) for n in sizes]
-        self.spans = [(1000 * (k + 1), n) for k, n in enumerate(sizes)]
-        self.read = [True] * len(sizes)
         self.stored, self.under_way, self.most = [], 0, 0
 
     def begin(self):
@@ -454,87 +465,90 @@ class FakeCopies:
         pass
 
 
+def _random_copies(random, sizes):
+    """Copies between two buffers that stand for arrays and one that does not."""
+    rooms = {**sizes, TMP: 200}
+    for _ in range(random.randrange(1, 30)):
+        source, target = random.sample(sorted(rooms), 2)
+        n = random.randrange(1, min(rooms[source], rooms[target]) + 1)
+        read = random.randrange(rooms[source] - n + 1)
+        written = random.randrange(rooms[target] - n + 1)
+        yield Copy(source, slice(read, read + n), target, slice(written, written + n))
+
+
+def _advance(step, rooms, transfer):
+    """Do one step of a plan without messages."""
+    if isinstance(step, Copy):
+        rooms[step.target][step.written] = rooms[step.source][step.read]
+    elif isinstance(step, Fetched):
+        while not transfer.has_come(step.number):
+            pass
+    elif isinstance(step, Store):
+        transfer.store(step.ranges)
+    else:
+        assert isinstance(step, Stored) and transfer.has_stored()
+
+
 def test_what_is_read_is_there_and_what_is_written_last_is_copied_once(monkeypatch):
-    for name, value in {"PIECE": 16, "LEAST": 4, "COPIES": 10, "AHEAD": 3}.items():
-        monkeypatch.setattr(flow, name, value)
+    """A plan with copies leaves on the device what the plain one leaves on the host."""
+    monkeypatch.setattr(overlap, "PIECE_BYTES", 16)
+    monkeypatch.setattr(overlap, "LEAST_FETCHED_BYTES", 4)
+    monkeypatch.setattr(overlap, "COPIES", 10)
     for seed in range(200):
         random = Random(seed)
-        copies = FakeCopies(random, [random.randrange(1, 200) for _ in "ab"])
-        found, stages, acts = flow.Flow(flow.Slot(copies)), [], []
-        for _ in range(random.randrange(1, 30)):
-            k = random.randrange(2)
-            base, n = copies.spans[k]
-            start = random.randrange(n)
-            stop = random.randrange(start, n) + 1
-            pieces = [(base + start, stop - start)]
-            if random.random() < 0.6:
-                number = found.reads(pieces)
-                stages.append(flow.Stage(meet=flow.Arrival(found, number, None)))
-                acts.append((stages[-1], number, k, start, stop, None))
-            else:
-                stages.append(flow.Stage())
-                found.writes(pieces, stages[-1])
-                data = random.randbytes(stop - start)
-                acts.append((stages[-1], -1, k, start, stop, data))
-        found.complete(stages)
-        for _ in range(2):  # a plan is made for many calls
-            copies.stored = []
-            now = [bytearray(x) for x in copies.there]
-            written = set()
-            found.begin()
-            for stage, number, k, start, stop, data in acts:
-                if data is not None:
-                    now[k][start:stop] = copies.here[k][start:stop] = data
-                    written |= {(k, i) for i in range(start, stop)}
-                    for step in stage.then:
-                        step()
-                    continue
-                while stage.meet is not None and not found.has_come(number):
-                    pass
-                assert copies.here[k][start:stop] == now[k][start:stop], seed
-            found.end()
-            assert copies.there == now and sorted(copies.stored) == sorted(written)
-            assert copies.most < 4 * max(2 * 200 // 10, 16)
+        sizes = {k: random.randrange(1, 200) for k in (SEND, RECV)}
+        copies = FakeCopies(random, list(sizes.values()))
+        steps = tuple(_random_copies(random, sizes))
+        plan = overlap.overlapped(Plan((), "random", steps), sizes, list(sizes))
+        for _ in range(2):  # a plan is for many calls
+            copies.stored, copies.most = [], 0
+            wanted = {k: bytearray(copies.there[k]) for k in sizes}
+            rooms = {**wanted, TMP: bytearray(200)}
+            for step in steps:
+                _advance(step, rooms, None)
+            transfer = Transfer(plan.transfers, copies, {k: k for k in sizes})
+            rooms = {**dict(enumerate(copies.here)), TMP: bytearray(200)}
+            for step in plan.steps:
+                _advance(step, rooms, transfer)
+            written = {
+                (step.target, i)
+                for step in steps
+                if step.target in sizes
+                for i in range(step.written.start, step.written.stop)
+            }
+            assert copies.there == list(wanted.values()), seed
+            assert sorted(copies.stored) == sorted(written)
+            assert copies.most <= (COPIES_AHEAD + 1) * max(2 * 200 // 10, 16)
 
 
-class FakeRequest:
-    """A message that comes when it is looked at for the second time."""
-
-    posted = most = 0
-
-    def __init__(self, nbytes):
-        self.nbytes, self.looks = nbytes, 0
-
-    def Start(self):
-        self.looks = 0
-        FakeRequest.posted += self.nbytes
-        FakeRequest.most = max(FakeRequest.most, FakeRequest.posted)
-
-    def Test(self):
-        self.looks += 1
-        if self.looks == 2:
-            FakeRequest.posted -= self.nbytes
-        return self.looks >= 2
-
-
-def test_receives_of_a_round_are_posted_some_at_a_time(monkeypatch):
-    monkeypatch.setattr(flow, "POSTED", 100)
-    copies = FakeCopies(Random(1), [1])
-    done = []
-    parts = [
-        flow.Part(FakeRequest(60), peer, 60, [partial(done.append, (peer, i))])
-        for peer in (4, 7)
+def test_receives_of_a_round_are_posted_some_at_a_time():
+    """Of each rank, in their order; and all messages leave before the first wait."""
+    posts = [
+        Post(peer, RECV, 0, 60, 5 * k + i)
+        for k, peer in enumerate((4, 7))
         for i in range(5)
     ]
-    made = flow.Exchange(flow.Flow(flow.Slot(copies)), [], parts)
-    for _ in range(2):
-        made.arrive()
-        assert made.missing() == [4, 7] and made.has().startswith("0 of 10")
-        while not made.test():
-            pass
-        assert sorted(done) == [(x, i) for x in (4, 7) for i in range(5)]
-        assert made.missing() == [] and FakeRequest.most == 240
-        done.clear()
+    sends = [Send(peer, SEND, 0, 60, 10 + k) for k, peer in enumerate((4, 7))]
+    slots = tuple(x.slot for x in (*posts, *sends))
+    source = {x.slot: x.source for x in posts}
+    under_way, awaited, posted = {4: 0, 7: 0}, [], []
+    for step in overlap.pipelined([*posts, *sends, Await(slots, 1)]):
+        if isinstance(step, Post):
+            posted.append(step)
+            under_way[step.source] += 1
+            assert under_way[step.source] <= overlap.POSTED
+        elif isinstance(step, Send):
+            assert not awaited
+        else:
+            assert isinstance(step, Await) and step.round_number == 1
+            awaited += step.slots
+            for slot in step.slots:
+                if slot in source:
+                    under_way[source[slot]] -= 1
+    assert sorted(awaited) == sorted(slots) and set(posted) == {*posts}
+    for peer in (4, 7):
+        own = [x.slot for x in posted if x.source == peer]
+        assert own == sorted(own)
 
 
 def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
@@ -542,7 +556,7 @@ def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
     seconds = {"flat": (2.0,), "node_aware": (3.0,), "native": (1.0,)}
     found = Times((8,), seconds, {})
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
-    monkeypatch.setattr(context_inter, "UNTRIED", 1)
+    monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
     monkeypatch.setattr(trial, "tried", lambda comm, collective: found)
     groups = pair(comm, 1)
     there, taken = len(groups.there), []

@@ -14,13 +14,13 @@ from groups import pair
 from isthmus.bench import crossovers, tune
 from isthmus.choose.choose import NETWORK
 from isthmus.choose.tuning import Machine, Origin, Tuning, place, written
-from isthmus.mpi.context import context, context_inter, context_intra
+from isthmus.mpi.buffers.devices import arrays as device
+from isthmus.mpi.context import context, inter as context_inter, intra as context_intra
 from isthmus.mpi.context.context import context_of
-from isthmus.mpi.context.context_inter import InterContext
-from isthmus.mpi.context.context_intra import IntraContext
+from isthmus.mpi.context.inter import InterContext
+from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.costs import links
 from isthmus.mpi.costs.tuning import CHANGING, here
-from isthmus.mpi.memory import device
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)

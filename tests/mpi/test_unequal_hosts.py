@@ -24,7 +24,7 @@ def pretend(c, n):
     """Let some hosts be slow."""
     betas = tuple(1e-9 * (10 if r % 3 == 1 else 1) for r in range(n))
     c.placement = replace(c.placement, hosts=Hosts((1e-6,) * n, betas))
-    c.forget()
+    c.plans.clear()
 
 
 @pytest.mark.mpi(5)

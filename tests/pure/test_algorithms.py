@@ -168,7 +168,7 @@ def test_lanes_build_all_ranks_in_few_steps():
 
 def test_bad_sizes_and_names_are_refused():
     with pytest.raises(
-        ValueError, match="no algorithm 'quick' for inter_allgather; known"
+        ValueError, match="no algorithm 'quick' for allgather between two groups; known"
     ):
         isthmus.schedule("inter_allgather", "quick", p=1, q=1, ka=1, kb=1)
     with pytest.raises(ValueError, match="no collective 'gossip'"):

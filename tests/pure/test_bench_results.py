@@ -112,6 +112,23 @@ def test_what_must_move_where_blocks_differ():
     assert must_move("allgather", (8,), ()) == [0]
 
 
+@pytest.mark.parametrize(
+    ("op", "apart", "shared"),
+    [
+        # four ranks on a host each, and two on each of two hosts
+        ("allreduce", [15, 15, 15, 15], [10, 10]),
+        ("reduce_scatter", [8, 8, 8, 8], [5, 5]),
+        ("alltoall", [30, 30, 30, 30], [40, 40]),
+        ("allgather", [30, 30, 30, 30], [20, 20]),
+        ("bcast", [10, 10, 10, 10], [10, 10]),
+    ],
+)
+def test_what_must_move_inside_a_group(op, apart, shared):
+    assert must_move(op, (10,) * 4, ()) == apart
+    assert must_move(op, (10,) * 4, (), (0, 0, 1, 1)) == shared
+    assert must_move(op, (10,) * 4, (), (0,) * 4) == [0]
+
+
 def test_the_limit_is_that_of_the_rank_that_needs_longest():
     one = case("allgather", (2, 2), 1 << 20)
     rest = (2 << 20) - BURST
@@ -246,8 +263,8 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
     assert (found.a, found.b) == ((1024,) * 3, (4096,) * 2)
     found = case_of("allgather", (3, 2), "1KiB", None)
     assert (found.a, found.b) == ((1024,) * 3, (1024,) * 2)
-    with pytest.raises(ValueError, match="more sizes"):
-        case_of("allgather", (3,), "1KiB,4KiB", None)
+    with pytest.raises(ValueError, match="one size"):
+        case_of("allgather", (3,), "1KiB:4KiB", None)
 
 
 # Sets

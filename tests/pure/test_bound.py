@@ -4,6 +4,7 @@ algorithm."""
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -152,23 +153,36 @@ def test_every_example_has_a_problem(collective):
 @pytest.mark.parametrize("line", EXAMPLES["bound"])
 def test_the_examples_of_the_help(line, capsys):
     with pytest.raises(SystemExit) as end:
-        main([*line.split()[1:], "--seconds", "10"])
+        main([*shlex.split(line)[1:], "--seconds", "10"])
     out = capsys.readouterr().out
     assert end.value.code == 0 and "bound: transfer" in out and "×" in out
 
 
 def test_json_and_errors(capsys):
     with pytest.raises(SystemExit):
-        main(["bound", "inter_bcast", "--q", "2", "--m", "2", "--json"])
+        main(["bound", "bcast", "--groups", "1,2", "--bytes", "2", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["transfer"] == 2 and found["startups"]["steps"] == 2
     for words, said in (
-        ("inter_barrier", "has no bound here"),
+        ("barrier --groups 2,2", "barrier between two groups has no bound here"),
         ("nothing", "no collective"),
-        ("inter_bcast --q 40", "12 at the most"),
-        ("inter_bcast --nodes 0,0", "share no node"),
-        ("inter_bcast --p 3", "takes"),
+        ("bcast --groups 1,40", "12 at the most"),
+        ("bcast --groups 1,3 --nodes 0,0", "share no node"),
+        ("bcast --groups 1,3 --ka 3", "takes"),
     ):
         with pytest.raises(SystemExit) as end:
             main(["bound", *words.split()])
         assert end.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_older_names_of_a_collective_and_its_sizes(capsys):
+    answers = []
+    for words in ("inter_bcast --q 2 --m 2", "bcast --groups 1,2 --bytes 2"):
+        with pytest.raises(SystemExit) as end:
+            main(["bound", *words.split(), "--json"])
+        said = capsys.readouterr()
+        assert end.value.code == 0
+        answers.append((json.loads(said.out), said.err))
+    (old, notes), (new, nothing) = answers
+    assert old["transfer"] == new["transfer"] == 2
+    assert "inter_bcast is now bcast" in notes and not nothing

@@ -19,6 +19,7 @@ from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
+from isthmus.schedules.names import described
 from isthmus.schedules.registry import algorithms, collectives
 from isthmus.settings import IMPORT
 from isthmus.verify.errors import Deadlock
@@ -76,7 +77,8 @@ def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
     few, groups = ("--max 3 --placements 1", "p=1, q=3") if LONG else (FEW, "p=2, q=2")
     status, out, err = cli("check", *few.split())
     assert status == 1, err
-    assert f"inter_allgather segmented: {groups}, ka=4, kb=4: Deadlock: rank 2" in out
+    words = f"segmented: {groups}, ka=4, kb=4: Deadlock: rank 2"
+    assert f"allgather between two groups, {words}" in out
     assert "allgatherv" in out and "wrong" in out
 
 
@@ -105,7 +107,7 @@ def test_only_a_named_stage_may_decline(monkeypatch):
 def test_list_names_papers_and_ideas(cli):
     status, out, _ = cli("list")
     assert status == 0
-    assert all(c in out for c in collectives())
+    assert all(described(c) in out for c in collectives())
     assert "segmented+…" in out and "Bruck et al. 1997" in out
 
 
@@ -113,8 +115,9 @@ def test_list_shows_rows_that_have_all_words(cli):
     status, out, _ = cli("list", "allgatherv", "träff")
     assert status == 0 and "circulant" in out and "bruck" not in out.split()
     found = json.loads(cli("list", "--json")[1])
-    assert {row["collective"] for row in found} == set(collectives())
-    some = json.loads(cli("list", "--json", "inter_bcast", "down the chain")[1])
+    said = {f"{row['collective']} {row['groups']}" for row in found}
+    assert said == {described(c) for c in collectives()}
+    some = json.loads(cli("list", "--json", "bcast", "between", "down the chain")[1])
     assert [row["algorithm"] for row in some] == ["chain"]
     assert json.loads(cli("list", "--json", "nothing at all")[1]) == []
     status, out, err = cli("list", "nothing at all")
@@ -123,6 +126,7 @@ def test_list_shows_rows_that_have_all_words(cli):
 
 OWN = """
 from isthmus.schedules.ir import Recv, Round, Send
+from isthmus.schedules.names import described
 from isthmus.schedules.registry import algorithm
 
 
@@ -151,7 +155,7 @@ def test_algorithms_of_ones_own_can_be_imported(tmp_path):
         return subprocess.run(argv, capture_output=True, text=True)
 
     done = run("list", "swapping")
-    assert done.returncode == 0 and "inter_allgatherv" in done.stdout
+    assert done.returncode == 0 and "allgatherv between two groups" in done.stdout
     done = run("check", "--jobs", "2", "--max", "1", "--placements", "1")
     rows = [x.split() for x in done.stdout.splitlines() if "swapping" in x]
     assert done.returncode == 0 and {row[-1] for row in rows} == {"right"}
@@ -178,11 +182,9 @@ def test_version_and_module(cli):
 
 def test_draw_writes_a_picture(cli, tmp_path):
     pytest.importorskip("matplotlib")
-    path = tmp_path / "new" / "x.svg"
-    sizes = ("--a", "3,0,5", "--b", "4,4")
-    status, out, _ = cli(
-        "draw", "inter_allgatherv", "balanced", *sizes, "-o", str(path)
-    )
+    path = tmp_path / "x.svg"
+    sizes = ("--counts", "3,0,5;4,4")
+    status, out, _ = cli("draw", "allgatherv", "balanced", *sizes, "-o", str(path))
     assert status == 0 and path.stat().st_size > 1000
     assert out.replace("\n", "") == str(path)
 
@@ -203,11 +205,11 @@ def test_draw_and_trace_take_nodes(cli, tmp_path):
     assert status == 0 and "node 1" in path.read_text()
     path = tmp_path / "y.svg"
     for machine in ("", "--machine hdr-infiniband"):
-        line = f"draw inter_allreduce node_aware --per-node 4 --gantt {machine} -o"
+        line = f"draw allreduce node_aware --per-node 4 --gantt {machine} -o"
         status, _, _ = cli(*line.split(), str(path))
         assert status == 0 and "waits for its node" in path.read_text()
     path = tmp_path / "z.json"
-    line = "trace inter_allgather node_aware --p 4 --q 4 --per-node 3 -o"
+    line = "trace allgather node_aware --p 4 --q 4 --per-node 3 -o"
     status, _, _ = cli(*line.split(), str(path))
     assert status == 0 and "rank 7 (node 2) works" in path.read_text()
 
@@ -229,7 +231,7 @@ BAD = [
     # refused for the algorithm too: nothing starts, should the first check be lost
     ("bench --groups 100000,2 --algorithms nonsense", "100002 processes"),
     ("record nonsense --groups 100000", "100000 processes"),
-    ("draw bcast binomial --p 5000", "5000 ranks: a picture shows up to 64"),
+    ("draw bcast binomial --p 5000", "5000 ranks: a picture shows up to 24; --gantt"),
     ("draw bcast binomial --p 5000 --gantt", "5000 ranks: a picture shows up to 1024"),
     ("explore redistribution --source blocks:4x2", "give --target too"),
     ("draw redistribution --target blocks:4x2", "give --source too"),
@@ -247,19 +249,19 @@ BAD = [
     ("check --max x", "--max"),
     ("check --placements 0", "--placements"),
     ("frobnicate", "frobnicate"),
-    ("draw inter_allgather", "which algorithm"),
+    ("draw allgather", "which algorithm"),
     ("draw allgatherv node_aware --nodes 0,1", "the nodes of 5 ranks"),
     ("draw allgatherv node_aware --nodes 0,x", "--nodes 0,x"),
     ("draw bcast node_aware --nodes 0,0,0,1,1 --per-node 2", "--per-node"),
     ("draw bcast node_aware --per-node 0", "--per-node"),
     ("draw nowhere direct", "no collective 'nowhere'"),
-    ("draw inter_allgather fast", "no algorithm 'fast'"),
-    ("draw inter_allgather direct+ring", "no intragroup stage"),
-    ("draw inter_allgather direct --p 0", "p = 0"),
-    ("draw inter_allgather direct --a 3", "takes --p"),
-    ("draw inter_allgatherv direct --a 3,x", "--a 3,x"),
-    ("draw inter_allgatherv direct --a=-1", "at least 0"),
-    ("draw inter_allgather direct -o x.nonsense", "nonsense"),
+    ("draw allgather fast", "no algorithm 'fast'"),
+    ("draw allgather direct+ring", "no intragroup stage"),
+    ("draw allgather direct --p 0", "p = 0"),
+    ("draw allgather direct --a 3", "takes --groups"),
+    ("draw allgatherv direct --a 3,x", "--a 3,x"),
+    ("draw allgatherv direct --a=-1", "at least 0"),
+    ("draw allgather direct -o x.nonsense", "nonsense"),
     ("bench --groups 4,4,4", "--groups 4,4,4"),
     ("bench --groups 4 --op allgatherv --distribution flat", "no distribution 'flat'"),
     ("bench --groups 3 --algorithms recursive_doubling", "group of 3"),
@@ -271,7 +273,7 @@ BAD = [
     ("bench --set kang2019 --groups 4,4", "--groups does not go with --set"),
     ("bench --set kang2019 --scale 0", "--scale 0"),
     ("bench --scale 2", "--scale goes with --set"),
-    ("bench --format xml", "--format xml"),
+    ("bench --format xml", "no --format 'xml'"),
     ("bench --launches 0", "--launches"),
     ("bench --lab 2 --lab-name x", "--lab-name"),
     ("bench --groups 4 --op bcast --persistent", "no persistent form"),
@@ -304,3 +306,122 @@ def test_without_the_extra_it_says_what_to_install(cli, monkeypatch):
 def test_without_arguments_it_shows_help(cli):
     status, out, err = cli()
     assert status == 0 and "bench" in out and not err
+
+
+#: commands in the words of before and of now, and what they say of it
+RENAMED = [
+    (
+        "draw inter_allgather segmented --p 6 --q 2 --ka 6 --kb 6",
+        "draw allgather segmented --groups 6,2 --bytes 6",
+        ["inter_allgather is now allgather", "--bytes 6\n"],
+    ),
+    (
+        "draw inter_allgatherv balanced --a 3,0,5 --b 4,4",
+        "draw allgatherv balanced --counts 3,0,5;4,4",
+        ["inter_allgatherv is now allgatherv", "--counts '3,0,5;4,4'"],
+    ),
+    (
+        "draw inter_bcast chain --q 5 --m 6",
+        "draw bcast chain --groups 1,5 --bytes 6",
+        ["inter_bcast is now bcast", "--m 6 is now --bytes 6"],
+    ),
+    (
+        "draw multi_allgatherv direct --groups 3,0;4,1;2",
+        "draw allgatherv direct --counts 3,0;4,1;2",
+        ["multi_allgatherv is now allgatherv", "--counts 3,0;4,1;2"],
+    ),
+    (
+        "draw alltoall rotated --p 4 --k 2",
+        "draw alltoall rotated --groups 4 --bytes 2",
+        ["--k 2 is now --bytes 2"],
+    ),
+    (
+        "draw inter_reduce_scatter_block direct --p 4 --q 2 --ka 2 --kb 4",
+        "draw reduce_scatter_block direct --groups 4,2 --bytes 8",
+        ["inter_reduce_scatter_block is now", "--bytes 8\n"],
+    ),
+]
+
+
+@pytest.mark.parametrize("old, new, notes", RENAMED, ids=[x for x, _, _ in RENAMED])
+def test_old_names_still_work_and_say_what_is_new(cli, monkeypatch, old, new, notes):
+    pytest.importorskip("matplotlib")
+    from isthmus.cli import draw
+
+    drawn = []
+    monkeypatch.setattr(draw, "figure", drawn.append)
+    monkeypatch.setattr(draw, "save", lambda *x: None)
+    status, _, err = cli(*old.split())
+    assert status == 0 and all(words in err for words in notes), err
+    assert all(line.startswith("isthmus: note: ") for line in err.splitlines())
+    status, _, err = cli(*new.split())
+    assert (status, err) == (0, "")
+    before, now = drawn
+    assert (before.collective, before.sizes) == (now.collective, now.sizes)
+
+
+SAME = [
+    # where options alone say how many groups there are
+    ("allgather segmented", "inter_allgather", {"p": 6, "q": 2}),
+    ("allgather segmented --p 3", "inter_allgather", {"p": 3, "q": 2}),
+    ("allgather ring", "allgatherv", {"counts": [3, 0, 4, 4, 9]}),
+    ("allgatherv ring --p 6 --bytes 2", "allgatherv", {"counts": [2] * 6}),
+    ("allgatherv ring --groups 3", "allgatherv", {"counts": [4] * 3}),
+    ("bcast chain --q 3", "inter_bcast", {"q": 3, "m": 6}),
+    ("bcast circulant --groups 9", "bcast", {"p": 9, "m": 6, "root": 0}),
+    ("gatherv binomial --counts 3,4 --q 2", "inter_gatherv", {"counts": [3, 4]}),
+    ("alltoallv rotated --groups 2", "alltoallv", {"table": [[4, 4], [4, 4]]}),
+    ("alltoallv rotated --groups 2,1", "inter_alltoallv", {"ab": [[4], [4]]}),
+    ("allgather segmented --bytes 2:3", "inter_allgather", {"ka": 2, "kb": 3}),
+    (
+        "reduce_scatter pairwise --groups 4 --bytes 6",
+        "reduce_scatter",
+        {"counts": [2, 2, 1, 1]},
+    ),
+    ("alltoall rotated --groups 1,1,2", "multi_alltoallv", {"sizes": [1, 1, 2]}),
+]
+
+
+@pytest.mark.parametrize("line, form, sizes", SAME, ids=[x for x, _, _ in SAME])
+def test_groups_and_bytes_mean_the_same_everywhere(cli, monkeypatch, line, form, sizes):
+    pytest.importorskip("matplotlib")
+    from isthmus.cli import draw
+
+    drawn = []
+    monkeypatch.setattr(draw, "figure", drawn.append)
+    monkeypatch.setattr(draw, "save", lambda *x: None)
+    status, _, err = cli("draw", *line.split())
+    assert (status, err) == (0, "")
+    (made,) = drawn
+    assert made.collective == form and made.sizes.items() >= sizes.items()
+
+
+HINTS = [
+    ("benhc", "did you mean bench?"),
+    ("lab dwon", "did you mean down?"),
+    ("draw allgahter segmented", "did you mean allgather?"),
+    ("draw allgather segmentd", "did you mean segmented?"),
+    ("draw allgather segmented --groups 8", "between two groups: --groups 6,2"),
+    ("draw allgather direct --gantt --machine corilike", "did you mean cori-like?"),
+    ("explore allgather segmented ring", "ring is inside one group"),
+    ("predict allgahter", "did you mean allgather?"),
+    ("bench --op allgahter", "did you mean allgather?"),
+    ("bench --set kang209", "did you mean kang2019?"),
+    ("bench --op allgatherv --distribution spiek", "did you mean spike?"),
+    ("bench --format oso", "did you mean osu?"),
+    ("reproduce kang2018", "did you mean kang2019?"),
+    ("list segmentd", "did you mean segmented?"),
+    ("bench --grups 4,4", "--groups"),
+]
+
+
+@pytest.mark.parametrize("line, hint", HINTS, ids=[line for line, _ in HINTS])
+def test_a_slip_of_the_pen_gets_the_right_name(cli, line, hint):
+    status, out, err = cli(*line.split())
+    assert (status, out) == (2, "") and hint in err and err.count("\n") == 1, err
+
+
+def test_a_tebibyte_is_a_size_but_no_buffer(cli):
+    assert cli("predict", "allgather", "--groups", "4,2", "--bytes", "1TiB")[0] == 0
+    status, out, err = cli("bench", "--bytes", "1TiB")
+    assert (status, out) == (2, "") and "this machine has" in err

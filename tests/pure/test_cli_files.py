@@ -19,10 +19,10 @@ FILES = [
     "bench --csv {}",
     "bench --json {}",
     "bench --plot {}.png",
-    "draw inter_allgather direct -o {}.svg",
-    "draw inter_allgather direct --gantt -o {}.svg",
+    "draw allgather direct -o {}.svg",
+    "draw allgather direct --gantt -o {}.svg",
     "draw bcast circulant --circle 3 -o {}.png",
-    "trace inter_allgather direct -o {}",
+    "trace allgather direct -o {}",
     "record ring -o {}.png",
     "record ring -o {}.json",
     "tune -o {}",
@@ -39,8 +39,8 @@ FOLDERS = [
 #: and where a file is read
 READERS = [
     "predict allgather --groups 4,4 --machine {}",
-    "draw inter_allgather direct --gantt --machine {}",
-    "trace inter_allgather direct --machine {}",
+    "draw allgather direct --gantt --machine {}",
+    "trace allgather direct --machine {}",
     "record ring --machine {}",
 ]
 
@@ -130,5 +130,5 @@ def test_an_error_of_the_system_in_the_middle_is_one_line_too(cli, monkeypatch):
         raise OSError(28, "No space left on device", "somewhere")
 
     monkeypatch.setattr(Schedule, "simulate", full)
-    line = "trace inter_allgather direct -o x.json"
+    line = "trace allgather direct -o x.json"
     assert cli(line) == "isthmus: somewhere: No space left on device\n"

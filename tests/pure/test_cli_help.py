@@ -16,6 +16,7 @@ from isthmus.bench import launch
 from isthmus.check import sweep
 from isthmus.cli import main
 from isthmus.cli.app import app
+from isthmus.cli.commands import COMMANDS, LAB
 from isthmus.cli.examples import EXAMPLES
 from isthmus.verify.errors import Deadlock
 
@@ -32,7 +33,8 @@ RUN = [
 
 def commands(group, before=""):
     """Every command by its full name."""
-    for name, command in group.commands.items():
+    for name in group.commands:
+        command = group.commands[name]
         if hasattr(command, "commands"):
             yield from commands(command, f"{before}{name} ")
         else:
@@ -78,9 +80,14 @@ def test_help_shows_the_examples_and_every_option(cli, name):
     assert status == 0 and not err and "\x1b" not in out
     text = " ".join(out.split())
     assert all(" ".join(line.split()) in text for line in EXAMPLES[name])
-    options = [o for x in EVERY[name].params for o in x.opts if o.startswith("--")]
+    shown = [x for x in EVERY[name].params if not getattr(x, "hidden", False)]
+    options = [o for x in shown for o in x.opts if o.startswith("--")]
     assert all(option in out for option in options)
+    assert all(x.help for x in shown), [x.name for x in shown if not x.help]
+    assert "<" not in out  # a type of Python's, where a word for people is missing
     first = EVERY[name].help.partition("\n\n")[0]
+    table = {**COMMANDS, **{f"lab {of}": entry for of, entry in LAB.items()}}
+    assert table[name].summary == first
     assert first.endswith(".") and "\n" not in first and len(first) <= 72
 
 
@@ -122,10 +129,10 @@ def test_check_prints_json(cli, monkeypatch, right):
     "line, part",
     [
         ("bench --seconds -1", "--seconds"),
-        ("draw inter_alltoallv direct --ab 1,2;3", "rows must be of one length"),
+        ("draw alltoallv direct --ab 1,2;3", "rows must be of one length"),
         ("record nosuch --groups 2,2", "no algorithm 'nosuch'"),
         ("explore redistribution ring", "layouts"),
-        ("explore inter_allgather", "which algorithm"),
+        ("explore allgather", "which algorithm"),
         ("explore bcast binomial --source blocks:2", "of a redistribution"),
         ("list --nonsense", "--nonsense"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import drawing
 import isthmus
+import quoting
+import sampling
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,6 +24,14 @@ PAGES = sorted(
 )
 PAGES = [x for x in PAGES if "_build" not in x.parts]
 FENCED = re.compile(r"^( *)(```+)(.*?)\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+DIRECTIVE = re.compile(
+    r"^ *(?:```+|:::+)\s*\{[\w-]+\}"  # ```{draw}
+    r"|\{[\w:-]+\}`"  # {py:class}`…`
+    r"|^\([\w-]+\)=$"  # (target)=
+    r"|^: ",  # a definition below its term
+    re.MULTILINE,
+)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -70,8 +82,92 @@ def test_python_of_the_pages_is_python(page):
             ast.parse("\n".join(x[deep:] for x in lines))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_pages_quote_what_their_files_have(page):
+    text = page.read_text(encoding="utf-8")
+    quotations = list(quoting.quotations(text))
+    marks = re.findall(r"^ *<!-- quote ", text, re.MULTILINE)
+    assert len(quotations) == len(marks), "a mark without its block"
+    stale = [(x.path, x.part) for x in quotations if x.text != x.source()]
+    assert not stale, "python docs/quoting.py writes what the files have"
+
+
+def test_a_quotation_that_differs_is_seen_and_mended():
+    page = (
+        "<!-- quote examples/costs.py: SHAPES = … SHAPES = -->\n```python\nold\n```\n"
+    )
+    (old,) = quoting.quotations(page)
+    assert old.text == "old\n" != old.source()
+    (new,) = quoting.quotations(quoting.renewed(page))
+    assert new.text == new.source() == old.source()
+    assert new.text.startswith("SHAPES = [") and new.text.count("\n") == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda x: str(x.relative_to(ROOT)))
+def test_pages_are_whole_without_the_site(page):
+    """On a repository's page directives are text, and what they fetch is missing."""
+    text = page.read_text(encoding="utf-8")
+    fetched = re.findall(r"\{(?:literal)?include\} *(\S*)", text)
+    assert not [x for x in fetched if x != "../CHANGELOG.md"]
+    assert not DIRECTIVE.findall(COMMENT.sub("", text))
+
+
+def test_the_site_opens_what_pages_keep_for_it():
+    pytest.importorskip("sphinx")
+    import for_site
+
+    page = """<!-- explorer step=2 height=640 -->
+```text
+isthmus explore bcast binomial --groups 4
+```
+<!-- site
+```{toctree}
+guide
+```
+-->
+"""
+    expected = """```{explorer} bcast binomial --groups 4
+:step: 2
+:height: 640
+```
+```{toctree}
+guide
+```
+
+"""
+    assert for_site.opened(page, DOCS) == expected
+    shown = [x.read_text(encoding="utf-8") for x in DOCS.rglob("*.md")]
+    for mark, pattern in (
+        ("<!-- explorer", for_site.EXPLORER),
+        ("<!-- site", for_site.SITE_ONLY),
+    ):
+        marks = sum(x.count(mark) for x in shown)
+        assert marks and marks == sum(len(pattern.findall(x)) for x in shown)
+
+
+def structure(svg):
+    """The elements of a drawing, and their colours, without its numbers."""
+    return re.findall(r"<(\w+)", svg), re.findall(r"#[0-9a-f]{6}", svg)
+
+
+def test_pictures_are_what_their_commands_draw(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    drawn = list(drawing.commands())
+    assert len({path for path, _ in drawn}) == len(drawn) > 20
+    assert {path for path, _ in drawn} == set((DOCS / "pictures" / "drawn").iterdir())
+    for path, words in sampling.some(drawn, 4):
+        old = path.read_text(encoding="utf-8")
+        if f"Matplotlib v{matplotlib.__version__}," not in old:
+            continue  # versions draw differently
+        drawing.draw(words, new := tmp_path / "new.svg")
+        assert structure(old) == structure(new.read_text(encoding="utf-8")), (
+            f"isthmus draw {' '.join(words)} draws another picture: "
+            "python docs/drawing.py"
+        )
+
+
 PUBLIC = """
-import sys
+import inspect, json, sys
 
 sys.path.insert(0, sys.argv[1])
 import without_mpi
@@ -79,32 +175,95 @@ import without_mpi
 assert without_mpi.install(always=True)
 import isthmus
 
+public = {}
 for name in isthmus.__all__:
     getattr(isthmus, name)
-for cls in (isthmus.Intercomm, isthmus.Intracomm):
-    own = [x for x in cls.__mro__ if x.__module__.startswith("isthmus.mpi.comm")]
-    for name in {name for x in own for name, f in vars(x).items() if callable(f)}:
-        inner = getattr(getattr(cls, name), "__wrapped__", None)
-        if not name.startswith("_") and inner is None:
-            print(f"isthmus.{cls.__name__}.{name}")
+for cls in (
+    *(isthmus.Intercomm, isthmus.Intracomm, isthmus.Coupling),
+    *(isthmus.Chain, isthmus.Group, isthmus.Redistribution),
+):
+    own = [x for x in cls.__mro__ if x.__module__.startswith("isthmus.")]
+    for name in {name for x in own for name in vars(x) if name[0] != "_"}:
+        method = getattr(cls, name)
+        if not callable(method):
+            continue
+        arguments = list(inspect.signature(method).parameters)
+        if arguments:  # without any: a method of mpi4py, whose results become ours
+            path = f"isthmus.{cls.__name__}.{name}"
+            public[path] = [x for x in arguments if x != "self"]
+print(json.dumps(public))
 """
+#: the pages of classes that have more methods than a table of their own shows
+CLASSES = {
+    "Intercomm": "intercomm",
+    "Intracomm": "intracomm",
+    "Coupling": "coupling",
+    "Chain": "chain",
+    "Redistribution": "redistribution",
+}
 
 
-def test_the_table_of_costs_is_what_its_program_prints():
-    program = DOCS / "examples" / "costs.py"
-    done = subprocess.run([sys.executable, program], stdout=subprocess.PIPE, text=True)
-    page = (DOCS / "algorithms.md").read_text(encoding="utf-8")
-    assert done.stdout and f"```text\n{done.stdout}```" in page
-
-
-def test_the_reference_has_every_public_name_and_needs_no_mpi():
-    page = (DOCS / "api.md").read_text(encoding="utf-8")
+@cache
+def public_methods():
+    """The arguments of every public method, read where there is no MPI."""
     line = [sys.executable, "-c", PUBLIC, str(DOCS)]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
-    methods = done.stdout.split()
-    assert len(methods) > 60
-    names = [f"isthmus.{x}" for x in isthmus.__all__ if not x.startswith("_")]
-    missing = [
-        x for x in (*names, *methods) if not re.search(rf"{re.escape(x)}\b", page)
-    ]
-    assert not missing
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_the_reference_names_everything_public():
+    pages = [DOCS / "api.md", *(DOCS / "reference").glob("*.md")]
+    text = "".join(COMMENT.sub("", x.read_text(encoding="utf-8")) for x in pages)
+    names = [f"isthmus.{x}" for x in isthmus.__all__]
+    assert not [x for x in names if not re.search(rf"{re.escape(x)}\b", text)]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_page_of_a_class_has_all_its_methods_first(name):
+    page = (DOCS / "reference" / f"{CLASSES[name]}.md").read_text(encoding="utf-8")
+    first = COMMENT.sub("", page).partition("\n## ")[0]
+    tables = [x for x in first.splitlines() if x.startswith("|")]
+    shown = dict(re.findall(r"`(?:\w+\.)?(\w+)(?:\((.*?)\))?`", "\n".join(tables)))
+    methods = {
+        path.rpartition(".")[2]: arguments
+        for path, arguments in public_methods().items()
+        if path.startswith(f"isthmus.{name}.")
+    }
+    assert len(methods) >= 4 and not methods.keys() - shown.keys()
+    for method, arguments in methods.items():
+        if shown[method]:
+            there = [x for x in arguments if x not in ("algorithm", "info")]
+            assert shown[method] == ", ".join(there), method
+        # what is there only where the site is built is documented there too
+        full = f"isthmus.{name}.{method}"
+        assert full in page or ":members:" in page, full
+
+
+OUTPUTS = [x for _, page in quoting.pages() for x in quoting.outputs(page)]
+WITHOUT_MPI = [x for x in OUTPUTS if x.command.startswith("python ")]
+
+
+def test_every_example_has_its_output_in_a_page():
+    marks = sum(page.count("<!-- output of ") for _, page in quoting.pages())
+    assert marks == len(OUTPUTS), "a mark without its block"
+    examples = {f"examples/{x.name}" for x in (DOCS / "examples").glob("*.py")}
+    # what a lab prints depends on its hosts
+    assert {x.path for x in OUTPUTS} == examples - {"examples/swap.py"}
+    for output in OUTPUTS:
+        assert Path(output.path).name in output.command.split()
+
+
+@pytest.mark.parametrize("output", WITHOUT_MPI, ids=lambda x: Path(x.path).stem)
+def test_examples_without_mpi_print_what_their_page_shows(output):
+    assert output.command == f"python {Path(output.path).name}"
+    program = [sys.executable, DOCS / output.path]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert output.allows(done.stdout), done.stdout
+
+
+def test_outputs_allow_other_times_and_what_is_left_out():
+    output = quoting.Output("x.py", "python x.py", "a 1.5 ms\n…\nb 2\n")
+    assert output.allows("a 20 ms\nmore\nand more\nb 2\n")
+    assert not output.allows("a 20 ms\nb 2\n")
+    assert not output.allows("a 20 ms\nmore\nb 3\n")
+    assert not output.allows("a 20 s\nmore\nb 2\n")

@@ -221,7 +221,7 @@ def test_the_command(tmp_path, capsys):
     pytest.importorskip("typer")
     from isthmus.cli.app import run
 
-    path = tmp_path / "new" / "page.html"
+    path = tmp_path / "page.html"
     words = "inter_allgather segmented balanced --p 3 --q 2 --machine cori-like"
     assert run(["explore", *words.split(), "-o", str(path)]) == 0
     assert capsys.readouterr().out.strip() == str(path)

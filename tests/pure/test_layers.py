@@ -19,22 +19,23 @@ FILES = sorted(ROOT.rglob("*.py"))
 TOP = {"__init__", "__main__", "bench", "cli"}
 #: what each folder or file imports when it is imported itself
 KNOWS = {
-    "distributions": set(),
+    "distributions": {"spelling"},
     "settings": set(),
     "units": set(),
-    "lab": set(),
-    "schedules": {"settings"},
+    "spelling": set(),
+    "lab": {"spelling"},
+    "schedules": {"settings", "spelling"},
     "algorithms": {"schedules"},
     "verify": {"schedules"},
-    "cost": {"schedules", "verify"},
+    "cost": {"schedules", "spelling", "verify"},
     "groups": {"verify"},
-    "bound": {"collectives", "cost", "schedules"},
-    "collectives": {"algorithms", "schedules", "verify"},
+    "bound": {"collectives", "cost", "schedules", "spelling"},
+    "collectives": {"algorithms", "schedules", "spelling", "verify"},
     "check": {"collectives", "schedules", "verify"},
     "choose": {"algorithms", "cost", "schedules", "settings"},
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
-    "redistribution": {"algorithms", "schedules", "verify"},
+    "redistribution": {"algorithms", "schedules", "spelling", "verify"},
     "draw": {"cost", "schedules", "units", "verify"},
     "explore": {"cost", "draw", "predict", "schedules", "verify"},
     "export": {"cost", "schedules"},
@@ -51,9 +52,10 @@ AT_NEED = {
     "mpi": {"algorithms"},
 }
 
-#: the folders of mpi/, each of which knows those before it; the last two, all of these
-ENGINE = ["waiting", "memory", "costs", "context", "operations", "engine"]
-ENGINE += ["objects", "comm"]
+#: the folders and files of mpi/, each of which knows those before it
+RUNTIME = ["waiting", "buffers", "plan", "requests", "arguments", "costs", "context"]
+RUNTIME += ["forms", "objects", "comm"]
+#: what stands on all of these
 ABOVE = {"groups", "measure", "redistribution"}
 
 
@@ -104,17 +106,34 @@ def test_what_a_layer_may_know_it_does():
         assert below <= seen, name
 
 
-@pytest.mark.parametrize("folder", [*ENGINE, *sorted(ABOVE)])
-def test_a_folder_of_the_engine_knows_only_those_before(folder):
-    known = ENGINE if folder in ABOVE else ENGINE[: ENGINE.index(folder)]
-    known = [*known, "redistribution"] if folder == "measure" else known
-    for path in (ROOT / "mpi" / folder).glob("*.py"):
-        seen = set()
-        for node in ast.walk(parse(path)):
-            if isinstance(node, ast.ImportFrom) and node.level == 2:
-                names = [node.module] if node.module else [a.name for a in node.names]
-                seen |= {name.split(".")[0] for name in names}
-        assert seen & {*ENGINE, *ABOVE} <= set(known), path.name
+def _imported(path: Path) -> set[str]:
+    """The parts of mpi/ that a file imports, also at need, but not for types alone."""
+    found = set()
+    pending: list[ast.AST] = [parse(path)]
+    while pending:
+        node = pending.pop()
+        is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node)
+        pending += [] if is_for_types else ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            package = path.parents[node.level - 1]
+            names = [node.module] if node.module else [a.name for a in node.names]
+            files = [package / name.replace(".", "/") for name in names]
+            inside = [x for x in files if x.is_relative_to(ROOT / "mpi")]
+            found |= {x.relative_to(ROOT / "mpi").parts[0] for x in inside}
+    return found
+
+
+@pytest.mark.parametrize("part", [*RUNTIME, *sorted(ABOVE)])
+def test_a_part_of_the_runtime_knows_only_those_before(part):
+    """There is no way back up. What copies from and to devices is made of steps, so its
+    folder knows plans, and nobody below `arguments` knows it."""
+    known = {*RUNTIME} if part in ABOVE else {*RUNTIME[: RUNTIME.index(part)]}
+    known |= {part, "redistribution"} if part == "measure" else {part}
+    place = ROOT / "mpi" / part
+    files = sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    for path in files:
+        assert _imported(path) & {*RUNTIME, *ABOVE} <= known, path.name
+    assert files
 
 
 def test_importing_isthmus_starts_no_mpi():

@@ -170,7 +170,7 @@ def test_what_is_wrong_is_one_line(written, text, wrong):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(ValueError, match="no such file, nor a shipped machine; shipp"):
+    with pytest.raises(ValueError, match="no such file, nor a shipped machine; known"):
         machines.load(tmp_path / "none.toml")
     with pytest.raises(ValueError, match=r"irectory|ermission"):
         machines.load(tmp_path)

@@ -10,7 +10,7 @@ from itertools import count, product
 import pytest
 
 from isthmus.cli import main
-from isthmus.cli.predict import INSIDE
+from isthmus.cli.predict import PREDICTED
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.distributions import SIX
@@ -147,7 +147,7 @@ def test_predict_a_broadcast(cli):
 )
 def test_predict_between_a_root_and_a_group(cli, name, best):
     status, out, _ = cli(f"predict {name} --groups 3,20 --bytes 1MiB")
-    assert status == 0 and f"inter_{name}, 1 + 20 processes, 1 MiB" in out
+    assert status == 0 and f"{name}, 1 + 20 processes, 1 MiB" in out
     assert f"{best} wins" in out
 
 
@@ -161,12 +161,12 @@ def test_the_choice_inside_a_group_is_close_to_the_best(kind):
         assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
 
 
-@pytest.mark.parametrize("name", INSIDE)
+@pytest.mark.parametrize("name", PREDICTED)
 def test_predict_every_collective_on_nodes(cli, name):
     """Inside a group and between two; on nodes, on one node, and by closed forms."""
     forms = ["--bytes 600 --per-node 2", "--bytes 600 --per-node 16"]
     ways = product(["4", "4,3"], [*forms, "--per-node 2 --most 0"])
-    for groups, form in some(ways, 4, list(INSIDE).index(name)):
+    for groups, form in some(ways, 4, PREDICTED.index(name)):
         status, out, _ = cli(f"predict {name} --groups {groups} {form}")
         assert status == 0 and "node_aware" in out
         assert "most" in form or "\nnode_aware " in out
@@ -201,12 +201,12 @@ def test_predict_a_distribution(cli):
 
 def test_trace_and_gantt_are_written(cli, tmp_path):
     path = tmp_path / "x.json"
-    status, out, _ = cli(f"trace inter_allgatherv balanced -o {path}")
+    status, out, _ = cli(f"trace allgatherv balanced -o {path}")
     assert status == 0 and out.replace("\n", "") == str(path)
     assert json.loads(path.read_text())["traceEvents"]
     pytest.importorskip("matplotlib")
     path = tmp_path / "x.svg"
-    status, _, _ = cli(f"draw inter_allgather leader --p 4 --q 4 --gantt -o {path}")
+    status, _, _ = cli(f"draw allgather leader --p 4 --q 4 --gantt -o {path}")
     assert status == 0 and path.stat().st_size > 1000
 
 
@@ -219,13 +219,13 @@ BAD = [
     ("predict allgather --groups 1,2,3", "--groups 1,2,3"),
     ("predict allreduce --groups 4,4 --bytes 1,2", "of one size"),
     ("predict allgather --groups 4,4 --bytes much", "'much' is not a size"),
-    ("predict allgather --groups 4,4 --bytes 1,2,3", "one for each group"),
+    ("predict allgather --groups 4,4 --bytes 1:2:3", "one size, or 2"),
     ("predict allgather --groups 4,4 --machine nowhere.toml", "nowhere.toml"),
-    ("trace inter_allgather fast", "no algorithm 'fast'"),
-    ("trace inter_allgather direct --p 0", "p = 0"),
-    ("trace inter_allgather segmented+library", "has no time"),
-    ("draw inter_allgather direct --machine nowhere", "--gantt"),
-    ("draw inter_allgather direct --gantt --machine nowhere", "nowhere"),
+    ("trace allgather fast", "no algorithm 'fast'"),
+    ("trace allgather direct --p 0", "p = 0"),
+    ("trace allgather segmented+library", "has no time"),
+    ("draw allgather direct --machine nowhere", "--gantt"),
+    ("draw allgather direct --gantt --machine nowhere", "nowhere"),
 ]
 
 

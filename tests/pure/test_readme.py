@@ -10,9 +10,10 @@ from statistics import median
 
 import pytest
 
+import quoting
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = ROOT / "docs" / "examples"
 RESULTS = ROOT / "docs" / "results"
 FILES = {"4 a host": "four_a_host", "1 a host": "one_a_host"}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
@@ -106,10 +107,10 @@ def test_the_first_screen_says_what_was_measured():
 
 
 def test_the_program_is_one_that_is_run():
-    program = (
-        README.partition("## A program")[2].split("```")[1].removeprefix("python\n")
-    )
-    assert program == (EXAMPLES / "tutorial_first.py").read_text(encoding="utf-8")
+    program = README.partition("## A program")[2]
+    assert [x.path for x in quoting.quotations(program)] == [
+        "examples/tutorial_first.py"
+    ]
 
 
 def test_the_picture_has_the_rows_of_the_table():

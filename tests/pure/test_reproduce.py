@@ -14,10 +14,13 @@ from isthmus.collectives.schedule import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (
     kang2019,
+    kang2019 as kang,
     kang2019_figures as figures,
+    moody2011 as moody,
     traff2008 as traff,
     traff2008_figures,
     traff2008_report,
+    unfinished,
 )
 from isthmus.reproduce.kang2019 import (
     CLUSTERS,
@@ -36,6 +39,7 @@ from isthmus.reproduce.kang2019 import (
 )
 from isthmus.reproduce.output import in_parallel, save
 from isthmus.reproduce.traff2008 import BEST, BOUND, CIRCULANT, FIXED, LINUX, RING, SX8
+from isthmus.reproduce.unfinished import Unfinished, task_name
 from sampling import LONG
 
 BIG = CLUSTERS[1]
@@ -279,7 +283,9 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "TODAY", today)
         monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
-        traff2008_report, "in_parallel", lambda tasks, _: [f(x) for f, x in tasks]
+        traff2008_report,
+        "in_parallel",
+        lambda tasks, _, kept: [f(x) for f, x in tasks],
     )
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
@@ -313,3 +319,62 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
     assert "**SiCortex**" in text
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()
+
+
+# interrupted, and gone on
+
+
+TASKS = [(abs, -1), (abs, -2), (abs, -3)]
+#: a result of each kind, of all papers
+RESULTS = [
+    kang.Point(1, "large", 640, 4, "segmented", 1 / 3),
+    kang.Multiple(2, "balanced", 1.25),
+    traff.Point("linux", 36, "spike", 1000, "ring", 0, 35, 2e-5, np.float64(1.5)),
+    moody.Memory("chain", 100, 5, np.int64(4096)),
+    [kang.Multiple(1, "leader", 2.0), kang.Multiple(1, "segmented", 1.0)],
+]
+
+
+def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
+    folder = tmp_path / "report"
+
+    def interrupt(done, of):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_parallel(TASKS, interrupt, kept=Unfinished(folder))
+    assert [path.name for path in folder.iterdir()] == ["unfinished.jsonl"]
+    assert len(Unfinished(folder).results) == 2
+    with (folder / "unfinished.jsonl").open("a") as file:
+        file.write('["a line that was cut')
+    seen = []
+    results = in_parallel(TASKS, lambda *x: seen.append(x), kept=Unfinished(folder))
+    assert seen == [(2, 3), (3, 3)] and sorted(results) == [1, 2, 3]
+    again = Unfinished(folder)
+    assert sorted(again.results.values()) == [1, 2, 3]
+    monkeypatch.setattr(unfinished, "source_checksum", lambda: 0)
+    assert not Unfinished(folder).results
+    again.remove()
+    assert not list(folder.iterdir())
+
+
+def test_nothing_is_left_where_nothing_was_done(tmp_path):
+    kept = Unfinished(tmp_path / "report")
+    assert not kept.results and not (tmp_path / "report").exists()
+    kept.remove()
+
+
+def test_the_results_of_every_paper_are_read_as_they_were_written(tmp_path):
+    kept = Unfinished(tmp_path / "report")
+    for number, result in enumerate(RESULTS):
+        kept.keep(f"task {number}", result)
+    assert Unfinished(tmp_path / "report").results == kept.results
+
+
+def test_a_task_has_the_same_name_in_every_process():
+    """An address in it would make every run another one."""
+    jobs = [next(iter(x)) for x in (kang.figure_jobs(), kang.table_jobs())]
+    jobs += [next(iter(x)) for x in (traff.time_jobs(), traff.size_jobs())]
+    jobs += [next(iter(x)) for x in (moody.memory_jobs(), moody.figure_jobs())]
+    assert not any(" at 0x" in task_name((abs, job)) for job in jobs)

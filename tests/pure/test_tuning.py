@@ -256,7 +256,7 @@ def test_the_command_says_what_changed(found, tmp_path):
     rich = pytest.importorskip("rich.console")
     from isthmus.cli import tune
 
-    path = tmp_path / "new" / "t.toml"
+    path = tmp_path / "t.toml"
     said = []
     for alpha in (1e-5, 7e-5):
         machine = replace(found.tuning.inside, alpha=alpha)

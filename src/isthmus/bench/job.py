@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from .. import distributions
-from ..collectives.schedule import schedule
+from ..collectives.schedule import COLLECTIVES, schedule
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
+from ..schedules.names import form
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
-from .operations import UNEVEN, check
+from .operations import UNEVEN, VECTOR, check
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,19 @@ def uneven(each: int, n: int) -> tuple[int, ...]:
     return tuple(round(2 * each * (i + 1) / (n + 1) / unit) * unit for i in range(n))
 
 
+def of_groups(
+    op: str, groups: tuple[int, ...], each: Sequence[int], distribution: str | None
+) -> Case:
+    """A case in which the blocks of each group have bytes of their own, on average."""
+    if len(set(each)) == 1:
+        return case(op, groups, each[0], distribution)
+    if op in (*VECTOR, "redistribution"):
+        raise ValueError(f"{op}: one size, as all vectors are as long")
+    first, last = (case(op, groups, n, distribution) for n in each)
+    label = f"{show_bytes(each[0])} and {last.label}"
+    return replace(first, label=label, b=last.b)
+
+
 def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, ...]:
     """The blocks of n ranks, so many bytes on average."""
     if distribution is not None:
@@ -115,20 +129,22 @@ def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
 
 
 def planned(case: Case, algorithm: str, model: Model) -> Schedule:
-    """The schedule of an allgather(v) or a bcast, as it is for a machine; an element is
-    a byte."""
-    p, q, sizes = len(case.a), len(case.b), dict[str, Any]()
-    if case.op == "bcast":
-        name, sizes = "bcast", {"p": p, "m": case.a[0], "root": 0}
-    elif not q:
-        name, sizes = "allgatherv", {"counts": list(case.a)}
-    elif case.op == "allgather":
-        name = "inter_allgather"
-        sizes = {"p": p, "q": q, "ka": case.a[0], "kb": case.b[0]}
-    else:
-        name, sizes = "inter_allgatherv", {"a": list(case.a), "b": list(case.b)}
+    """The schedule of a case, as it is for a machine; an element is a byte."""
+    blocks = [list(counts) for counts in (case.a, case.b) if counts]
+    name = form(case.op.replace("alltoallw", "alltoallv"), len(blocks))
+    of_bytes = COLLECTIVES[name].of_bytes
+    sizes = _table(blocks) if of_bytes is None else of_bytes(*blocks)
     full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
     return schedule(name, full, **sizes)
+
+
+def _table(blocks: Sequence[list[int]]) -> dict[str, Any]:
+    """The sizes of an exchange in which each rank has one size for everyone, or of the
+    sum of vectors in equal parts."""
+    if len(blocks) == 1:
+        return {"table": [[n] * len(blocks[0]) for n in blocks[0]]}
+    a, b = blocks
+    return {"ab": [[n] * len(b) for n in a], "ba": [[n] * len(a) for n in b]}
 
 
 def contenders(

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..schedules.names import WHERE
+from ..spelling import unknown
+
 #: those of MPI between two groups
 MPI_ACROSS = (
     "barrier",
@@ -26,9 +29,19 @@ MPI_ACROSS = (
     "reduce_scatter_block",
 )
 ACROSS = (*MPI_ACROSS, "redistribution")
-INSIDE = ("bcast", "allgather", "allgatherv")
+#: those that isthmus has inside one group
+INSIDE = (
+    "bcast",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+)
 #: those with a persistent form, by the number of groups
-PERSISTENT = {1: ("allgather", "allgatherv"), 2: ACROSS}
+PERSISTENT = {1: INSIDE[1:], 2: ACROSS}
 #: how people redistribute by hand
 BY_HAND = ("isend", "gather_bcast")
 #: those of a vector, and not of a block for each rank
@@ -41,7 +54,26 @@ def check(op: str, groups: tuple[int, ...]) -> None:
     """Refuse an operation that does not exist between or inside groups."""
     known = INSIDE if len(groups) == 1 else ACROSS
     if op not in known:
-        raise ValueError(f"no operation {op!r}; known: {', '.join(known)}")
+        raise ValueError(unknown("operation", op, known, WHERE[len(groups)]))
+
+
+def buffer_bytes(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Bytes of all buffers of a measurement on one machine, roughly: what is sent, and
+    what is received three times, as it comes, as it must be, and as it is made."""
+    total = 0
+    for mine, theirs in ((a, b), (b, a)) if b else ((a, a),):
+        n = len(mine)
+        if op == "barrier":
+            continue
+        if op.startswith("alltoall"):
+            total += sum(mine) * len(theirs) + 3 * n * sum(theirs)
+        elif op.startswith("allgather"):
+            total += n * (sum(mine) + 3 * sum(theirs))
+        elif op in VECTOR:
+            total += 4 * n * max(mine)
+        else:  # with a root, and a redistribution
+            total += 3 * sum(theirs) + sum(mine)
+    return total
 
 
 def must_move(
@@ -70,6 +102,17 @@ def _inside(
         alone = len(set(hosts)) == 1
         own = hosts[0] == h
         return (0, 0) if alone else (0, a[0]) if own else (a[0], 0)
+    here, n = list(hosts).count(h), len(a)
+    if op == "allreduce":  # all hosts but one pass on every byte, in and out
+        most = len(set(hosts))
+        share = round(2 * (most - 1) / most * a[0]) if here else 0
+        return share, share
+    if op.startswith("reduce_scatter"):  # the parts of its ranks; all but those
+        own_parts = a[0] * here // n
+        return (own_parts, a[0] - own_parts) if 0 < here < n else (0, 0)
+    if op.startswith("alltoall"):
+        near = sum(k for k, at in zip(a, hosts, strict=True) if at == h)
+        return (sum(a) - near) * here, near * (n - here)
     return _blocks(h, a, hosts, hosts)
 
 

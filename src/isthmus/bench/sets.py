@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..distributions import SIX, counts
 from ..reproduce import kang2019 as paper
+from ..spelling import unknown
 from ..units import DECIMAL, show_bytes
 from .job import Case, Job, case
 from .operations import MPI_ACROSS, VECTOR
@@ -121,7 +122,7 @@ ALGORITHMS = {
 def algorithms(name: str) -> tuple[str, ...]:
     """What is measured in a set, beside the MPI library's own calls."""
     if name not in SETS:
-        raise ValueError(f"no set {name!r}; known: {', '.join(SETS)}")
+        raise ValueError(unknown("set", name, SETS))
     return ALGORITHMS[name]
 
 

@@ -13,6 +13,8 @@ from itertools import accumulate
 from typing import Any
 
 from ..collectives.schedule import COLLECTIVES
+from ..schedules.names import described
+from ..spelling import unknown
 
 #: processes of all groups together: programs of more take too long
 MOST_RANKS = 12
@@ -88,10 +90,11 @@ def problem(collective: str, **sizes: Any) -> Problem:
     """What a collective asks for, of sizes as `isthmus.schedule` takes them."""
     record = COLLECTIVES.get(collective)
     if record is None:
-        raise ValueError(f"no collective {collective!r}; known: {', '.join(KNOWN)}")
+        raise ValueError(unknown("collective", collective, sorted(KNOWN)))
     if collective not in KNOWN:
+        known = ", ".join(map(described, KNOWN))
         raise ValueError(
-            f"{collective} has no bound here; there are: {', '.join(KNOWN)}"
+            f"{described(collective)} has no bound here; there are: {known}"
         )
     if record.example.keys() != sizes.keys():
         takes, got = ", ".join(record.example), ", ".join(sizes)

@@ -23,8 +23,6 @@ from .estimate import Machine
 
 #: what an algorithm may be: without node memory, with it, or the library's own call
 FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
-#: what a rank that has no part in a trial asks for
-NO_PART = "none"
 #: the flat algorithm for long vectors from or to a root
 CHAIN = "chain"
 #: up to so many times the longest message that was tried, the library's call counts

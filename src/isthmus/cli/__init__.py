@@ -11,6 +11,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; bad input gives one line and exit status 2."""
     try:
         from .app import run
+    except KeyboardInterrupt:
+        print("isthmus: stopped", file=sys.stderr)
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from ..lab.mpiexec import LaunchError, own_rank
-from ..schedules import plugins
-from ..settings import IMPORT, plugins as named
-from . import (
-    bench,
-    bound,
-    check,
-    demo,
-    draw,
-    explore,
-    lab,
-    listing,
-    predict,
-    record,
-    reproduce,
-    trace,
-    tune,
-)
-from .examples import epilog
+from .commands import Group
 
 app = typer.Typer(
     name="isthmus",
+    cls=Group,
     help="Fast collectives between groups of MPI processes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -57,68 +39,69 @@ def _options(
         list[str] | None,
         typer.Option(
             "--import",
+            metavar="FILE",
             help="a Python file with algorithms of your own; may be repeated",
         ),
     ] = None,
 ) -> None:
     if import_:
-        found = [os.path.abspath(path) for path in import_]
-        plugins.load(found)
+        from ..schedules import plugins
+        from ..settings import IMPORT, plugins as named
+
+        paths = [os.path.abspath(path) for path in import_]
+        plugins.load(paths)
         # for the processes that a command starts
-        os.environ[IMPORT] = os.pathsep.join([*named(), *found])
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo.demo,
-    "bench": bench.bench,
-    "check": check.check,
-    "bound": bound.bound,
-    "list": listing.list_,
-    "draw": draw.draw,
-    "explore": explore.explore,
-    "predict": predict.predict,
-    "trace": trace.trace,
-    "record": record.record,
-    "tune": tune.tune,
-    "reproduce": reproduce.reproduce,
-}
-for name, function in COMMANDS.items():
-    app.command(name, epilog=epilog(name))(function)
-app.add_typer(lab.lab)
-
-
-def _complain(message: str, status: int) -> int:
-    """Say what is wrong, once, whoever started how many of us."""
-    if not own_rank():
-        print(f"isthmus: {message}", file=sys.stderr)
-    return status
+        os.environ[IMPORT] = os.pathsep.join([*named(), *paths])
 
 
 def run(arguments: list[str]) -> int:
     """The exit status of a command: 0, 1 if it found something wrong, 2 if misused."""
     try:
         status = app(arguments, prog_name="isthmus", standalone_mode=False)
-    except (typer.Abort, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt) as error:
+        _say_notes(False)
+        return _failure(error)
+    _say_notes(True)
+    return status if isinstance(status, int) else 0
+
+
+def _say_notes(wanted: bool) -> None:
+    """Say what a command noted; one that takes no options of ours has no notes."""
+    options = sys.modules.get(f"{__package__}.options")
+    if options is not None:
+        options.say_notes(wanted)
+
+
+def _complain(message: str, status: int) -> int:
+    """Say what is wrong, once, whoever started how many of us."""
+    from ..lab.mpiexec import own_rank
+
+    if not own_rank():
+        print(f"isthmus: {message}", file=sys.stderr)
+    return status
+
+
+def _failure(error: BaseException) -> int:
+    """The exit status of a command that ended with an error, told in one line."""
+    from ..lab.mpiexec import LaunchError
+
+    if isinstance(error, typer.Abort | KeyboardInterrupt):
         return _complain("stopped", 130)
-    except LaunchError as error:
+    if isinstance(error, LaunchError):
         return _complain(str(error), 1)
-    except ValueError as error:
+    if isinstance(error, ValueError):
         return _complain(str(error), 2)
-    except OSError as error:
+    if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return _complain(f"{where}{error.strerror or error}", 2)
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
+    if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib":
         return _complain('pictures need: pip install "isthmus[plot]"', 2)
-    except Exception as error:
-        # What typer and click raise for bad input has a message for people; which of
-        # the two defines it depends on the version.
-        if not hasattr(error, "format_message"):
-            raise
-        message = error.format_message()
-        if not message or type(error).__name__ == "NoArgsIsHelpError":
-            print(message, end="\n" if message else "")
-            return 0
-        return _complain(message, 2)
-    return status if isinstance(status, int) else 0
+    # What typer and click raise for bad input has a message for people; which of the
+    # two defines it depends on the version.
+    if not hasattr(error, "format_message"):
+        raise error
+    message = error.format_message()
+    if not message or type(error).__name__ == "NoArgsIsHelpError":
+        print(message, end="\n" if message else "")
+        return 0
+    return _complain(message, 2)

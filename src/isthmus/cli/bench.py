@@ -16,8 +16,9 @@ from ..bench.place import place
 from ..cost.placement import MACHINE
 from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
+from ..schedules.names import form
 from ..schedules.registry import named
-from ..units import read_bytes
+from ..spelling import unknown
 from .files import check_file, check_picture, save
 from .measured import Shown
 from .options import (
@@ -27,9 +28,11 @@ from .options import (
     Named,
     Rate,
     Seconds,
+    check_memory,
     check_processes,
     one_or_two_groups,
 )
+from .sizes import GROUPS, read_each
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
@@ -41,7 +44,7 @@ DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgathe
 def _try(name: str, case: Case) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
     if case.b and not case.op.startswith("allgather"):
-        named("inter_" + case.op.replace("alltoallw", "alltoallv"), name)
+        named(form(case.op.replace("alltoallw", "alltoallv"), 2), name)
         return
     made = jobs.planned(case, name, MACHINE)
     for group in made.groups:
@@ -52,7 +55,7 @@ def _try_by_hand(name: str) -> None:
     """Refuse what is no way to redistribute."""
     known = "auto", "native", "copy", *BY_HAND
     if name not in known:
-        raise ValueError(f"no contender {name!r}; known: {', '.join(known)}")
+        raise ValueError(unknown("contender", name, known))
 
 
 def _check(job: Job) -> Job:
@@ -78,10 +81,12 @@ def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Jo
     check_processes(sum(sizes))
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
-        jobs.case(op, sizes, read_bytes(n), kind)
+        jobs.of_groups(op, sizes, read_each(n, len(sizes)), kind)
         for kind in kinds
         for n in bytes_.split(",")
     )
+    for case in cases:
+        check_memory(case)
     contenders = how.contenders
     if op == "redistribution" and jobs.Contender("isend") not in contenders:
         contenders = (*contenders, jobs.Contender("isend"))
@@ -119,45 +124,56 @@ def _write(
         if path == PRINTED:
             print(make().rstrip())
         elif path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(make(), encoding="utf-8")
     if plot is not None:
-        save(shown.figure(shown.title), plot)
+        save(shown.figure(shown.heading()), plot)
 
 
 def bench(
     groups: Annotated[
         str | None,
-        typer.Option(help="processes of each group, or of one group [default: 4,4]"),
+        typer.Option(metavar="N,N", help=f"{GROUPS} [default: 4,4]"),
     ] = None,
     bytes_: Annotated[
         str | None,
         typer.Option(
-            "--bytes", help="bytes of each process's block [default: 8,4KiB,64KiB,1MiB]"
+            "--bytes",
+            metavar="SIZE,SIZE",
+            help="bytes of each rank's block or vector, one after the other; one for "
+            "each group, as in 4KiB:1KiB [default: 8,4KiB,64KiB,1MiB]",
         ),
     ] = None,
     op: Annotated[
-        str | None, typer.Option(help="collective, lower case [default: allgather]")
+        str | None,
+        typer.Option(
+            metavar="COLLECTIVE",
+            help="as in MPI, or redistribution [default: allgather]",
+        ),
     ] = None,
     distribution: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME,NAME",
             help="how block sizes differ, as in spike,half; of a redistribution: "
-            + ", ".join(KINDS)
+            + ", ".join(KINDS),
         ),
     ] = None,
     set_: Annotated[
         str | None,
-        typer.Option("--set", help=f"named cases: {', '.join(sets.SETS)}"),
+        typer.Option(
+            "--set", metavar="NAME", help=f"named cases: {', '.join(sets.SETS)}"
+        ),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="multiply the sizes of a set by this")
+        float | None,
+        typer.Option(metavar="X", help="multiply the sizes of a set by this"),
     ] = None,
     algorithms: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME,NAME",
             help="algorithms to compare, as in isthmus list [default: auto; with "
-            "--set, also those of its paper]"
+            "--set, also those of its paper]",
         ),
     ] = None,
     persistent: Annotated[
@@ -172,30 +188,41 @@ def bench(
         bool,
         typer.Option("--same-arrays", help="pass the same array objects at every call"),
     ] = False,
-    seed: Annotated[int, typer.Option(help="seed of the order of repetitions")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="seed of the order of repetitions")
+    ] = 0,
     lab: Hosts = None,
     rate: Rate = RATE,
     lab_name: Named = None,
     per_host: Annotated[
         int | None,
-        typer.Option(min=1, help="ranks per host of a lab, filled in order"),
+        typer.Option(
+            min=1, metavar="N", help="ranks per host of a lab, filled in order"
+        ),
     ] = None,
     format_: Annotated[
         str,
         typer.Option(
-            "--format", help="table, or osu: the layout of the OSU benchmarks"
+            "--format",
+            metavar="NAME",
+            help="table, or osu: the layout of the OSU benchmarks",
         ),
     ] = "table",
     csv: Annotated[
         Path | None,
-        typer.Option(help="write a row for each result to this file; -: print it"),
+        typer.Option(
+            metavar="FILE", help="write a row for each result to this file; -: print it"
+        ),
     ] = None,
     json: Annotated[
         Path | None,
-        typer.Option(help="write every time and the environment; -: print them"),
+        typer.Option(
+            metavar="FILE", help="write every time and the environment; -: print them"
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="write a picture: .png, .svg or .pdf")
+        Path | None,
+        typer.Option(metavar="FILE", help="write a picture: .png, .svg or .pdf"),
     ] = None,
 ) -> None:
     """Compare isthmus with the MPI library's own collectives.
@@ -212,7 +239,7 @@ def bench(
     mpiexec started.
     """
     if format_ not in FORMATS:
-        raise ValueError(f"--format {format_}: known are {', '.join(FORMATS)}")
+        raise ValueError(unknown("--format", format_, FORMATS))
     on_lab = lab is not None or lab_name is not None
     asked = sets.algorithms(set_) if set_ else ("auto",)
     names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
@@ -220,8 +247,8 @@ def bench(
     how = Job((), (), contenders, seconds, seed, "random", single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
-    for path in (csv, json):
-        check_file(path if path != PRINTED else None)
+    for path, kind in ((csv, ".csv"), (json, ".json")):
+        check_file(path if path != PRINTED else None, (kind,))
     check_picture(plot)
     table = format_ == "table" and PRINTED not in (csv, json)
     title = set_ or todo[0].cases[0].op.capitalize()

@@ -13,30 +13,26 @@ from rich.table import Table
 from ..bound.demands import problem
 from ..bound.distances import Bounds, Row, bounds, rows
 from ..bound.steps import Fewest, shown
-from ..collectives.schedule import COLLECTIVES, groups
+from ..collectives.schedule import groups
+from ..schedules.names import described
 from . import simulate as sim
 from .options import Json
+from .sizes import PLACES, Given, resolve, sized
 
 Ports = Annotated[
     int,
-    typer.Option(min=1, help="messages that a process sends, and receives, at a time"),
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="messages that a process sends, and receives, at a time",
+    ),
 ]
 Seconds = Annotated[
-    float, typer.Option(min=0.1, help="time for each of three programs, at the most")
+    float,
+    typer.Option(
+        metavar="SECONDS", min=0.1, help="time for each of three programs, at the most"
+    ),
 ]
-
-
-def _sizes(collective: str, given: sim.Given) -> dict[str, Any]:
-    """The sizes asked for; those of the collective's example where none are given."""
-    record = COLLECTIVES.get(collective)
-    if given.get("nodes") is not None or given.get("per_node") is not None:
-        raise ValueError("a bound is for processes that share no node")
-    asked = {
-        name: sim.counts_in(name, value) if isinstance(value, str) else value
-        for name, value in given.items()
-        if value is not None
-    }
-    return {**(record.example if record else {}), **asked}
 
 
 def _far(time: float, least: float | None) -> str:
@@ -77,9 +73,9 @@ def _words(found: Bounds) -> str:
     )
 
 
-def _names(collective: str, sizes: dict[str, Any]) -> list[str]:
+def _names(form: str, sizes: dict[str, Any]) -> list[str]:
     """The ranks as pictures name them: a0, a1, b0, …"""
-    ranks = groups(collective, sizes)
+    ranks = groups(form, sizes)
     if len(ranks) == 1:
         return [str(i) for i in range(ranks[0])]
     return [f"{'abcdefghijkl'[g]}{i}" for g, n in enumerate(ranks) for i in range(n)]
@@ -102,10 +98,11 @@ def _schedules(found: Bounds, names: list[str], backwards: bool) -> list[str]:
     return lines
 
 
-@sim.sized
+@sized
 def bound(
+    *,
     collective: sim.Collective,
-    given: sim.Given,
+    given: Given,
     ports: Ports = 1,
     seconds: Seconds = 15.0,
     show: Annotated[
@@ -120,19 +117,21 @@ def bound(
     same where an element cannot be cut, step by step: a mixed-integer program, as for
     the start-ups of messages of any length. Algorithms send one message at a time.
     """
-    sizes = _sizes(collective, given)
-    asked = problem(collective, **sizes)
-    known = list(rows(collective, sizes))
-    found = bounds(collective, sizes, known, ports, seconds)
+    if any(given[name] is not None for name in PLACES):
+        raise ValueError("a bound is for processes that share no node")
+    form, sizes = resolve(collective, [], given, times=1)
+    asked = problem(form, **sizes)
+    known = list(rows(form, sizes))
+    found = bounds(form, sizes, known, ports, seconds)
     if as_json:
         print(json.dumps({**asdict(found), "algorithms": list(map(asdict, known))}))
         return
     console = Console()
     title = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     many = f", {ports} ports" if ports > 1 else ""
-    console.print(f"{collective}: {title}{many}", style="bold", highlight=False)
+    console.print(f"{described(form)}: {title}{many}", style="bold", highlight=False)
     console.print(_table(found, known), highlight=False)
     console.print(_words(found), highlight=False)
     if show:
-        for line in _schedules(found, _names(collective, sizes), asked.reversed):
+        for line in _schedules(found, _names(form, sizes), asked.reversed):
             console.print(line, highlight=False, markup=False)

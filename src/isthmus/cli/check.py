@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,23 +12,33 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..check import sweep
+from ..schedules.names import WHERE, described, mpi_name, number_of_groups
 from ..schedules.registry import resolve
 from .options import Json
 from .terminal import Steps
 
-Most = Annotated[int, typer.Option("--max", min=1, help="largest group, in ranks")]
-Seed = Annotated[int, typer.Option(help="seed of the random counts and placements")]
+Most = Annotated[
+    int, typer.Option("--max", min=1, metavar="N", help="largest group, in ranks")
+]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="seed of the random counts and placements")
+]
 Placements = Annotated[
     int,
     typer.Option(
         min=1,
+        metavar="N",
         help="largest group, in ranks, of which all placements on nodes are tried",
     ),
 ]
 Jobs = Annotated[
-    int,
+    int | None,
     typer.Option(
-        "-j", "--jobs", min=1, help="processes to use (default: one per core, up to 8)"
+        "-j",
+        "--jobs",
+        min=1,
+        metavar="N",
+        help="processes to use [default: one per core, up to 8]",
     ),
 ]
 
@@ -48,25 +58,33 @@ def _table(total: sweep.Tally) -> Table:
     table.add_column("result")
     for collective, algorithm, n, right in _rows(total):
         result = "[green]right[/]" if right else "[bold red]wrong[/]"
-        table.add_row(collective, algorithm, str(n), result)
+        table.add_row(described(collective), algorithm, str(n), result)
     return table
 
 
 def _json(total: sweep.Tally) -> str:
-    names = "collective", "algorithm", "cases", "right"
-    rows = [dict(zip(names, row, strict=True)) for row in _rows(total)]
+    names = "algorithm", "cases", "right"
+    rows = [
+        _collective(of) | dict(zip(names, rest, strict=True))
+        for of, *rest in _rows(total)
+    ]
     failures = [
-        {"collective": of, "algorithm": name, "failure": words}
+        _collective(of) | {"algorithm": name, "failure": words}
         for (of, name), words in total.failures.items()
     ]
     return json.dumps({"algorithms": rows, "failures": failures}, indent=2)
+
+
+def _collective(of: str) -> dict[str, Any]:
+    """A collective for programs, as in isthmus list --json."""
+    return {"collective": mpi_name(of), "groups": WHERE[number_of_groups(of)]}
 
 
 def check(
     max_: Most = 12,
     placements: Placements = 3,
     seed: Seed = 0,
-    jobs: Jobs | None = None,
+    jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Verify every algorithm on all small group sizes, without MPI.
@@ -90,9 +108,13 @@ def check(
         raise typer.Exit(1 if total.failures else 0)
     console.print(_table(total))
     for (collective, algorithm), failure in total.failures.items():
-        title = f"[bold red]{collective} {algorithm}[/]"
+        title = f"[bold red]{described(collective)}, {algorithm}[/]"
         console.print(f"{title}: {escape(failure)}", highlight=False)
-    never = [" ".join(key) for key in total.declined if key not in total.cases]
+    never = [
+        f"{described(of)} {name}"
+        for of, name in total.declined
+        if (of, name) not in total.cases
+    ]
     if never:
         console.print(f"does not go together: {', '.join(never)}", style="dim")
     wrong = len(total.failures)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ..bench import demo as tour, worker
 from ..lab.mpiexec import own_rank
-from .files import check_folder, save
+from .files import check_folder, make_folder, save
 from .options import check_processes, groups as two_groups
 from .terminal import busy, ended_in_order
 
@@ -33,17 +33,21 @@ def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
         ranks = world_size()
     ranks = 8 if ranks is None else ranks
     if ranks < 2:
-        raise ValueError(f"{ranks} process: two groups need at least 2")
+        raise ValueError(f"--ranks {ranks}: two groups need at least 2 processes")
     return ranks - ranks // 2, ranks // 2
 
 
 def demo(
-    ranks: Annotated[int | None, typer.Option(help="processes [default: 8]")] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="processes [default: 8]"),
+    ] = None,
     groups: Annotated[
-        str | None, typer.Option(help="processes of each group, as in 6,2")
+        str | None, typer.Option(metavar="N,N", help="ranks of each group, as in 6,2")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("-o", "--output", help="folder of the pictures")
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER", help="folder of the pictures"),
     ] = Path("isthmus-demo"),
 ) -> None:
     """Let two groups of processes swap a coupled field.
@@ -72,6 +76,8 @@ def demo(
     with busy(console, "drawing"):
         if not drawing:
             console.print(NO_PICTURES, highlight=False, markup=False)
+        if drawing:
+            make_folder(folder)
         for words, figure, path in tour.pictures(shown, folder) if drawing else ():
             console.print(
                 f"{words:<44} {save(figure, path)}", highlight=False, soft_wrap=True

@@ -13,6 +13,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus bench --op bcast --groups 8,8 --bytes 64KiB,1MiB",
         "isthmus bench --algorithms auto,segmented,direct --persistent",
         "isthmus bench --groups 8 --op allgatherv --distribution spike,half",
+        "isthmus bench --groups 6,2 --bytes 1MiB:3MiB",
         "isthmus bench --lab 16 --groups 8,8 --bytes 100KiB --csv out.csv",
         "mpiexec -n 64 python -m isthmus.bench --groups 32,32 --json -",
     ),
@@ -23,9 +24,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus check --max 4 --json",
     ),
     "bound": (
-        "isthmus bound inter_allgatherv --a 4,0,0 --b 1,1,1",
-        "isthmus bound inter_reduce_scatter --a 6,0,0 --b 2,2,2 --seconds 5",
-        "isthmus bound inter_bcast --q 5 --m 4 --ports 2 --show",
+        "isthmus bound allgatherv --counts '4,0,0;1,1,1'",
+        "isthmus bound reduce_scatter --counts '6,0,0;2,2,2' --seconds 5",
+        "isthmus bound bcast --groups 1,5 --bytes 4 --ports 2 --show",
     ),
     "list": (
         "isthmus list",
@@ -33,20 +34,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus list Träff --json",
     ),
     "draw": (
-        "isthmus draw inter_allgather segmented --p 6 --q 2 --ka 6 --kb 6",
-        "isthmus draw inter_allgatherv balanced --a 3,0,5 --b 4,4 -o x.svg",
-        "isthmus draw inter_allgather segmented+ring --gantt --machine cori-like",
-        "isthmus draw allreduce node_aware --p 6 --per-node 3",
-        "isthmus draw bcast circulant --p 9 --circle 6",
+        "isthmus draw allgather segmented --groups 6,2 --bytes 6",
+        "isthmus draw allgatherv balanced --counts '3,0,5;4,4' -o x.svg",
+        "isthmus draw allgather segmented+ring --gantt --machine cori-like",
+        "isthmus draw allreduce node_aware --groups 6 --per-node 3",
+        "isthmus draw bcast circulant --groups 9 --circle 6",
         "isthmus draw redistribution --source blocks:4x2 --target cyclic:3x2:2x2",
     ),
     "explore": (
-        "isthmus explore inter_allgather segmented --p 6 --q 2",
-        "isthmus explore inter_allgather segmented root_gathering --p 6 --q 2",
-        "isthmus explore allreduce node_aware --p 8 --per-node 4",
+        "isthmus explore allgather segmented --groups 6,2",
+        "isthmus explore allgather segmented root_gathering --groups 6,2",
+        "isthmus explore allreduce node_aware --groups 8 --per-node 4",
         "isthmus explore redistribution --source blocks:4x2 --target blocks:3x3",
-        "isthmus explore inter_allgather segmented+ring --ka 262144 --kb 262144 "
-        "--recorded run.json",
+        "isthmus explore allgather segmented+ring --bytes 256KiB --recorded run.json",
     ),
     "predict": (
         "isthmus predict allgatherv --groups 512,128 --bytes 4MiB",
@@ -55,7 +55,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus predict bcast --groups 8,8 --json",
     ),
     "trace": (
-        "isthmus trace inter_allgather segmented --p 6 --q 2",
+        "isthmus trace allgather segmented --groups 6,2",
         "isthmus trace allgatherv node_aware --per-node 2 --machine hdr-infiniband",
     ),
     "record": (

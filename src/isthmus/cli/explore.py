@@ -14,36 +14,46 @@ from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
-from .options import Inside, Shape, Source, Target, both, integers
+from .layouts import Inside, Shape, Source, Target, both
+from .options import integers
+from .sizes import Given, sized
 from .terminal import busy
 
 
-@sim.sized
+@sized
 def explore(
     *,
     collective: sim.Collective,
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(help="algorithms, such as segmented+ring; several to compare"),
+        typer.Argument(
+            metavar="ALGORITHM…", help="such as segmented+ring; several to compare"
+        ),
     ] = None,
-    given: sim.Given,
+    given: Given,
     machine: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="a machine's name, a TOML file, or tuned; may be repeated, to choose "
-            "in the page [default: 2 µs and 12 GB/s]"
+            "in the page [default: 2 µs and 12 GB/s]",
         ),
     ] = None,
     recorded: Annotated[
         list[Path] | None,
-        typer.Option(help="a .json file of isthmus record, to be shown beside it"),
+        typer.Option(
+            metavar="FILE",
+            help="a .json file of isthmus record, to be shown beside it; may be "
+            "repeated",
+        ),
     ] = None,
     source: Source = None,
     target: Target = None,
     shape: Shape = None,
     inside: Inside = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="an .html file")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="an .html file"),
     ] = None,
 ) -> None:
     """Write a page to step through a schedule in a browser.
@@ -66,8 +76,9 @@ def explore(
         made = []
     first = "".join(f"-{name}" for name in (algorithms or [])[:1]).replace("+", "-")
     path = output or Path(f"{collective}{first}.html")
-    check_file(path)
-    made += [sim.made(collective, name, given, sim.LARGER) for name in algorithms or ()]
+    check_file(path, (".html", ".htm"))
+    if algorithms:
+        made += sim.all_made(collective, algorithms, given, sim.LARGER)
     machines = {name: sim.machine(name) for name in machine or ()}
     runs = {file.stem: chrome.read(file) for file in recorded or ()}
     with busy(Console(stderr=True), f"writing a page of {made[0].n} ranks"):

@@ -18,26 +18,16 @@ from ..lab import Lab, LabError, Network, OutOfTime, find, lab as life, missing
 from ..lab.names import show_rate
 from ..lab.spaces import everything, inside
 from ..lab.tools import rootless, run as try_command
+from ..spelling import unknown
 from ..units import show_time
-from .examples import epilog
-from .lab_report import report
 from .options import RATE, Json, Rate
 from .terminal import ended_in_order
 
 #: the exit status of timeout(1) too
 OUT_OF_TIME = 124
 
-lab = typer.Typer(
-    name="lab",
-    help="A shaped network of many hosts inside this machine.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-lab.command(epilog=epilog("lab report"))(report)
-
-Name = Annotated[str, typer.Option(help="name of the lab")]
-Host = Annotated[int, typer.Argument(help="number of the host, from 0")]
+Name = Annotated[str, typer.Option(metavar="NAME", help="name of the lab")]
+Host = Annotated[int, typer.Argument(metavar="HOST", help="its number, from 0")]
 
 
 def _slow(options: list[str]) -> dict[int, str]:
@@ -59,13 +49,15 @@ def _able() -> None:
         raise LabError(lack)
 
 
-@lab.command(epilog=epilog("lab up"))
 def up(
-    hosts: Annotated[int, typer.Option(help="number of hosts")] = 8,
+    hosts: Annotated[int, typer.Option(metavar="N", min=1, help="number of hosts")] = 8,
     rate: Rate = RATE,
     slow: Annotated[
         list[str] | None,
-        typer.Option(help="another rate for one host, as in 3:10mbit; may be repeated"),
+        typer.Option(
+            metavar="HOST:RATE",
+            help="another rate for one host, as in 3:10mbit; may be repeated",
+        ),
     ] = None,
     name: Name = "lab",
 ) -> None:
@@ -90,18 +82,23 @@ def up(
     console.print(f"lab {name}: {hosts} hosts at {rate}, up in {took}", highlight=False)
 
 
-@lab.command(epilog=epilog("lab run"))
 def run(
-    command: Annotated[list[str], typer.Argument(help="the program, after --")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM…", help="what to run, after --")
+    ],
     n: Annotated[
-        int | None, typer.Option("-n", help="processes (default: one per host)")
+        int | None,
+        typer.Option("-n", metavar="N", help="processes [default: one per host]"),
     ] = None,
     per_host: Annotated[
         int | None,
-        typer.Option(help="ranks per host, filled in order (default: spread evenly)"),
+        typer.Option(
+            metavar="N", help="ranks per host, filled in order [default: spread evenly]"
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="seconds after which the program is ended")
+        float | None,
+        typer.Option(metavar="SECONDS", help="when the program is ended"),
     ] = None,
     name: Name = "lab",
 ) -> None:
@@ -163,7 +160,6 @@ def _limits(net: Network) -> str:
     )
 
 
-@lab.command(epilog=epilog("lab status"))
 def status(
     measure: Annotated[
         bool,
@@ -191,40 +187,44 @@ def status(
             console.print(_limits(find(name)), highlight=False)
 
 
-@lab.command("set", epilog=epilog("lab set"))
 def set_(host: Host, rate: Rate, name: Name = "lab") -> None:
     """Give the link of one host another rate."""
     _able()
     find(name).set_rate(host, rate)
 
 
-@lab.command(epilog=epilog("lab cut"))
 def cut(host: Host, name: Name = "lab") -> None:
     """Cut a host off from all others."""
     _able()
     find(name).cut(host)
 
 
-@lab.command(epilog=epilog("lab join"))
 def join(host: Host, name: Name = "lab") -> None:
     """Join a host again that was cut off."""
     _able()
     find(name).join(host)
 
 
-@lab.command(epilog=epilog("lab down"))
 def down(name: Name = "lab") -> None:
     """Take a lab down and end what runs on it; remove dead labs."""
     _able()
     gone = [*life.sweep(), *([name] if life.down(name) else [])]
-    print("taken down: " + ", ".join(gone) if gone else f"there is no lab {name!r}")
+    if not gone:
+        running = list(everything())
+        raise LabError(
+            unknown("lab", name, running) if running else "no lab is running"
+        )
+    print("taken down: " + ", ".join(gone))
 
 
-@lab.command(epilog=epilog("lab shell"))
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="command to run (default: a shell)", show_default=False),
+        typer.Argument(
+            metavar="PROGRAM…",
+            help="what to run [default: a shell]",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Start a shell in which labs need no root.

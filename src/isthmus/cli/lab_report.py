@@ -11,7 +11,7 @@ from ..bench import sets
 from ..bench.job import Job, contenders
 from ..bench.place import place
 from ..bench.report import write
-from .files import check_folder
+from .files import check_folder, make_folder
 from .measured import Shown
 from .options import RATE, Launches, Rate, Seconds
 from .terminal import ended_in_order
@@ -19,10 +19,13 @@ from .terminal import ended_in_order
 
 def report(
     folder: Annotated[
-        Path, typer.Option("-o", "--output", help="folder of the report")
+        Path,
+        typer.Option("-o", "--output", metavar="FOLDER", help="folder of the report"),
     ] = Path("results"),
     rate: Rate = RATE,
-    scale: Annotated[float, typer.Option(help="multiply the sizes by this")] = 1.0,
+    scale: Annotated[
+        float, typer.Option(metavar="X", help="multiply the sizes by this")
+    ] = 1.0,
     launches: Launches = 3,
     seconds: Seconds = 2.0,
 ) -> None:
@@ -33,6 +36,7 @@ def report(
     by set.
     """
     check_folder(folder)
+    make_folder(folder)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
         for name in sets.PAPERS:

@@ -11,12 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..schedules.names import WHERE, described, mpi_name, number_of_groups
 from ..schedules.registry import Algorithm, algorithms, collectives as names
+from ..spelling import unknown
 from .options import Json
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(help="show only rows with all of these words"),
+    typer.Argument(metavar="WORD…", help="show only rows with all of these words"),
 ]
 
 
@@ -24,26 +26,46 @@ def _found(words: Sequence[str]) -> dict[str, list[Algorithm]]:
     """The algorithms of each collective in whose rows are all the words."""
 
     def fits(collective: str, entry: Algorithm) -> bool:
-        row = f"{collective} {entry.name} {entry.idea} {entry.paper}".casefold()
+        of = f"{collective} {described(collective)}"
+        row = f"{of} {entry.name} {entry.idea} {entry.paper}".casefold()
         return all(word.casefold() in row for word in words)
 
-    rows = {c: [x for x in algorithms(c) if fits(c, x)] for c in names()}
+    by_name = sorted(names(), key=lambda c: (mpi_name(c), number_of_groups(c)))
+    rows = {c: [x for x in algorithms(c) if fits(c, x)] for c in by_name}
     return {c: entries for c, entries in rows.items() if entries}
 
 
-def _table(found: dict[str, list[Algorithm]]) -> Table:
-    """Collectives that have the same algorithms share them."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("idea, and where it is from")
+def _print(console: Console, found: dict[str, list[Algorithm]]) -> None:
+    """Print the algorithms; collectives that have the same ones share them."""
+    width = max(len(_name(entry)) for entries in found.values() for entry in entries)
     for entries, shared in groupby(found, found.__getitem__):
-        table.add_row()
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(min_width=width + 2, no_wrap=True)
+        table.add_column()
         for collective in shared:
-            table.add_row(f"[bold]{collective}[/]")
+            console.print(described(collective), style="bold", highlight=False)
         for entry in entries:
-            name = entry.name + "+…" * entry.staged
-            table.add_row(f"  {name}", f"{entry.idea}\n[dim]{entry.paper}[/]")
-    return table
+            table.add_row(f"  {_name(entry)}", f"{entry.idea}\n[dim]{entry.paper}[/]")
+        console.print(table)
+        console.print()
+
+
+def _name(entry: Algorithm) -> str:
+    """What to type for an algorithm; a stage may follow."""
+    return entry.name + "+…" * entry.staged
+
+
+def _nothing(words: Sequence[str]) -> str:
+    """What to say where no row has all the words: the first that none has, and what is
+    near it."""
+    for word in words:
+        if not _found([word]):
+            every = {mpi_name(c) for c in names()}
+            every |= {entry.name for c in names() for entry in algorithms(c)}
+            hint = unknown("", word, every).partition("; ")[2]
+            close = f"; {hint}" if hint.startswith("did") else ""
+            return f"no algorithm has to do with {word!r}{close}"
+    return f"no algorithm has to do with all of {' '.join(words)!r}"
 
 
 def list_(words: Words = None, as_json: Json = False) -> None:
@@ -55,7 +77,8 @@ def list_(words: Words = None, as_json: Json = False) -> None:
     if as_json:
         rows = [
             {
-                "collective": collective,
+                "collective": mpi_name(collective),
+                "groups": WHERE[number_of_groups(collective)],
                 "algorithm": entry.name,
                 "idea": entry.idea,
                 "paper": entry.paper,
@@ -67,11 +90,11 @@ def list_(words: Words = None, as_json: Json = False) -> None:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     if not found:
-        raise ValueError(f"no algorithm has to do with {' '.join(words or ())!r}")
+        raise ValueError(_nothing(words or ()))
     console = Console()
-    console.print(_table(found))
+    _print(console, found)
     if any(entry.staged for entries in found.values() for entry in entries):
         console.print(
-            "\n+…: ends with an allgatherv, which may be named: segmented+ring",
+            "+…: ends with an allgatherv, which may be named: segmented+ring",
             highlight=False,
         )

@@ -30,12 +30,15 @@ class Shown(Record):
                 self.share = k / len(todo), 1 / len(todo)
                 worker.repeat(job, self, launches, self.place.start)
 
-    def head(self) -> list[str]:
-        """What is measured and where, in a few words, and what is wrong there."""
+    def heading(self) -> str:
+        """What is measured, between or inside which groups."""
         groups = self.jobs[-1].groups
         where = "inside" if len(groups) == 1 else "between"
-        ranks = " and ".join(map(str, groups))
-        words = [f"{self.title} {where} {ranks} processes", self.software.library]
+        return f"{self.title} {where} {' and '.join(map(str, groups))} processes"
+
+    def head(self) -> list[str]:
+        """What is measured and where, in a few words, and what is wrong there."""
+        words = [self.heading(), self.software.library]
         head = ", ".join([*words, *filter(None, [self.place.words])])
         return [head, *([f"warning: {self.place.warning}"] * bool(self.place.warning))]
 

@@ -3,54 +3,64 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
 from ..lab.mpiexec import own_rank
-from ..redistribution.layouts import Layout, Replicate, Shard
+from ..units import show_bytes
 
 #: of a link of a lab, where nothing else is asked for
 RATE = "50mbit"
 #: processes that a command starts by itself, at most: so many a processor, or so many
 PER_PROCESSOR, LEAST = 16, 64
-#: a layout
-HELP = "as in blocks:4x2, cyclic:2x3:8x8 (grid, block) or sharded:2x4:S0,R"
 
 Hosts = Annotated[
     int | None,
-    typer.Option("--lab", help="measure on a lab of N hosts, made for this"),
+    typer.Option(
+        "--lab", metavar="N", help="measure on a lab of N hosts, made for this"
+    ),
 ]
 Named = Annotated[
-    str | None, typer.Option("--lab-name", help="measure on this running lab")
+    str | None,
+    typer.Option("--lab-name", metavar="NAME", help="measure on this running lab"),
 ]
 Rate = Annotated[
     str,
-    typer.Option(help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit"),
+    typer.Option(
+        metavar="RATE",
+        help="rate of a link of the lab, each way: 50mbit, 1gbit, 800kbit",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Launches = Annotated[
-    int, typer.Option(help="number of times to relaunch all processes", min=1)
+    int,
+    typer.Option(metavar="N", help="times to relaunch all processes", min=1),
 ]
 Seconds = Annotated[
-    float, typer.Option(help="about how long per case and launch", min=0.01)
-]
-Source = Annotated[
-    str | None, typer.Option(help=f"layout before a redistribution: {HELP}")
-]
-Target = Annotated[
-    str | None,
-    typer.Option(help="layout after it [default of both: blocks:4x2 and blocks:3x3]"),
-]
-Shape = Annotated[
-    str | None,
+    float,
     typer.Option(
-        help="shape of the redistributed array [default: 24,24; with times, 2400,2400]"
+        metavar="SECONDS", help="about how long per case and launch", min=0.01
     ),
 ]
-Inside = Annotated[
-    bool, typer.Option("--inside", help="a redistribution inside one group")
-]
+
+
+#: what is called otherwise now, of the command that runs
+_notes: list[str] = []
+
+
+def note(words: str) -> None:
+    """Keep for the end of the command what something is called now."""
+    _notes.append(words)
+
+
+def say_notes(wanted: bool) -> None:
+    """Say what the command noted, if it ended well: an error is one line."""
+    if wanted and not own_rank():
+        for words in _notes:
+            print(f"isthmus: note: {words}", file=sys.stderr)
+    _notes.clear()
 
 
 def integers(text: str, option: str) -> list[int]:
@@ -79,6 +89,19 @@ def check_processes(n: int) -> None:
         )
 
 
+def check_memory(case: Any) -> None:
+    """Refuse the buffers of an isthmus.bench.job.Case for which there is no memory."""
+    from ..bench.operations import buffer_bytes
+
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    need = buffer_bytes(case.op, case.a, case.b)
+    if own_rank() is None and need > room:
+        raise ValueError(
+            f"{case.label}: the buffers of {len(case.a) + len(case.b)} processes take "
+            f"{show_bytes(need)}; this machine has {show_bytes(room)}"
+        )
+
+
 def one_or_two_groups(text: str) -> tuple[int, ...]:
     """The sizes of one or two groups."""
     found = integers(text, "--groups")
@@ -87,38 +110,3 @@ def one_or_two_groups(text: str) -> tuple[int, ...]:
             f"--groups {text}: must be the sizes of one or two groups, as in 8 or 4,4"
         )
     return tuple(found)
-
-
-def both(
-    source: str | None, target: str | None, shape: list[int], inside: bool
-) -> tuple[Layout, Layout, int | None]:
-    """Both layouts of a redistribution, and the size of the group if it is one."""
-    before = layout(source or "blocks:4x2", shape, "--source")
-    after = layout(target or "blocks:3x3", shape, "--target")
-    if (source is None) != (target is None):
-        missing = "--source" if source is None else "--target"
-        raise ValueError(f"a redistribution has two layouts: give {missing} too")
-    return before, after, max(before.ranks, after.ranks) if inside else None
-
-
-def layout(text: str, shape: list[int], option: str) -> Layout:
-    """A layout of a global array of that shape."""
-    kind, *more = text.split(":")
-    if (kind, len(more)) in (("blocks", 1), ("cyclic", 2)):
-        return getattr(Layout, kind)(shape, *(_grid(x, option) for x in more))  # type: ignore[no-any-return]
-    if (kind, len(more)) == ("sharded", 2):
-        placements = [_placement(x, option) for x in more[1].split(",")]
-        return Layout.sharded(shape, _grid(more[0], option), placements)
-    raise ValueError(f"{option} {text}: must be a layout, {HELP}")
-
-
-def _grid(text: str, option: str) -> list[int]:
-    return integers(text.replace("x", ","), option)
-
-
-def _placement(text: str, option: str) -> Shard | Replicate:
-    if text == "R":
-        return Replicate()
-    if not text.startswith("S"):
-        raise ValueError(f"{option}: {text} is no placement: S and an axis, or R")
-    return Shard(*integers(text[1:], option))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Annotated
 
 import typer
@@ -14,10 +15,13 @@ from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
 from ..predict.case import WHOLE, Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
+from ..schedules.names import BETWEEN, form, mpi_name
 from ..schedules.schedule import Model
-from ..units import read_bytes, show_bytes, show_time
+from ..spelling import unknown
+from ..units import show_bytes, show_time
 from . import simulate as sim
-from .options import one_or_two_groups
+from .options import note, one_or_two_groups
+from .sizes import GROUPS, ONE_SIDED, PerNode, in_groups
 from .terminal import Steps
 
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
@@ -25,19 +29,8 @@ from .terminal import Steps
 MESSAGES, EVENTS = 10_000_000, 600_000
 #: processes, of both groups together
 LARGEST = 1 << 16
-#: collectives with a root
-ONE_SIDED = ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
-#: what they are called inside one group, where blocks of any size are one collective
-INSIDE = {
-    **{name: name for name in (*ONE_SIDED, "allreduce", "alltoall", "barrier")},
-    **{name: f"{name.rstrip('v')}v" for name in ("allgather", "allgatherv")},
-    **dict.fromkeys(("reduce_scatter", "reduce_scatter_block"), "reduce_scatter"),
-    "gather": "gatherv",
-    "scatter": "scatterv",
-}
-BETWEEN = {name: f"inter_{name}" for name in INSIDE} | {
-    "reduce_scatter_block": "inter_reduce_scatter"
-}
+#: collectives whose sizes follow from the bytes of each process
+PREDICTED = tuple(name for name in BETWEEN if name != "alltoallv")
 
 
 def _case(
@@ -47,17 +40,15 @@ def _case(
     sizes = one_or_two_groups(groups)
     if sum(sizes) > LARGEST:
         raise ValueError(f"--groups {groups}: {LARGEST} processes are the most")
-    each = [read_bytes(text) for text in bytes_.split(",")]
-    each = each * len(sizes) if len(each) == 1 else each
-    if len(each) != len(sizes):
-        raise ValueError(f"--bytes {bytes_}: must be one size, or one for each group")
-    name = collective.removeprefix("inter_")
-    if name not in INSIDE:
-        known = ", ".join(INSIDE)
-        raise ValueError(f"no collective {collective!r}; known: {known}")
+    each = in_groups(bytes_, len(sizes))
+    name = mpi_name(collective)
+    if name not in PREDICTED:
+        raise ValueError(unknown("collective", collective, PREDICTED))
     if len(sizes) == 1 and collective.startswith("inter_"):
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
-    full = (INSIDE if len(sizes) == 1 else BETWEEN)[name]
+    if name != collective:
+        note(f"{collective} is now {name}, with --groups {groups}")
+    full = form(name, len(sizes)).removesuffix("_block")
     if distribution != "regular" and full != "allgatherv":
         raise ValueError("--distribution is for allgatherv inside one group")
     if len(sizes) == 2 and name in ONE_SIDED:
@@ -101,7 +92,7 @@ def _heading(case: Case, machine: str | None) -> str:
     where = machine or "2 µs and 12 GB/s"
     if case.per_node:
         where += f", {case.per_node} a node"
-    return f"{case.collective}, {ranks} processes, {each}, on {where}"
+    return f"{mpi_name(case.collective)}, {ranks} processes, {each}, on {where}"
 
 
 def _notes(found: Answer) -> list[str]:
@@ -132,26 +123,33 @@ def _notes(found: Answer) -> list[str]:
 
 def predict(
     collective: Annotated[
-        str, typer.Argument(help="as in MPI: allgather, allgatherv, bcast, gather, …")
+        str,
+        typer.Argument(
+            metavar="COLLECTIVE", help="as in MPI: allgather, bcast, gatherv, …"
+        ),
     ],
-    groups: Annotated[
-        str, typer.Option(help="processes of each group, or of one")
-    ] = "512,128",
+    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS)] = "512,128",
     bytes_: Annotated[
         str,
         typer.Option(
             "--bytes",
-            help="bytes contributed per process (by the root, for rooted collectives)",
+            metavar="SIZE",
+            help="bytes of each rank's block or vector, as in 4KiB; one for each "
+            "group, as in 4KiB:1KiB",
         ),
     ] = "64KiB",
     distribution: Annotated[
-        str, typer.Option(help="how the contributions of one group differ, as in spike")
+        str,
+        typer.Option(
+            metavar="NAME", help="how block sizes of one group differ, as in spike"
+        ),
     ] = "regular",
     machine: sim.Machine = None,
-    per_node: sim.PerNode = None,
+    per_node: PerNode = None,
     most: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             help="ends of messages to simulate, for all algorithms together; the rest "
             f"comes from formulas [default: {MESSAGES}, LogGOPS {EVENTS}]",
             min=0,
@@ -163,7 +161,7 @@ def predict(
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
 
-    With one group, as in --groups 64, inside it. Two sizes, as in --bytes 4MiB,1MiB,
+    With one group, as in --groups 64, inside it. Two sizes, as in --bytes 4MiB:1MiB,
     are what each process of one group and of the other contributes: a block, the vector
     of a sum, in an alltoall the block for each other process. A bcast, reduce, gather
     or scatter between groups is between one process of the first group and all of the
@@ -177,16 +175,21 @@ def predict(
     # a bar must not come among what a program reads
     console = Console(stderr=as_json)
     most = _affordable(model) if most is None else most
-    names = candidates(case, model, most)
     with Steps(console, many=True) as steps:
-        every = []
-        for row in rows(case, model, most):
+        steps("weighing the algorithms", 0.0)
+        weights, every = candidates(case, model, most), []
+        simulated = [x for x in accumulate(weights.values()) if x <= most]
+        for row in rows(case, model, most, weights):
             every.append(row)
-            words = f"{len(every)} of {len(names)} algorithms"
-            steps(words, len(every) / len(names))
+            # formulas take no time
+            done = simulated[min(len(every), len(simulated)) - 1] if simulated else 1
+            words = f"{len(every)} of {len(weights)} algorithms"
+            steps(words, done / (simulated[-1] or 1) if simulated else 1.0)
         found = answer(case, model, every)
     if as_json:
-        print(json.dumps(asdict(found), indent=2))
+        parts = asdict(found)
+        parts["case"]["collective"] = mpi_name(case.collective)
+        print(json.dumps(parts, indent=2))
         return
     console.print(_heading(case, machine), style="bold", highlight=False)
     console.print(_table(found), highlight=False)

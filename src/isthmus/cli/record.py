@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,10 +17,19 @@ from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
 from ..explore.page import USUAL, write
 from ..export import chrome
-from ..units import read_bytes, show_bytes, show_time
+from ..units import show_bytes, show_time
 from . import simulate as sim
 from .files import check_file, check_picture, save
-from .options import RATE, Hosts, Named, Rate, check_processes, one_or_two_groups
+from .options import (
+    RATE,
+    Hosts,
+    Named,
+    Rate,
+    check_memory,
+    check_processes,
+    one_or_two_groups,
+)
+from .sizes import GROUPS, in_groups
 from .terminal import busy, ended_in_order
 
 #: seconds without a word after which processes of our own are ended
@@ -32,11 +40,7 @@ def case_of(
     op: str, groups: tuple[int, ...], sizes: str, distribution: str | None
 ) -> Case:
     """A case in which blocks have one size, or one in each group."""
-    each = [read_bytes(size) for size in sizes.split(",")]
-    if len(each) > len(groups):
-        raise ValueError(f"{sizes}: more sizes than groups")
-    cases = [jobs.case(op, groups, n, distribution) for n in each]
-    return replace(cases[0], b=cases[-1].b)
+    return jobs.of_groups(op, groups, in_groups(sizes, len(groups)), distribution)
 
 
 def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
@@ -70,28 +74,37 @@ def _note(found: Timeline, simulation: Timeline) -> str:
 
 
 def record(
-    algorithm: Annotated[str, typer.Argument(help="such as ring or segmented+ring")],
-    groups: Annotated[
-        str, typer.Option(help="processes of each group, or of one group")
-    ] = "8",
+    algorithm: Annotated[
+        str,
+        typer.Argument(metavar="ALGORITHM", help="such as ring or segmented+ring"),
+    ],
+    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS)] = "8",
     bytes_: Annotated[
         str,
         typer.Option(
-            "--bytes", help="bytes of each block on average; or one size per group"
+            "--bytes",
+            metavar="SIZE",
+            help="bytes of each rank's block, on average; one for each group, as in "
+            "4KiB:1KiB",
         ),
     ] = "256KiB",
     op: Annotated[
-        str, typer.Option(help="allgather, allgatherv or bcast")
+        str,
+        typer.Option(metavar="COLLECTIVE", help="allgather, allgatherv or bcast"),
     ] = "allgather",
     distribution: Annotated[
-        str | None, typer.Option(help="how block sizes differ, as in spike")
+        str | None,
+        typer.Option(metavar="NAME", help="how block sizes differ, as in spike"),
     ] = None,
     runs: Annotated[
-        int, typer.Option(help="runs, of which the median one is drawn", min=1)
+        int,
+        typer.Option(metavar="N", help="runs, of which the median one is drawn", min=1),
     ] = 5,
     machine: Annotated[
         str | None,
-        typer.Option(help="simulate on this machine too; tuned: as measured here"),
+        typer.Option(
+            metavar="NAME", help="simulate on this machine too; tuned: as measured here"
+        ),
     ] = None,
     lab: Hosts = None,
     rate: Rate = RATE,
@@ -99,7 +112,10 @@ def record(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="a .png, .svg, .pdf, .html page, or .json trace"
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="a .png, .svg, .pdf, .html page, or .json trace",
         ),
     ] = None,
 ) -> None:
@@ -113,6 +129,7 @@ def record(
     sizes = one_or_two_groups(groups)
     check_processes(sum(sizes))
     case = case_of(op, sizes, bytes_, distribution)
+    check_memory(case)
     if algorithm not in ("auto", "native"):
         planned(case, algorithm, sim.machine(None)).rank(0)  # refused before MPI starts
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
@@ -141,7 +158,8 @@ def record(
     elif path.suffix == ".html":
         write_page(path, case, algorithm, machine, {library: found})
     else:
-        each = (show_bytes(read_bytes(size)) for size in bytes_.split(","))
+        sizes_of_blocks = dict.fromkeys(in_groups(bytes_, len(sizes)))
+        each = map(show_bytes, sizes_of_blocks)
         at = f"{algorithm}, blocks of {' and '.join(each)}"
         shown: dict[str, Timeline] = {f"recorded: {at}, {library}": found}
         if simulation is not None:

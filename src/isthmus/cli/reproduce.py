@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +18,11 @@ from ..reproduce import (
     silva1999_report,
     traff2008_report,
 )
-from .files import check_folder
+from ..reproduce.unfinished import NAME
+from ..spelling import unknown
+from .files import check_folder, make_folder
 from .options import RATE, Hosts, Named, Rate
-from .terminal import Steps
+from .terminal import Steps, ended_in_order
 
 SIMULATED = {
     "kang2019": kang2019_report.reproduce,
@@ -30,9 +33,12 @@ PAPERS = (*sorted((*SIMULATED, "silva1999")),)
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help=f"one of: {', '.join(PAPERS)}")],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help=f"one of: {', '.join(PAPERS)}")
+    ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="folder for the report")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FOLDER", help="folder of the report"),
     ] = None,
     lab: Hosts = None,
     rate: Rate = RATE,
@@ -40,26 +46,38 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's figures and tables.
 
-    They are simulated, but for those of silva1999, which are measured.
+    They are simulated, but for those of silva1999, which are measured. That takes
+    minutes to an hour; interrupted, what was simulated is kept in the folder, and the
+    same command goes on where it was.
     """
     if paper not in PAPERS:
-        raise ValueError(f"no paper {paper!r}; known: {', '.join(PAPERS)}")
+        raise ValueError(unknown("paper", paper, PAPERS))
     on_lab = lab is not None or lab_name is not None
     if on_lab and paper in SIMULATED:
         raise ValueError(f"{paper} is simulated: it needs no lab")
     folder = output or Path(paper)
     check_folder(folder)
-    console = Console()
     words = "simulations" if paper in SIMULATED else "measurements"
-    with Steps(console, many=True) as steps:
+    state = {"done": 0, "of": 0}
+    try:
+        with ended_in_order(), Steps(Console(), many=True) as steps:
 
-        def progress(done: int, of: int) -> None:
-            steps(f"{done} of {of} {words}", done / (of or 1))
+            def progress(done: int, of: int) -> None:
+                state.update(done=done, of=of)
+                steps(f"{done} of {of} {words}", done / (of or 1))
 
-        if paper in SIMULATED:
-            report = SIMULATED[paper](folder, progress)
-        else:
-            report = _measured(folder, progress, (lab, rate, lab_name))
+            if paper in SIMULATED:
+                report = SIMULATED[paper](folder, progress)
+            else:
+                report = _measured(folder, progress, (lab, rate, lab_name))
+    except (KeyboardInterrupt, SystemExit):
+        if (folder / NAME).exists():
+            print(
+                f"isthmus: {state['done']} of {state['of']} {words} are kept in "
+                f"{folder / NAME}; the same command goes on from there",
+                file=sys.stderr,
+            )
+        raise
     print(report)
 
 
@@ -71,5 +89,6 @@ def _measured(
     """Silva and Silva's, on a lab or here."""
     with place(*lab) as at:
         library, found = silva1999.measure(progress, at.start)
+    make_folder(folder)
     where = at.words or "one machine, shared memory"
     return silva1999_report.reproduce(folder, library, where, found)

@@ -2,111 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import Parameter, Signature, signature
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .. import schedule
 from ..choose.tuning import is_tuning, read
-from ..collectives.schedule import COLLECTIVES
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..predict.tuned import Tuned
+from ..schedules.names import described
 from ..schedules.schedule import Model, Schedule
+from ..units import show_bytes
 from .options import integers
+from .sizes import Given, resolve
 
+#: the machine where none is named, in words
+USUAL_MACHINE = "2 µs and 12 GB/s"
+#: characters of a title that fit over a picture
+LONGEST_TITLE = 96
 #: so many times as much for a timeline, where few bytes are start-ups only
-LARGER = 1000
+LARGER = 1024
 
-Collective = Annotated[str, typer.Argument(help="collective, as in isthmus list")]
-Name = Annotated[str, typer.Argument(help="algorithm, such as segmented+ring")]
-PerNode = Annotated[
-    int | None, typer.Option(min=1, help="ranks per node, filled in order")
+Collective = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTIVE", help="as in MPI: allgather, bcast, gatherv, …"
+    ),
 ]
-#: what was given of sizes, by their names
-Given = dict[str, Any]
-
-
-def _int(words: str) -> Any:
-    return Annotated[int | None, typer.Option(help=words)]
-
-
-def _text(words: str) -> Any:
-    return Annotated[str | None, typer.Option(help=words)]
-
-
-#: all sizes that a schedule may take, and where its ranks are
-SIZES = {
-    "p": _int("ranks of group A, or of the one group"),
-    "q": _int("ranks of group B"),
-    "ka": _int("elements of each rank of A"),
-    "kb": _int("elements of each rank of B"),
-    "a": _text("counts of A, as in 3,0,5"),
-    "b": _text("counts of B"),
-    "counts": _text("counts of one group"),
-    "ab": _text("elements from each rank of A to each of B, as in 3,0;1,2"),
-    "ba": _text("elements from each rank of B to each of A"),
-    "table": _text("elements from each rank to each, as in 3,0;1,2"),
-    "groups": _text("counts of several groups, as in 3,0;4,1;2"),
-    "sizes": _text("ranks of several groups"),
-    "m": _int("elements of a vector"),
-    "k": _int("elements of each block"),
-    "root": _int("rank of the root"),
-    "nodes": _text("the node of each rank, as in 0,0,1,1"),
-    "per_node": PerNode,
-}
-
-
-def sized(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each size, in the place of its `given`."""
-
-    def run(**values: Any) -> None:
-        given = {name: values.pop(name) for name in SIZES}
-        command(given=given, **values)
-
-    taken: list[Parameter] = []
-    for x in signature(command, eval_str=True).parameters.values():
-        options = (
-            x.replace(name=name, annotation=option, default=None)
-            for name, option in SIZES.items()
-        )
-        taken += options if x.name == "given" else [x]
-    run.__doc__ = command.__doc__
-    run.__annotations__ = {x.name: x.annotation for x in taken}
-    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
-    return run
-
-
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="ALGORITHM", help="as isthmus list names them, such as segmented+ring"
+    ),
+]
 Machine = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help="a machine's name, a TOML file, or tuned: as isthmus tune measured it "
-        "here [default: 2 µs and 12 GB/s]"
+        "here [default: 2 µs and 12 GB/s]",
     ),
 ]
 
 
 def made(collective: str, algorithm: str, given: Given, times: int) -> Schedule:
     """The schedule of these sizes; the default ones are so many times as large."""
-    sizes = {
-        name: counts_in(name, value) if isinstance(value, str) else value
-        for name, value in given.items()
-        if value is not None and name not in ("nodes", "per_node")
-    }
-    known = COLLECTIVES[collective].example if collective in COLLECTIVES else {}
-    odd = [f"--{name}" for name in sizes if known and name not in known]
-    if odd:
-        takes = ", ".join(f"--{name}" for name in known)
-        raise ValueError(f"{collective} takes {takes}; not {', '.join(odd)}")
-    filled = {name: _larger(name, size, times) for name, size in known.items()}
-    filled |= sizes
-    flat = schedule(collective, algorithm, **filled)
-    if where := _placed(flat.n, given.get("nodes"), given.get("per_node")):
-        return schedule(collective, algorithm, nodes=where, **filled)
-    return flat
+    return all_made(collective, [algorithm], given, times)[0]
+
+
+def all_made(
+    collective: str, names: Sequence[str], given: Given, times: int
+) -> list[Schedule]:
+    """The schedules of several algorithms, of the same sizes."""
+    form, sizes = resolve(collective, names, given, times)
+    found = []
+    for name in names:
+        flat = schedule(form, name, **sizes)
+        where = _placed(flat.n, given.get("nodes"), given.get("per_node"))
+        placed = schedule(form, name, nodes=where, **sizes) if where else flat
+        found.append(placed)
+    return found
 
 
 def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
@@ -119,27 +77,6 @@ def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
     if found and len(found) != n:
         raise ValueError(f"--nodes {nodes}: must be the nodes of {n} ranks")
     return found
-
-
-def counts_in(name: str, text: str) -> list[int] | list[list[int]]:
-    """Counts between commas; rows of a table, and groups, between semicolons."""
-    if name in ("ab", "ba", "table", "groups"):
-        rows = [integers(row, f"--{name}") for row in text.split(";")]
-        if name != "groups" and len({len(row) for row in rows}) > 1:
-            raise ValueError(
-                f"--{name} {text}: rows must be of one length, as in 3,0;1,2"
-            )
-        return rows
-    return integers(text, f"--{name}")
-
-
-def _larger(name: str, size: Any, times: int) -> Any:
-    """A default size, but for the ranks, so many times as large."""
-    if name in ("p", "q", "root", "sizes"):
-        return size
-    if isinstance(size, list):
-        return [_larger(name, n, times) for n in size]
-    return times * size
 
 
 def groups(made: Schedule) -> tuple[int, ...]:
@@ -167,12 +104,22 @@ def machine(name: str | None) -> Model:
 
 
 def title(made: Schedule, machine: str | None) -> str:
-    """What is simulated: the collective, its sizes in bytes, the machine."""
-    sizes = ", ".join(f"{name} = {size}" for name, size in made.sizes.items())
-    where = f"on {Path(machine).stem}" if machine else "2 µs and 12 GB/s"
-    head = f"{made.collective}, {made.algorithm}"
-    full = f"{head}: {sizes} bytes; {where}"
-    return full if len(full) < 85 else f"{head}; {where}"
+    """What is simulated: the collective, its groups, its blocks, the machine."""
+    ranks = " + ".join(map(str, groups(made)))
+    where = f"on {Path(machine).stem}" if machine else f"on {USUAL_MACHINE}"
+    head = f"{described(made.collective)}, {made.algorithm}: {ranks} ranks"
+    words = ", ".join(filter(None, (head, blocks(made))))
+    full = f"{words}; {where}"
+    return full if len(full) < LONGEST_TITLE else f"{words}\n{where}"
+
+
+def blocks(made: Schedule) -> str:
+    """The sizes of blocks, or of the vector, of a schedule; an element is a byte."""
+    sizes = [made.sizes[x] for x in ("ka", "kb", "k", "m") if x in made.sizes]
+    if not sizes:
+        return ""
+    noun = "vectors" if "m" in made.sizes else "blocks"
+    return f"{noun} of {' and '.join(map(show_bytes, dict.fromkeys(sizes)))}"
 
 
 def timeline(made: Schedule, name: str | None) -> Timeline:

@@ -12,21 +12,23 @@ from ..cost.placement import nodes as nodes_of
 from ..export import chrome
 from . import simulate as sim
 from .files import check_file
+from .sizes import Given, sized
 from .terminal import busy
 
 #: more messages than this no viewer opens
 MOST = 1_000_000
 
 
-@sim.sized
+@sized
 def trace(
     *,
     collective: sim.Collective,
     algorithm: sim.Name,
-    given: sim.Given,
+    given: Given,
     machine: sim.Machine = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="a .json file")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="a .json file"),
     ] = None,
 ) -> None:
     """Write a simulated run as a trace for Perfetto or Chrome.
@@ -36,7 +38,7 @@ def trace(
     """
     made = sim.made(collective, algorithm, given, sim.LARGER)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
-    check_file(path)
+    check_file(path, (".json",))
     with busy(Console(stderr=True), f"simulating {made.n} ranks"):
         line = sim.timeline(made, machine)
         if (n := int(line.messages.sum())) > MOST:

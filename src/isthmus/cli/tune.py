@@ -129,7 +129,8 @@ def _write(console: Console, found: Measured, output: Path | None) -> None:
     """Write the file and say what changed."""
     path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
     before = _before(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if output is None and not os.environ.get(VARIABLE):
+        path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(written(found.tuning), encoding="utf-8")
     console.print(str(found.tuning.origin), style="bold", highlight=False)
     console.print(values(found.tuning, before), highlight=False)
@@ -200,23 +201,25 @@ def _measure(n: int, seconds: float, steps: Steps, start: Start) -> Measured | N
 
 def tune(
     n: Annotated[
-        int, typer.Option("-n", help="number of processes to start", min=2)
+        int, typer.Option("-n", metavar="N", help="processes to start", min=2)
     ] = 8,
     seconds: Annotated[
-        float, typer.Option(help="about how long per case", min=0.01)
+        float, typer.Option(metavar="SECONDS", help="about how long per case", min=0.01)
     ] = 0.5,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
+            metavar="FILE",
             help=f"file to write [default: {VARIABLE}, else the user's own]",
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="picture of predicted against measured times: .png, .svg, .pdf"
+            metavar="FILE",
+            help="picture of predicted against measured times: .png, .svg, .pdf",
         ),
     ] = None,
     lab_name: Named = None,
@@ -236,7 +239,10 @@ def tune(
         _present(console)
         return
     check_processes(n)
-    check_file(_target(output))
+    target = _target(output)
+    if output is None and not os.environ.get(VARIABLE):  # the user's own settings
+        target.parent.mkdir(parents=True, exist_ok=True)
+    check_file(target, (".toml",))
     check_picture(plot)
     _warn(console)
     with ended_in_order(), where(None, RATE, lab_name) as at, Steps(console) as steps:

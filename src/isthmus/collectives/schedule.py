@@ -8,6 +8,7 @@ from typing import Any
 from ..schedules.hosts import Hosts
 from ..schedules.registry import collectives, resolve
 from ..schedules.schedule import Schedule
+from ..spelling import unknown
 from . import between, inside, rooted, several
 from .collective import Collective, Sizes
 
@@ -72,9 +73,7 @@ def schedule(
     """
     record = COLLECTIVES.get(collective)
     if record is None:
-        raise ValueError(
-            f"no collective {collective!r}; known: {', '.join(collectives())}"
-        )
+        raise ValueError(unknown("collective", collective, collectives()))
     if record.example.keys() != sizes.keys():
         takes, got = ", ".join(record.example), ", ".join(sizes) or "none"
         raise TypeError(f"{collective} takes {takes}; got {got}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..schedules.schedule import Model
+from ..spelling import unknown
 from .alphabeta import AlphaBeta
 from .hierarchy import Hierarchy, Level, Memory
 from .tables import Table, load as load_toml, text as _text
@@ -65,9 +66,9 @@ def _parse(source: str | Path) -> dict[str, Any]:
     try:
         return load_toml(SHIPPED / f"{source}.toml" if known else Path(source))
     except FileNotFoundError:
-        names = ", ".join(shipped())
+        hint = unknown("machine", str(source), shipped()).partition("; ")[2]
         raise ValueError(
-            f"{source}: no such file, nor a shipped machine; shipped: {names}"
+            f"{source}: no such file, nor a shipped machine; {hint}"
         ) from None
 
 

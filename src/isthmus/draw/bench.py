@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from ..units import DECIMAL, show_bytes
+from ..units import BINARY, DECIMAL, show_bytes
 from .palette import FAINT, INK
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
     """Lines where there are several sizes of a kind, else bars."""
     sizes = {(dot.kind, dot.size) for dot in dots}
     kinds = list(dict.fromkeys(dot.kind for dot in dots))
-    make = _lines if len(sizes) > len(kinds) else _bars
-    picture: Figure = make(kinds, dots)
+    if len(sizes) > len(kinds):
+        picture: Figure = _lines(kinds, dots, title)
+    else:
+        picture = _bars(kinds, dots)
     titles(picture, title, subtitle, 0.12 / picture.get_figwidth())
     return picture
 
@@ -70,7 +72,12 @@ def plain(axes: Any) -> None:
     axes.tick_params(which="both", labelsize=7, colors=INK)
 
 
-def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
+def units_of(sizes: Sequence[int]) -> Mapping[str, int]:
+    """The units in which sizes are whole: those of papers, or those of programs."""
+    return DECIMAL if all(n % 1000 == 0 for n in sizes) else BINARY
+
+
+def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
     """Time against size, both in powers."""
     columns = min(len(kinds), ACROSS)
     rows = -(-len(kinds) // columns)
@@ -101,9 +108,10 @@ def _lines(kinds: list[str], dots: Sequence[Dot]) -> Any:
             )
         sizes = sorted({dot.size for dot in here})
         axes.set(xscale="log", yscale="log")
-        axes.set_xticks(sizes, [show_bytes(n, DECIMAL) for n in sizes])
+        axes.set_xticks(sizes, [show_bytes(n, units_of(sizes)) for n in sizes])
         axes.set_xticks([], minor=True)
-        axes.set_title(kind, fontsize=8, loc="left")
+        if len(kinds) > 1 or kind not in title.lower():
+            axes.set_title(kind, fontsize=8, loc="left")
         plain(axes)
     for axes in grid[-1]:
         axes.set_xlabel("block of a rank", fontsize=7)

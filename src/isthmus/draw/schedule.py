@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..schedules.names import described
 from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank
 from .palette import EMPTY, FAINT, INK, Group, Node, groups_of, nodes_of, on
@@ -217,7 +218,8 @@ def _size(group: Group, given: list[np.ndarray]) -> str:
 def _headings(sheet: Sheet, schedule: Schedule, given: list[np.ndarray]) -> None:
     """The title, and the names of the groups."""
     sizes = "     ".join(_size(group, given) for group in sheet.groups)
-    title, top = f"{schedule.collective}, {schedule.algorithm}", sheet.height
+    title = f"{described(schedule.collective)}, {schedule.algorithm}"
+    top = sheet.height
     sheet.text(LEFT, top - 0.22, title, 11, ha="left", weight="bold")
     sheet.text(LEFT, top - 0.42, sizes, 8, ha="left")
     for k in range(len(sheet.nodes)):

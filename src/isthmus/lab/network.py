@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..spelling import unknown
 from . import limits, links, names, spaces
 from .launch import Job, placed
 from .tools import LabError
@@ -86,5 +87,8 @@ class Network:
 def find(name: str) -> Network:
     """The lab of that name."""
     if name not in spaces.everything():
-        raise LabError(f"there is no lab {name!r}: isthmus lab up")
+        running = spaces.everything()
+        if running:
+            raise LabError(unknown("lab", name, running))
+        raise LabError(f"there is no lab {name!r}: isthmus lab up makes one")
     return Network(name, len(links.links(name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isqrt
 
+from ..spelling import unknown
 from .layouts import Layout, Replicate, Shard
 
 
@@ -31,7 +32,7 @@ def layouts(kind: str, elements: int, p: int, q: int) -> tuple[Layout, Layout]:
             raise ValueError(f"2 replicas of {q} ranks: must be an even number")
         mesh = q // 2, 2
         return rows, Layout.sharded(shape, mesh, [Shard(1), Replicate()])
-    raise ValueError(f"no redistribution {kind!r}; known: {', '.join(KINDS)}")
+    raise ValueError(unknown("redistribution", kind, KINDS))
 
 
 KINDS = ("transposed", "blocks", "cyclic", "replicated")

@@ -34,13 +34,16 @@ from .output import (
     write_csv,
     write_report,
 )
+from .unfinished import Unfinished
 
 
-def simulate(progress: Progress) -> tuple[list[Point], list[Multiple]]:
+def simulate(
+    progress: Progress, kept: Unfinished | None = None
+) -> tuple[list[Point], list[Multiple]]:
     """All points of the figures and the table, in a few processes."""
     tasks: list[Task] = [(point, job) for job in figure_jobs()]
     tasks += [(multiple, job) for job in table_jobs()]
-    found = list(with_same(in_parallel(tasks, progress)))
+    found = list(with_same(in_parallel(tasks, progress, kept=kept)))
     points = [x for x in found if isinstance(x, Point)]
     multiples = [x for x in found if isinstance(x, Multiple)]
     points.sort(key=lambda p: (p.processes, p.setting, p.algorithm, p.per_node))
@@ -98,10 +101,11 @@ def reproduce(folder: Path, progress: Progress) -> Path:
     """Write figures, tables and the report into a folder; give the report's path."""
     from ..draw.schedule import figure
 
-    folder.mkdir(parents=True, exist_ok=True)
+    kept = Unfinished(folder)
+    points, multiples = simulate(progress, kept)
+    folder.mkdir(exist_ok=True)
     for name, made in figures.exchanges():
         save(figure(made), folder, name)
-    points, multiples = simulate(progress)
     write_csv(folder / "points.csv", points)
     write_csv(folder / "multiples.csv", multiples)
     save(figures.times(points, SETTINGS[:4]), folder, "figure4")
@@ -115,11 +119,13 @@ def reproduce(folder: Path, progress: Progress) -> Path:
     write_csv(folder / "gains.csv", gains)
     found = list(limits(points))
     write_csv(folder / "limits.csv", found)
-    made = text(
+    words = text(
         "kang2019",
         limits=_limits(found),
         gains=_gains(points, gains),
         multiples=_multiples(multiples),
         ring=_multiples([multiple(job) for job in ring_jobs()]),
     )
-    return write_report(folder, made)
+    report = write_report(folder, words)
+    kept.remove()
+    return report

@@ -35,9 +35,12 @@ from .output import (
     write_csv,
     write_report,
 )
+from .unfinished import Unfinished
 
 
-def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
+def simulate(
+    progress: Progress, kept: Unfinished | None = None
+) -> tuple[list[Point], list[Memory]]:
     """All points of the figures, memory, and a million processes."""
     jobs = together((*figure_jobs(), *varied_jobs()))
     few: list[Task] = [(points, some) for some in jobs]
@@ -45,8 +48,10 @@ def simulate(progress: Progress) -> tuple[list[Point], list[Memory]]:
     many: list[Task] = [(measured, job) for job in million_jobs()]
     total = len(few) + len(many)
     progress(0, total)
-    found = in_parallel(few, lambda done, _: progress(done, total))
-    found += in_parallel(many, lambda done, _: progress(len(few) + done, total), True)
+    found = in_parallel(few, lambda done, _: progress(done, total), kept=kept)
+    found += in_parallel(
+        many, lambda done, _: progress(len(few) + done, total), True, kept
+    )
     every = [x for one in found for x in (one if isinstance(one, list) else [one])]
     simulated = [x for x in every if isinstance(x, Point)]
     weighed = [x for x in every if isinstance(x, Memory)]
@@ -152,8 +157,12 @@ def _million(points: Sequence[Point]) -> str:
 
 def reproduce(folder: Path, progress: Progress) -> Path:
     """Write figures, tables and the report into a folder; give the report's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return write(folder, *simulate(progress))
+    kept = Unfinished(folder)
+    points_and_memory = simulate(progress, kept)
+    folder.mkdir(exist_ok=True)
+    report = write(folder, *points_and_memory)
+    kept.remove()
+    return report
 
 
 def write(

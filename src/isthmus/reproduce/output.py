@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from importlib import resources
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .unfinished import Unfinished, task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,26 +25,45 @@ Progress = Callable[[int, int], None]
 Task = tuple[Callable[[Any], Any], Any]
 
 
-def _do(task: Task) -> Any:
-    function, argument = task
-    return function(argument)
+def _do(numbered: tuple[int, Task]) -> tuple[int, Any]:
+    number, (function, argument) = numbered
+    return number, function(argument)
+
+
+def _leave_interrupts() -> None:
+    """Let Ctrl-C, which all processes of a terminal hear, end the first one alone: that
+    ends the others, and they have no traceback to print."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def in_parallel(
-    tasks: Sequence[Task], progress: Progress, alone: bool = False
+    tasks: Sequence[Task],
+    progress: Progress,
+    alone: bool = False,
+    kept: Unfinished | None = None,
 ) -> list[Any]:
-    """The results of all tasks, in the order in which they are ready.
+    """The results of all tasks: those that were kept, then others as they are ready.
 
     `alone`: each in a process that has done nothing before, two at a time, as they may
     need much memory.
     """
-    found: list[Any] = []
+    before = kept.results if kept is not None else {}
+    names = [task_name(task) for task in tasks]
+    results = [before[name] for name in names if name in before]
+    missing = [(i, task) for i, task in enumerate(tasks) if names[i] not in before]
+    if results:
+        progress(len(results), len(tasks))
+    if not missing:
+        return results
     workers = min(2 if alone else 8, os.cpu_count() or 1)
-    with get_context("spawn").Pool(workers, maxtasksperchild=alone or None) as pool:
-        for one in pool.imap_unordered(_do, tasks):
-            found.append(one)
-            progress(len(found), len(tasks))
-    return found
+    context, most = get_context("spawn"), alone or None
+    with context.Pool(workers, _leave_interrupts, maxtasksperchild=most) as pool:
+        for i, result in pool.imap_unordered(_do, missing):
+            if kept is not None:
+                kept.keep(names[i], result)
+            results.append(result)
+            progress(len(results), len(tasks))
+    return results
 
 
 def panels(

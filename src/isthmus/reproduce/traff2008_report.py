@@ -43,6 +43,7 @@ from .traff2008 import (
     time_jobs,
     ways,
 )
+from .unfinished import Unfinished
 
 #: the ways of the time figures; the other points are of the block size figure
 WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
@@ -50,12 +51,12 @@ WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
 GOAL = 1.35
 
 
-def simulate(progress: Progress) -> list[Point]:
+def simulate(progress: Progress, kept: Unfinished | None = None) -> list[Point]:
     """All points, in a few processes."""
     tasks: list[Task] = [(point, job) for job in time_jobs()]
     tasks += [(point, job) for job in size_jobs()]
     tasks += [(point, job) for job in dealt_jobs()]
-    found: list[Point] = in_parallel(tasks, progress)
+    found: list[Point] = in_parallel(tasks, progress, kept=kept)
     return sorted(
         found, key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size)
     )
@@ -209,5 +210,9 @@ def write(folder: Path, found: Sequence[Point]) -> Path:
 
 def reproduce(folder: Path, progress: Progress) -> Path:
     """Write figures, tables and the report into a folder; give the report's path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return write(folder, simulate(progress))
+    kept = Unfinished(folder)
+    points = simulate(progress, kept)
+    folder.mkdir(exist_ok=True)
+    report = write(folder, points)
+    kept.remove()
+    return report

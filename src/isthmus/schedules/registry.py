@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..settings import plugins
+from ..spelling import unknown
 from .ir import Index, Program
 from .layout import Blocks, Side
+from .names import described
 from .plugins import load
 
 #: An intragroup allgather: what rank r of n does so that all have all blocks.
@@ -149,10 +151,9 @@ def find(collective: str, name: str) -> Algorithm:
     try:
         return _all()[collective, name]
     except KeyError:
-        known = ", ".join(sorted(a.name for a in algorithms(collective)))
-        raise ValueError(
-            f"no algorithm {name!r} for {collective}; known: {known}"
-        ) from None
+        known = sorted(a.name for a in algorithms(collective))
+        where = f"for {described(collective)}"
+        raise ValueError(unknown("algorithm", name, known, where)) from None
 
 
 _CALL = re.compile(r"(\w*)(?:\((.*)\))?")

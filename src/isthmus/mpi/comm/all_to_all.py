@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -20,9 +20,6 @@ class Gathering(Collective):
     `algorithm` may name one; what a form leaves to the MPI library goes to the class
     behind this one.
     """
-
-    #: the module that reads its arguments
-    _tasks: ClassVar[Any]
 
     def Allgather(
         self,
@@ -73,19 +70,13 @@ class Gathering(Collective):
     def allgather(self, sendobj: Any, *, algorithm: str | None = None) -> list[Any]:
         """Gather to All, for any object; large arrays in it are not pickled."""
         from ..objects import objects
-        from ..operations.call import checked_value
 
         context = self._context()
         name = context.asked_for("Allgatherv", algorithm)
-
-        def parse() -> list[Any]:
-            self._tasks.known(context, name)
-            return [] if name == "native" else objects.encode(sendobj)
-
-        data = checked_value(context, "allgather", name, parse)
         if name == "native":
+            objects.agree(context, "allgather", name, bool)
             return super().allgather(sendobj)  # type: ignore[misc,no-any-return]
-        return objects.allgather(self._tasks, context, data, name)
+        return objects.allgather(context, sendobj, name)
 
 
 class Sums(Collective):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
 
 from ..context.attribute import release
 from .all_to_all import Exchanges, Gathering
-from .collective import Imported
+from .collective import load
 
 if TYPE_CHECKING:
-    from ..context.context_several import SeveralContext
+    from ..context.context import Context
+    from ..context.several import SeveralContext
     from ..waiting.waiting import Limit
     from .intercomm import Intercomm
     from .intracomm import Intracomm
@@ -35,8 +36,6 @@ class Coupling(Gathering, Exchanges):
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _operations: ClassVar[Any] = Imported("..operations.tasks_several", "OPERATIONS")
-    _tasks: ClassVar[Any] = Imported("..operations.tasks_several")
 
     def __init__(
         self,
@@ -48,6 +47,7 @@ class Coupling(Gathering, Exchanges):
     ) -> None:
         """Groups on a communicator, of which `members` tells the ranks; users call
         `couple`."""
+        load()
         self._everyone, self._members = comm, members
         self._name = f"coupling {next(_numbers)}"
         #: the communicator inside the own group; null on a process without one
@@ -67,17 +67,14 @@ class Coupling(Gathering, Exchanges):
 
         return limit_of(self._everyone)
 
-    def _context(self) -> Any:
+    def _looked_up(self) -> Context:
         from ..context.context import context_of
 
-        found = self._found
-        if found is None or found.freed or found.refused:
-            make = cast("Any", self._made)
-            self._found = found = context_of(self._everyone, make, self._name)
-        return found
+        made: Context = context_of(self._everyone, self._made, self._name)
+        return made
 
     def _made(self, comm: MPI.Intracomm) -> SeveralContext:
-        from ..context.context_several import SeveralContext
+        from ..context.several import SeveralContext
 
         if self._members is None:
             raise ValueError("this process is in none of the groups")

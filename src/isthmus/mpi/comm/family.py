@@ -87,6 +87,33 @@ class Comm:
         super().Disconnect()  # type: ignore[misc]
 
     def free(self) -> None:
-        """Call `Free` if not null and not one of MPI's own communicators."""
-        if self not in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
+        """Call `Free`, or forget which communicator this is if it is null or MPI's own.
+
+        MPI's own communicators are not freed: mpi4py's method makes such a view null.
+        """
+        if self in (MPI.COMM_NULL, MPI.COMM_WORLD, MPI.COMM_SELF):
+            super().free()  # type: ignore[misc]
+        else:
             self.Free()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle writes: only MPI's own communicators have a meaning elsewhere.
+
+        mpi4py writes a name of its module, under which pickle expects that very object;
+        a view is another one.
+        """
+        for name in _CONSTANTS:
+            constant = getattr(MPI, name)
+            if self == constant:
+                return _constant, (name, None if self is constant else type(self))
+        raise ValueError(f"cannot serialize {type(self).__name__!r} instance")
+
+
+#: the communicators that mean the same in every process
+_CONSTANTS = "COMM_NULL", "COMM_WORLD", "COMM_SELF"
+
+
+def _constant(name: str, cls: Any) -> Any:
+    """One of MPI's own communicators, or a view of it."""
+    comm = getattr(MPI, name)
+    return comm if cls is None else cls(comm)

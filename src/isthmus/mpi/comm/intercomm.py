@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from mpi4py import MPI
 
@@ -16,8 +16,7 @@ from .rooted import Rooted
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpecW, InPlace
 
-    from ..context.context_inter import Countdown
-    from ..operations.call import Call
+    from ..context.inter import InterContext
     from .intracomm import Intracomm
 
 
@@ -34,9 +33,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
     """
 
     _base: ClassVar[Any] = MPI.Intercomm
-    _operations: ClassVar[Any] = Imported("..operations.between", "OPERATIONS")
-    _make: ClassVar[Any] = Imported("..context.context_inter", "InterContext")
-    _tasks: ClassVar[Any] = Imported("..operations.tasks_exchange")
+    _make: ClassVar[Any] = Imported("..context.inter", "InterContext")
 
     if TYPE_CHECKING:  # what `making` gives
 
@@ -78,31 +75,19 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
 
     def Ibarrier(self, *, algorithm: str | None = None) -> MPI.Request:
         """Nonblocking Barrier."""
-        context = self._context()
-        if context.asked_for("Barrier", algorithm) == "auto":
-            request: MPI.Request = context.request(context.comm.Ibarrier(), None)
-            return request
-        return self._nonblocking("Barrier", "Ibarrier", (), algorithm)
+        return self._nonblocking("Barrier", algorithm, ())
 
     def Barrier_init(
         self, info: MPI.Info = MPI.INFO_NULL, *, algorithm: str | None = None
     ) -> MPI.Prequest:
         """Persistent Barrier."""
-        from ..context.library_requests import made_by
-
-        context = self._context()
-        if context.asked_for("Barrier", algorithm) == "auto":
-            request = made_by(context.comm.Barrier_init)
-            if request is not None:
-                kept: MPI.Prequest = context.request(request, None)
-                return kept
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All, for any objects; large arrays in them are not pickled."""
-        from ..objects import between
+        from ..objects import objects
 
-        return between.alltoall(self._context(), sendobj)
+        return objects.alltoall(cast("InterContext", self._context()), sendobj)
 
     def barrier(self) -> None:
         """Wait until all of both groups have come."""
@@ -116,7 +101,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         with `mpiexec --with-ft ulfm`. `isthmus.ProcessLost` where a whole group died.
         """
         from ..context.attribute import known
-        from ..context.context_inter import InterContext
+        from ..context.inter import InterContext
         from ..waiting.bounded import bounded
 
         c = known(self, "context")
@@ -125,40 +110,19 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
                 "this MPI library does not go on when processes are lost, or was not "
                 "told to; Open MPI does with mpiexec --with-ft ulfm"
             )
-        made, missing = bounded(c.survivors, c.limit)
-        found = Intercomm(made)
-        found.timeout = self.timeout
-        return found, missing
+        left, missing = bounded(c.survivors, c.limit)
+        inter = Intercomm(left)
+        inter.timeout = self.timeout
+        return inter, missing
 
-    def _untried(self, op: str) -> Countdown | None:
-        from ..context.context_inter import Countdown
-        from ..costs.trial import TRIED
+    def _try(self, op: str) -> None:
+        from ..context.inter import InterContext
+        from ..costs.candidates import TRIED
+        from ..costs.trial import tried
 
-        c, collective = self._context(), TRIED.get(op)
-        if not c.tries or collective is None or collective in c.times:
-            return None
-        if c.recorder is not None:
-            return None
-        found: Countdown = c.untried.setdefault(collective, Countdown())
-        return found
-
-    def _try(self, op: str) -> bool:
-        from ..costs.trial import TRIED, tried
-
-        if self._untried(op) is None:
-            return False
         c, collective = self._context(), TRIED[op]
+        assert isinstance(c, InterContext)
         with c.uninterrupted():
             c.measure()
             c.times[collective] = tried(self, collective)
-        c.forget()  # plans of all ranks must be of one choice
-        return True
-
-    def _in_background(self, call: Call, asked: str) -> Call:
-        if call.name.endswith("+library"):
-            raise ValueError("the stage 'library' works in blocking calls only")
-        alone = asked == "auto" and not call.context.threads
-        if alone and call.recv and call.operator is None and call.root is None:
-            found: Call = self._tasks.at_once(call)
-            return found
-        return call
+        c.plans.clear()  # plans of all ranks must be of one choice

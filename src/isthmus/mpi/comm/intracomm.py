@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mpi4py import MPI
@@ -15,7 +14,6 @@ from .native import messages, staging
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
-    from ..operations.call import Call
     from .intercomm import Intercomm
 
 
@@ -54,9 +52,7 @@ class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
     """
 
     _base: ClassVar[Any] = MPI.Intracomm
-    _operations: ClassVar[Any] = Imported("..operations.tasks_inside", "OPERATIONS")
-    _make: ClassVar[Any] = Imported("..context.context_intra", "IntraContext")
-    _tasks: ClassVar[Any] = Imported("..operations.tasks_inside")
+    _make: ClassVar[Any] = Imported("..context.intra", "IntraContext")
 
     if TYPE_CHECKING:  # what `making` gives
 
@@ -84,28 +80,3 @@ class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
     ) -> None:
         """Broadcast data from one rank to all."""
         self._blocking("Bcast", algorithm, buf, root)
-
-    def _in_background(self, call: Call, asked: str) -> Call:
-        """Where only the library can bring a call on, or where that takes less time
-        than a request of ours, it is left to it."""
-        from ..operations import tasks_inside
-
-        c = call.context
-        if c.p == 1 and asked == "auto" and not call.fallback:
-            # MPICH 4.0 puts the copy at the start of the buffer
-            return self._driven(call) if call.name in tasks_inside.NATIVE else call
-        known = call.negotiation is None
-        small = call.fallback or not c.threads or (known and call.nbytes < c.small)
-        if (asked == "auto" and small) or call.name in tasks_inside.NATIVE:
-            return replace(call, name="native")
-        return call
-
-    def _driven(self, call: Call) -> Call:
-        if call.recipe is not None:
-            return replace(call, name="auto")
-        from ...algorithms.stages import stage_for
-        from ..operations import tasks_inside
-
-        c, name = call.context, stage_for(call.context.p, call.nbytes)
-        send = call.send[0] if call.send else None
-        return tasks_inside.gathered(c, name, send, call.recv[0], call.v)

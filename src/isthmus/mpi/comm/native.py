@@ -6,42 +6,112 @@ alone, so nothing is agreed, and no context is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from mpi4py import MPI
 
 from ... import settings
-from ..memory import device
+from ..buffers.devices import arrays as device
 from ..waiting.waiting import Limit
 
 if TYPE_CHECKING:
-    from ..memory.staged import Copies
+    from ..buffers.devices.staged import Copies
+    from ..buffers.devices.transfer import Transfer
+    from ..context.channel import Channel
+    from ..plan.operation import Operation
 
 Class = TypeVar("Class", bound=type)
 _ndarray = np.ndarray
 
 
-class _Alone:
-    """The owner of calls of the MPI library's."""
+class _LoneContext:
+    """What calls of mpi4py's own need of a communicator: no limit, and nothing that
+    other calls depend on."""
 
-    number = 0
+    number, refused = 0, ""
     limit = Limit()
 
-    def refuse(self, number: int, error: BaseException | None = None) -> None:
-        """Other calls do not depend on one that failed."""
-
-    def failed(self, error: BaseException, *_: str) -> BaseException:
-        """What to raise."""
+    def failed(self, error: BaseException, *_: Any, **__: Any) -> BaseException:
+        """The error to raise."""
         return error
 
     def check_usable(self) -> None:
         """They can always be made."""
 
 
-_ALONE = _Alone()
+class _LoneChannel:
+    """Calls that are not counted, as the MPI library makes them."""
+
+    context = _LoneContext()
+    scratch = isend = irecv = None
+
+    def count(self, operation: Operation) -> None:
+        """Let a call go ahead."""
+        operation.number = 0
+
+    def end(self, operation: Operation) -> None:
+        """A call is over."""
+
+    def check(self) -> None:
+        """Nobody tells of failures."""
+
+    def advance_others(self, waiting: Operation) -> None:
+        """Bring forward what else is under way in this process."""
+        from ..requests.progress import progress
+
+        progress.advance_others(waiting)
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+#: a channel, as far as the steps of such calls use one
+_LONE = cast("Channel", _LoneChannel())
+
+
+class _StagedCall:
+    """A call of mpi4py's own between copies from and to devices."""
+
+    operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
+
+    def __init__(self, name: str, start: Callable[[], Any], copies: Copies) -> None:
+        """`start` starts it on the host memory that stands for the arrays."""
+        from ..buffers.devices.overlap import around
+        from ..buffers.selection import HOST_PACKER, Packer
+        from ..plan.native import NativeCall
+        from ..plan.plan import Plan
+        from ..plan.steps import FURTHER
+
+        self.name, self._start, self._copies = name, start, copies
+        numbers = range(len(copies.staged))
+        sizes = {k: copies.staged[k].nbytes for k in numbers}
+        read = [k for k in numbers if copies.read[k]]
+        written = [k for k in numbers if copies.written[k]]
+        native = NativeCall(name, is_raw=True)
+        self.plan = around(Plan((), "native", native=native), sizes, read, written)
+        self._buffers = FURTHER
+        self.packer: Packer = HOST_PACKER
+
+    def operation(self) -> Operation:
+        """The call under way."""
+        from ..plan.operation import Operation
+
+        return Operation(_LONE, self.plan, self, [None] * self._buffers)
+
+    def begin_transfer(self, plan: Any) -> Transfer:
+        """The copies of a call that is about to begin."""
+        from ..buffers.devices.transfer import Transfer
+
+        arrays = {k: k for k in range(len(self._copies.staged))}
+        return Transfer(plan.transfers, self._copies, arrays)
+
+    def start_native(self, plan: Any, buffers: Any) -> MPI.Request:
+        """Start mpi4py's own call."""
+        request: MPI.Request = self._start()
+        return request
 
 
 def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | None:
@@ -51,7 +121,7 @@ def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | 
     way = device.way(settings.device(), device.taken())
     if way == "refuse":
         device.refuse()
-    from ..memory import staged
+    from ..buffers.devices import staged
 
     if way == "direct":
         staged.wait_for_producers(args)
@@ -61,23 +131,33 @@ def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | 
             f"the nonblocking and persistent forms of {op} need MPI_THREAD_MULTIPLE "
             "where arrays are on a device"
         )
-    return staged.copies(op, args, sends, form == "init")
+    return staged.copies(op, args, sends=sends, is_persistent=form == "init")
 
 
 def _call(
     native: Any, form: str, copies: Copies, self: Any, *more: Any, **named: Any
 ) -> Any:
-    from ..engine import devices
-
     call = partial(native, self, *copies.args, *more, **named)
+    name = getattr(native, "__name__", "call")
     if form == "I":
-        return devices.beside(call, copies, _ALONE)
+        from ..requests.request import start
+
+        return start(_StagedCall(name, call, copies).operation())
     if form == "init":
-        return devices.again(call(), copies, _ALONE)
+        from ..requests.persistent import persistent
+
+        request = call()
+        staged_call = _StagedCall(name, partial(_started, request), copies)
+        return persistent(staged_call.operation, _LONE)
     copies.bring()
     result = call()
     copies.take()
     return result
+
+
+def _started(request: MPI.Prequest) -> MPI.Prequest:
+    request.Start()
+    return request
 
 
 def _of_one(op: str, form: str, native: Any) -> Any:
@@ -188,7 +268,7 @@ def _refusing(native: Any) -> Any:
                     f"{native.__name__}: the buffer is in the memory of a device; "
                     "pass host memory, or use the blocking form"
                 )
-            from ..memory import staged
+            from ..buffers.devices import staged
 
             staged.wait_for_producers(some)
         return native(self, *args, **kwargs)

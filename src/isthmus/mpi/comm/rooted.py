@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mpi4py import MPI
 
@@ -11,6 +11,8 @@ from .collective import Collective, nonblocking
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV
+
+    from ..context.inter import InterContext
 
 
 class Rooted(Collective):
@@ -168,18 +170,18 @@ class Rooted(Collective):
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast any object; large arrays in it are not pickled."""
-        from ..objects import between
+        from ..objects import objects
 
-        return between.bcast(self._context(), obj, root)
+        return objects.bcast(cast("InterContext", self._context()), obj, root)
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather any objects; large arrays in them are not pickled."""
-        from ..objects import between
+        from ..objects import objects
 
-        return between.gather(self._context(), sendobj, root)
+        return objects.gather(cast("InterContext", self._context()), sendobj, root)
 
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter any objects; large arrays in them are not pickled."""
-        from ..objects import between
+        from ..objects import objects
 
-        return between.scatter(self._context(), sendobj, root)
+        return objects.scatter(cast("InterContext", self._context()), sendobj, root)

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import FLAT, LIBRARY, NO_PART, NODE, Times
+from ...choose.between import FLAT, LIBRARY, NODE, Times
+from ..arguments.call import BLOCKING, Call
+from .candidates import OPERATIONS
 
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
@@ -27,45 +29,18 @@ LIMIT = 0.04
 #: calls that are timed together, and how often: of short messages in one memory, where
 #: a few microseconds decide, of others, and where one of each takes a tenth of LIMIT
 SHORT, MANY, FEW, SLOW = 1 << 10, (10, 5), (4, 5), (1, 1)
-#: what is tried for each collective
-OPERATIONS = {
-    "inter_allgather": "Allgather",
-    "inter_allreduce": "Allreduce",
-    "inter_reduce_scatter": "Reduce_scatter_block",
-    "inter_alltoall": "Alltoall",
-    "inter_bcast": "Bcast",
-    "inter_reduce": "Reduce",
-    "inter_gather": "Gather",
-    "inter_scatter": "Scatter",
-    "inter_barrier": "Barrier",
-}
-#: the collective whose trial decides for an operation
-TRIED = {
-    **{op: collective for collective, op in OPERATIONS.items()},
-    "Allgatherv": "inter_allgather",
-    "Reduce_scatter": "inter_reduce_scatter",
-}
 
 
 def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
-    """Of a call of about so many bytes; the root is rank 0 of the first group."""
+    """Of a call of about so many bytes."""
     c = comm._context()
     here, there, n = c.here, c.there, max(nbytes // 8, 1)
-    root = MPI.ROOT if c.number == 0 else 0 if c.mine else MPI.PROC_NULL
 
     def buffer(k: int) -> np.ndarray:
         return np.ones(k)  # zeros that nobody wrote share one page of memory
 
     if op == "Barrier":
         return ()
-    if op == "Bcast":
-        return buffer(n), root
-    if op in ("Reduce", "Gather", "Scatter"):
-        one, many = buffer(n), buffer(n * (1 if op == "Reduce" else there))
-        ends: list[Any] = [one if c.mine else None, None if c.mine else many]
-        if op == "Scatter":
-            ends.reverse()
-        return (*ends, MPI.SUM, root) if op == "Reduce" else (*ends, root)
     if op == "Allgather":
         return buffer(n), buffer(n * there)
     if op == "Alltoall":
@@ -108,14 +83,14 @@ def candidates(c: Any, op: str) -> list[str]:
 
 
 def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
-    """What is taken without node memory; who has no part in it has no algorithm."""
+    """What is taken without node memory."""
     times = comm._context().times
     times[collective] = Times((0,), {FLAT: (0.0,)}, {})
     try:
-        name: str = comm._read(OPERATIONS[collective], "auto", args).name
+        call = Call(comm._context(), OPERATIONS[collective], BLOCKING, "auto", args)
+        return call.task().algorithm
     finally:
         del times[collective]
-    return NO_PART if name == "auto" else name
 
 
 def tried(comm: Any, collective: str) -> Times:
@@ -130,7 +105,7 @@ def tried(comm: Any, collective: str) -> Times:
         args = arguments(comm, op, nbytes)
         flat = _flat(comm, collective, args)
         calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
-        algorithms = {FLAT: flat, NODE: NO_PART if flat == NO_PART else NODE}
+        algorithms = {FLAT: flat}
         ways = [
             partial(comm._blocking, op, algorithms.get(name, name), *args)
             for name in names

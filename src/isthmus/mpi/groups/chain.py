@@ -13,8 +13,8 @@ from ...groups.agree import Refused
 from ...groups.chain import Link, from_addresses, from_size
 from ...groups.dialogue import Dialogue
 from ..comm.intracomm import Intracomm
-from ..context.check import MismatchError
 from ..waiting.bounded import bounded
+from ..waiting.errors import MismatchError
 from .dialogue import run
 from .operators import function_of
 from .private import Private, private_of

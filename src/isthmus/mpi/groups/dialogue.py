@@ -12,10 +12,9 @@ from mpi4py import MPI
 from ...groups.agree import Refused
 from ...groups.dialogue import Dialogue, Exchange, Post, Step
 from ..context.context import interrupted
-from ..context.library_requests import finish
-from ..context.progress import driver
+from ..requests.native import finish, orphans
 from ..waiting.errors import Stalled
-from ..waiting.waiting import Messages, until, wait
+from ..waiting.waiting import until
 from .private import Private
 
 T = TypeVar("T")
@@ -91,8 +90,10 @@ def _perform(comm: Private, step: Step) -> list[Any]:
     sent = [comm.isend(value, to, tag) for to, value in step.sends]
     try:
         received = _received(comm, step)
-        wait(Messages(sent, [to for to, _ in step.sends]), comm.limit)
+        if not until(lambda: MPI.Request.Testall(sent), comm.limit):
+            assert comm.limit.seconds is not None
+            raise Stalled(comm.limit.seconds, [to for to, _ in step.sends])
     except BaseException:
-        driver.failed.append(sent)
+        orphans.append(sent)
         raise
     return received

@@ -7,7 +7,7 @@ from typing import Any
 from mpi4py import MPI
 
 from ..context.attribute import attached, limit_of
-from ..context.progress import driver
+from ..requests.native import orphans
 from ..waiting.bounded import bounded
 from ..waiting.waiting import Limit
 
@@ -33,7 +33,7 @@ class _Duplicate:
 
     def free(self) -> None:
         if self.comm.refused:  # messages may still come
-            driver.failed.append(self.comm)
+            orphans.append(self.comm)
         else:
             self.comm.Free()
 

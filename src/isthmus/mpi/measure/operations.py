@@ -1,6 +1,7 @@
 """The buffers of every operation that can be measured, and what must arrive in them.
 
-Across two groups the root of a rooted operation is rank 0 of group A. Data have no
+Across two groups the root of a rooted operation is rank 0 of group A. Inside one group,
+what comes from the other group comes from the own one. Data have no
 pattern: a block for the wrong rank, or from it, never looks right. Sums are exact in
 any order: of small whole numbers, mostly as doubles.
 """
@@ -37,7 +38,18 @@ class Seat:
     side: int
     rank: int
     mine: Sizes
+    #: none inside one group
     theirs: Sizes
+
+    @property
+    def senders(self) -> Sizes:
+        """The blocks of those whose data this rank receives."""
+        return self.theirs or self.mine
+
+    @property
+    def senders_side(self) -> int:
+        """The group of those: the other one, if there are two."""
+        return 1 - self.side if self.theirs else self.side
 
     @property
     def root(self) -> int:
@@ -94,7 +106,7 @@ class Vectors(NamedTuple):
         )
         element, below = next(fit, ELEMENTS[-1]), 255
         if element == np.uint8:
-            below = max(below // max(len(seat.mine), len(seat.theirs)), 1)
+            below = max(below // max(len(seat.mine), len(seat.senders)), 1)
         return cls(element, nbytes // element.itemsize, below)
 
     def one(self, side: int, rank: int) -> np.ndarray:
@@ -164,10 +176,11 @@ def scatter(seat: Seat, v: bool = False) -> Call:
 
 def alltoall(seat: Seat, form: str = "") -> Call:
     """A block of everyone to everyone of the other group, as large as its own."""
-    n = len(seat.theirs)
+    n = len(seat.senders)
     own = seat.mine[seat.rank]
     send = np.concatenate([block(seat.side, seat.rank, j, own) for j in range(n)])
-    data = [block(1 - seat.side, i, seat.rank, k) for i, k in enumerate(seat.theirs)]
+    sizes = list(seat.senders)
+    data = [block(seat.senders_side, i, seat.rank, k) for i, k in enumerate(sizes)]
 
     def spec(buffer: np.ndarray, counts: list[int]) -> Any:
         if form == "w":
@@ -175,36 +188,36 @@ def alltoall(seat: Seat, form: str = "") -> Call:
             return [buffer, (counts, starts), [MPI.BYTE] * len(counts)]
         return [buffer, counts] if form == "v" else buffer
 
-    return _taking(
-        lambda recv: (spec(send, [own] * n), spec(recv, list(seat.theirs))), data
-    )
+    return _taking(lambda recv: (spec(send, [own] * n), spec(recv, sizes)), data)
 
 
 def allreduce(seat: Seat) -> Call:
     """The sum of the other group's vectors to everyone."""
     vectors = Vectors.of(seat, seat.mine[0])
     send = vectors.one(seat.side, seat.rank)
-    total = vectors.total(1 - seat.side, len(seat.theirs))
+    total = vectors.total(seat.senders_side, len(seat.senders))
     return _taking(lambda recv: (send, recv, MPI.SUM), [total])
 
 
 def reduce_scatter(seat: Seat) -> Call:
     """A share of the sum of the other group's vectors to each."""
-    p, q = len(seat.mine), len(seat.theirs)
+    p, q = len(seat.mine), len(seat.senders)
     vectors = Vectors.of(seat, seat.mine[0], max(p, q))
     counts = regular(p, vectors.length)
     send, start = vectors.one(seat.side, seat.rank), sum(counts[: seat.rank])
-    part = vectors.total(1 - seat.side, q)[start : start + counts[seat.rank]]
+    part = vectors.total(seat.senders_side, q)[start : start + counts[seat.rank]]
     return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
 
 
 def reduce_scatter_block(seat: Seat) -> Call:
     """An equal share of the sum of the other group's vectors to each."""
-    p, q = len(seat.mine), len(seat.theirs)
+    p, q = len(seat.mine), len(seat.senders)
     vectors = Vectors.of(seat, seat.mine[0], lcm(p, q))
     vectors = vectors._replace(length=vectors.length // lcm(p, q) * lcm(p, q))
     send, each = vectors.one(seat.side, seat.rank), vectors.length // p
-    part = vectors.total(1 - seat.side, q)[seat.rank * each : (seat.rank + 1) * each]
+    part = vectors.total(seat.senders_side, q)[
+        seat.rank * each : (seat.rank + 1) * each
+    ]
     return _taking(lambda recv: (send, recv, MPI.SUM), [part])
 
 

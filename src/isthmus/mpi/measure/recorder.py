@@ -1,43 +1,82 @@
 """Recording real runs: when each message of a call was started, and when complete.
 
-While a communicator is recorded, its calls are run from here, one request at a time.
-That takes some microseconds more a message; calls that are not recorded take the same
-steps as always.
+While a communicator is recorded, its blocking calls are made by operations that look at
+the clock between any two steps. That takes some microseconds more a message; calls that
+are not recorded know nothing of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from mpi4py import MPI
-
-from ...choose.recipe import Recipe
 from ...cost.recorded import End, Log, Recorded, timeline
-from ...schedules.ir import Library, Recv, Send
 from ..context.context import Context
-from ..engine.plan import Plan, Stage
-from ..waiting.waiting import Limit, Messages, wait
+from ..plan.operation import Operation
+from ..plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
 from .clock import now, offset
 
+_MESSAGES = (Post, PostTyped, Send, SendTyped)
 
-def _ends(recipe: Recipe) -> list[list[End]]:
-    """The messages of each round, as they are in the stages of its plan."""
-    found = []
-    for k, each in enumerate(recipe.rounds):
-        ends = []
-        for c in each.comm:
-            if isinstance(c, Library):
+
+class ObservedOperation(Operation):
+    """An operation that notes when its messages are started and complete."""
+
+    recorder: Recorder
+    _started: dict[int, float]
+    _completed: dict[int, float]
+    _begin = 0.0
+
+    def _run(self, stop: int) -> bool:
+        """Do the steps one by one, with a look at the clock between any two."""
+        if not self._at and self.number >= 0 and not self._begin:
+            self._begin, self._started, self._completed = now(), {}, {}
+        while self._at < stop:
+            step = self.plan.steps[self._at]
+            if isinstance(step, Ask):
+                self._started, self._completed = {}, {}
+                return super()._run(stop)
+            if isinstance(step, _MESSAGES):
+                self._started[step.slot] = now()
+            elif isinstance(step, Await | AwaitSized) and not self._see(step):
+                return False
+            if not super()._run(self._at + 1):
+                return False
+        return True
+
+    def _see(self, step: Await | AwaitSized) -> bool:
+        """Note which messages are complete; whether those of a step are."""
+        for slot in self._started.keys() - self._completed.keys():
+            if self._requests[slot].Test():
+                self._completed[slot] = now()
+        slots = step.slots if isinstance(step, Await) else (step.slot,)
+        return all(k in self._completed or k not in self._started for k in slots)
+
+    def _end(self) -> None:
+        super()._end()
+        ends = tuple(self._ends())
+        self.recorder.add(Log(self._begin, now(), ends))
+
+    def _ends(self) -> Iterator[End]:
+        """The ends of all messages with their times."""
+        rounds: dict[int, int] = {}
+        for step in self.plan.steps:
+            if isinstance(step, Await):
+                rounds |= dict.fromkeys(step.slots, step.round_number - 1)
+        for step in self.plan.steps:
+            if not isinstance(step, _MESSAGES):
                 continue
-            assert isinstance(c, Send | Recv)
-            peer = c.to if isinstance(c, Send) else c.frm
-            size = sum(int(s.size) * recipe.units[s.buf] for s in c.data)
-            ends.append(End(isinstance(c, Send), int(peer), size, k, 0.0, 0.0))
-        found.append(ends)
-    return found
+            is_send = isinstance(step, Send | SendTyped)
+            peer = step.target if isinstance(step, Send | SendTyped) else step.source
+            if isinstance(step, Post | Send):
+                nbytes = step.nbytes
+            else:
+                nbytes = step.selection.nbytes
+            slot = step.slot
+            times = self._started[slot], self._completed[slot]
+            yield End(is_send, peer, nbytes, rounds[slot], *times)
 
 
 class Recorder:
@@ -48,93 +87,26 @@ class Recorder:
         self.offset = offset(context.comm)
         self.logs: list[Log] = []
 
-    def watch(self, plan: Plan, recipe: Recipe) -> None:
-        """Run a plan from here."""
-        plan.__dict__["calls"] = [partial(self._run, plan, _ends(recipe))]
+    def operation(self, *args: Any) -> ObservedOperation:
+        """An operation that is recorded."""
+        operation = ObservedOperation(*args)
+        operation.recorder = self
+        return operation
 
-    def _run(self, plan: Plan, ends: list[list[End]]) -> None:
-        """Do a call, and keep when its messages were started and complete."""
-        begin = now()
-        if plan.turn is not None:
-            wait(plan.turn, self.context.limit)
-        for step in plan.before:
-            step()
-        run = _Run(self.context.limit)
-        for k, stage in enumerate(plan.stages, 1):
-            run.stage(stage, k)
-        if plan.turn is not None:
-            plan.turn.end()
-        for step in plan.after:
-            step()
-        log = Log(begin, now(), tuple(_timed(plan.stages, ends, run)))
-        self.logs.append(_shifted(log, self.offset))
+    def add(self, log: Log) -> None:
+        """Keep a log, by the clock of rank 0."""
+        by = self.offset
+        ends = (replace(x, start=x.start + by, end=x.end + by) for x in log.ends)
+        self.logs.append(Log(log.begin + by, log.end + by, tuple(ends)))
 
     def everyone(self) -> list[list[Log]]:
         """The logs of all ranks, call by call; collective, the same on each."""
-        found = self.context.comm.allgather(self.logs)
-        return [list(same) for same in zip(*found, strict=True)]
+        rows = self.context.comm.allgather(self.logs)
+        return [list(same) for same in zip(*rows, strict=True)]
 
     def timelines(self) -> list[Recorded]:
         """Every call as a timeline of all ranks; collective, the same on each."""
         return [timeline(same) for same in self.everyone()]
-
-
-class _Run:
-    """One call on its way: when each request was started and complete."""
-
-    def __init__(self, limit: Limit) -> None:
-        self._limit = limit
-        self.started: dict[int, float] = {}
-        self.complete: dict[int, float] = {}
-        self.flying: list[MPI.Prequest] = []
-
-    def stage(self, stage: Stage, k: int) -> None:
-        """One round, as in `Plan.calls`."""
-        for request in stage.start:
-            self.started[id(request)] = now()
-            request.Start()
-        self.flying += stage.start
-        for step in stage.meanwhile:
-            step()
-        called = [call() for call in stage.call]
-        wait(Messages(called, stage.called), self._limit, k)
-        for request, peer in zip(stage.wait, stage.peers, strict=True):
-            if id(request) not in self.complete:
-                self.wait(request, peer, k)
-        for step in stage.then:
-            step()
-        if stage.meet is not None:
-            stage.meet.arrive()
-            wait(stage.meet, self._limit, k)
-
-    def wait(self, request: MPI.Prequest, peer: int, k: int) -> None:
-        """Wait for one, and see which others are complete too, also of later rounds.
-
-        Not for any of them: while they wait for that, some libraries keep the processor
-        from everyone else.
-        """
-        wait(Messages([request], [peer]), self._limit, k)
-        self.complete[id(request)] = now()
-        self.flying.remove(request)
-        done: Any = MPI.Request.Testsome(self.flying)
-        time = now()
-        for i in sorted(done or (), reverse=True):
-            self.complete[id(self.flying.pop(i))] = time
-
-
-def _timed(stages: Sequence[Stage], ends: list[list[End]], run: _Run) -> Iterator[End]:
-    """The ends of all messages with their times."""
-    # without any round there is a stage all the same, for what is done meanwhile
-    for stage, known in zip(stages, ends, strict=False):
-        for request, end in zip(stage.wait, known, strict=True):
-            i = id(request)
-            yield replace(end, start=run.started[i], end=run.complete[i])
-
-
-def _shifted(log: Log, by: float) -> Log:
-    """The same by another clock."""
-    ends = (replace(x, start=x.start + by, end=x.end + by) for x in log.ends)
-    return Log(log.begin + by, log.end + by, tuple(ends))
 
 
 @contextmanager
@@ -144,10 +116,10 @@ def recording(comm: Any) -> Iterator[Recorder]:
     What the MPI library does on its own is not seen.
     """
     context: Context = comm._context()
-    context.forget()
-    context.recorder = recorder = Recorder(context)
+    context.plans.clear()
+    context.observer = recorder = Recorder(context)
     try:
         yield recorder
     finally:
-        context.recorder = None
-        context.forget()
+        context.observer = None
+        context.plans.clear()

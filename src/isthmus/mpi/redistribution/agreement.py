@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 from mpi4py import MPI
 
-from ..context.check import MismatchError
 from ..context.context import Context
-from ..context.progress import REST
+from ..waiting.errors import MismatchError
 
 Value = TypeVar("Value")
 #: so many times a rank looks for a message before it rests between two looks
 LOOKS = 100
+REST_SECONDS = 20e-6
 NAME = "isthmus.Redistribution"
 
 
@@ -69,7 +69,7 @@ def sparse_exchange(
     while True:
         looks += 1
         if looks > LOOKS:
-            time.sleep(REST[0])  # others may need the core
+            time.sleep(REST_SECONDS)  # others may need the core
         message = comm.Improbe(MPI.ANY_SOURCE, tag, status)
         if message is not None:
             buffer = np.empty(status.Get_count(MPI.INT64_T), np.int64)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,49 +16,96 @@ from ...redistribution.order import LEAST, turns
 from ...redistribution.picture import draw
 from ...redistribution.runs import spread
 from ...schedules.ir import Round
+from ..buffers.datatypes import datatype_of
+from ..buffers.dlpack import on_device as is_on_device
+from ..buffers.selection import HOST_PACKER, Packer
+from ..buffers.user_buffer import view
 from ..comm.intercomm import Intercomm
 from ..comm.intracomm import Intracomm
-from ..context.context import SCRATCH, Context
-from ..context.progress import driver
-from ..engine import requests
-from ..engine.engine import check_threads
-from ..engine.flow import Slot
-from ..engine.plan import Plan, Step
-from ..engine.plans import Kept
-from ..memory import device, staged
-from ..memory.libraries import NUMPY, Library, OnDevice, library
-from ..memory.staged import Copies
+from ..forms import check_threads
+from ..plan.operation import Operation
+from ..plan.plan import Plan
+from ..plan.steps import FURTHER
+from ..requests.persistent import persistent
+from ..requests.request import start
 from ..waiting.bounded import bounded
-from ..waiting.waiting import Awaited
-from . import fields
 from .agreement import agree, without_error
-from .binding import bind
+from .compile import compiled
+from .fields import field_of, memory_of
 from .setup import set_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from ..buffers.devices.staged import Copies
+    from ..buffers.devices.transfer import Transfer
+    from ..context.channel import Channel
+    from ..context.context import Context
+
 #: one field, or several that travel together
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
-#: plans of blocking calls that are kept for one redistribution
-PLANS = 16
-
 #: how errors name it
-_WHAT = "Redistribution", ""
+_WHAT = "Redistribution"
 _numbers = count()
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The fields of a call; of those on a device, the host memory that stands for them,
-    or where they lie: then nobody but their library may touch them."""
+class FieldsCall:
+    """A call of a redistribution: the fields of this rank, as buffers."""
 
-    source: list[np.ndarray]
-    target: list[np.ndarray]
-    #: what copies fields on a device
-    copies: Copies | None = None
-    #: who packs
-    by: Library = NUMPY
+    name = label = _WHAT
+
+    def __init__(
+        self,
+        source: Sequence[np.ndarray],
+        target: Sequence[np.ndarray],
+        *,
+        combine: MPI.Op | None = None,
+        packer: Packer = HOST_PACKER,
+        copies: Copies | None = None,
+    ) -> None:
+        """What comes from several ranks is combined by an operator, if there is one.
+        Arrays are of the host, or stand for fields on a device that are copied; or they
+        say where fields lie on a device, which a packer copies."""
+        self.source, self.target, self.packer = source, target, packer
+        self.copies = copies
+        self.operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
+        if combine is not None:
+            self.operators = [(combine, datatype_of(None, x)) for x in target]
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """What the fields are, without where they lie."""
+        fields = (*self.source, *self.target)
+        known = [(x.shape, x.strides, x.dtype) for x in fields]
+        copied = None if self.copies is None else self.copies.values
+        return (len(self.source), self.packer is HOST_PACKER, copied, *known)
+
+    def buffers(self) -> list[Any]:
+        """The memory of each field, after the buffers that every operation has."""
+        fields = map(memory_of, (*self.source, *self.target))
+        is_host = self.packer is HOST_PACKER
+        memories = [view(x) if is_host else x for x in fields]
+        return [*[None] * FURTHER, *memories]
+
+    def with_copies(self, plan: Plan) -> Plan:
+        """The plan with copies from and to devices beside its messages."""
+        if self.copies is None:
+            return plan
+        from ..buffers.devices.calls import with_copies
+
+        element = max((x.dtype.itemsize for x in self.target), default=1)
+        return with_copies(plan, self.copies, self._arrays(), element)
+
+    def begin_transfer(self, plan: Plan) -> Transfer:
+        """The copies of a call that is about to begin."""
+        from ..buffers.devices.transfer import Transfer
+
+        assert self.copies is not None and plan.transfers is not None
+        return Transfer(plan.transfers, self.copies, self._arrays())
+
+    def _arrays(self) -> dict[int, int]:
+        assert self.copies is not None
+        return {FURTHER + place: k for place, k in self.copies.arrays.items()}
 
 
 class Redistribution:
@@ -85,10 +131,9 @@ class Redistribution:
         self.same = not comm.Is_inter()
         with self.context.uninterrupted():
             args = self.context, self.same, source, target, combine
-            found = bounded(partial(set_up, *args), self.context.limit)
-        self._setup = found
+            self._setup = bounded(partial(set_up, *args), self.context.limit)
         #: what this rank sends and receives
-        self.exchange = found.exchange
+        self.exchange = self._setup.exchange
         rank = self.context.index
         self._shapes = {
             name: x.local_shape(rank if x.is_regular else None)
@@ -96,58 +141,39 @@ class Redistribution:
             if x is not None
         }
         self._rounds: dict[int, list[Round]] = {}
-        self._agreed: set[Any] = set()
-        #: plans of blocking calls
-        self.kept = _Kept(next(_numbers))
+        self._has_agreed = False
+        self._number = next(_numbers)
 
     # -- moving
 
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
         """Send, or receive, a field or several; with a source and a target, `field` is
         what is sent and `into` where the other array belongs."""
-        c = self.context
-        key = _key(field, into)
-        plan = self.kept.plans.get(key)
-        copies = None
-        if plan is None or c.checked or c.freed or c.refused:
-            read = self._read(field, into)
-            copies = read.copies
-            if copies is not None or read.by is not NUMPY:
-                key = _key(read.source, read.target)
-            plan = self._plan(key, read)
-        self.kept.used = c.clock = c.clock + 1
-        try:
-            plan.run()
-        except BaseException as error:
-            driver.failed.append((plan, field, into))
-            raise c.failed(error, *_WHAT) from None
-        if copies is not None:
-            plan.slot.now = None
-        if key not in self.kept.plans:
-            plan.free()
+        call = self._read(field, into)
+        self._operation(self.context.channel, self._plan(call), call).wait()
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
         """Begin to move, and give an MPI request."""
-        read = self._read(field, into)
-        c = self.context
-        check_threads(c, "redistribution")
-        plan = self._bound(read, c.next_tag())
-        return requests.start(_once(plan), c, (field, into, read, plan), _WHAT)
+        call = self._read(field, into)
+        return start(self._operation(self.context.channel, self._plan(call), call))
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
         """A persistent MPI request that moves whenever it is started."""
-        read = self._read(field, into)
-        c = self.context
-        check_threads(c, "redistribution")
-        tag = c.lasting_tag()
-        if read.copies is not None:
-            read.copies.lasting = True
-        plan = self._bound(read, tag)
-        if isinstance(read.by, OnDevice):
-            plan.before = [read.by.begin, *plan.before]
-        made = requests.persistent([plan], c, (field, into, read), _WHAT)
-        c.lasting[tag] = made
-        return made
+        call = self._read(field, into)
+        if call.copies is not None:
+            call.copies.is_persistent = True
+        check_threads(self.context, "redistribution")
+        plan = self._plan(call)
+        with self.context.uninterrupted(_WHAT):
+            make = partial(self.context.persistent_channel, plan)
+            channel = bounded(make, self.context.limit)
+            assert channel is not None  # no rank needs memory of its node
+            return persistent(partial(self._operation, channel, plan, call), channel)
+
+    def _operation(self, channel: Channel, plan: Plan, call: FieldsCall) -> Operation:
+        """The operation of a call."""
+        call.packer.begin()
+        return Operation(channel, plan, call, call.buffers())
 
     def draw(self) -> Figure:
         """A picture of both layouts and of who sends what to whom, from A to B if there
@@ -165,48 +191,44 @@ class Redistribution:
         return draw(sources, [y for _, y in wanted if y is not None], size)
 
     def Free(self) -> None:
-        """Give back what is kept for blocking calls."""
-        self.context.cached_calls.pop(self.kept.key, None)
-        self.kept.free()
+        """Give back what is kept for the redistribution."""
+        self.context.plans.forget(lambda values: values[:2] == (_WHAT, self._number))
+        self._rounds.clear()
 
     # -- fields
 
-    def _read(self, field: Fields, into: Fields | None) -> Read:
-        """The fields that are sent and received, checked, and what copies those on a
-        device; the first time that there are such fields, and in the checked mode,
-        together with all ranks."""
+    def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
+        """The fields that are sent and received, checked; the first time, and in the
+        checked mode, together with all ranks."""
         c = self.context
-        if c.freed:
-            raise RuntimeError("the communicator of this redistribution was freed")
         c.check_usable()
-        found = error = None
+        if self._has_agreed and not c.checked:
+            return self._fields(field, into)
+        call = error = None
         try:
-            found = self._fields(field, into)
-            if self._signature(found) in self._agreed and not c.checked:
-                return found
+            call = self._fields(field, into)
         except BaseException as wrong:
-            if self._agreed and not c.checked:
-                raise
             error = wrong
-        with c.uninterrupted(*_WHAT):
-            return bounded(partial(self._agree, found, error), c.limit)
+        with c.uninterrupted(_WHAT):
+            return bounded(partial(self._agreed, call, error), c.limit)
 
-    def _agree(self, found: Read | None, error: BaseException | None) -> Read:
+    def _agreed(
+        self, call: FieldsCall | None, error: BaseException | None
+    ) -> FieldsCall:
         """The fields of this rank, if those of all are right and of the same types."""
 
-        def mine() -> Read:
+        def mine() -> FieldsCall:
             if error is not None:
                 raise error
-            assert found is not None
-            return found
+            assert call is not None
+            return call
 
-        read = without_error(self.context, mine)
-        signature = self._signature(read)
-        agree(self.context, self.context.comm, signature, _types)
-        self._agreed.add(signature)
-        return read
+        checked = without_error(self.context, mine)
+        agree(self.context, self.context.comm, self._signature(checked), _types)
+        self._has_agreed = True
+        return checked
 
-    def _fields(self, field: Fields, into: Fields | None) -> Read:
+    def _fields(self, field: Fields, into: Fields | None) -> FieldsCall:
         if (into is not None) != (self.source is not None and self.target is not None):
             both = "what is sent and what is received" if into is None else "one field"
             raise TypeError(f"expecting {both}")
@@ -233,30 +255,31 @@ class Redistribution:
                     )
         return found
 
-    def _located(self, source: list[Any], target: list[Any]) -> Read:
-        """Where fields lie. Those on a device are passed to an MPI library that takes
-        them, if they can be packed there; host memory stands for others."""
-        n, every = len(source), [*source, *target]
-        places = device.among(tuple(every))
-        if not places:
-            return Read(source, target)
-        if self.context.device == "refuse":
-            device.refuse()
-        if self.context.device == "direct" and self.combine is None:
-            by = library(every) if len(places) == len(every) else None
-            if by is not None:
-                found = [by.described(x, i >= n) for i, x in enumerate(every)]
-                return Read(found[:n], found[n:], by=by)
-        stands = [staged.standing(every[i], i >= n) for i in places]
-        for i, x in zip(places, stands, strict=True):
-            every[i] = x.host
-        written = [i >= n for i in places]
-        copies = Copies(stands, (), written, [not x for x in written])
-        return Read(every[:n], every[n:], copies)
+    def _located(
+        self, source: list[np.ndarray], target: list[np.ndarray]
+    ) -> FieldsCall:
+        """The call on the fields; of those on a device, on the host memory that stands
+        for them, or where they lie: then nobody but their library may touch them."""
+        fields = [*source, *target]
+        n = len(source)
+        how: dict[str, Any] = {"combine": self._operator()}
+        if any(type(x) is not np.ndarray and is_on_device(x) for x in fields):
+            from ..buffers.devices import fields as devices
 
-    def _signature(self, read: Read) -> tuple[tuple[str, ...], ...]:
+            call: FieldsCall = devices.located(
+                FieldsCall, self.context, fields, n, **how
+            )
+            return call
+        return FieldsCall(source, target, **how)
+
+    def _operator(self) -> MPI.Op | None:
+        if self.combine is None:
+            return None
+        return self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
+
+    def _signature(self, call: FieldsCall) -> tuple[tuple[str, ...], ...]:
         """The types of what goes from A to B, or inside, and from B to A."""
-        ends = read.source, read.target
+        ends = call.source, call.target
         sent, got = (tuple(_type(x.dtype) for x in some) for some in ends)
         first = self.same or self.context.number == self.context.index
         if len(self._setup.flows) == 1:
@@ -265,74 +288,46 @@ class Redistribution:
 
     # -- plans
 
-    def _plan(self, key: Any, read: Read) -> Plan:
-        """The plan of a blocking call, kept by where the fields lie; one that needs
-        much memory is for one call."""
-        c = self.context
-        plan = self.kept.plans.get(key)  # in the checked mode there may be one
-        if plan is None:
-            plan = self._bound(read, 0)
-            if key is not None and plan.scratch_bytes <= SCRATCH:
-                self.kept.plans.keep(key, plan)
-                self.kept.used = c.clock = c.clock + 1
-                c.keep(self.kept.key, self.kept)
-        elif read.copies is not None:
-            plan.slot.now = read.copies
-        return plan
+    def _plan(self, call: FieldsCall) -> Plan:
+        """The plan for fields of some shapes, strides and types."""
+        values = _WHAT, self._number, *call.values
+        return self.context.plans.find(values, partial(self._compiled, values, call))
 
-    def _bound(self, read: Read, tag: int) -> Plan:
-        """The rounds bound to fields."""
-        unit = sum(x.dtype.itemsize for x in read.source or read.target)
-        op = self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
-        last = [self._divide(x) for x in read.target] if self.combine == "mean" else []
-        return bind(
+    def _compiled(self, values: tuple[Any, ...], call: FieldsCall) -> Plan:
+        fields = (*call.source, *call.target)
+        known = [field_of(x, FURTHER + k) for k, x in enumerate(fields)]
+        n = len(call.source)
+        source, target = known[:n], known[n:]
+        unit = sum(x.dtype.itemsize for x in source or target)
+        compiler = compiled(
             self._crossing(unit),
             spreading(self.exchange, unit, self.context.nodes),
-            [fields.array_of(x, read.by) for x in read.source],
-            [fields.array_of(x, read.by) for x in read.target],
-            self.context.comm,
-            self.context.limit,
-            tag,
-            self.context.cut,
-            op.Reduce_local if self.combine is not None else None,
-            last,
-            read.by,
-            None if read.copies is None else Slot(read.copies),
+            source,
+            target,
+            self._divisors() if self.combine == "mean" else None,
+            cut=self.context.cut,
+            is_typed=call.packer is HOST_PACKER,
         )
+        steps, slots = tuple(compiler.steps), compiler.slots
+        plan = Plan(values, "redistribution", steps, slots, compiler.scratch)
+        return call.with_copies(plan)
 
     def _crossing(self, unit: int) -> list[Round]:
         """The rounds from sources to targets, for elements of so many bytes."""
-        found = self._rounds.get(unit)
-        if found is None:
+        rounds = self._rounds.get(unit)
+        if rounds is None:
             table = self._setup.table
             least = max(LEAST // max(unit, 1), 1)
-            every = None if table is None else turns(table, least)
-            found = self._rounds[unit] = crossing(self.exchange, every)
-        return found
+            order = None if table is None else turns(table, least)
+            rounds = self._rounds[unit] = crossing(self.exchange, order)
+        return rounds
 
-    def _divide(self, x: np.ndarray) -> Step:
-        """Divide sums by how many there are."""
+    def _divisors(self) -> np.ndarray:
+        """How many ranks have each element of the target."""
         times = np.zeros(self.exchange.wanted, np.int64)
         for m in self.exchange.receives:
             np.add.at(times, spread(m.start, m.size), 1)
-        by = np.maximum(times, 1).reshape(x.shape)
-        view = fields.array_of(x).view()
-        return lambda: np.divide(view, by, out=view, casting="same_kind")
-
-
-class _Kept(Kept):
-    """Plans of blocking calls, among those of the communicator."""
-
-    taken = "redistribution"
-
-    def __init__(self, number: int) -> None:
-        super().__init__(PLANS)
-        self.key = "Redistribution", number
-
-
-def _once(plan: Plan) -> Iterator[Awaited]:
-    yield from plan.steps()
-    plan.free()
+        return np.maximum(times, 1)
 
 
 def _types(found: tuple[tuple[str, ...], ...]) -> str:
@@ -343,21 +338,8 @@ def _type(dtype: np.dtype) -> str:
     return str(dtype) if dtype.isnative else dtype.str
 
 
-def _names(some: list[np.ndarray]) -> str:
+def _names(some: Sequence[np.ndarray]) -> str:
     return ", ".join(str(x.dtype) for x in some) or "nothing"
-
-
-def _key(field: Any, into: Any) -> Any:
-    """What a call is known by: where its fields lie and what they are. None of what is
-    no array."""
-    first, second = (x if isinstance(x, list | tuple) else (x,) for x in (field, into))
-    found: list[Any] = [len(first)]
-    for x in first if into is None else (*first, *second):
-        if type(x) is not np.ndarray:
-            return None
-        place = x.__array_interface__["data"]
-        found += *place, x.shape, x.strides, x.dtype
-    return tuple(found)
 
 
 def _listed(x: Fields) -> list[np.ndarray]:

@@ -15,8 +15,8 @@ from ...redistribution.exchange import Exchange, received, regular
 from ...redistribution.layouts import Layout
 from ...redistribution.messages import wanted_runs
 from ...redistribution.order import MOST
-from ..context.check import MismatchError
 from ..context.context import Context
+from ..waiting.errors import MismatchError
 from .agreement import NAME, agree, sparse_exchange, without_error
 
 #: what a group knows of a layout: all of it, or that each rank has its own
@@ -183,11 +183,13 @@ def _by_directory(
         {} if wanted is None else addressed(wanted[0], block, n),
         2,
     )
-    came = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 2)
+    came = _unpacked(sparse_exchange(c.comm, rows, c.persistent_tag()), 2)
     met = meet(*came, block, same, x.every)
     _check_holes(c, met.hole, shape)
     rows = _packed(met.to_source, met.to_target, 3)
-    to_source, to_target = _unpacked(sparse_exchange(c.comm, rows, c.lasting_tag()), 3)
+    to_source, to_target = _unpacked(
+        sparse_exchange(c.comm, rows, c.persistent_tag()), 3
+    )
     if source is not None and held is not None:
         some = messages([*to_source.values()], *held)
         x = replace(x, sends=tuple(some))

@@ -1,8 +1,26 @@
-"""What ends a wait that cannot come to its end."""
+"""What ends a call that cannot come to its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
+
+class MismatchError(ValueError):
+    """The ranks of an operation do not agree on their arguments."""
+
+    def __init__(self, text: str, *, is_agreed: bool = True) -> None:
+        """Agreed on, where all ranks raise it: then the call is over on all of them,
+        and the communicator can be used."""
+        super().__init__(text)
+        self.is_agreed = is_agreed
+
+
+class Interrupted(RuntimeError):
+    """Another rank was interrupted in a call, and comes to no other."""
+
+
+class NoTagLeft(RuntimeError):
+    """Too many persistent calls live; all ranks say so together, and can go on."""
 
 
 class Stalled(RuntimeError):
@@ -24,7 +42,7 @@ class Stalled(RuntimeError):
     def of(
         self, operation: str, algorithm: str, number: int, who: Callable[[int], str]
     ) -> Stalled:
-        """The same, with the call in which it happened and ranks in words; what is
+        """The error with the call in which it happened and ranks in words; what is
         known already stays."""
         self.operation = self.operation or operation
         self.algorithm = self.algorithm or algorithm
@@ -57,3 +75,8 @@ class ProcessLost(RuntimeError):
     def __str__(self) -> str:
         names = ", ".join(self.who) or "a process"
         return f"isthmus: {names} lost; {self._then}"
+
+
+# users know them by these names, and see them so in a traceback
+for _error in (MismatchError, Stalled, ProcessLost):
+    _error.__module__ = "isthmus"

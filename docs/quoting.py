@@ -1,0 +1,145 @@
+"""Code, outputs and tables that pages quote from files: `python docs/quoting.py`.
+
+A directive that fetches a file when the site is built leaves the page empty wherever it
+is read as plain Markdown, as on a repository's web page. So the text stands in the
+page, under a mark that says where it is from, and a test compares the two:
+
+    <!-- quote examples/several.py -->                      the whole file
+    <!-- quote examples/several.py: world = … Free() -->    from one line to another
+    <!-- quote examples/several.py: world = … -->           from one line to the end
+    <!-- quote examples/pairwise.py: def pairwise -->       one function
+
+A line is named by any part of it; the first one that has it counts. Below the mark is a
+fenced block, or, for tables of Markdown, text up to `<!-- end of quote -->`. Paths are
+those from `docs`. Run as a program, it writes what files have now into all pages.
+
+What an example prints stands below `<!-- output of examples/several.py -->`, after the
+command that starts it. Tests run that command. A line `…` stands for lines that a page
+leaves out, and times may be others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+
+DOCS = Path(__file__).parent
+QUOTATION = re.compile(
+    r"^(?P<margin> *)<!-- quote (?P<path>[^\s:]+)(?:: (?P<part>.+?))? -->\n"
+    r"(?:(?P<fence> *```\w*\n)(?P<code>.*?)^ *```$"
+    r"|(?P<table>.*?)^ *<!-- end of quote -->$)",
+    re.MULTILINE | re.DOTALL,
+)
+OUTPUT = re.compile(
+    r"^<!-- output of (?P<path>\S+) -->\n```text\n"
+    r"\$ (?P<command>[^\n]*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+TIME = re.compile(r"\d+(\.\d+)?(?= (?:µs|ms|s)\b)")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a page says that an example prints."""
+
+    path: str
+    command: str
+    text: str
+
+    def allows(self, printed: str) -> bool:
+        """Whether an example that printed this did what the page says."""
+        lines = (re.escape(TIME.sub("0", x)) for x in self.text.splitlines())
+        pattern = "".join(r"(.*\n)+" if x == "…" else rf"{x}\n" for x in lines)
+        return re.fullmatch(pattern, TIME.sub("0", printed)) is not None
+
+
+def outputs(page: str) -> list[Output]:
+    """All outputs that a page shows."""
+    return [Output(**match.groupdict()) for match in OUTPUT.finditer(page)]
+
+
+@dataclass(frozen=True)
+class Quotation:
+    """A text in a page, and the file that it is from."""
+
+    path: str
+    #: which lines of the file; None for all
+    part: str | None
+    #: as it stands in the page, without the margin of the block
+    text: str
+    #: where in the page the text begins and ends
+    place: tuple[int, int]
+    margin: str
+
+    def source(self) -> str:
+        """The text as the file has it now."""
+        whole = (DOCS / self.path).read_text(encoding="utf-8")
+        return whole if self.part is None else dedent(_lines(whole, self.part))
+
+
+def _lines(whole: str, part: str) -> str:
+    """The lines of a file that a mark names."""
+    if part.startswith("def ") and "…" not in part:
+        return _function(whole, part.removeprefix("def "))
+    first, _, last = (x.strip() for x in part.partition("…"))
+    lines = whole.splitlines(keepends=True)
+    begin = next((i for i, line in enumerate(lines) if first in line), None)
+    if begin is None:
+        raise ValueError(f"no line has {first!r}")
+    if not last:
+        return "".join(lines[begin:])
+    for end in range(begin, len(lines)):
+        if last in lines[end]:
+            return "".join(lines[begin : end + 1])
+    raise ValueError(f"no line from that with {first!r} on has {last!r}")
+
+
+def _function(whole: str, name: str) -> str:
+    """A function with its decorators."""
+    for node in ast.walk(ast.parse(whole)):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            begin = min([node.lineno, *(x.lineno for x in node.decorator_list)])
+            lines = whole.splitlines(keepends=True)
+            return "".join(lines[begin - 1 : node.end_lineno])
+    raise ValueError(f"no function is called {name}")
+
+
+def quotations(page: str) -> Iterator[Quotation]:
+    """All that a page quotes, in its order."""
+    for match in QUOTATION.finditer(page):
+        group = "code" if match["code"] is not None else "table"
+        yield Quotation(
+            path=match["path"],
+            part=match["part"],
+            text=dedent(match[group]),
+            place=match.span(group),
+            margin=match["margin"],
+        )
+
+
+def renewed(page: str) -> str:
+    """A page with what its files have now."""
+    for quotation in reversed(list(quotations(page))):
+        begin, end = quotation.place
+        page = page[:begin] + indent(quotation.source(), quotation.margin) + page[end:]
+    return page
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Every page of the documentation, and the README."""
+    for path in [*sorted(DOCS.rglob("*.md")), DOCS.parent / "README.md"]:
+        if "_build" not in path.parts:
+            yield path, path.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for path, old in pages():
+        new = renewed(old)
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")

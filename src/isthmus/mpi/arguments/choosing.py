@@ -1,0 +1,60 @@
+"""The algorithm of a call: the one that is asked for, or the one that is chosen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...choose.between import FLAT, LIBRARY, NODE, check, untried
+from ...choose.choose import Choice
+from .call import BLOCKING
+
+if TYPE_CHECKING:
+    from ..context.inter import InterContext
+
+_log = logging.getLogger("isthmus")
+
+
+def chosen(
+    c: InterContext,
+    collective: str,
+    name: str,
+    form: str,
+    nbytes: int,
+    flat: Callable[[], Choice],
+    commutative: bool = True,
+    *,
+    may_be_native: bool = True,
+) -> tuple[str, bool]:
+    """The algorithm of a call between groups, and whether it is the library's own.
+
+    The library's own nonblocking calls between groups are not a candidate: after one
+    with a root, in which some ranks have no part, the next one hangs (MPICH 5.0.2, Open
+    MPI 5.0.11).
+    """
+    if name != "auto":
+        check(collective, name, commutative)
+        return name, False
+    choice, times = flat(), c.times.get(collective)
+    may_be_native &= form == BLOCKING
+    if times is None:
+        # two have one message; of irregular calls, some ranks would have to ask
+        has_many = c.size > 2 and not collective.endswith("v")
+        if commutative and c.node_memory and has_many:
+            choice = untried(choice, c.per_byte(collective))
+        log_choice(collective, choice)
+        return choice.name, choice.name == LIBRARY
+    candidates = [FLAT, NODE] if commutative else [FLAT]
+    # copies from and to devices run beside our rounds, not beside the library's call
+    is_staged = c.devices and nbytes > c.cut
+    if may_be_native and not is_staged:
+        candidates.append(LIBRARY)
+    choice = times.best(nbytes, choice, candidates)
+    log_choice(collective, choice)
+    return choice.name, choice.name == LIBRARY
+
+
+def log_choice(what: str, choice: Choice) -> None:
+    """Say what was chosen, and why."""
+    _log.debug("%s: %s", what, choice)

@@ -1,0 +1,1 @@
+"""Where data lie: users' buffers, packed selections, operators, a node's memory."""

@@ -1,0 +1,42 @@
+"""The fields of a redistribution that lie on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import arrays as device, staged
+from .libraries import library
+from .staged import Copies
+
+if TYPE_CHECKING:
+    from ...context.context import Context
+
+
+def located(
+    make: Callable[..., Any], context: Context, fields: list[Any], n: int, **how: Any
+) -> Any:
+    """The call on fields, of which the first n are sent and the others are received.
+
+    Where the MPI library takes device memory and all fields are on one device, their
+    own library packs them there; else they are copied to the host and back.
+    """
+    if context.device == "refuse":
+        device.refuse()
+    places = device.among(tuple(fields))
+    if context.device == "direct" and how.get("combine") is None:
+        packer = library(fields) if len(places) == len(fields) else None
+        if packer is not None:
+            known = [packer.described(x, i >= n) for i, x in enumerate(fields)]
+            return make(known[:n], known[n:], packer=packer, **how)
+    stands = [staged.standing(fields[i], i >= n) for i in places]
+    for i, x in zip(places, stands, strict=True):
+        fields[i] = x.host
+    written = [i >= n for i in places]
+    copies = Copies(
+        stands,
+        written=written,
+        read=[not x for x in written],
+        arrays={place: k for k, place in enumerate(places)},
+    )
+    return make(fields[:n], fields[n:], copies=copies, **how)

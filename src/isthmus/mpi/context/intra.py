@@ -1,0 +1,53 @@
+"""What is kept for an intracommunicator: one group, and how fast its messages are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+from ...choose.choose import BUILT_IN
+from ...choose.estimate import Machine
+from ..arguments.inside import READERS
+from ..costs.probe import probe
+from ..costs.tuning import shared
+from ..waiting.bounded import bounded
+from .attribute import limit_of
+from .context import Context, Native
+
+if TYPE_CHECKING:
+    from ..arguments.call import Reader
+
+
+class IntraContext(Context):
+    """The one group of an intracommunicator."""
+
+    readers: Mapping[str, Reader] = READERS
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        private = Native(comm.Split(0, comm.Get_rank()))
+        super().__init__(private, private, limit_of(comm))
+        self.p = private.Get_size()
+        self.small = (self.tuned or BUILT_IN).small
+        self._measured = self.tuned
+        self._measuring = threading.Lock()
+
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call or by the environment, as in
+        ISTHMUS_INTRA_BCAST=circulant."""
+        return self.settings.inside[op] if algorithm is None else algorithm
+
+    @property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank: tuned, or measured once."""
+        # not `cached_property`, which before Python 3.12 has one lock for all contexts:
+        # threads that measure two of them would wait for each other
+        with self._measuring:
+            if self._measured is None:
+                with self.uninterrupted():
+                    machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
+                self._measured = shared(machine, self.nodes)
+        return self._measured

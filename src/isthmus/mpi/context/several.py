@@ -1,0 +1,72 @@
+"""What is kept for a coupling of several groups: all of them in one numbering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mpi4py import MPI
+
+from ...choose.choose import BUILT_IN, NETWORK
+from ...choose.estimate import Machine
+from ..arguments.several import READERS
+from ..costs.tuning import shared
+from .attribute import limit_of
+from .context import Context, Native
+
+if TYPE_CHECKING:
+    from ..arguments.call import Reader
+
+
+class SeveralContext(Context):
+    """The groups of a coupling, one after the other in one numbering.
+
+    `members` has the ranks of each in a communicator, which may have more.
+    """
+
+    readers: Mapping[str, Reader] = READERS
+
+    def __init__(
+        self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], mine: int
+    ) -> None:
+        everyone = comm.Get_group()
+        groups = everyone.Incl([r for ranks in members for r in ranks])
+        merged = Native(comm.Create_group(groups))
+        everyone.Free()
+        groups.Free()
+        local = Native(merged.Split(mine, merged.Get_rank()))
+        super().__init__(merged, local, limit_of(comm))
+        self.sizes, self.mine = tuple(map(len, members)), mine
+        self.base = sum(self.sizes[:mine])
+
+    @property
+    def group(self) -> range:
+        """The numbers of the own group."""
+        return range(self.base, self.base + self.sizes[self.mine])
+
+    @cached_property
+    def senders(self) -> Sequence[int]:
+        """The numbers of all ranks of other groups."""
+        return [*range(self.base), *range(self.group.stop, self.comm.size)]
+
+    def who(self, number: int) -> str:
+        """A rank, in words."""
+        group = 0
+        while number >= self.sizes[group]:
+            number -= self.sizes[group]
+            group += 1
+        return f"group {group} rank {number}"
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank: tuned, or a guess."""
+        one_node = len(set(self.nodes)) == 1
+        guess = BUILT_IN if one_node else shared(NETWORK, self.nodes)
+        return self.tuned or guess
+
+    def asked_for(self, op: str, algorithm: str | None) -> str:
+        """The algorithm asked for by a call."""
+        if algorithm == "native":
+            raise ValueError(f"no call of the MPI library is an {op} of several groups")
+        return algorithm or "auto"

@@ -1,1 +1,0 @@
-"""Plans: rounds bound to memory, run in three forms; requests and progress."""

@@ -1,0 +1,164 @@
+"""The three forms of a call: blocking, nonblocking and persistent, of one plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mpi4py import MPI
+
+from .arguments.call import Call
+from .context import checked
+from .plan.operation import Operation
+from .plan.steps import FURTHER
+from .requests.native import holding
+from .requests.persistent import persistent
+from .requests.request import start
+from .waiting.bounded import bounded
+
+if TYPE_CHECKING:
+    from .context.channel import Channel
+    from .context.context import Context
+    from .plan.arrange import Arrangement
+    from .plan.native import NativeCall
+    from .plan.plan import Plan
+
+
+def operation_of(
+    channel: Channel,
+    plan: Plan,
+    call: Call,
+    make: Callable[..., Operation] = Operation,
+) -> Operation:
+    """The operation of a call by a plan, on its buffers."""
+    if not plan.must_read and call.values is not None:
+        return make(channel, plan, call, call.buffers(plan))
+    arranged: Arrangement = call.arranged()
+    arranged.stage_in()
+    operation = make(channel, plan, call, arranged.memories)
+    if arranged.staged_recv or arranged.copies is not None:
+        operation.staging = arranged
+    return operation
+
+
+def run(comm: Any, context: Context, call: Call) -> None:
+    """Make a blocking call."""
+    if context.checked:
+        checked.agree(context, call)
+    plan = call.plan()
+    if plan.warm_up is not None and plan.warm_up():
+        comm._try(call.name)
+        plan = call.plan_anew()
+    if plan.native is not None:
+        _run_native(comm, context, call, plan)
+        return
+    make = Operation if context.observer is None else context.observer.operation
+    operation_of(context.channel_for(plan), plan, call, make).wait()
+
+
+def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
+    """Make the MPI library's own call."""
+    assert plan.native is not None
+    arranged = None if plan.native.is_raw else _arranged(call, plan)
+    buffers = call.buffers(plan) if arranged is None else arranged.memories
+    make = partial(plan.native.blocking, comm, call, buffers)
+    if arranged is None and call.copies is not None:
+        call.copies.bring()
+    try:
+        if context.limit.seconds is None:
+            make()
+        else:
+            bounded(make, context.limit)
+    except (TypeError, ValueError):  # of the arguments
+        raise
+    except BaseException as error:
+        is_lost = context.has_lost(error)
+        if isinstance(error, MPI.Exception) and not is_lost:
+            raise
+        if is_lost:
+            comm.Revoke()  # others are in the same call
+        raise context.failed(error, call.name, "native") from None
+    if arranged is not None:
+        arranged.stage_out()
+    elif call.copies is not None:
+        call.copies.take()
+
+
+def _arranged(call: Call, plan: Plan) -> Arrangement | None:
+    """The buffers of a call whose data have gaps, staged."""
+    if not plan.must_read and call.values is not None:
+        return None
+    arranged = call.arranged()
+    arranged.stage_in()
+    return arranged
+
+
+def begin(comm: Any, context: Context, call: Call) -> MPI.Request:
+    """Start a nonblocking call and give its request."""
+    if context.checked:
+        checked.agree(context, call)
+    plan = call.plan()
+    call.comm = comm
+    if plan.native is None or plan.steps:
+        return start(operation_of(context.channel_for(plan), plan, call))
+    native, buffers = _native_buffers(call, plan)
+    request = native.nonblocking(comm, call, buffers)
+    return holding(request, context, call, buffers)
+
+
+def _native_buffers(call: Call, plan: Plan) -> tuple[NativeCall, list[Any]]:
+    """The MPI library's own call that goes on beside the caller, and its buffers. Data
+    that have gaps are left to the library as the user passed them."""
+    assert plan.native is not None
+    if plan.native.is_raw or plan.must_read or call.values is None:
+        return replace(plan.native, is_raw=True), []
+    return plan.native, call.buffers(plan)
+
+
+def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequest:
+    """Set a persistent call up and give its request; collective."""
+    if context.checked:
+        checked.agree(context, call)
+    plan = call.plan()
+    if plan.native is not None:
+        native, buffers = _native_buffers(call, plan)
+        request = native.persistent(comm, call, buffers, info)
+        if request is None:
+            raise NotImplementedError(f"this MPI library has no {call.name}_init")
+        if not plan.steps:
+            return holding(request, context, call, buffers)
+        call.prequest = request
+    check_threads(context, plan.algorithm or call.name)
+    with context.uninterrupted(call.label):
+        plan = _answered(context, call, plan)
+        make = partial(context.persistent_channel, plan)
+        channel = bounded(make, context.limit)
+        if channel is None:  # for anybody
+            context = call.context = context.as_if_alone()
+            call.read_again()
+            plan = _answered(context, call, call.plan())
+            channel = bounded(partial(context.persistent_channel, plan), context.limit)
+        assert channel is not None
+        return persistent(partial(operation_of, channel, plan, call), channel)
+
+
+def _answered(context: Context, call: Call, plan: Plan) -> Plan:
+    """The plan of a call that need not ask any more: what must be asked is asked when
+    the call is set up."""
+    while plan.asks:
+        operation = Operation(context.channel_for(plan), plan, call, [None] * FURTHER)
+        operation.only_asks = True
+        operation.wait()
+        plan = call.plan_for(plan, operation.answer)
+    return plan
+
+
+def check_threads(context: Context, name: str) -> None:
+    """Refuse what MPI alone may start, where no thread may advance it."""
+    if not context.threads:
+        raise RuntimeError(
+            f"the persistent form of {name!r} needs MPI_THREAD_MULTIPLE in every "
+            "process"
+        )

@@ -1,1 +1,0 @@
-"""Buffers, pieces of memory, staging, operators, the memory of a node."""

@@ -1,1 +1,0 @@
-"""How the arguments of each operation become values and memory."""

@@ -1,0 +1,128 @@
+"""What is kept between calls: plans by values, and scratch memory.
+
+Both are bounded, in number and in bytes, at the moment when something is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+#: plans of one communicator, and the bytes that they take
+MOST_PLANS = 256
+MOST_PLAN_BYTES = 8 << 20
+#: bytes of scratch memory of one communicator that no call uses
+MOST_SCRATCH_BYTES = 32 << 20
+#: the least memory that is lent
+LEAST_SCRATCH_BYTES = 64
+
+
+class Plans:
+    """Plans by the values of calls; those used least recently go first.
+
+    Calls look plans up where they are advanced, which may be in the progress thread.
+    """
+
+    def __init__(
+        self, most: int = MOST_PLANS, most_bytes: int = MOST_PLAN_BYTES
+    ) -> None:
+        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        self._most, self._most_bytes, self.nbytes = most, most_bytes, 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, values: Hashable) -> Plan | None:
+        """The plan for values, if there is one."""
+        plans = self._plans
+        plan = plans.get(values)
+        if plan is not None:
+            try:  # not `suppress`, which takes as long as the rest of a look-up
+                plans.move_to_end(values)
+            except KeyError:  # another thread has evicted it
+                return plan
+        return plan
+
+    def find(self, values: Hashable, compiled: Callable[[], Plan]) -> Plan:
+        """The plan for values, compiled if there is none."""
+        plan = self.get(values)
+        if plan is None:
+            self.keep(values, plan := compiled())
+        return plan
+
+    def keep(self, values: Hashable, plan: Plan) -> None:
+        """Keep a plan, and give up those used least recently if that is too much."""
+        with self._lock:
+            replaced = self._plans.pop(values, None)
+            if replaced is not None:
+                self.nbytes -= replaced.nbytes
+            self._plans[values] = plan
+            self.nbytes += plan.nbytes
+            while len(self._plans) > 1 and (
+                len(self._plans) > self._most or self.nbytes > self._most_bytes
+            ):
+                _, evicted = self._plans.popitem(last=False)
+                self.nbytes -= evicted.nbytes
+
+    def clear(self) -> None:
+        """Give all plans up."""
+        with self._lock:
+            self._plans.clear()
+            self.nbytes = 0
+
+    def forget(self, is_meant: Callable[[Any], bool]) -> None:
+        """Give the plans of some values up."""
+        with self._lock:
+            for values in [x for x in self._plans if is_meant(x)]:
+                self.nbytes -= self._plans.pop(values).nbytes
+
+    def plans(self) -> list[Plan]:
+        """All plans, those used last at the end."""
+        with self._lock:
+            return list(self._plans.values())
+
+    def last(self) -> Plan | None:
+        """The plan that was used last."""
+        with self._lock:
+            return next(reversed(self._plans.values()), None)
+
+
+class Scratch:
+    """Memory for "tmp", lent to one operation at a time, in powers of two."""
+
+    def __init__(self, most_bytes: int = MOST_SCRATCH_BYTES) -> None:
+        self._free: dict[int, list[memoryview]] = {}
+        self._most_bytes, self.nbytes = most_bytes, 0
+        self._lock = threading.Lock()
+
+    def take(self, nbytes: int) -> memoryview:
+        """At least so many bytes, of any content."""
+        size = 1 << (max(nbytes, LEAST_SCRATCH_BYTES) - 1).bit_length()
+        with self._lock:
+            memories = self._free.get(size)
+            if memories:
+                self.nbytes -= size
+                return memories.pop()
+        return np.empty(size, np.uint8).data
+
+    def clear(self) -> None:
+        """Give all memory up that nobody has."""
+        with self._lock:
+            self._free.clear()
+            self.nbytes = 0
+
+    def give_back(self, memory: memoryview) -> None:
+        """Take memory back from an operation that is over, and every message from or
+        to it with it."""
+        with self._lock:
+            if self.nbytes + memory.nbytes <= self._most_bytes:
+                self.nbytes += memory.nbytes
+                self._free.setdefault(memory.nbytes, []).append(memory)

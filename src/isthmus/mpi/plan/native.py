@@ -1,0 +1,101 @@
+"""The MPI library's own call in place of a plan's steps.
+
+The library gets what was read, not what the user passed: so whatever our reader takes
+is taken, whoever makes the call. Data that are only moved are bytes to it, because some
+libraries choose their algorithm by the size of the local type, and hang where ranks
+describe the same data by different types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from ..arguments.call import Call
+    from ..buffers.user_buffer import UserBuffer
+
+#: counts and displacements of a buffer, in bytes or elements, one for equal blocks; the
+#: displacements begin with the lowest block, which lies at a byte of the buffer
+Extent: TypeAlias = tuple[int | tuple[int, ...], int | tuple[int, ...], int]
+
+
+def block_extent(x: UserBuffer) -> Extent:
+    """One block, or blocks of one size, in bytes; what has gaps is staged."""
+    return x.sizes[0], 0, x.displacements[0] if x.is_dense else 0
+
+
+def vector_extent(x: UserBuffer) -> Extent:
+    """Blocks of their own sizes and places, in bytes; what has gaps is staged.
+
+    Open MPI's nonblocking calls take buffers that begin at one address for a call in
+    place, also where the blocks lie apart: so the buffer begins with its lowest block.
+    """
+    if x.is_dense:
+        low = min(
+            (d for d, n in zip(x.displacements, x.sizes, strict=True) if n), default=0
+        )
+        return x.sizes, tuple(max(d - low, 0) for d in x.displacements), low
+    return x.sizes, tuple(accumulate(x.sizes[:-1], initial=0)), 0
+
+
+def elements_extent(x: UserBuffer) -> Extent:
+    """One block of elements of the user's type; what has gaps is staged."""
+    return x.counts[0], 0, x.displacements[0] if x.is_dense else 0
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A method of mpi4py's class, and how its buffers are described to it."""
+
+    #: mpi4py's name of the blocking method, as "Allgather"
+    name: str
+    #: how what is sent and received lies; None for what is passed as it is
+    send: Extent | None = None
+    recv: Extent | None = None
+    #: whether elements are bytes, whatever their type
+    is_bytes: bool = True
+    #: whether the user's own arguments are passed
+    is_raw: bool = False
+
+    def arguments(self, call: Call, buffers: Sequence[Any]) -> list[Any]:
+        """The arguments of the method, for the buffers of a call."""
+        args = list(call.args)
+        if self.is_raw:
+            return args
+        datatype = MPI.BYTE
+        if not self.is_bytes and call.operators:
+            datatype = call.operators[0][1]
+        ends = ((self.send, 0), (self.recv, 1))
+        for i, (extent, buffer) in enumerate(ends):
+            if extent is not None:
+                place = 0 if call.has_one_buffer else i
+                counts, displacements, low = extent
+                memory = buffers[buffer][low:] if low else buffers[buffer]
+                args[place] = [memory, counts, displacements, datatype]
+        return args
+
+    def blocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> None:
+        """Make the call."""
+        getattr(comm._base, self.name)(comm, *self.arguments(call, buffers))
+
+    def nonblocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> MPI.Request:
+        """Start the call."""
+        method = getattr(comm._base, f"I{self.name.lower()}")
+        request: MPI.Request = method(comm, *self.arguments(call, buffers))
+        return request
+
+    def persistent(
+        self, comm: Any, call: Call, buffers: Sequence[Any], info: MPI.Info
+    ) -> MPI.Prequest | None:
+        """Set the call up; None where the library has no such call (before MPI 4)."""
+        method = getattr(comm._base, f"{self.name}_init")
+        try:
+            request: MPI.Prequest = method(comm, *self.arguments(call, buffers), info)
+        except NotImplementedError:
+            return None
+        return request

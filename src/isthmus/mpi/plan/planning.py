@@ -1,0 +1,229 @@
+"""The plan of a call: of its task, once the sizes that it depends on are known, or of
+the question that must be asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...choose.recipe import Recipe
+from ...schedules.program import extent
+from ..buffers.node_memory import SAID_BYTES
+from .arrange import Arrangement, arrange
+from .compile import Compiler, Ranks
+from .layouts import Layout, Layouts, chained, cut_out, layout
+from .plan import Plan
+from .question import Question
+from .steps import (
+    NODE,
+    SAID,
+    TMP,
+    Ask,
+    Await,
+    Copy,
+    Enter,
+    Gather,
+    Meet,
+    Post,
+    Run,
+    Send,
+    Step,
+)
+from .task import Contributions, Task
+
+if TYPE_CHECKING:
+    from ..context.context import Context
+
+
+def plan_of(
+    context: Context,
+    values: tuple[Hashable, ...],
+    task: Task,
+    answer: Sequence[Any] = (),
+) -> Plan:
+    """The plan of a task, whose recipe depends on what was answered."""
+    arranged = arrange(task)
+    known: dict[str, Any] = {
+        "values": values,
+        "algorithm": task.algorithm,
+        "participants": task.participants,
+        "root": task.root,
+        "must_read": not arranged.is_plain,
+        "operand": operand_of(task),
+        "native": task.native,
+    }
+    if task.steps:
+        return Plan(**known, steps=task.steps, slots=len(task.steps))
+    if task.recipe is None:  # this rank has no part in it, or the library makes it
+        return Plan(**known, writes=task.native is not None and bool(task.recv))
+    recipe = task.recipe(*answer)
+    known["algorithm"] = recipe.entry.name
+    contributions = None
+    if recipe.entry.node_memory and task.contributions is not None:
+        contributions = task.contributions(*answer)
+    compiler = _compiler(context, task, recipe, arranged, contributions)
+    return Plan(
+        **known,
+        steps=tuple(compiler.steps),
+        slots=compiler.slots,
+        scratch=compiler.scratch,
+        node=compiler.node,
+        writes=bool(task.recv),
+        is_apart=bool(task.send and task.recv) and not task.is_in_place,
+    )
+
+
+def operand_of(task: Task) -> int:
+    """Which of the first two arguments has the elements that are combined."""
+    return -1 if task.operator is None else int(bool(task.recv))
+
+
+def _compiler(
+    context: Context,
+    task: Task,
+    recipe: Recipe,
+    arranged: Arrangement,
+    contributions: Contributions | None,
+) -> Compiler:
+    """The rounds of a recipe as steps."""
+    units, rounds = dict(recipe.units), recipe.rounds
+    scratch = extent(rounds, "tmp") * units.get("tmp", 1)
+    places = {"tmp": layout(scratch, TMP)}
+    segment = context.channel_of(task.root).segment
+    places["node"] = layout(extent(rounds, "node") * units.get("node", 1), NODE)
+    sources: dict[str, Layout] = {}
+    before: list[tuple[list[Run], list[Run]]] = []
+    meanwhile: list[tuple[list[Run], list[Run]]] = []
+    send, recv = arranged.send, arranged.recv
+    if task.is_in_place and not arranged.staged_send:
+        # what is sent is overwritten by what comes: it is copied first
+        nbytes = send[-1][1] if send else 0
+        copy = layout(nbytes, TMP, scratch)
+        before.append((_runs(send), _runs(copy)))
+        scratch, send = scratch + nbytes, copy
+    if task.own_block is not None:
+        recv, sources, copies = _own_block(task, arranged)
+        (before if recipe.entry.node_memory else meanwhile).extend(copies)
+        places["recv"] = recv
+    elif recipe.in_place:
+        places["recv"] = send or recv
+    else:
+        places["send"], places["recv"] = send, recv
+    meeting = segment.ranges(task.participants or range(context.size))
+    compiler = Compiler(
+        Layouts(places, units, sources),
+        Ranks(meeting, *_expected(context, segment.ranks, meeting, contributions)),
+        scratch=scratch,
+        element=1 if task.operator is None else task.operator.extent,
+        cut=0 if context.observer is not None else context.cut,
+    )
+    for copy_runs in before:
+        compiler.copy(*copy_runs)
+    compiler.rounds(rounds, meanwhile)
+    return compiler
+
+
+def _own_block(
+    task: Task, arranged: Arrangement
+) -> tuple[Any, dict[str, Any], list[Any]]:
+    """Where the blocks of an allgather lie, where they are sent from, and the copy of
+    this rank's own contribution to where it belongs: it is sent from where the user has
+    it."""
+    recv, send = arranged.recv, arranged.send
+    if not task.send:
+        return recv, {}, []
+    (blocks,) = task.recv
+    assert task.own_block is not None
+    start = sum(blocks.sizes[: task.own_block])
+    stop = start + blocks.sizes[task.own_block]
+    own = cut_out(recv, start, stop)
+    nbytes = recv[-1][1] if recv else 0
+    rest = cut_out(recv, 0, start), send, cut_out(recv, stop, nbytes)
+    return recv, {"recv": chained(rest)}, [(_runs(send), _runs(own))]
+
+
+def _runs(places: Any) -> list[Run]:
+    return [
+        Run(buffer, start, start + last - first)
+        for first, last, buffer, start in places
+    ]
+
+
+def _expected(
+    context: Context,
+    ranks: Sequence[int],
+    meeting: tuple[tuple[int, int], ...],
+    contributions: Contributions | None,
+) -> tuple[int, list[bytes] | None]:
+    """What this rank contributes, and what it expects of the ranks that it meets."""
+    if contributions is None:
+        return -1, None
+    rows = [[contributions[ranks[i]] for i in range(a, b)] for a, b in meeting]
+    return contributions[context.number], [np.array(x, "q").tobytes() for x in rows]
+
+
+def plan_of_question(
+    context: Context, values: tuple[Hashable, ...], task: Task, question: Question
+) -> Plan:
+    """The plan that ends with the answer to a question which a task depends on."""
+    said = question.said
+    known: dict[str, Any] = {
+        "values": values,
+        "algorithm": task.algorithm,
+        "said": said,
+        "participants": task.participants,
+        "operand": operand_of(task),
+        "root": task.root,
+        "must_read": not arrange(task).is_plain,
+        "writes": bool(task.recv),
+        "is_apart": bool(task.send and task.recv) and not task.is_in_place,
+    }
+    steps: tuple[Step, ...]
+    if question.everyone is None:
+        slots = len(question.sends) + len(question.receives)
+        steps = tuple(_swap(question))
+        size = sum(nbytes for _, nbytes in question.receives)
+        steps = (*steps, Ask(size))
+        return Plan(steps=steps, slots=slots, scratch=max(size, 1), **known)
+    ranks, n = question.everyone, len(said)
+    size, segment = n * len(ranks), context.channel_of(task.root).segment
+    is_here = {*ranks}.issubset(segment.ranks) and n <= SAID_BYTES
+    k = ranks.index(context.number)
+    if len(ranks) == 1:
+        steps = (Copy(SAID, slice(0, n), TMP, slice(0, n)), Ask(n))
+        return Plan(steps=steps, scratch=n, **known)
+    own = slice(k * n, (k + 1) * n)
+    if is_here:
+        first = segment.said_at(segment.ranks.index(ranks.start))
+        place = slice(first + own.start, first + own.stop)
+        steps = (
+            Enter(),
+            Copy(SAID, slice(0, n), NODE, place),
+            Meet(segment.ranges(ranks), 0, 0),
+            Copy(NODE, slice(first, first + size), TMP, slice(0, size)),
+            Ask(size),
+        )
+        return Plan(steps=steps, scratch=size, **known)
+    offsets = tuple(range(0, size + 1, n))
+    steps = (
+        Copy(SAID, slice(0, n), TMP, own),
+        Gather(question.is_local, TMP, offsets, 0),
+        Await((0,), 0),
+        Ask(size),
+    )
+    return Plan(steps=steps, slots=1, scratch=size, **known)
+
+
+def _swap(question: Question) -> list[Step]:
+    """Messages to some ranks, and from some."""
+    steps: list[Step] = []
+    at = 0
+    for source, nbytes in question.receives:
+        steps.append(Post(source, TMP, at, nbytes, len(steps)))
+        at += nbytes
+    for target, start, nbytes in question.sends:
+        steps.append(Send(target, SAID, start, nbytes, len(steps)))
+    slots = tuple(range(len(steps)))
+    return [*steps, Await(slots, 0)] if slots else []

@@ -1,0 +1,92 @@
+"""The requests that nonblocking calls return."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import Any, Literal
+
+from mpi4py import MPI
+
+from ..plan.operation import Operation
+from .handle import Handle
+from .progress import progress
+
+_log = logging.getLogger("isthmus")
+
+
+class Request(MPI.Request):
+    """A nonblocking call under way: an ordinary request of MPI.
+
+    `Wait` and `Test` advance the call themselves, which takes less time than to wait
+    for the progress thread, and raise what the call raised.
+    """
+
+    _operation: Operation
+    _handle: Handle
+
+    def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
+        """Wait for the call to complete."""
+        operation = self._operation
+        try:
+            operation.wait()
+        finally:  # a signal may end the wait, and not the call
+            if operation.done:
+                self._complete(status)
+        return True
+
+    def Test(self, status: MPI.Status | None = None) -> bool:
+        """Test whether the call is complete."""
+        operation = self._operation
+        if not operation.advance():
+            return False
+        self._complete(status)
+        if operation.error is not None:
+            raise operation.error
+        return True
+
+    def _complete(self, status: MPI.Status | None) -> None:
+        """Complete the request in MPI; what the call raised is raised by the caller."""
+        self._handle.forgive()
+        MPI.Request.Wait(self, status)
+
+    def wait(self, status: MPI.Status | None = None) -> Any:
+        """Wait for the call to complete."""
+        self.Wait(status)
+
+    def test(self, status: MPI.Status | None = None) -> tuple[bool, Any]:
+        """Test whether the call is complete."""
+        return self.Test(status), None
+
+    def Cancel(self) -> None:
+        """Refuse, as MPI has it: a collective cannot be cancelled."""
+        raise MPI.Exception(MPI.ERR_REQUEST)
+
+
+def start(operation: Operation) -> Request:
+    """Begin an operation and give its request.
+
+    The progress thread hears of it only afterwards, so that calls are counted in the
+    order in which they are made.
+    """
+    operation.handle = handle = Handle()
+    request = Request(handle.request())
+    request._operation, request._handle = operation, handle
+    if not operation.advance():
+        progress.add(operation)
+        if not progress.runs:
+            _say_who_advances()
+            handle.leave()
+    elif operation.error is not None and operation.number < 0:
+        request._complete(None)
+        raise operation.error
+    return request
+
+
+@cache
+def _say_who_advances() -> None:
+    """Say, once in a process, what cannot work without threads."""
+    _log.info(
+        "MPI was started without MPI_THREAD_MULTIPLE: nonblocking calls go forward in "
+        "their own Wait and Test only, and MPI's Waitall and its kin raise an error"
+    )

@@ -1,0 +1,306 @@
+"""One call of a communicator, made many times: in all forms, each time with other data
+at another place, now and then after one that is refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import between as names_between
+import inside_calls as names_inside
+import isthmus
+import several as names_several
+
+from . import spellings
+from .places import Place
+from .spellings import Buffer, Saying
+from .transfers import (
+    OPERATIONS,
+    REDUCTIONS,
+    ROOTED,
+    SEVERAL,
+    SIZES,
+    Drawn,
+    Transfer,
+    compose,
+    transfer,
+)
+from .wrong import spoil
+
+FORMS = ("blocking", "nonblocking", "persistent")
+#: operations that are ours inside a group; the others are mpi4py's own there, and take
+#: no algorithm
+OURS_INSIDE = (
+    "Allgather",
+    "Allgatherv",
+    "Allreduce",
+    "Alltoall",
+    "Alltoallv",
+    "Bcast",
+    "Reduce_scatter",
+    "Reduce_scatter_block",
+)
+#: where the MPI library's own nonblocking call leaves requests of others hanging, on
+#: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
+HANGS_OTHERS = ("Bcast", "Reduce")
+
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Options:
+    """What holds for all series of an episode."""
+
+    #: MPI's thread level: 0 to 3
+    level: int = MPI.THREAD_MULTIPLE
+    #: of all buffers, so many lie on a device
+    devices: float = 0.0
+    #: of all calls, so many are made wrong first by some ranks, which catch the error
+    refused: float = 0.1
+    #: an operator that is not commutative
+    composition: MPI.Op = field(default_factory=lambda: MPI.OP_NULL)
+    operations: Sequence[str] = tuple(OPERATIONS)
+    forms: Sequence[str] = FORMS
+
+
+class FaultError(Exception):
+    """Something does not hold that must; the episode ends."""
+
+
+@dataclass
+class Going:
+    """A call that goes on, and what it must give."""
+
+    what: str
+    request: MPI.Request | None
+    buffers: list[Buffer]
+
+    def end(self, how: int) -> None:
+        """Wait in one of several ways, look at the memory, and give all of it back."""
+        self.look(how)
+        if isinstance(self.request, MPI.Prequest):
+            self.request.Free()
+        for buffer in self.buffers:
+            buffer.free()
+
+    def look(self, how: int) -> None:
+        """Wait in one of several ways, and look at the memory."""
+        if self.request is not None:
+            try:
+                _complete(self.request, how)
+            except Exception as error:
+                text = f"{self.what}: {type(error).__name__}: {error}"
+                raise FaultError(text) from error
+        for buffer in self.buffers:
+            if fault := buffer.fault():
+                raise FaultError(f"{self.what}: {buffer.saying}: {fault}")
+
+    def start_again(self) -> None:
+        """Start a persistent call once more, with its buffers as they were before."""
+        self.look(0)
+        for buffer in self.buffers:
+            buffer.refill()
+        assert isinstance(self.request, MPI.Prequest)
+        self.request.Start()
+
+
+def _complete(request: MPI.Request, how: int) -> None:
+    if how == 0:
+        request.Wait()
+    elif how == 1:
+        while not request.Test():
+            time.sleep(0)
+    elif how == 2 or isinstance(request, MPI.Prequest):
+        # Testall fails for MPICH's own persistent collectives (5.0.2)
+        MPI.Request.Waitall([request])
+    else:
+        while not MPI.Request.Testall([request]):
+            time.sleep(0)
+
+
+@dataclass
+class Series:
+    """A call that is drawn once, and made many times."""
+
+    place: Place
+    rng: Rng
+    alone: Rng
+    options: Options
+    drawn: Drawn = field(init=False)
+    algorithm: str | None = field(init=False)
+    form: str = field(init=False)
+    sayings: dict[str, Saying] = field(default_factory=dict)
+    #: what the rank does now, in words, for who asks where it hangs
+    now: str = ""
+
+    def __post_init__(self) -> None:
+        rng, place, options = self.rng, self.place, self.options
+        operations = [x for x in options.operations if self._has(x)]
+        op = str(rng.choice(operations))
+        size, dtype = str(rng.choice(list(SIZES))), str(rng.choice(spellings.DTYPES))
+        root = int(rng.integers(1 << 20)) % place.ranks
+        in_place, brief = bool(rng.random() < 0.3), bool(rng.random() < 0.3)
+        operator, combine, is_ordered = MPI.SUM, np.add, bool(rng.random() < 0.25)
+        if op in REDUCTIONS and rng.random() < 0.3 and dtype != "c16":
+            operator, combine = MPI.MAX, np.maximum  # type: ignore[assignment]
+        if is_ordered and op in REDUCTIONS and options.composition != MPI.OP_NULL:
+            operator, combine, dtype = options.composition, compose, "i8"  # type: ignore
+        else:
+            is_ordered = False
+        brief &= op == "Reduce_scatter"
+        ways = (op, size, dtype, operator, combine, root, in_place, brief)
+        self.drawn = Drawn(*ways)
+        self.algorithm = self._algorithm(is_ordered)
+        self.form = str(rng.choice(options.forms))
+        self.devices = options.devices
+
+    def _has(self, op: str) -> bool:
+        """Whether an operation is ours on this communicator; others are mpi4py's own,
+        which its suite tests."""
+        own = {"several": SEVERAL, "inside": OURS_INSIDE}
+        return op in own.get(self.place.kind, (op,))
+
+    def _algorithm(self, is_ordered: bool) -> str | None:
+        """An algorithm; None where the call names none."""
+        op, kind = self.drawn.op, self.place.kind
+        at, named = float(self.rng.random()), bool(self.rng.random() < 0.5)
+        if not named:
+            return None
+        if kind == "between":
+            names = [*names_between.names(op, not is_ordered), "native"]
+        elif kind == "several":
+            names = names_several.names(op)
+        else:
+            names = names_inside.names(op, not is_ordered, self.place.comm.size)
+            names += ["native"]
+        if self.drawn.brief and kind == "between":
+            names.remove("native")  # mpi4py's own call knows no None there
+        return str(names[int(at * len(names))])
+
+    def __str__(self) -> str:
+        drawn, comm = self.drawn, self.place.name
+        more = ", in place" * drawn.in_place + ", brief" * drawn.brief
+        root = f", root {drawn.root}" * (drawn.op in ROOTED)
+        operator = "" if drawn.op not in REDUCTIONS else f", {_operator(drawn)}"
+        return (
+            f"{drawn.op} by {self.algorithm} on {comm}: {drawn.size} "
+            f"{drawn.dtype}{root}{operator}{more}"
+        )
+
+    # -- calls
+
+    def start(self, turn: int) -> Going:
+        """Make a call, or start it; before it, perhaps, one that is refused."""
+        form = self.form if self.rng.random() < 0.7 else str(self._form())
+        if self.algorithm == "native" and self.drawn.op in HANGS_OTHERS:
+            form = "blocking"
+        mine = transfer(self.place.group, self.drawn, turn)
+        args, buffers = self.arguments(mine)
+        said = "".join(f", {x} {y}" for x, y in self.sayings.items())
+        refusals = self.place.refusals
+        after = f" after {refusals} refused" * bool(refusals)
+        self.now = f"call {turn}{after}, {form} {self}{said}"
+        self._refused(form, args, mine)
+        restarts = int(self.rng.integers(3))
+        going = Going(self.now, self._make(form, args, self.algorithm), buffers)
+        if form == "persistent":
+            for _ in range(restarts):
+                going.start_again()
+        return going
+
+    def _form(self) -> str:
+        return str(self.rng.choice(self.options.forms))
+
+    def arguments(self, mine: Transfer) -> tuple[tuple[Any, ...], list[Buffer]]:
+        """The arguments of a call, and the buffers in them."""
+        if self.drawn.op == "Barrier":
+            return (), []
+        specs, buffers = [], []
+        for name, side in (("send", mine.send), ("recv", mine.recv)):
+            if mine.in_place == name:
+                specs.append(MPI.IN_PLACE)
+            elif side is None:
+                specs.append(None)
+            else:
+                buffer = self._buffer(name, side)
+                specs.append(buffer.spec)
+                buffers.append(buffer)
+        if mine.is_single:
+            specs = [next((x for x in specs if x is not None), None)]
+        return (*specs, *mine.rest), buffers
+
+    def _buffer(self, name: str, side: Any) -> Buffer:
+        if name not in self.sayings:
+            self.sayings[name] = spellings.draw(
+                self.alone,
+                side.shape,
+                is_sent=name == "send",
+                is_combined=self.drawn.op in REDUCTIONS,
+                on_device=bool(self.alone.random() < self.devices),
+            )
+        saying, dtype = self.sayings[name], np.dtype(self.drawn.dtype)
+        return Buffer(saying, side, dtype, name == "send")
+
+    def _make(
+        self, form: str, args: tuple[Any, ...], algorithm: str | None, **more: Any
+    ) -> MPI.Request | None:
+        """Make a call in one of its forms."""
+        comm, op = self.place.comm, self.drawn.op
+        how = {} if algorithm is None else {"algorithm": algorithm}
+        is_mpi4py = self.place.kind == "inside" and op == "Bcast"
+        if is_mpi4py and form != "blocking":
+            how = {}
+        how |= more
+        if form == "blocking":
+            getattr(comm, op)(*args, **how)
+            return None
+        if form == "nonblocking":
+            request: MPI.Request = getattr(comm, f"I{op.lower()}")(*args, **how)
+            return request
+        persistent: MPI.Prequest = getattr(comm, f"{op}_init")(*args, **how)
+        persistent.Start()
+        return persistent
+
+    # -- calls that are refused
+
+    def _refused(self, form: str, args: tuple[Any, ...], mine: Transfer) -> None:
+        """A wrong call on some of the ranks, each wrong in its own way; those that have
+        no part in a rooted call make it as it is, and so once more than the others."""
+        # as many numbers on every rank, whatever the size of its group
+        some = self.rng.random(64) < 0.5
+        if self.rng.random() >= self.options.refused:
+            return
+        group, is_ours = self.place.group, self._is_ours(form)
+        position = group.here.index(group.me) if group.is_one else group.me
+        if not args or not mine.takes_part or not some[position] or not is_ours:
+            return
+        way, wrong, more = spoil(self.alone, self.drawn.op, args)
+        before, self.now = self.now, f"{self.now}, refused for {way}"
+        try:
+            self._make(form, wrong, self.algorithm, **more)
+        except Exception as error:
+            if isinstance(error, isthmus.Stalled | isthmus.ProcessLost):
+                raise FaultError(f"{self.now}: {error}") from error
+        else:
+            raise FaultError(f"{before}: {way} was not refused")
+        self.place.refusals += 1
+        self.now = before
+
+    def _is_ours(self, form: str) -> bool:
+        """Whether the call is of isthmus, which says when it refuses."""
+        if self.algorithm == "native":
+            return False
+        if self.place.kind != "inside":
+            return True
+        return self.drawn.op != "Bcast" or form == "blocking"
+
+
+def _operator(drawn: Drawn) -> str:
+    return {MPI.SUM.handle: "sum", MPI.MAX.handle: "max"}.get(
+        drawn.operator.handle, "in order"
+    )
