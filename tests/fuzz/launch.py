@@ -86,6 +86,8 @@ class Fault:
     text: str
     repeat: str
     seconds: float
+    #: all that the ranks printed in its episode
+    output: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,14 @@ def run(plan: Plan) -> Report:
     elif status != 0 and not found:
         found["start", plan.seed] = f"the launch ended with {status}\n{output[-3000:]}"
     faults = [
-        Fault(mode, seed, text, plan.repeat(mode, seed), seconds)
+        Fault(
+            mode,
+            seed,
+            text,
+            plan.repeat(mode, seed),
+            seconds,
+            output.rpartition(f"begin {mode} {seed}\n")[2],
+        )
         for (mode, seed), text in found.items()
     ]
     return Report(faults, len(begun), output)

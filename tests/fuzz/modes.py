@@ -18,7 +18,8 @@ import isthmus
 
 from . import bounds, broken, places
 from .places import Place
-from .series import FaultError, Going, Options, Series
+from .series import FORMS, FaultError, Going, Options, Series
+from .standins import use_device
 from .transfers import Group, composition, transfer
 
 #: calls that may be under way at once, and calls of each series
@@ -104,19 +105,19 @@ def _settings(rng: Rng) -> dict[str, str]:
     return {"ISTHMUS_PER_NODE": str(per_node), "ISTHMUS_TRIAL": str(trial)}
 
 
-def right_calls(stage: Stage, devices: float = 0.0) -> None:
+def right_calls(stage: Stage) -> None:
     """Calls that are right, and some that are refused, on several communicators."""
     with variables(**_settings(stage.rng)):
-        _right_calls(stage, devices)
+        _right_calls(stage)
 
 
-def _right_calls(stage: Stage, devices: float) -> None:
+def _right_calls(stage: Stage, devices: float = 0.0, forms: Any = FORMS) -> None:
     operator = composition()
     on = [places.draw(stage.rng, stage.world) for _ in range(2)]
     if stage.rng.random() < 0.3:
         on[0].comm.timeout = 60.0
     refused = float(stage.rng.choice([0.0, 0.2]))
-    options = Options(stage.level, devices, refused, operator)
+    options = Options(stage.level, devices, refused, operator, forms=forms)
     _calls(stage, on, options, TURNS)
     for place in on:
         place.free()
@@ -124,8 +125,11 @@ def _right_calls(stage: Stage, devices: float) -> None:
 
 
 def on_devices(stage: Stage) -> None:
-    """The same with half of the arrays on a device."""
-    right_calls(stage, devices=0.5)
+    """Right calls and refused ones, with half of the arrays on a device."""
+    is_protected = bool(stage.rng.random() < 0.5)
+    use_device(is_protected=is_protected)
+    with variables(**_settings(stage.rng)):
+        _right_calls(stage, 0.5, ("blocking",) if is_protected else FORMS)
 
 
 def threads(stage: Stage) -> None:
@@ -138,7 +142,7 @@ def threads(stage: Stage) -> None:
 
     def run(part: int) -> None:
         try:
-            _right_calls(beside[part], 0.0)
+            _right_calls(beside[part])
         except BaseException as error:
             errors.append(error)
 

@@ -3,6 +3,7 @@ at another place, now and then after one that is refused."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,9 @@ OURS_INSIDE = (
 #: where the MPI library's own nonblocking call leaves requests of others hanging, on
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
 HANGS_OTHERS = ("Bcast", "Reduce")
+
+#: the variable that has every call printed before it is made
+TRACE = "ISTHMUS_FUZZ_TRACE"
 
 Rng = np.random.Generator
 
@@ -134,6 +138,7 @@ class Series:
     drawn: Drawn = field(init=False)
     algorithm: str | None = field(init=False)
     form: str = field(init=False)
+    keeps_form: bool = field(init=False)
     sayings: dict[str, Saying] = field(default_factory=dict)
     #: what the rank does now, in words, for who asks where it hangs
     now: str = ""
@@ -144,7 +149,7 @@ class Series:
         op = str(rng.choice(operations))
         size, dtype = str(rng.choice(list(SIZES))), str(rng.choice(spellings.DTYPES))
         root = int(rng.integers(1 << 20)) % place.ranks
-        in_place, brief = bool(rng.random() < 0.3), bool(rng.random() < 0.3)
+        in_place, brief = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
         operator, combine, is_ordered = MPI.SUM, np.add, bool(rng.random() < 0.25)
         if op in REDUCTIONS and rng.random() < 0.3 and dtype != "c16":
             operator, combine = MPI.MAX, np.maximum  # type: ignore[assignment]
@@ -157,6 +162,9 @@ class Series:
         self.drawn = Drawn(*ways)
         self.algorithm = self._algorithm(is_ordered)
         self.form = str(rng.choice(options.forms))
+        # some calls are made in one form only: what happens at the n-th call of a form
+        # is seen nowhere else
+        self.keeps_form = bool(rng.random() < 0.5)
         self.devices = options.devices
 
     def _has(self, op: str) -> bool:
@@ -196,7 +204,8 @@ class Series:
 
     def start(self, turn: int) -> Going:
         """Make a call, or start it; before it, perhaps, one that is refused."""
-        form = self.form if self.rng.random() < 0.7 else str(self._form())
+        other = str(self.rng.choice(self.options.forms))
+        form = other if self.rng.random() < 0.3 and not self.keeps_form else self.form
         if self.algorithm == "native" and self.drawn.op in HANGS_OTHERS:
             form = "blocking"
         mine = transfer(self.place.group, self.drawn, turn)
@@ -205,6 +214,8 @@ class Series:
         refusals = self.place.refusals
         after = f" after {refusals} refused" * bool(refusals)
         self.now = f"call {turn}{after}, {form} {self}{said}"
+        if TRACE in os.environ:
+            print(f"rank {MPI.COMM_WORLD.rank}: {self.now}", flush=True)
         self._refused(form, args, mine)
         restarts = int(self.rng.integers(3))
         going = Going(self.now, self._make(form, args, self.algorithm), buffers)
@@ -212,9 +223,6 @@ class Series:
             for _ in range(restarts):
                 going.start_again()
         return going
-
-    def _form(self) -> str:
-        return str(self.rng.choice(self.options.forms))
 
     def arguments(self, mine: Transfer) -> tuple[tuple[Any, ...], list[Buffer]]:
         """The arguments of a call, and the buffers in them."""
