@@ -231,7 +231,7 @@ BAD = [
     # refused for the algorithm too: nothing starts, should the first check be lost
     ("bench --groups 100000,2 --algorithms nonsense", "100002 processes"),
     ("record nonsense --groups 100000", "100000 processes"),
-    ("draw bcast binomial --p 5000", "5000 ranks: a picture shows up to 64"),
+    ("draw bcast binomial --p 5000", "5000 ranks: a picture shows up to 24; --gantt"),
     ("draw bcast binomial --p 5000 --gantt", "5000 ranks: a picture shows up to 1024"),
     ("explore redistribution --source blocks:4x2", "give --target too"),
     ("draw redistribution --target blocks:4x2", "give --source too"),

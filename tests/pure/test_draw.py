@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import isthmus
 from isthmus import schedule
 from isthmus.collectives import between
 from isthmus.collectives.schedule import COLLECTIVES
@@ -22,7 +25,9 @@ from isthmus.verify.marks import blank
 
 pytest.importorskip("matplotlib")
 
-from isthmus.draw import circle, speed
+from matplotlib import rc_context
+
+from isthmus.draw import circle, palette, speed
 from isthmus.draw.schedule import COLUMNS, figure
 
 ROOTED = {
@@ -261,3 +266,33 @@ def test_the_ratio_is_written_at_the_bars():
     pairs = [speed.Pair("8 B", "10 µs", "5 µs", 2.0), speed.Pair("x", "a", "b", 0.1)]
     said = words(speed.figure("title", "subtitle", pairs))
     assert {"title", "2.00×", "0.10×", "native 10 µs", "isthmus 5 µs"} <= {*said}
+
+
+def test_pictures_and_pages_have_the_same_colours():
+    """Of ranks, as ramps; of timelines, as the style of the page in light mode."""
+    root = Path(isthmus.__file__).parent / "explore" / "web"
+    script = (root / "colours.js").read_text("utf-8")
+    ramps = dict(re.findall(r"^  (\w): \[(.*)\],$", script, re.MULTILINE))
+    shared = {name: tuple(re.findall(r"#\w{6}", text)) for name, text in ramps.items()}
+    assert shared == palette.RAMPS
+    style = (root / "page.css").read_text("utf-8")
+    light = dict(re.findall(r"--([\w-]+): (#\w{6});", style.partition("@media")[0]))
+    names = {"send": "SEND", "receive": "RECEIVE", "idle": "IDLE"}
+    names |= {"critical": "PATH", "work": "WORKS", "waits": "WAITS"}
+    for name, constant in names.items():
+        assert light[name] == getattr(palette, constant), name
+    for letter, ramp in palette.RAMPS.items():
+        lightness = [sum(palette.on_ramp(letter, i / 20)) for i in range(21)]
+        assert lightness == sorted(lightness, reverse=True), ramp
+
+
+def test_a_circle_shows_the_parts_of_a_pipelined_broadcast(tmp_path):
+    pytest.importorskip("typer")
+    from isthmus.cli.app import run
+
+    path = tmp_path / "circle.svg"
+    line = ["draw", "bcast", "circulant", "--groups", "5", "--circle", "3", "-o"]
+    with rc_context({"svg.fonttype": "none"}):
+        assert run([*line, str(path)]) == 0
+    words = re.findall(r"<text [^>]*>([^<]*)</text>", path.read_text("utf-8"))
+    assert {"0", "1", "2"} <= set(words) and not any("–" in word for word in words)

@@ -27,7 +27,7 @@ GRIDS = (("7.5°", 24), ("1°", 180), ("1/4°", 720))
 OURS = Contender("auto")
 SECONDS = 1.0
 #: with more processes than this, nobody could read the picture of the exchange
-DRAWN = 48
+DRAWN = 24
 
 
 def job(groups: tuple[int, int]) -> Job:

@@ -17,6 +17,7 @@ from ..redistribution import picture
 from ..redistribution.layouts import Layout
 from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
+from ..schedules.registry import resolve
 from . import simulate as sim
 from .files import check_picture, save
 from .layouts import Inside, Shape, Source, Target, both
@@ -24,14 +25,26 @@ from .options import integers
 from .sizes import Given, sized
 from .terminal import busy
 
+#: of more ranks, nobody could tell the colours apart
+READABLE = 24
 
-def _check_ranks(n: int, times: bool) -> None:
+
+def _check_ranks(n: int, times: bool, most: int = READABLE) -> None:
     """Refuse what would take long and nobody could read."""
-    if n > (MOST if times else DETAIL):
-        more = "" if times else f"; --gantt and isthmus explore, {MOST}"
-        raise ValueError(
-            f"{n} ranks: a picture shows up to {MOST if times else DETAIL}{more}"
-        )
+    most = MOST if times else most
+    if n > most:
+        more = "" if times else f"; --gantt and isthmus explore show {MOST}"
+        raise ValueError(f"{n} ranks: a picture shows up to {most}{more}")
+
+
+def _in_parts(algorithm: str, given: Given, parts: int) -> tuple[str, Given]:
+    """A broadcast in so many parts: the algorithm's own, of data that they divide."""
+    entry, _ = resolve("bcast", algorithm)
+    name = algorithm
+    if "n" in entry.options and "(" not in algorithm:
+        name = f"{algorithm}(n={parts})"
+    asked = given["bytes"] is not None or given["m"] is not None
+    return name, given if asked else given | {"bytes": str(parts)}
 
 
 def _redistribution(
@@ -44,7 +57,7 @@ def _redistribution(
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     before, after, inside = ends
-    _check_ranks(inside or before.ranks + after.ranks, times)
+    _check_ranks(inside or before.ranks + after.ranks, times, DETAIL)
     with busy(Console(stderr=True), "drawing"):
         if times:
             made = schedule(*ends, least=LEAST)
@@ -104,7 +117,10 @@ def draw(
     if circle is not None and (times or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
     larger = sim.LARGER if times else 1
-    made = sim.made(collective, algorithm, given, larger)
+    name = algorithm
+    if circle is not None:
+        name, given = _in_parts(algorithm, given, circle)
+    made = sim.made(collective, name, given, larger)
     kind = "-gantt" * times + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     check_picture(path)

@@ -21,6 +21,8 @@ from .sizes import Given, resolve
 
 #: the machine where none is named, in words
 USUAL_MACHINE = "2 µs and 12 GB/s"
+#: characters of a title that fit over a picture
+LONGEST_TITLE = 96
 #: so many times as much for a timeline, where few bytes are start-ups only
 LARGER = 1024
 
@@ -107,7 +109,8 @@ def title(made: Schedule, machine: str | None) -> str:
     where = f"on {Path(machine).stem}" if machine else f"on {USUAL_MACHINE}"
     head = f"{described(made.collective)}, {made.algorithm}: {ranks} ranks"
     words = ", ".join(filter(None, (head, blocks(made))))
-    return f"{words}; {where}"
+    full = f"{words}; {where}"
+    return full if len(full) < LONGEST_TITLE else f"{words}\n{where}"
 
 
 def blocks(made: Schedule) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..schedules.schedule import Schedule
-from .palette import EMPTY, INK, Colour, on
+from .palette import EMPTY, INK, Colour, on, parts as part_colours
 from .steps import Message, Step, steps
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ def _place(rank: int, n: int, radius: float = 1.0) -> tuple[float, float]:
     """Where a rank lies on the circle: rank 0 at the top, then clockwise."""
     angle = 2 * pi * rank / n
     return radius * sin(angle), radius * cos(angle)
-
-
-def _colours(parts: int) -> list[Colour]:
-    from matplotlib import colormaps
-
-    return [colormaps["Blues"](0.3 + 0.65 * i / parts)[:3] for i in range(parts)]
 
 
 def _parts(data: np.ndarray, size: int) -> list[int]:
@@ -108,7 +102,7 @@ def figure(schedule: Schedule, parts: int) -> Figure:
         raise ValueError(f"a circle has up to {RANKS} ranks and {PARTS} parts")
     taken = list(steps(schedule))[:PANELS]
     m = max(len(schedule.contract.before(r)["recv"]) for r in range(schedule.n))
-    size, paint = max(ceil(m / parts), 1), _colours(parts)
+    size, paint = max(ceil(m / parts), 1), part_colours(parts)
     down = ceil(len(taken) / ACROSS) or 1
     panel = PANEL * max(1.0, schedule.n / (FEW + 4))
     picture = Figure(figsize=(ACROSS * panel, down * panel), layout="constrained")

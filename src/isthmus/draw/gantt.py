@@ -1,4 +1,4 @@
-"""A timeline as a picture: ranks are rows, time goes right; blue talks, yellow waits.
+"""A timeline as a picture: ranks are rows, time goes right; blue talks, grey waits.
 
 `gantt_rows` draws the rows; here are the page, its axes and its words.
 """

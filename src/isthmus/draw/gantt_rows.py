@@ -1,7 +1,7 @@
 """The rows of a timeline's picture: a bar for each rank, and the critical path.
 
-The colours are those of Träff et al. 2008, and another for copies and reductions. They
-differ in lightness too, so that no kind of colour vision takes one for the other.
+The colours differ in lightness too, so that no kind of colour vision takes one for the
+other.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost.timeline import MEETING, WORK
-from .palette import Group, Node
+from .palette import IDLE, PATH, RECEIVE, SEND, WAITS, WORKS, Group, Node
 
 if TYPE_CHECKING:
     from ..cost.timeline import Events, Timeline, Work
 
-IDLE, SEND, RECEIVE, PATH = "#ffe27a", "#08519c", "#2a77b4", "#d7301f"
-#: a rank that copies or reduces; the lines on one that waits at a meeting
-WORKS, WAITS = "#5ab4ac", "#8c6d1f"
+#: lines on a rank that waits at a meeting
 HATCH = "//////"
 
 #: with more ranks than this, both ports of a rank share one bar
@@ -154,7 +152,7 @@ def _path(chart: Chart, timeline: Timeline) -> None:
 
 
 def draw_rows(chart: Chart, timeline: Timeline) -> None:
-    """The bars of all ranks, yellow where they idle; what they do between messages is
+    """The bars of all ranks, pale where they idle; what they do between messages is
     in the middle of a row, or, where both ports share it, in its lower part."""
     tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
     idle: dict[str, Any] = {"facecolors": IDLE, "linewidths": 0}

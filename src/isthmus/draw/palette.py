@@ -1,4 +1,6 @@
-"""Colours of ranks: a hue for each group, from light to dark in rank order.
+"""Colours of ranks: a hue for each group, from light to dark in rank order; the same in
+pictures and in the pages of isthmus explore, where web/colours.js and web/page.css have
+them.
 
 Blue and orange stay apart for every kind of colour vision, and lightness needs none.
 """
@@ -7,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from itertools import cycle
 from string import ascii_uppercase
+
+import numpy as np
 
 Colour = tuple[float, float, float]
 
-LIGHT, DARK = 0.34, 0.95
 INK, FAINT, EMPTY = "#222222", "#8a8a8a", "#efefef"
 
 
@@ -48,8 +50,40 @@ def nodes_of(nodes: Iterable[Hashable]) -> list[Node]:
     return [Node(f"node {x}", str(x), tuple(ranks)) for x, ranks in found.items()]
 
 
-#: the colours of the groups, light to dark
-RAMPS = ("Blues", "Oranges", "Greens", "Purples", "Reds", "Greys")
+#: the colours of each group, light to dark, by its letter, in pictures and in the pages
+#: of isthmus explore alike; r is that of one group: its ranks are hardest to tell apart
+RAMPS = {
+    "a": ("#bfe0f2", "#6fb3dc", "#2f7fc1", "#174a86", "#0d2a55"),
+    "b": ("#fde0ad", "#f7b25a", "#e0812a", "#a9510f", "#6b2c05"),
+    "c": ("#cdebc5", "#8ecb8b", "#4ba25a", "#22733c", "#0d4422"),
+    "d": ("#e0d9ee", "#b7a7d6", "#8a72b8", "#5f4592", "#3a2463"),
+    "e": ("#f9d5d3", "#ee9a98", "#d75a62", "#a32a40", "#661326"),
+    "f": ("#e3e6e8", "#b6bdc3", "#858f98", "#58626b", "#2e363d"),
+    "r": ("#f6e27f", "#a5c86a", "#4aa78c", "#2b7594", "#2f4682", "#3a2463"),
+}
+#: of a ramp, where the first rank and the last one are
+FIRST, LAST = 0.06, 0.92
+#: of timelines: ports that send, receive or idle; the critical path
+SEND, RECEIVE, IDLE, PATH = "#08519c", "#2a77b4", "#eceff1", "#c2410c"
+#: a rank that copies or reduces, one that waits at a meeting
+WORKS, WAITS = "#5ab4ac", "#b59a4a"
+
+
+def on_ramp(letter: str, at: float) -> Colour:
+    """A colour of a group's ramp, from 0 to 1: a uniform cubic B-spline, as in the
+    pages (d3.interpolateRgbBasis)."""
+    knots = np.array(
+        [[int(x[i : i + 2], 16) for i in (1, 3, 5)] for x in RAMPS[letter]]
+    )
+    n = len(knots) - 1
+    k = min(int(at * n), n - 1)
+    t, v1, v2 = at * n - k, knots[k], knots[k + 1]
+    v0 = knots[k - 1] if k else 2 * v1 - v2
+    v3 = knots[k + 2] if k < n - 1 else 2 * v2 - v1
+    weights = (1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * (t + t**2 - t**3), t**3
+    mixed = sum(w * v for w, v in zip(weights, (v0, v1, v2, v3), strict=True)) / 6
+    red, green, blue = np.clip(mixed / 255, 0, 1).tolist()
+    return red, green, blue
 
 
 def groups_of(ranks: list[range]) -> list[Group]:
@@ -65,15 +99,23 @@ def groups_of(ranks: list[range]) -> list[Group]:
 
 def colours(groups: list[Group]) -> list[Colour]:
     """The colour of every rank's data."""
-    from matplotlib import colormaps
-
     found: list[Colour] = []
-    for group, name in zip(groups, cycle(RAMPS), strict=False):
+    letters = [x for x in RAMPS if x != "r"]
+    for k, group in enumerate(groups):
         n = len(group.ranks)
+        letter = "r" if len(groups) == 1 else letters[k % len(letters)]
         for i in range(n):
-            depth = LIGHT + (DARK - LIGHT) * (i / (n - 1) if n > 1 else 0.5)
-            found.append(colormaps[name](depth)[:3])
+            part = i / (n - 1) if n > 1 else 0.5
+            found.append(on_ramp(letter, FIRST + (LAST - FIRST) * part))
     return found
+
+
+def parts(n: int) -> list[Colour]:
+    """Colours for so many parts of one rank's data, in order."""
+    return [
+        on_ramp("r", 0.04 + (LAST - 0.04) * i / (n - 1) if n > 1 else 0.4)
+        for i in range(n)
+    ]
 
 
 def on(colour: Colour) -> str:

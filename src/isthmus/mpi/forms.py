@@ -131,8 +131,8 @@ def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequ
             return holding(request, context, call, buffers)
         call.prequest = request
     check_threads(context, plan.algorithm or call.name)
-    plan = _answered(context, call, plan)
     with context.uninterrupted(call.label):
+        plan = _answered(context, call, plan)
         make = partial(context.persistent_channel, plan)
         channel = bounded(make, context.limit)
         if channel is None:  # for anybody
@@ -140,8 +140,8 @@ def set_up(comm: Any, context: Context, call: Call, info: MPI.Info) -> MPI.Prequ
             call.read_again()
             plan = _answered(context, call, call.plan())
             channel = bounded(partial(context.persistent_channel, plan), context.limit)
-    assert channel is not None
-    return persistent(partial(operation_of, channel, plan, call), channel)
+        assert channel is not None
+        return persistent(partial(operation_of, channel, plan, call), channel)
 
 
 def _answered(context: Context, call: Call, plan: Plan) -> Plan:

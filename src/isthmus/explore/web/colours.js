@@ -1,9 +1,14 @@
 // Colours. Blue and orange stay apart for every kind of colour vision, and in each ramp
 // lightness goes one way, so that ranks stay in order without any hue.
 
+// The same as in draw/palette.py.
 const RAMPS = {
   a: ["#bfe0f2", "#6fb3dc", "#2f7fc1", "#174a86", "#0d2a55"],
   b: ["#fde0ad", "#f7b25a", "#e0812a", "#a9510f", "#6b2c05"],
+  c: ["#cdebc5", "#8ecb8b", "#4ba25a", "#22733c", "#0d4422"],
+  d: ["#e0d9ee", "#b7a7d6", "#8a72b8", "#5f4592", "#3a2463"],
+  e: ["#f9d5d3", "#ee9a98", "#d75a62", "#a32a40", "#661326"],
+  f: ["#e3e6e8", "#b6bdc3", "#858f98", "#58626b", "#2e363d"],
   r: ["#f6e27f", "#a5c86a", "#4aa78c", "#2b7594", "#2f4682", "#3a2463"],
 };
 const LATE = {
@@ -20,7 +25,7 @@ function farthest() {
 export function rankColours(run) {
   const found = [];
   for (const group of run.groups) {
-    const ramp = d3.interpolateRgbBasis(RAMPS[group.letter]);
+    const ramp = d3.interpolateRgbBasis((RAMPS[group.letter] ?? RAMPS.f));
     for (let i = 0; i < group.n; i += 1) {
       found.push(ramp(group.n > 1 ? 0.06 + (farthest() - 0.06) * (i / (group.n - 1)) : 0.5));
     }

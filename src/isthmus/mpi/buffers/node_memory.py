@@ -139,14 +139,17 @@ class Segment:
         """
         row = meeting % 2
         known = self._known_rows.get((half, row, ranges))
-        if known is None:
-            readers = [(self.reader(half, row, a, b), b - a) for a, b in ranges]
-            known = self.word_at(half, row, self.place), readers
-            self._known_rows[half, row, ranges] = known
-        own, reads = known
+        own, reads = known or self._row(half, row, ranges)
         self.words[own] = word = code * _MEETINGS + meeting + 1
         packed = _packed(word)
         return [(read, packed * n) for read, n in reads]
+
+    def _row(self, half: int, row: int, ranges: Ranges) -> tuple[int, list[Any]]:
+        """The place of the own word in a row, and what reads the words of ranges."""
+        readers = [(self.reader(half, row, a, b), b - a) for a, b in ranges]
+        known = self.word_at(half, row, self.place), readers
+        self._known_rows[half, row, ranges] = known
+        return known
 
     def not_come(self, half: int, code: int, meeting: int, ranges: Ranges) -> list[int]:
         """The ranks of some ranges that have not come to a meeting."""
@@ -167,7 +170,9 @@ class Segment:
     def contributed(self, half: int, ranges: Ranges) -> list[bytes]:
         """How many bytes the ranks of some ranges contribute to a call, once they have
         come to a meeting of it."""
-        return [self.reader(half, _CONTRIBUTED, a, b)() for a, b in ranges]
+        known = self._known_rows.get((half, _CONTRIBUTED, ranges))
+        _, reads = known or self._row(half, _CONTRIBUTED, ranges)
+        return [read() for read, _ in reads]
 
     def withdraw(self) -> None:
         """Come to no meeting: whoever has not seen that this rank had come, hears that
@@ -300,6 +305,10 @@ class RootedTurns:
         self._last: list[tuple[int, int | None, int]] = [(-1, None, -1)] * HALVES
         at = [segment.word_at(k, _ENDED, segment.place) for k in range(HALVES)]
         self._own = [_InOrder(segment, word) for word in at]
+        ranges = segment.ranges(others)
+        self._read_ended = [
+            [segment.reader(k, _ENDED, a, b) for a, b in ranges] for k in range(HALVES)
+        ]
 
     def begin(self, half: int, root: int, number: int) -> RootedTurn:
         """A call of a root, by its number among those of the root, takes a half."""
@@ -320,8 +329,15 @@ class RootedTurns:
             has_others = bool(self._places)
             go = at(turn.half, _GO, self.segment.place)
             return not has_others or bool(words[go] > turn.number)
-        if self._awaited(turn):
+        sequence, root_place, number = turn.before
+        if (
+            root_place is not None
+            and words[at(turn.half, _ENDED, root_place)] <= number
+        ):
             return False
+        for read in self._read_ended[turn.half]:
+            if np.frombuffer(read(), np.int64).min() <= sequence:
+                return False
         if self._tells and turn.root_place is not None:
             words[at(turn.half, _GO, turn.root_place)] = turn.number + 1
         return True

@@ -49,19 +49,23 @@ class _Rows:
 
 
 def agree(context: Context, call: Call) -> None:
-    """Compare a call with those of the other ranks: the method, the algorithm, the
-    root, the operator, and the bytes sent to each and expected from each."""
-    label = call.label
-    nothing = {"sent": 0, "expected": {}, "root": None, "operator": "", "error": ""}
-    row: dict[str, Any] = {"operation": label, "algorithm": "", **nothing}
+    """Compare a call with those of the other ranks: first the method and the algorithm,
+    then the root, the operator, and the bytes sent to each and expected from each.
+
+    To read the arguments may measure what messages take, which all ranks do together:
+    so they know by then that they make the same call.
+    """
+    context.check_usable()
+    label, algorithm = call.label, context.asked_for(call.name, call.algorithm)
+    agree_on_method(context, label, algorithm)
     try:
-        row["algorithm"] = context.asked_for(call.name, call.algorithm)
         task = call.task()
     except BaseException as error:
         if context.refused:
             raise
-        _share(context, row, error)
+        share(context, label, error)
         raise
+    row: dict[str, Any] = {"operation": label, "algorithm": algorithm, "error": ""}
     row |= {"sent": task.sent, "expected": task.expected, "root": task.root}
     row["operator"] = "" if task.operator is None else task.operator.name
     _compare(context, row)
@@ -75,16 +79,12 @@ def agree_on_method(context: Context, label: str, algorithm: str = "auto") -> No
 
 def share(context: Context, label: str, error: BaseException) -> None:
     """Tell the other ranks that this one's arguments are wrong; all raise that."""
-    nothing = {"sent": 0, "expected": {}, "root": None, "operator": ""}
-    _share(context, {"operation": label, "algorithm": "", **nothing}, error)
-
-
-def _share(context: Context, row: dict[str, Any], error: BaseException) -> None:
     text = f"{type(error).__name__}: {error}"
+    row = {"sent": 0, "expected": {}, "root": None, "operator": "", "error": text}
     # who is interrupted raises that, and not what the others hear
     stays = () if isinstance(error, Exception) else (MismatchError,)
     with suppress(*stays):
-        _compare(context, {**row, "error": text})
+        _compare(context, {"operation": label, "algorithm": "", **row})
 
 
 def _compare(context: Context, row: dict[str, Any]) -> None:

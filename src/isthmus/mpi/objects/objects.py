@@ -183,8 +183,9 @@ def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
 # -- one to each of the other group
 
 
-def alltoall(c: InterContext, objs: Sequence[Any]) -> list[Any]:
+def alltoall(c: InterContext, objs: Sequence[Any] | None) -> list[Any]:
     """One object for each of the other group, and one from each."""
+    objs = [None] * c.there if objs is None else objs  # as mpi4py takes it
     data = agree(c, "alltoall", "auto", lambda: _each(objs, c.there))
     sizes = tuple(x.nbytes for x in data)
     lengths = np.empty(c.there, np.int64)

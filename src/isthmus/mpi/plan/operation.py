@@ -67,6 +67,9 @@ if TYPE_CHECKING:
 #: looks for messages before who waits gives way to other processes, each of about a
 #: microsecond
 SPINS = 64
+#: how often a step looks, in a fraction of a microsecond each, for what it waits for,
+#: before all else that who waits has to do, which takes two
+POLLS = range(8)
 #: looks between two looks at the clock, for failed ranks, and at other operations
 LOOKS = 64
 _BYTE = MPI.BYTE
@@ -288,7 +291,11 @@ class Operation:
                 slots = step[0]
                 try:
                     for i in range(self._arrived, len(slots)):
-                        if not requests[slots[i]].Test():
+                        test = requests[slots[i]].Test
+                        for _ in POLLS:
+                            if test():
+                                break
+                        else:
                             self._arrived = i
                             return False
                 except MPI.Exception as error:
@@ -302,7 +309,10 @@ class Operation:
                     [buffers[target][written:], elements, datatype],
                 )
             elif kind is Enter:
-                if not channel.is_free(self):
+                for _ in POLLS:
+                    if channel.is_free(self):
+                        break
+                else:
                     return False
                 buffers[NODE] = channel.segment.halves[self.half]
                 self._fence = self._fence or Fence()
@@ -334,7 +344,10 @@ class Operation:
             fence()
             self._awaited = segment.arrive(half, self.code, meeting, ranges)
         for read, words in self._awaited:
-            if read() != words:
+            for _ in POLLS:
+                if read() == words:
+                    break
+            else:
                 return False
         fence()
         if expected and segment.contributed(half, ranges) != expected:

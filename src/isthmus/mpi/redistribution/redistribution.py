@@ -167,8 +167,8 @@ class Redistribution:
         with self.context.uninterrupted(_WHAT):
             make = partial(self.context.persistent_channel, plan)
             channel = bounded(make, self.context.limit)
-        assert channel is not None  # no rank needs memory of its node
-        return persistent(partial(self._operation, channel, plan, call), channel)
+            assert channel is not None  # no rank needs memory of its node
+            return persistent(partial(self._operation, channel, plan, call), channel)
 
     def _operation(self, channel: Channel, plan: Plan, call: FieldsCall) -> Operation:
         """The operation of a call."""

@@ -41,8 +41,13 @@ class Persistent(MPI.Prequest):
         self.channel.context.check_usable()
         operation = self._make()  # which may fail, and has said nothing
         with self._lock:
-            _start_in_mpi(self)
-            self._begin(operation)
+            try:
+                _start_in_mpi(self)
+                self._begin(operation)
+            except MPI.Exception:  # the request is started already
+                raise
+            except BaseException as error:  # a signal: other ranks wait for this call
+                raise self.channel.context.failed(error, operation.call.name) from None
 
     def _begin(self, operation: Operation) -> None:
         """Begin the call of a request that is started; the caller holds the lock."""
