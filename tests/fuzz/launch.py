@@ -21,7 +21,8 @@ from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, library_
 LEVELS = ("single", "funneled", "serialized", "multiple")
 #: how often each mode comes, by its share
 SHARES = {
-    "calls": 6,
+    "calls": 5,
+    "steady": 4,
     "devices": 2,
     "threads": 2,
     "groups": 1,

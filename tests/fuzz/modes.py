@@ -24,6 +24,8 @@ from .transfers import Group, composition, transfer
 
 #: calls that may be under way at once, and calls of each series
 UNDER_WAY, TURNS = 4, 24
+#: calls of a steady series: more than those after which candidates are tried
+STEADY_TURNS = 36
 #: processes that are spawned, and the part of their episode
 CHILDREN, SPAWNED = 2, 7
 #: seconds that a call may wait where something was broken, or may be
@@ -122,6 +124,21 @@ def _right_calls(stage: Stage, devices: float = 0.0, forms: Any = FORMS) -> None
     for place in on:
         place.free()
     operator.Free()
+
+
+def steady(stage: Stage) -> None:
+    """What programs do most: one blocking call in a loop, by no algorithm's name."""
+    with variables(ISTHMUS_TRIAL="1"):
+        place = places.draw(stage.rng, stage.world, "bbi")
+    refused = float(stage.rng.choice([0.0, 0.0, 0.2]))
+    options = Options(stage.level, 0.0, refused, forms=("blocking",))
+    for _ in range(2):
+        series = Series(place, stage.rng, stage.alone, options)
+        series.algorithm = None
+        stage.now[threading.get_ident()] = series
+        for turn in range(STEADY_TURNS):
+            series.start(turn).end(0)
+    place.free()
 
 
 def on_devices(stage: Stage) -> None:
@@ -363,6 +380,7 @@ def _mismatched(stage: Stage, place: Place, series: Series, odd: int) -> None:
 
 MODES: Mapping[str, Callable[[Stage], Any]] = {
     "calls": right_calls,
+    "steady": steady,
     "devices": on_devices,
     "threads": threads,
     "groups": groups,
