@@ -50,8 +50,8 @@ OURS_INSIDE = (
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
 HANGS_OTHERS = ("Bcast", "Reduce")
 
-#: the variables that have every call printed before it is made, and that name operations
-#: to leave out, where one fault hides others
+#: the variables that have every call printed before it is made, and that name
+#: operations to leave out, where one fault hides others
 TRACE, WITHOUT = "ISTHMUS_FUZZ_TRACE", "ISTHMUS_FUZZ_WITHOUT"
 
 Rng = np.random.Generator
