@@ -51,7 +51,7 @@ OURS_INSIDE = (
 HANGS_OTHERS = ("Bcast", "Reduce")
 
 #: the variables that have every call printed before it is made, and that name
-#: operations to leave out, where one fault hides others
+#: operations to leave out, or "refused" calls, where one fault hides others
 TRACE, WITHOUT = "ISTHMUS_FUZZ_TRACE", "ISTHMUS_FUZZ_WITHOUT"
 
 Rng = np.random.Generator
@@ -172,8 +172,7 @@ class Series:
         """Whether an operation is ours on this communicator; others are mpi4py's own,
         which its suite tests."""
         own = {"several": SEVERAL, "inside": OURS_INSIDE}
-        left_out = os.environ.get(WITHOUT, "").split(",")
-        return op in own.get(self.place.kind, (op,)) and op not in left_out
+        return op in own.get(self.place.kind, (op,)) and op not in _left_out()
 
     def _algorithm(self, is_ordered: bool) -> str | None:
         """An algorithm; None where the call names none."""
@@ -283,7 +282,7 @@ class Series:
         no part in a rooted call make it as it is, and so once more than the others."""
         # as many numbers on every rank, whatever the size of its group
         some = self.rng.random(64) < 0.5
-        if self.rng.random() >= self.options.refused:
+        if self.rng.random() >= self.options.refused or "refused" in _left_out():
             return
         group, is_ours = self.place.group, self._is_ours(form)
         position = group.here.index(group.me) if group.is_one else group.me
@@ -308,6 +307,10 @@ class Series:
         if self.place.kind != "inside":
             return True
         return self.drawn.op != "Bcast" or form == "blocking"
+
+
+def _left_out() -> list[str]:
+    return os.environ.get(WITHOUT, "").split(",")
 
 
 def _operator(drawn: Drawn) -> str:
