@@ -45,8 +45,8 @@ class Defect:
 
 
 _WRONG = r"(are wrong|hangs|Error|ended with)"
-#: where the first two numbers of ranks give a root, a group of one and one of two
-_CALLS = Plan(3, "multiple", ("steady",), seconds=600)
+#: calls of many episodes: two ranks on two cores make most of them
+_CALLS = Plan(2, "multiple", ("steady",), seconds=600)
 DEFECTS = (
     Defect(
         "04",
@@ -59,7 +59,7 @@ DEFECTS = (
     Defect(
         "01",
         "a refused call counts on the rank that refused it",
-        _CALLS,
+        Plan(3, "multiple", ("steady",), seconds=600),
         r"hangs|Stalled|are wrong|truncated",
         r"after \d+ refused",
     ),
