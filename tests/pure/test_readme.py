@@ -22,21 +22,6 @@ ROW = re.compile(
 )
 
 
-#: where links of the README lead, so that they work outside of the repository too
-PAGES = "https://github.com/isthmus-mpi/isthmus/blob/main/"
-PICTURES = "https://raw.githubusercontent.com/isthmus-mpi/isthmus/main/"
-
-
-def test_links_lead_somewhere_from_wherever_the_text_is_read():
-    links = re.findall(r"\]\(([^)\s]+)\)", README)
-    assert len(links) > 30 and all(x.startswith("https://") for x in links)
-    ours = [x for x in links if "isthmus-mpi" in x]
-    for link in ours:
-        path = link.removeprefix(PICTURES if ".png" in link else PAGES)
-        assert (ROOT / path.partition("#")[0]).is_file(), link
-    assert len(ours) > 20
-
-
 def rows():
     """The table of the gain: operation, about how many bytes, where, and four cells."""
     gain = README.partition("## The gain")[2].partition("\n## ")[0]
