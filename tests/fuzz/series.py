@@ -92,6 +92,7 @@ class Going:
             self.request.Free()
         for buffer in self.buffers:
             buffer.free()
+        self.buffers = []
 
     def look(self, how: int) -> None:
         """Wait in one of several ways, and look at the memory."""
@@ -140,6 +141,7 @@ class Series:
     algorithm: str | None = field(init=False)
     form: str = field(init=False)
     keeps_form: bool = field(init=False)
+    keeps_data: bool = field(init=False)
     sayings: dict[str, Saying] = field(default_factory=dict)
     #: what the rank does now, in words, for who asks where it hangs
     now: str = ""
@@ -166,6 +168,8 @@ class Series:
         # some calls are made in one form only: what happens at the n-th call of a form
         # is seen nowhere else
         self.keeps_form = bool(rng.random() < 0.5)
+        # what is known by its content must not be taken for what had it before
+        self.keeps_data = bool(rng.random() < 0.3)
         self.devices = options.devices
 
     def _has(self, op: str) -> bool:
@@ -209,7 +213,8 @@ class Series:
         form = other if self.rng.random() < 0.3 and not self.keeps_form else self.form
         if self.algorithm == "native" and self.drawn.op in HANGS_OTHERS:
             form = "blocking"
-        mine = transfer(self.place.group, self.drawn, turn)
+        content = 0 if self.keeps_data else turn
+        mine = transfer(self.place.group, self.drawn, content)
         args, buffers = self.arguments(mine)
         said = "".join(f", {x} {y}" for x, y in self.sayings.items())
         refusals = self.place.refusals
