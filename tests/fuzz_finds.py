@@ -54,7 +54,7 @@ DEFECTS = (
         _CALLS,
         r"are wrong",
         r"blocking .*send list of bytes, code",
-        without="Reduce_scatter_block,refused",
+        without="Reduce_scatter_block,Reduce_scatter,refused",
     ),
     Defect(
         "01",
