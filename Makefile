@@ -94,6 +94,25 @@ docs: .venv/mpich/.docs ## the documentation, into docs/_build/html
 	@$(MPICH)/sphinx-build -W -q docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+test-lab: .venv/mpich/.test .venv/openmpi/.test ## the tests of the lab, which want root
+	@$(MPICH)/python -m pytest tests/mpi/test_lab.py tests/pure/test_lab.py $(ARGS)
+	@$(OPENMPI)/python -m pytest tests/mpi/test_lab.py $(ARGS)
+
+dist: .venv/release/.tools ## the sdist and the wheel, into dist/
+	@rm -rf dist
+	@.venv/release/bin/python -m build --outdir dist . >/dev/null
+	@ls dist
+
+release-check: dist ## build, check and install the release; run its demo and examples
+	@.venv/release/bin/python packaging/check.py $(ARGS)
+
+release-tag: ## whether TAG=v1.2.3 is the version of the package, the citation and the changelog
+	@$(PYTHON) packaging/tag.py "$(TAG)"
+
+workflows: ## lint the workflows, where actionlint is
+	@if command -v actionlint >/dev/null; then actionlint; \
+	else echo "there is no actionlint: https://github.com/rhysd/actionlint"; fi
+
 clean: ## remove environments, caches and built files
 	rm -rf .venv build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -132,6 +151,12 @@ DEBIAN := libopenmpi-dev openmpi-bin libmpich-dev mpich
 	@.venv/debian-$*/bin/python $(INSTALL) --editable '.[cli,plot,test]' $(PINS)
 	@touch $@
 
+.venv/release/.tools: pyproject.toml
+	@echo "setting up .venv/release (once)"
+	@$(PYTHON) -m venv .venv/release
+	@.venv/release/bin/python $(INSTALL) build twine check-manifest
+	@touch $@
+
 # All that `make test` needs, at once.
 NEEDS_mpich := lint test docs
 NEEDS_openmpi := test
@@ -145,4 +170,4 @@ comma := ,
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest fuzz lint docs clean
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest test-lab fuzz lint docs dist release-check release-tag workflows clean

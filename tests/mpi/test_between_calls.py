@@ -315,8 +315,9 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
             agree(comm, not case.fault, case.fault)
             case.clear()
         left = [x for x in context.plans.plans() if x.native is not None]
-        wanted = 0 if op not in TRIED else 1 if op == "Barrier" else 2
-        agree(comm, len(left) == wanted, f"{len(left)} calls left")
+        if op in TRIED:  # others are left where they are short
+            wanted = 1 if op == "Barrier" else 2
+            agree(comm, len(left) == wanted, f"{len(left)} calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)
         names = {"Reduce": "binomial", "Allreduce": "ordered", "Bcast": "binomial"}
         name = names.get(op, "native")

@@ -317,7 +317,7 @@ def test_every_algorithm_ends_as_on_the_reference_machine(zoo):
 @needs_browser
 def test_keys_and_buttons_step(show):
     made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
-    page = show([made])
+    page = show([made], "step=0")
     last = page.run("explorer.last")
     assert last == 4 and page.run("explorer.view.step") == 0
     for key, step in [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)]:
@@ -344,7 +344,7 @@ def test_a_click_on_a_block_tells_its_way(show):
     page = show([made], "step=4")
     page.click(".cell[data-cell='1'] .block")
     way = page.run("document.querySelector('.way-box').innerText")
-    assert "way of a block of b0 to recv of a0" in way.replace("\n", " ")
+    assert "How the data of b0 came to recv of a0" in way.replace("\n", " ")
     assert page.run("explorer.view.block.cell") == 1
     steps = page.run(
         "explorer.panels[0].way(4, explorer.view.block).moves.map(m =>"
@@ -435,14 +435,14 @@ def test_a_redistribution_shows_whose_every_element_was(show):
     small = redistribution(
         Layout.blocks((24, 12), (4, 2)), Layout.blocks((24, 12), (3, 3))
     )
-    page = show([small], "step=1")
+    page = show([small], "step=99")
     own = slice(3 * small.n)
     assert shown(page.run("explorer.state()"))[own] == reference(small)[own]
     # of many narrow runs, the share of each rank: the four that b4 is of
     large = redistribution(
         Layout.blocks((1200, 600), (4, 2)), Layout.blocks((1200, 600), (3, 3))
     )
-    page = show([large], "step=1")
+    page = show([large], "step=99")
     parts = f".cell[data-cell='{3 * (8 + 4) + 1}'] .column"
     colours = page.run(
         f"[...new Set([...document.querySelectorAll({json.dumps(parts)})]"
@@ -488,3 +488,99 @@ def test_a_picture_can_be_taken(show, tmp_path):
     page.size(900, 600)
     page.picture(Path(tmp_path, "page.png"))
     assert Path(tmp_path, "page.png").stat().st_size > 5000
+
+
+@needs_browser
+def test_a_page_opens_where_there_is_something_to_see(show):
+    page = show(
+        [isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=4, kb=4)]
+    )
+    assert page.run("explorer.view.step") == 1
+    assert page.run("document.querySelectorAll('.arrow').length") > 0
+
+
+@needs_browser
+def test_the_load_of_every_link_is_shown_over_time(show):
+    """It adds up to the time that messages take; a link of two nodes is one."""
+    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=4096, kb=4096)
+    page = show([made])
+    page.run("document.querySelector('.links').open = true")
+    found = page.run("explorer.panels[0].loads[0].links")
+    line = page.run("explorer.panels[0].main")
+    ends = set(zip(line["source"], line["target"], strict=True))
+    assert len(found) == len(ends)
+    assert sum(link["bytes"] for link in found) == sum(line["size"])
+    assert all(0 <= x <= 1 for link in found for x in link["load"])
+    busy = sum(map(sum, (link["load"] for link in found))) / 72
+    spent = sum(line["end"]) - sum(line["start"])
+    assert busy == pytest.approx(spent * line["tick"] / line["time"], rel=1e-3)
+    page.wait("document.querySelector('.links canvas').height > 10")
+    placed = isthmus.schedule(
+        "allgatherv", "node_aware", counts=[8] * 4, nodes=[0, 0, 1, 1]
+    )
+    page = show([placed])
+    names = page.run("explorer.panels[0].loads[0].links.map(x => x.name)")
+    assert sorted(names) == ["node 0 → node 1", "node 1 → node 0"]
+
+
+@needs_browser
+def test_a_rank_or_a_block_is_found(show):
+    page = show(
+        [isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)]
+    )
+    ask = "(words => {{ const x = document.getElementById('find'); x.value = words; "
+    ask += "x.dispatchEvent(new Event('change')); "
+    ask += "return document.getElementById('notice').textContent; }})('{}')"
+    assert page.run(ask.format("b1 in a4")) == ""
+    block = page.run("explorer.view.block")
+    names = "explorer.panels[0].view.cellName(explorer.view.block.cell)"
+    assert block["panel"] == "a" and "a4" in page.run(names)
+    assert page.run(ask.format("b1")) == ""
+    assert page.run("document.querySelector('.found').textContent") == "b1"
+    assert "no such rank" in page.run(ask.format("z9"))
+    assert "No block of b0" in page.run(ask.format("b0 in a5"))
+    page.run(ask.format(""))
+    assert page.run("explorer.view.block") is None
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1280])
+def test_all_of_a_page_can_be_used_on_a_phone_and_on_a_desk(show, width):
+    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6144, kb=6144)
+    page = show(
+        [made, isthmus.schedule("inter_allgather", "balanced", p=6, q=2, ka=9, kb=9)]
+    )
+    page.size(width, 800)
+    page.wait(f"document.getElementById('panels').clientWidth <= {width}")
+    page.wait("explorer.width === document.getElementById('panels').clientWidth")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    inside = (
+        "[...document.querySelectorAll('select, .buttons button, #find, #slider, "
+        ".ranks .name')].filter(x => x.getClientRects().length)"
+        ".every(x => { const b = x.getBoundingClientRect(); "
+        "return b.left >= 0 && b.right <= innerWidth; })"
+    )
+    assert page.run(inside)
+    assert page.run("document.getElementById('speed').getClientRects().length") == 1
+    assert "6 KiB" in page.run("document.getElementById('sizes').textContent")
+
+
+def test_messages_of_a_redistribution_come_in_the_order_they_are_sent():
+    shape = 24, 24
+    before, after = Layout.blocks(shape, (4, 2)), Layout.blocks(shape, (3, 3))
+    made = redistribution(before, after, None)
+    (run,) = data([made])["runs"]
+    steps = [step["messages"] for step in run["steps"] if "messages" in step]
+    assert len(steps) > 1
+    for messages in steps:
+        sources = [message[0] for message in messages]
+        assert len(sources) == len(set(sources))
+    (line,) = run["timelines"]
+    assert line["linked"] and len(line["source"]) == sum(map(len, steps))
+    for rank in range(made.n):
+        own = [
+            (line["start"][i], line["step"][i])
+            for i, source in enumerate(line["source"])
+            if source == rank
+        ]
+        assert [step for _, step in sorted(own)] == sorted(step for _, step in own)

@@ -20,7 +20,8 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb
 
 from isthmus.draw.gantt import gantt
-from isthmus.draw.gantt_rows import IDLE, RECEIVE, SEND, WORKS, busy, stays
+from isthmus.draw.gantt_rows import busy, stays
+from isthmus.draw.palette import IDLE, RECEIVE, SEND, WORKS
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 

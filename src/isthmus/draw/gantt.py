@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost.timeline import MEETING
-from .gantt_rows import (
-    BETWEEN,
-    HATCH,
+from .gantt_rows import BETWEEN, HATCH, PORTS, Chart, draw_rows
+from .palette import (
+    FAINT,
     IDLE,
+    INK,
     PATH,
-    PORTS,
     RECEIVE,
     SEND,
     WAITS,
     WORKS,
-    Chart,
-    draw_rows,
+    Group,
+    Node,
+    groups_of,
+    nodes_of,
 )
-from .palette import FAINT, INK, Group, Node, groups_of, nodes_of
 from .sheet import rows_of
 
 if TYPE_CHECKING:

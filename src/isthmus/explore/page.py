@@ -30,6 +30,7 @@ SCRIPTS = (
     "ranks",
     "matrix",
     "timeline",
+    "links",
     "panel",
     "player",
     "main",

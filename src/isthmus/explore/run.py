@@ -6,6 +6,8 @@ grow with the bytes.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,29 @@ def _step(step: Step) -> dict[str, Numbers]:
     return {name: rows for name, rows in found.items() if rows}
 
 
+def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
+    """A step cut by what each rank sends first, second and so on.
+
+    A redistribution is one round: everyone posts all of its messages at once, and one
+    port sends them one after the other. As one step, nobody could follow them; nothing
+    else changes, as messages of a round never touch what others of it read or write.
+    """
+    sent: Counter[int] = Counter()
+    parts: list[Numbers] = []
+    for message in step.get("messages", ()):
+        number = sent[message[0]]
+        sent[message[0]] += 1
+        if number == len(parts):
+            parts.append([])
+        parts[number].append(message)
+    if len(parts) < 2:
+        return [step]
+    early = {name: step[name] for name in ("first", "library") if name in step}
+    late = {name: step[name] for name in ("then", "meetings") if name in step}
+    steps = [{"messages": messages} for messages in parts]
+    return [early | steps[0], *steps[1:-1], steps[-1] | late]
+
+
 def _about(schedule: Schedule) -> dict[str, str]:
     """The idea of the algorithm and its paper, if it is a registered one."""
     try:
@@ -151,7 +176,20 @@ def detail(schedule: Schedule) -> dict[str, Any]:
         max(extent(programs[r], "node") for r in node.ranks)
         for node in nodes_of(schedule.nodes or range(schedule.n))
     ]
-    steps = [_step(step) for step in order(schedule, programs)]
+    ordered = order(schedule, programs)
+    if schedule.collective == "redistribution":
+        place = {
+            id(act): k
+            for rounds in programs
+            for k, act in enumerate(act for r in rounds for act in r.comm)
+        }
+        steps = []
+        for step in ordered:
+            by_place = sorted(step.messages, key=lambda m: place[id(m.send)])
+            by_turn = replace(step, messages=tuple(by_place))
+            steps += in_order_of_sending(_step(by_turn))
+    else:
+        steps = [_step(step) for step in ordered]
     return {
         "images": images.every,
         "ranks": ranks,

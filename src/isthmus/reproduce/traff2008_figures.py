@@ -9,7 +9,8 @@ import numpy as np
 
 from ..cost.timeline import Timeline
 from ..distributions import SIX
-from ..draw.gantt_rows import IDLE, SEND, busy
+from ..draw.gantt_rows import busy
+from ..draw.palette import IDLE, SEND
 from ..units import show_bytes, show_time
 from .output import legend, panels
 from .traff2008 import (

@@ -18,10 +18,10 @@ function short(x) {
 }
 
 export function bytes(n) {
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let k = 0;
-  while (n >= 1000 && k < units.length - 1) {
-    n /= 1000;
+  while (n >= 1024 && k < units.length - 1) {
+    n /= 1024;
     k += 1;
   }
   return `${short(n)} ${units[k]}`;
@@ -53,12 +53,22 @@ export function collectiveName(run) {
   return `${name[0].toUpperCase()}${name.slice(1)} ${where}`;
 }
 
-/** The sizes of a schedule in a few words: p = 6, q = 2, … */
+/** The sizes of a schedule in a few words: 6 and 2 ranks, blocks of 6 KiB. */
 export function sizesOf(run) {
-  const word = (x) => {
-    if (!Array.isArray(x)) return String(x);
+  const list = (x) => {
     const text = JSON.stringify(x).replace(/,/g, ", ");
     return text.length > 42 ? `${text.slice(0, 40)}…]` : text;
   };
-  return Object.entries(run.sizes).map(([name, x]) => `${name} = ${word(x)}`).join(", ");
+  const { sizes } = run;
+  const ranks = run.groups.map((group) => group.n).join(" and ");
+  const words = [count(run.n, "rank").replace(/^\d+/, ranks)];
+  const each = ["ka", "kb", "k"].filter((name) => name in sizes).map((name) => bytes(sizes[name]));
+  if (each.length) words.push(`blocks of ${[...new Set(each)].join(" and ")}`);
+  if ("m" in sizes) words.push(`vectors of ${bytes(sizes.m)}`);
+  const said = ["p", "q", "ka", "kb", "k", "m"];
+  for (const [name, x] of Object.entries(sizes)) {
+    if (said.includes(name)) continue;
+    words.push(Array.isArray(x) ? `${name} ${list(x)}` : `${name} ${x}`);
+  }
+  return words.join(", ");
 }

@@ -1,6 +1,6 @@
 // The page: what is chosen, and what follows from it.
 import { theme } from "./colours.js";
-import { collectiveName, sizesOf } from "./format.js";
+import { collectiveName, rankName, sizesOf } from "./format.js";
 import { otherSizes, readLink, sizeWords, writeLink } from "./link.js";
 import { Panel } from "./panel.js";
 import { Player, SPEEDS } from "./player.js";
@@ -73,12 +73,36 @@ class Explorer {
     byId("button-help").addEventListener("click", () => byId("help").showModal());
     byId("close-help").addEventListener("click", () => byId("help").close());
     byId("button-link").addEventListener("click", () => this.copy());
+    byId("find").addEventListener("change", (event) => this.find(event.target.value));
   }
 
   choose(name, value) {
     if (name === "a") this.set({ a: Number(value), block: null });
     else if (name === "b") this.set({ b: value === "" ? null : Number(value), block: null });
     else this.set({ [name]: value });
+  }
+
+  /** Show a rank, as in b1, or pick a block of one rank in another, as in a3 in b1. */
+  find(text) {
+    const words = /^\s*([a-z]\d+)(?:\s+in\s+([a-z]\d+))?\s*$/i.exec(text);
+    const panel = this.panels[0];
+    const place = words && panel.rankOf((words[2] ?? words[1]).toLowerCase());
+    const origin = words?.[2] ? panel.rankOf(words[1].toLowerCase()) : null;
+    let notice = "";
+    if (!text.trim()) this.pick(panel, null);
+    else if (place === null || place === undefined || origin === undefined) {
+      notice = `${text.trim()}: no such rank; write ${rankName(panel.run, 0)}, or a block of a rank in another, as in a0 in b1.`;
+    } else if (!panel.detail) notice = "With so many ranks there are no buffers to search.";
+    else if (origin === null) panel.showRank(place);
+    else {
+      const block = panel.blockOf(this.view.step, origin, place);
+      panel.showRank(place);
+      if (block) {
+        this.view.block = null;
+        this.pick(panel, block);
+      } else notice = `No block of ${words[1]} is in ${words[2]} at step ${this.view.step}.`;
+    }
+    byId("notice").textContent = notice;
   }
 
   async copy() {
@@ -103,7 +127,8 @@ class Explorer {
       a: number("algorithm") ?? 0,
       b: number("beside"),
       machine: this.machines.includes(words.machine) ? words.machine : this.machines[0] ?? "",
-      step: Math.max(0, Number.parseInt(words.step ?? "0", 10) || 0),
+      // before the first step there is nothing to see but full send buffers
+      step: Math.max(0, Number.parseInt(words.step ?? "1", 10) || 0),
       speed: SPEEDS.includes(Number(words.speed)) ? Number(words.speed) : 1,
       colour: ["ports", "late"].includes(words.colour) ? words.colour : null,
       block: null,

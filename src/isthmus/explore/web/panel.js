@@ -1,6 +1,7 @@
 // One algorithm: its ranks or its matrix, its timelines, and the way of a block.
 import { bufferName, bytes, count, rankName, sizesOf } from "./format.js";
 import { Replay, sizeOf } from "./memory.js";
+import { LinksView } from "./links.js";
 import { MatrixView } from "./matrix.js";
 import { RanksView } from "./ranks.js";
 import { criticalOf, lateOf, TimelineView } from "./timeline.js";
@@ -43,6 +44,7 @@ export class Panel {
     this.critical = this.main ? criticalOf(this.main) : () => false;
     this.lines.selectAll("*").remove();
     this.timelines = shown.map((x) => new TimelineView(this.lines.node(), this.run, x, this.tell));
+    this.loads = shown.slice(0, 1).map((x) => new LinksView(this.lines.node(), this.run, x, this.tell.tip));
     if (!shown.length) {
       this.lines.append("p").attr("class", "note")
         .text("No times: the MPI library's own call is part of this schedule, and nobody knows what it does.");
@@ -74,6 +76,7 @@ export class Panel {
   resize(total) {
     const width = (box) => Math.floor(box.node().getBoundingClientRect().width);
     this.view.resize(width(this.stage));
+    for (const x of this.loads) x.resize(width(this.lines));
     for (const x of this.timelines) x.resize(width(this.lines), this.scaleOf(x.line, total), total);
   }
 
@@ -110,6 +113,34 @@ export class Panel {
     return run ? { cell, start: run[0], size: run[1] } : null;
   }
 
+  /** The number of a rank that is called so; nothing, if none is. */
+  rankOf(name) {
+    return Array.from({ length: this.run.n }, (_, r) => r).find((r) => rankName(this.run, r) === name);
+  }
+
+  /** Bring the row of a rank into view, marked for a moment. */
+  showRank(rank) {
+    const row = this.stage.selectAll(".ranks .name").filter((_, i, all) => all[i].textContent === rankName(this.run, rank));
+    this.stage.selectAll(".found").classed("found", false);
+    row.classed("found", true).each(function () {
+      this.scrollIntoView({ block: "center", inline: "nearest" });
+    });
+    setTimeout(() => row.classed("found", false), 2400);
+  }
+
+  /** A block of one rank's data in what another has received, or has at all. */
+  blockOf(step, origin, place) {
+    const state = this.replay.state(Math.min(step, this.last));
+    const { cells } = this.replay;
+    const holds = (cell) => (state[cell] ?? []).find(([, , , who]) => who.some(([lo, hi]) => lo <= origin && origin < hi));
+    const own = [...state.keys()].filter((cell) => cells.rank(cell) === place);
+    const received = own.filter((cell) => cells.buffer(cell) !== 0);
+    const cell = [...received, ...own].find(holds);
+    if (cell === undefined) return null;
+    const [start, size] = holds(cell);
+    return { cell, start, size };
+  }
+
   /** All blocks in reading order, for the keyboard. */
   blocks(step) {
     return this.replay.state(Math.min(step, this.last)).flatMap((list, cell) =>
@@ -133,7 +164,7 @@ export class Panel {
     const whose = found.length ? view.origin(found[0][3]) : "nobody";
     const sum = found.length && view.contributors(found[0][3]) > 1;
     const head = box.append("div").attr("class", "way-head");
-    head.append("h3").text(`The way of ${sum ? "a sum of" : "a block of"} ${whose} to ${view.cellName(cell)}`);
+    head.append("h3").text(`How ${sum ? "the sum of" : "the data of"} ${whose} came to ${view.cellName(cell)}`);
     head.append("button").attr("type", "button").attr("aria-label", "Close").text("×")
       .on("click", () => this.tell.pick(this, null));
     const list = box.append("ol");
@@ -155,7 +186,7 @@ export class Panel {
       };
       item.append("span").text(verbs[move.kind]);
     }
-    if (!way.moves.length) list.append("li").text(`It was here from the start: ${bytes(size)}, from ${start} on.`);
+    if (!way.moves.length) list.append("li").text(`These ${bytes(size)}, from byte ${start} on, did not move: the rank began with them.`);
   }
 
   /** The messages of the step as a table. */

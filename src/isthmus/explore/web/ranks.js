@@ -78,7 +78,7 @@ export class RanksView {
     this.flight += 1;
     this.colours = rankColours(this.run);
     this.partColours = this.parts ? partColours(this.parts.length - 1) : [];
-    this.places = place(this.run, Math.max(width, 420));
+    this.places = place(this.run, Math.max(width, 320));
     const { width: wide, height } = this.places;
     this.svg.attr("viewBox", `0 0 ${wide} ${height}`).attr("width", wide).attr("height", height);
     this.svg.attr("aria-label", `Buffers of ${this.run.n} ranks`);

@@ -76,7 +76,7 @@ export class TimelineView {
     if (this.total < this.common) facts.push("<span><b>scale of its own</b></span>");
     const kind = line.recorded ? "Recorded" : "Simulated";
     const note = line.recorded && !line.linked
-      ? `<p class="note">The real call sent other messages than this schedule: it cuts its blocks by what it knows of its machine. Steps are the rounds of its ranks.</p>`
+      ? `<p class="note">The recorded call sent other messages than are drawn here: on its machine isthmus cuts blocks by what it measured there. A step is then a round of its ranks.</p>`
       : "";
     const name = document.createElement("i");
     name.textContent = line.name;

@@ -69,18 +69,33 @@ class Fence:
     release (they are RCsc), so nothing passes the two.
 
     It is for one thread at a time: between release and acquire another one would find
-    the lock released.
+    the lock released. A method that calls both would take as long as both, four times
+    in a short call, so who needs a fence calls them itself.
     """
 
-    __slots__ = ("_lock",)
+    __slots__ = ("acquire", "release")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
+        lock = threading.Lock()
+        lock.acquire()
+        self.release, self.acquire = lock.release, lock.acquire
 
-    def __call__(self) -> None:
-        self._lock.release()
-        self._lock.acquire()
+
+#: fences that no operation uses: to make one takes longer than to use it
+_idle_fences: list[Fence] = []
+
+
+def lent_fence() -> Fence:
+    """A fence that nobody else uses until it is given back."""
+    try:
+        return _idle_fences.pop()
+    except IndexError:
+        return Fence()
+
+
+def give_back_fence(fence: Fence) -> None:
+    """Keep a fence for the next operation."""
+    _idle_fences.append(fence)
 
 
 class Segment:
@@ -411,7 +426,9 @@ class NodeMemory:
         """Tell whoever waits for this rank, or will, that it comes no more, and why."""
         if self.segments:  # else it was freed, and nobody waits there
             self._gone[self.place] = REASONS.index(reason_of(error)) + 1
-            Fence()()
+            fence = Fence()
+            fence.release()
+            fence.acquire()
             for segment in self.segments:
                 segment.withdraw()
 

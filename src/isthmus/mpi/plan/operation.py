@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from mpi4py import MPI
 
-from ..buffers.node_memory import Fence
+from ..buffers.node_memory import Fence, give_back_fence, lent_fence
 from ..buffers.selection import HOST_PACKER, Packer
 from ..waiting.errors import MismatchError, Stalled
 from .steps import (
@@ -129,7 +129,7 @@ class Operation:
     #: whether the operation ends with the answer
     only_asks = False
     #: set before the first step that touches the node memory
-    _fence: Fence = None  # type: ignore[assignment]
+    _fence: Fence | None = None
     #: the step that is being done, and how many messages it has that are complete
     _at = _arrived = 0
     _deadline = 0.0
@@ -315,8 +315,9 @@ class Operation:
                 else:
                     return False
                 buffers[NODE] = channel.segment.halves[self.half]
-                self._fence = self._fence or Fence()
-                self._fence()
+                self._fence = fence = self._fence or lent_fence()
+                fence.release()
+                fence.acquire()
             elif kind is LongCopy:
                 source, read, target, written = step
                 np.copyto(
@@ -338,10 +339,12 @@ class Operation:
         """Come to a meeting; whether all others have."""
         segment, half, fence = self.channel.segment, self.half, self._fence
         ranges, meeting, _, contribution, expected = step
+        assert fence is not None  # since the half was entered
         if self._awaited is None:
             if contribution >= 0:
                 segment.contribute(half, contribution)
-            fence()
+            fence.release()
+            fence.acquire()
             self._awaited = segment.arrive(half, self.code, meeting, ranges)
         for read, words in self._awaited:
             for _ in POLLS:
@@ -349,7 +352,8 @@ class Operation:
                     break
             else:
                 return False
-        fence()
+        fence.release()
+        fence.acquire()
         if expected and segment.contributed(half, ranges) != expected:
             self._differ(step)
         self._awaited = None
@@ -467,8 +471,11 @@ class Operation:
         """Put staged data where they belong, and give back what was lent."""
         if self.staging is not None and self.error is None:
             self.staging.stage_out()
-        if self._fence is not None:
-            self._fence()  # what was read in the node memory is read
+        if self._fence is not None:  # what was read in the node memory is read
+            self._fence.release()
+            self._fence.acquire()
+            give_back_fence(self._fence)
+            self._fence = None
         self.channel.end(self)
         if self.plan.scratch:
             self._give_scratch_back()
