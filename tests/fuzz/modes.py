@@ -85,12 +85,8 @@ def _calls(stage: Stage, on: list[Place], options: Options, turns: int) -> None:
     for turn in range(turns * len(series)):
         one = series[int(stage.rng.integers(len(series)))]
         stage.now[threading.get_ident()] = one
-        try:
-            going.append(one.start(turn))
-        except RuntimeError as error:
-            stops = isinstance(error, isthmus.Stalled | isthmus.ProcessLost)
-            if stage.is_multiple or stops or "MPI_THREAD_MULTIPLE" not in str(error):
-                raise
+        if (begun := _begun(stage, one, turn)) is not None:
+            going.append(begun)
         # without threads calls go forward in their own Wait only, one after the other
         most = UNDER_WAY if stage.is_multiple else 0
         while len(going) > most or (going and stage.alone.random() < 0.5):
@@ -98,6 +94,17 @@ def _calls(stage: Stage, on: list[Place], options: Options, turns: int) -> None:
             ended.end(int(stage.alone.integers(ways)))
     for ended in going:
         ended.end(0)
+
+
+def _begun(stage: Stage, series: Series, turn: int) -> Going | None:
+    """A call that goes on; None where it is refused for the thread level."""
+    try:
+        return series.start(turn)
+    except RuntimeError as error:
+        stops = isinstance(error, isthmus.Stalled | isthmus.ProcessLost)
+        if stage.is_multiple or stops or "MPI_THREAD_MULTIPLE" not in str(error):
+            raise
+        return None
 
 
 def _settings(rng: Rng) -> dict[str, str]:
@@ -293,7 +300,8 @@ def checked(stage: Stage) -> None:
             _all_raise(stage, place, mine, turn)
         calls = Series(place, stage.rng, stage.alone, options)
         stage.now[threading.get_ident()] = calls
-        calls.start(turn).end(0)
+        if (going := _begun(stage, calls, turn)) is not None:
+            going.end(0)
     place.free()
 
 
