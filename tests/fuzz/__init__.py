@@ -25,5 +25,6 @@ tenth.
     modes.py        kinds of episodes: right calls, wrong ones, several threads, ...
     broken.py       an exception at any line of a call
     bounds.py       memory and time that calls may take
+    holdings.py     what a process holds after a tenth of the time, and in the end
     launch.py       processes with a limit of time, and the command
 """

@@ -100,12 +100,14 @@ class _Seen:
 
 def broken_calls(stage: Stage) -> None:
     """Break a call on one rank, and see what the next one does on all."""
-    for _ in range(2):
-        place = places.draw(stage.rng, stage.world, "bbi")
-        if place.ranks < 2:
-            return
-        place.comm.timeout = LIMIT_SECONDS
-        _break_one(stage, place)
+    for part in range(2):
+        # of its own, as a rank that is alone in its group draws nothing more
+        half = type(stage).of(stage.world, stage.seed, 100 + part)
+        half.now = stage.now
+        place = places.draw(half.rng, half.world, "bbi")
+        if place.ranks > 1:
+            place.comm.timeout = LIMIT_SECONDS
+            _break_one(half, place)
         # a communicator that was left in the middle of a call is not freed: to free it
         # may wait for what never comes
 

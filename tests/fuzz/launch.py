@@ -21,7 +21,8 @@ from launcher.mpirun import ENVIRONMENT, Launch, command, find_mpiexec, library_
 LEVELS = ("single", "funneled", "serialized", "multiple")
 #: how often each mode comes, by its share
 SHARES = {
-    "calls": 6,
+    "calls": 5,
+    "steady": 4,
     "devices": 2,
     "threads": 2,
     "groups": 1,
@@ -32,6 +33,10 @@ SHARES = {
     "memory": 1,
     "speed": 1,
 }
+#: modes that leave communicators behind in the middle of a call, which nobody can free
+LEAVING = ("broken", "sizes", "spawned")
+#: episodes after which what is kept for calls does not grow any more
+WARM_EPISODES = 20
 #: seconds after which an episode hangs, and those of a launch beyond them
 EPISODE_SECONDS, GRACE_SECONDS = 60, 30
 #: a line of output that tells of a fault
@@ -82,6 +87,8 @@ class Fault:
     text: str
     repeat: str
     seconds: float
+    #: all that the ranks printed in its episode
+    output: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,14 @@ def run(plan: Plan) -> Report:
     elif status != 0 and not found:
         found["start", plan.seed] = f"the launch ended with {status}\n{output[-3000:]}"
     faults = [
-        Fault(mode, seed, text, plan.repeat(mode, seed), seconds)
+        Fault(
+            mode,
+            seed,
+            text,
+            plan.repeat(mode, seed),
+            seconds,
+            output.rpartition(f"begin {mode} {seed}\n")[2],
+        )
         for (mode, seed), text in found.items()
     ]
     return Report(faults, len(begun), output)
@@ -145,25 +159,37 @@ def on_a_rank(plan: Plan) -> None:
 
     world = MPI.COMM_WORLD
     sys.setswitchinterval(1e-4)  # threads take turns often
+    from fuzz.holdings import grown, holdings
+
     begin, k = time.monotonic(), 0
+    first: tuple[int, dict[str, int]] | None = None
     while True:
         over = time.monotonic() - begin > plan.seconds
         ended = k >= plan.episodes if plan.episodes else over
         if world.bcast(ended):
             break
+        is_tenth = k >= WARM_EPISODES and time.monotonic() - begin > plan.seconds / 10
+        if first is None and world.bcast(is_tenth):
+            first = k, holdings()
         seed = plan.seed + k
         mode = mode_of(plan.modes, seed)
         if world.rank == 0:
             print(f"begin {mode} {seed}", flush=True)
         _episode(world, mode, seed, plan.patience)
         k += 1
+    leaks = any(x in plan.modes for x in LEAVING)
+    if first is not None and not leaks:
+        last = holdings()
+        print(f"rank {world.rank} has {first[1]}, then {last}", flush=True)
+        if wrong := grown(first[1], last, k - first[0]):
+            _tell(world, "holdings", plan.seed, wrong)
     if world.rank == 0:
         took = time.monotonic() - begin
-        print(f"{k} episodes in {took:.0f} s, all right", flush=True)
+        print(f"{k} episodes in {took:.0f} s", flush=True)
     world.Barrier()
     sys.stdout.flush()
     # communicators that were broken on purpose cannot be freed, nor MPI finalized
-    if any(x in plan.modes for x in ("broken", "sizes")):
+    if leaks:
         os._exit(0)
 
 
@@ -224,21 +250,25 @@ def parse(
     parser.add_argument("--child-of", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     sizes = [int(n) for n in asked.ranks.split(",")]
-    levels = [asked.level] if asked.level else ["multiple", "multiple", "serialized"]
     modes = tuple(asked.modes.split(","))
-    launches = [(n, level) for level in levels for n in sizes]
+    # what a process holds can only be compared where nothing is left behind
+    clean = tuple(x for x in modes if x not in LEAVING)
+    kinds = [(asked.level, modes)]
+    if not asked.level:
+        kinds = [("multiple", clean), ("multiple", modes), ("serialized", modes)]
+    launches = [(n, level, some) for level, some in kinds if some for n in sizes]
     each = asked.seconds / len(launches)
     plans = [
         Plan(
             n,
             level,
-            modes,
+            some,
             asked.seed + 100_000 * i,
             each,
             asked.episodes,
             asked.patience,
         )
-        for i, (n, level) in enumerate(launches)
+        for i, (n, level, some) in enumerate(launches)
     ]
     return plans, asked
 

@@ -18,11 +18,14 @@ import isthmus
 
 from . import bounds, broken, places
 from .places import Place
-from .series import FaultError, Going, Options, Series
+from .series import FORMS, FaultError, Going, Options, Series
+from .standins import use_device
 from .transfers import Group, composition, transfer
 
 #: calls that may be under way at once, and calls of each series
 UNDER_WAY, TURNS = 4, 24
+#: calls of a steady series: more than those after which candidates are tried
+STEADY_TURNS = 36
 #: processes that are spawned, and the part of their episode
 CHILDREN, SPAWNED = 2, 7
 #: seconds that a call may wait where something was broken, or may be
@@ -82,12 +85,8 @@ def _calls(stage: Stage, on: list[Place], options: Options, turns: int) -> None:
     for turn in range(turns * len(series)):
         one = series[int(stage.rng.integers(len(series)))]
         stage.now[threading.get_ident()] = one
-        try:
-            going.append(one.start(turn))
-        except RuntimeError as error:
-            stops = isinstance(error, isthmus.Stalled | isthmus.ProcessLost)
-            if stage.is_multiple or stops or "MPI_THREAD_MULTIPLE" not in str(error):
-                raise
+        if (begun := _begun(stage, one, turn)) is not None:
+            going.append(begun)
         # without threads calls go forward in their own Wait only, one after the other
         most = UNDER_WAY if stage.is_multiple else 0
         while len(going) > most or (going and stage.alone.random() < 0.5):
@@ -97,6 +96,17 @@ def _calls(stage: Stage, on: list[Place], options: Options, turns: int) -> None:
         ended.end(0)
 
 
+def _begun(stage: Stage, series: Series, turn: int) -> Going | None:
+    """A call that goes on; None where it is refused for the thread level."""
+    try:
+        return series.start(turn)
+    except RuntimeError as error:
+        stops = isinstance(error, isthmus.Stalled | isthmus.ProcessLost)
+        if stage.is_multiple or stops or "MPI_THREAD_MULTIPLE" not in str(error):
+            raise
+        return None
+
+
 def _settings(rng: Rng) -> dict[str, str]:
     """Variables that communicators are made under."""
     per_node = (0, 0, 1, 2)[int(rng.integers(4))]
@@ -104,28 +114,46 @@ def _settings(rng: Rng) -> dict[str, str]:
     return {"ISTHMUS_PER_NODE": str(per_node), "ISTHMUS_TRIAL": str(trial)}
 
 
-def right_calls(stage: Stage, devices: float = 0.0) -> None:
+def right_calls(stage: Stage) -> None:
     """Calls that are right, and some that are refused, on several communicators."""
     with variables(**_settings(stage.rng)):
-        _right_calls(stage, devices)
+        _right_calls(stage)
 
 
-def _right_calls(stage: Stage, devices: float) -> None:
+def _right_calls(stage: Stage, devices: float = 0.0, forms: Any = FORMS) -> None:
     operator = composition()
     on = [places.draw(stage.rng, stage.world) for _ in range(2)]
     if stage.rng.random() < 0.3:
         on[0].comm.timeout = 60.0
     refused = float(stage.rng.choice([0.0, 0.2]))
-    options = Options(stage.level, devices, refused, operator)
+    options = Options(stage.level, devices, refused, operator, forms=forms)
     _calls(stage, on, options, TURNS)
     for place in on:
         place.free()
     operator.Free()
 
 
+def steady(stage: Stage) -> None:
+    """What programs do most: one blocking call in a loop, by no algorithm's name."""
+    with variables(ISTHMUS_TRIAL="1"):
+        place = places.draw(stage.rng, stage.world, "bbi")
+    refused = float(stage.rng.choice([0.0, 0.0, 0.2]))
+    options = Options(stage.level, 0.0, refused, forms=("blocking",))
+    for _ in range(2):
+        series = Series(place, stage.rng, stage.alone, options)
+        series.algorithm = None
+        stage.now[threading.get_ident()] = series
+        for turn in range(STEADY_TURNS):
+            series.start(turn).end(0)
+    place.free()
+
+
 def on_devices(stage: Stage) -> None:
-    """The same with half of the arrays on a device."""
-    right_calls(stage, devices=0.5)
+    """Right calls and refused ones, with half of the arrays on a device."""
+    is_protected = bool(stage.rng.random() < 0.5)
+    use_device(is_protected=is_protected)
+    with variables(**_settings(stage.rng)):
+        _right_calls(stage, 0.5, ("blocking",) if is_protected else FORMS)
 
 
 def threads(stage: Stage) -> None:
@@ -138,7 +166,7 @@ def threads(stage: Stage) -> None:
 
     def run(part: int) -> None:
         try:
-            _right_calls(beside[part], 0.0)
+            _right_calls(beside[part])
         except BaseException as error:
             errors.append(error)
 
@@ -272,7 +300,8 @@ def checked(stage: Stage) -> None:
             _all_raise(stage, place, mine, turn)
         calls = Series(place, stage.rng, stage.alone, options)
         stage.now[threading.get_ident()] = calls
-        calls.start(turn).end(0)
+        if (going := _begun(stage, calls, turn)) is not None:
+            going.end(0)
     place.free()
 
 
@@ -359,6 +388,7 @@ def _mismatched(stage: Stage, place: Place, series: Series, odd: int) -> None:
 
 MODES: Mapping[str, Callable[[Stage], Any]] = {
     "calls": right_calls,
+    "steady": steady,
     "devices": on_devices,
     "threads": threads,
     "groups": groups,

@@ -3,6 +3,7 @@ at another place, now and then after one that is refused."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,10 @@ OURS_INSIDE = (
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
 HANGS_OTHERS = ("Bcast", "Reduce")
 
+#: the variables that have every call printed before it is made, and that name
+#: operations to leave out, or "refused" calls, where one fault hides others
+TRACE, WITHOUT = "ISTHMUS_FUZZ_TRACE", "ISTHMUS_FUZZ_WITHOUT"
+
 Rng = np.random.Generator
 
 
@@ -87,6 +92,7 @@ class Going:
             self.request.Free()
         for buffer in self.buffers:
             buffer.free()
+        self.buffers = []
 
     def look(self, how: int) -> None:
         """Wait in one of several ways, and look at the memory."""
@@ -134,6 +140,8 @@ class Series:
     drawn: Drawn = field(init=False)
     algorithm: str | None = field(init=False)
     form: str = field(init=False)
+    keeps_form: bool = field(init=False)
+    keeps_data: bool = field(init=False)
     sayings: dict[str, Saying] = field(default_factory=dict)
     #: what the rank does now, in words, for who asks where it hangs
     now: str = ""
@@ -144,7 +152,7 @@ class Series:
         op = str(rng.choice(operations))
         size, dtype = str(rng.choice(list(SIZES))), str(rng.choice(spellings.DTYPES))
         root = int(rng.integers(1 << 20)) % place.ranks
-        in_place, brief = bool(rng.random() < 0.3), bool(rng.random() < 0.3)
+        in_place, brief = bool(rng.random() < 0.3), bool(rng.random() < 0.5)
         operator, combine, is_ordered = MPI.SUM, np.add, bool(rng.random() < 0.25)
         if op in REDUCTIONS and rng.random() < 0.3 and dtype != "c16":
             operator, combine = MPI.MAX, np.maximum  # type: ignore[assignment]
@@ -157,13 +165,18 @@ class Series:
         self.drawn = Drawn(*ways)
         self.algorithm = self._algorithm(is_ordered)
         self.form = str(rng.choice(options.forms))
+        # some calls are made in one form only: what happens at the n-th call of a form
+        # is seen nowhere else
+        self.keeps_form = bool(rng.random() < 0.5)
+        # what is known by its content must not be taken for what had it before
+        self.keeps_data = bool(rng.random() < 0.3)
         self.devices = options.devices
 
     def _has(self, op: str) -> bool:
         """Whether an operation is ours on this communicator; others are mpi4py's own,
         which its suite tests."""
         own = {"several": SEVERAL, "inside": OURS_INSIDE}
-        return op in own.get(self.place.kind, (op,))
+        return op in own.get(self.place.kind, (op,)) and op not in _left_out()
 
     def _algorithm(self, is_ordered: bool) -> str | None:
         """An algorithm; None where the call names none."""
@@ -196,15 +209,19 @@ class Series:
 
     def start(self, turn: int) -> Going:
         """Make a call, or start it; before it, perhaps, one that is refused."""
-        form = self.form if self.rng.random() < 0.7 else str(self._form())
+        other = str(self.rng.choice(self.options.forms))
+        form = other if self.rng.random() < 0.3 and not self.keeps_form else self.form
         if self.algorithm == "native" and self.drawn.op in HANGS_OTHERS:
             form = "blocking"
-        mine = transfer(self.place.group, self.drawn, turn)
+        content = 0 if self.keeps_data else turn
+        mine = transfer(self.place.group, self.drawn, content)
         args, buffers = self.arguments(mine)
         said = "".join(f", {x} {y}" for x, y in self.sayings.items())
         refusals = self.place.refusals
         after = f" after {refusals} refused" * bool(refusals)
         self.now = f"call {turn}{after}, {form} {self}{said}"
+        if TRACE in os.environ:
+            print(f"rank {MPI.COMM_WORLD.rank}: {self.now}", flush=True)
         self._refused(form, args, mine)
         restarts = int(self.rng.integers(3))
         going = Going(self.now, self._make(form, args, self.algorithm), buffers)
@@ -212,9 +229,6 @@ class Series:
             for _ in range(restarts):
                 going.start_again()
         return going
-
-    def _form(self) -> str:
-        return str(self.rng.choice(self.options.forms))
 
     def arguments(self, mine: Transfer) -> tuple[tuple[Any, ...], list[Buffer]]:
         """The arguments of a call, and the buffers in them."""
@@ -273,7 +287,7 @@ class Series:
         no part in a rooted call make it as it is, and so once more than the others."""
         # as many numbers on every rank, whatever the size of its group
         some = self.rng.random(64) < 0.5
-        if self.rng.random() >= self.options.refused:
+        if self.rng.random() >= self.options.refused or "refused" in _left_out():
             return
         group, is_ours = self.place.group, self._is_ours(form)
         position = group.here.index(group.me) if group.is_one else group.me
@@ -298,6 +312,10 @@ class Series:
         if self.place.kind != "inside":
             return True
         return self.drawn.op != "Bcast" or form == "blocking"
+
+
+def _left_out() -> list[str]:
+    return os.environ.get(WITHOUT, "").split(",")
 
 
 def _operator(drawn: Drawn) -> str:

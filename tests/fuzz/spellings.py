@@ -9,6 +9,7 @@ them as they were.
 from __future__ import annotations
 
 import array
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -304,10 +305,20 @@ class Buffer:
         return self.saying.outer([owner, (numbers(counts), numbers(places)), types])
 
     def free(self) -> None:
-        """Free the types; the memory goes with the buffer."""
+        """Free the types and the memory, which something else has at once.
+
+        Who still reads it would find the data of before there otherwise: the next
+        buffer of a series often lies where the last one was.
+        """
         for datatype in self.types:
             datatype.Free()
-        self.types = []
+        nbytes = len(self._before)
+        self.types, self.spec, self._owner = [], None, None
+        _LATER.append(bytes([UNTOUCHED ^ len(_LATER)]) * nbytes)
+
+
+#: what has the memory of buffers that were freed
+_LATER: deque[bytes] = deque(maxlen=16)
 
 
 def _array(room: np.ndarray, dtype: Any) -> Any:

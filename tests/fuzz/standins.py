@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy as np
 
 
 @cache
-def standin() -> Any:
-    """The stand-in, with its device in place."""
+def _standin() -> Any:
+    """The module of the stand-in."""
     import isthmus
 
     tests = Path(isthmus.__file__).parents[2] / "tests"
@@ -26,10 +27,29 @@ def standin() -> Any:
     module = importlib.util.module_from_spec(spec)
     sys.modules["standin"] = module
     spec.loader.exec_module(module)
-    module.staged.KINDS[module.KIND] = module.StandIn
     return module
 
 
+#: how arrays are put on the device that is in use
+_put: Callable[[np.ndarray], Any] | None = None
+
+
+def use_device(*, is_protected: bool) -> None:
+    """Have a device: one whose memory nobody but it can touch, or one that copies
+    beside the caller.
+
+    The first takes copies of one thread only, as it protects memory again after each.
+    """
+    global _put
+    module = _standin()
+    kind = module.StandIn if is_protected else module.Quick
+    memory = module.Memory if is_protected else module.Plain
+    module.staged.KINDS[module.KIND] = kind
+    module.staged.device_of.cache_clear()
+    _put = partial(module.on_device, memory=memory)
+
+
 def device_array(content: np.ndarray) -> Any:
-    """A copy of an array, in memory that only copies of the device can touch."""
-    return standin().on_device(content)
+    """A copy of an array on the device that is in use."""
+    assert _put is not None
+    return _put(content)

@@ -1,0 +1,83 @@
+"""What a process holds, as far as the system tells: it must not grow with the calls."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import re
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from mpi4py import MPI
+
+#: numbers that may grow so much: memory is not given back to the system at once, and an
+#: MPI library may map some more of it; what was freed of a communicator is given back
+#: by the next call that forms a group
+GROWTH = {
+    "KiB": 16384,
+    "allocated KiB": 8192,
+    "objects": 100_000,
+    "mappings": 64,
+    "communicators": 8,
+    # those that wait for calls with a limit are kept
+    "threads": 4,
+    "descriptors": 2,
+}
+#: bytes that Open MPI keeps of every persistent collective of its own, per episode
+OPEN_MPI_BYTES = 16384
+
+
+def holdings() -> dict[str, int]:
+    """What this process has now."""
+    gc.collect()
+    some = [MPI.COMM_SELF.Dup() for _ in range(64)]
+    # MPICH has those from the ninth on in another table
+    numbers = [x.py2f() & 0xFFFFFF for x in some]
+    for comm in some:
+        comm.Free()
+    found = {
+        "threads": threading.active_count(),
+        "communicators": max(numbers),
+        "allocated KiB": _allocated(),
+        "objects": sys.getallocatedblocks(),
+    }
+    own = Path("/proc/self")
+    if own.exists():
+        lines = dict(x.split(":", 1) for x in (own / "status").read_text().splitlines())
+        found["KiB"] = int(lines["VmRSS"].split()[0])
+        found["descriptors"] = len(list((own / "fd").iterdir()))
+        found["mappings"] = len((own / "maps").read_text().splitlines())
+    return found
+
+
+def grown(before: dict[str, int], after: dict[str, int], episodes: int) -> str:
+    """What grew by more than it may in so many episodes, in words."""
+    more = episodes * OPEN_MPI_BYTES // 1024
+    may = {**GROWTH, "KiB": GROWTH["KiB"] + more}
+    may["allocated KiB"] += more
+    wrong = [
+        f"{name} grew from {before[name]} to {after[name]}"
+        for name in before
+        if after[name] > before[name] + may.get(name, 0)
+    ]
+    return ", ".join(wrong)
+
+
+def _allocated() -> int:
+    """KiB that C code of this process has allocated and not freed; 0 where the C
+    library does not tell."""
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "malloc_info"):
+        return 0
+    libc.fopen.restype = ctypes.c_void_p
+    with tempfile.NamedTemporaryFile() as file:
+        stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+        libc.malloc_info(0, stream)
+        libc.fclose(stream)
+        report = file.read().decode()
+    # after those of every arena, the sums of all
+    free = re.findall(r'<total type="(?:fast|rest)" count="\d+" size="(\d+)"', report)
+    has = re.findall(r'<system type="current" size="(\d+)"', report)
+    return (int(has[-1]) - sum(map(int, free[-2:]))) // 1024
