@@ -80,10 +80,11 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
         if is_lost:
             comm.Revoke()  # others are in the same call
         raise context.failed(error, call.name, "native") from None
-    if arranged is not None:
-        arranged.stage_out()
-    elif call.copies is not None:
-        call.copies.take()
+    with context.uninterrupted(call.name, "native"):
+        if arranged is not None:
+            arranged.stage_out()
+        elif call.copies is not None:
+            call.copies.take()
 
 
 def _arranged(call: Call, plan: Plan) -> Arrangement | None:

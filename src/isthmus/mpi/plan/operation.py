@@ -393,9 +393,10 @@ class Operation:
             return self._has_come(step)
         elif isinstance(step, Fetched):
             assert self._transfer is not None
-            if not self._transfer.has_come(step.number):
+            while not self._transfer.has_come(step.number):
                 self.channel.check()  # which lets messages that are sent go on
-                return False
+                if not step.is_awaited:
+                    return False
         elif isinstance(step, Store):
             assert self._transfer is not None
             self._transfer.store(step.ranges)

@@ -208,9 +208,13 @@ class StartNative(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The end of the copies from a device up to one, by its number."""
+    """The end of the copies from a device up to one, by its number.
+
+    It may have to be awaited at once, whoever advances the operation.
+    """
 
     number: int
+    is_awaited: bool = False
 
 
 class Store(NamedTuple):

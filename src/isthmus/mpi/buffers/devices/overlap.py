@@ -124,7 +124,10 @@ def around(
         steps, slots = (StartNative(0), Await((0,), 1)), 1
     fetches = tuple((k, 0, sizes[k]) for k in read if sizes[k])
     stores = tuple((k, 0, sizes[k]) for k in written if sizes[k])
-    first: list[Step] = [Fetched(len(fetches) - 1)] if fetches else []
+    # the library's own calls match in the order in which they are started, and ranks
+    # whose arrays are on the host start them at once
+    is_awaited = plan.native is not None
+    first: list[Step] = [Fetched(len(fetches) - 1, is_awaited)] if fetches else []
     last: list[Step] = [Store(stores), Stored()] if stores else []
     transfers = Transfers(fetches, 0)
     return replace(
