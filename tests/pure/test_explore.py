@@ -28,7 +28,6 @@ from isthmus.schedules.program import extent
 from isthmus.schedules.registry import (
     algorithms,
     collectives,
-    find as find_algorithm,
     resolve,
 )
 from isthmus.schedules.schedule import Schedule
@@ -246,8 +245,13 @@ def test_a_recorded_run_as_a_page(tmp_path):
 
 def test_the_gallery_has_every_algorithm_of_a_paper():
     page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text("utf-8")
-    shown = re.findall(r"^```\{explore\} (\w+) (\w+)", page, re.MULTILINE)
-    embedded = {(name, find_algorithm(of, name).paper) for of, name in shown}
+    shown = set(re.findall(r"^isthmus explore (\w+) '?(\w+)", page, re.MULTILINE))
+    embedded = {
+        (entry.name, entry.paper)
+        for of in collectives()
+        for entry in algorithms(of)
+        if (of.removeprefix("inter_").removeprefix("multi_"), entry.name) in shown
+    }
     papers = {
         (entry.name, entry.paper)
         for of in collectives()
