@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from time import perf_counter
 
 os.environ["ISTHMUS_DEVICE"] = "direct"
@@ -22,13 +23,13 @@ import numpy as np
 from mpi4py import MPI
 
 from isthmus import Layout, Redistribution
-from isthmus.mpi.memory import device
-from isthmus.mpi.memory.libraries import NUMPY, library
-from isthmus.mpi.redistribution import fields
+from isthmus.mpi.buffers import dlpack
+from isthmus.mpi.buffers.devices import arrays, libraries, staged
+from isthmus.mpi.buffers.devices.libraries import library
+from isthmus.mpi.redistribution.fields import field_of, memory_of
 from isthmus.redistribution.runs import spread
 
 TIMES, SIDE = 11, 4096
-_PLACE = device.place
 
 
 def torch_array(x: np.ndarray):
@@ -65,12 +66,12 @@ def parts(shape):
     }
 
 
-def steps(array, by, start, size, packed_by):
-    """What packs the runs and what unpacks them, and the packed memory."""
-    place = fields.place(fields.array_of(array, by), start, size)
-    room = by.room(max(place.nbytes, 1))
-    at = packed_by(room)
-    return place, place.copier(at), place.copier(at, unpack=True), room
+def copies(array, by, start, size):
+    """The selection of runs, what packs them and what unpacks them."""
+    selection, memory = field_of(array, 0).select(start, size), memory_of(array)
+    room = by.room(max(selection.nbytes, 1))
+    pack = partial(by.pack, memory, selection, room, 0)
+    return selection, room, pack, partial(by.unpack, room, 0, memory, selection)
 
 
 def compare(name, make) -> None:
@@ -90,17 +91,14 @@ def compare(name, make) -> None:
                 near = base[cut]
                 for start, size in parts(near.shape).values():
                     ends = np.asarray(start), np.asarray(size)
-                    place, pack, _, room = steps(known, by, *ends, by.address)
-                    _, pack_here, _, right = steps(near, NUMPY, *ends, NUMPY.address)
+                    _, room, pack, _ = copies(known, by, *ends)
                     pack()
-                    pack_here()
-                    wrong += not np.array_equal(to_host(room)[: place.nbytes], right)
-                    there = fields.place(fields.array_of(target, by), *ends)
-                    there.copier(by.address(room), unpack=True)()
+                    there = field_of(target, 0).select(*ends)
+                    by.unpack(room, 0, memory_of(target), there)
                     index = spread(*ends)
                     got = to_host(zero)[cut].ravel()
                     wrong += not np.array_equal(got[index], near.ravel()[index])
-                    checked += 2
+                    checked += 1
     print(f"{name}: {checked} compared with numpy, {wrong} wrong", flush=True)
     assert not wrong
 
@@ -113,8 +111,8 @@ def measure(name, make) -> None:
     known = by.described(far, True)
     for words, (start, size) in parts(whole.shape).items():
         ends = np.asarray(start), np.asarray(size)
-        place, pack, unpack, room = steps(known, by, *ends, by.address)
-        line = f"{name:6} {words:14} {room.nbytes / 2**20:6.1f} MiB"
+        selection, _, pack, unpack = copies(known, by, *ends)
+        line = f"{name:6} {words:14} {selection.nbytes / 2**20:6.1f} MiB"
         for step in (pack, unpack):
             times = []
             for _ in range(TIMES):
@@ -122,8 +120,8 @@ def measure(name, make) -> None:
                 step()
                 times.append(perf_counter() - begin)
             took = float(np.median(times))
-            line += f" {1e3 * took:8.3f} ms {place.nbytes / took / 1e9:8.1f} GB/s"
-        print(line, "as it is" if place.is_direct else "", flush=True)
+            line += f" {1e3 * took:8.3f} ms {selection.nbytes / took / 1e9:8.1f} GB/s"
+        print(line, flush=True)
 
 
 def move() -> None:
@@ -132,7 +130,9 @@ def move() -> None:
 
     cupy.cuda.set_allocator(cupy.cuda.MemoryPool(cupy.cuda.malloc_managed).malloc)
     # CuPy says that managed memory is the host's too: then it would not be packed there
-    device.place = lambda x: (2, 0) if isinstance(x, cupy.ndarray) else _PLACE(x)
+    place = dlpack.place
+    for module in (dlpack, arrays, libraries, staged):
+        module.place = lambda x: (2, 0) if isinstance(x, cupy.ndarray) else place(x)
     world = MPI.COMM_WORLD
     n, shape = world.size, (12, 9)
     whole = np.arange(108.0).reshape(shape)

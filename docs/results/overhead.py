@@ -1,71 +1,76 @@
-"""What Python takes in a call that is left to the MPI library, part by part.
+"""What Python takes in a call, part by part.
 
-mpiexec -n 2 python docs/results/overhead.py
+mpiexec -n 1 python docs/results/overhead.py
 
-Between two groups of one rank. The library's own call is replaced by one that does
-nothing, so nothing is sent; microseconds, the least of several runs on rank 0.
+In a group of one rank, so that nothing is sent: an Allgather whose plan is one copy of
+8 bytes, with slices at changing places. Microseconds of processor time, the least of
+several runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import numpy as np
-from timing import WORLD
+from mpi4py import MPI
 
 import isthmus
-from isthmus.mpi.comm.values import by_value
+from isthmus.mpi.arguments.call import Call
+from isthmus.mpi.arguments.values import values_of
+from isthmus.mpi.plan.operation import Operation
 
-CALLS, RUNS = 20000, 25
-
-
-class Empty:
-    """A method with the arguments of a collective."""
-
-    def Allgather(self, send: Any, recv: Any, *, algorithm: str | None = None) -> None:
-        """Do nothing."""
+CALLS, RUNS = 10000, 9
 
 
-def nothing(*args: Any) -> None:
-    """Stands for the library's call."""
+def least(call: Callable[[int], Any]) -> float:
+    """Microseconds of a call."""
 
+    def run() -> float:
+        begin = thread_time()
+        for k in range(CALLS):
+            call(k)
+        return (thread_time() - begin) / CALLS
 
-def least(call: Callable[[], Any]) -> float:
-    """Microseconds of a call, without those of the loop."""
-
-    def run(call: Callable[[], Any]) -> float:
-        begin = perf_counter()
-        for _ in range(CALLS):
-            call()
-        return (perf_counter() - begin) / CALLS
-
-    loop = min(run(lambda: None) for _ in range(RUNS))
-    return 1e6 * (min(run(call) for _ in range(RUNS)) - loop)
+    return 1e6 * min(run() for _ in range(RUNS))
 
 
 def main() -> None:
     """Print a line for each part."""
-    group = WORLD.Split(WORLD.rank)
-    inter = isthmus.Intercomm(group.Create_intercomm(0, WORLD, 1 - WORLD.rank))
-    send, recv, empty = np.zeros(1), np.empty(1), Empty()
-    inter.Allgather(send, recv, algorithm="native")
-    if WORLD.rank == 0:
-        args = (send, recv)
-        values = by_value("Allgather", "native", args)
-        kept = inter._context().cached_calls
-        found = kept[values]
-        found.native = nothing
-        for name, call in (
-            ("whole", lambda: inter.Allgather(send, recv, algorithm="native")),
-            ("a method", lambda: empty.Allgather(send, recv, algorithm="native")),
-            ("values of arguments", lambda: by_value("Allgather", "native", args)),
-            ("what is kept", lambda: kept[values]),
-            ("the call", lambda: found.run(inter, args)),
-        ):
-            print(f"{name:20} {least(call):5.2f} µs", flush=True)
-    WORLD.Barrier()
+    comm = isthmus.Intracomm(MPI.COMM_SELF.Dup())
+    pool = np.zeros(1 << 12)
+
+    def slices(k: int) -> tuple[np.ndarray, np.ndarray]:
+        start = k % 16 * 8
+        return pool[start : start + 1], pool[start + 2048 : start + 2049]
+
+    def whole(k: int) -> None:
+        comm.Allgather(*slices(k), algorithm="ring")
+
+    def beside(k: int) -> None:
+        comm.Iallgather(*slices(k), algorithm="ring").Wait()
+
+    whole(0)
+    context, args = comm._context(), slices(0)
+    names = "Allgather", "blocking", "ring"
+    call = Call(context, *names, args)
+    plan = call.plan()
+
+    def operation(k: int) -> Operation:
+        return Operation(context.channel, plan, call, call.buffers(plan))
+
+    empty = least(slices)
+    for name, part in (
+        ("blocking", lambda: least(whole) - empty),
+        ("  values of arguments", lambda: least(lambda k: values_of(args, *names))),
+        ("  plan", lambda: least(lambda k: call.plan())),
+        ("  operation", lambda: least(operation)),
+        ("  and its steps", lambda: least(lambda k: operation(k).wait())),
+        ("nonblocking and Wait", lambda: least(beside) - empty),
+        ("mpi4py's own call", lambda: least(lambda k: MPI.COMM_SELF.Allgather(*args))),
+    ):
+        print(f"{name:22} {part():6.2f} µs", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,9 @@ def test_the_closed_form_is_what_the_simulator_says(entry):
             if entry.name == "root_gathering":  # parts of a broadcast are rounded
                 assert time == pytest.approx(claimed, rel=1e-3)
                 continue
+            if entry.name == "moving_entry":  # a round may begin before all end one
+                assert 0.7 * claimed < time <= claimed * (1 + 1e-12)
+                continue
             if entry.name == "pipelined" and p != q:
                 assert 0.9 * claimed < time <= claimed * (1 + 1e-12)
                 continue

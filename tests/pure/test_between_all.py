@@ -137,6 +137,8 @@ def test_the_closed_form_is_what_the_simulator_says(collective, entry):
         ):
             # a block's way depends on where the groups lie on the circle
             assert 0.5 * claimed <= time <= 1.04 * claimed, (p, q)
+        elif entry.name == "moving_entry":  # a round may begin before all end one
+            assert 0.7 * claimed <= time <= claimed * (1 + 1e-12), (p, q)
         else:
             assert time == pytest.approx(claimed, rel=1e-12), (p, q)
 

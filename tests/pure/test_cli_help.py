@@ -20,8 +20,8 @@ from isthmus.cli.commands import COMMANDS, LAB
 from isthmus.cli.examples import EXAMPLES
 from isthmus.verify.errors import Deadlock
 
-#: what starts processes, needs root, reads a file or takes its time
-SLOW = "demo", "bench", "check", "record", "tune", "reproduce", "lab", "draw"
+#: what starts processes, needs root or scipy, reads a file or takes its time
+SLOW = "bound", "demo", "bench", "check", "record", "tune", "reproduce", "lab", "draw"
 HEAVY = "--recorded", "512,128", "cori-like", "hdr-infiniband"
 LINES = [(name, line) for name, lines in EXAMPLES.items() for line in lines]
 RUN = [

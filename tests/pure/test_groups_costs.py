@@ -120,9 +120,23 @@ def test_rounds_of_radix(name, n):
     done = cost(name, n, lambda i: 0, lambda i: keys[i], split=False)
     assert done.rounds <= k + 2 * k * bits // DIGIT
     both = cost(name, n, lambda i: 0, lambda i: keys[i])
+    if name == "radix_full":  # the colours are words too
+        bits *= 2
     assert both.rounds <= k + 2 * k * bits // DIGIT + 1 + k
-    if name == "radix_full":
-        assert done.rounds == k + 2 * k * bits // DIGIT
+
+
+@pytest.mark.parametrize("n", [16, 256])
+def test_rounds_of_radix_on_whole_words(n):
+    """Divide and conquer by the leading bits, also by those that all keys share: keys
+    below N in 32 bits. Then each digit has shorter chains than the one before."""
+    k = rounds(n)
+    keys = random.Random(n).sample(range(n), n)
+    done = cost("radix_full", n, lambda i: 0, lambda i: keys[i], split=False)
+    digits = k // DIGIT
+    shared = 2 * k * (32 // DIGIT - digits)
+    assert done.rounds == k + shared + sum(2 * DIGIT * (d + 1) for d in range(digits))
+    short = cost("radix", n, lambda i: 0, lambda i: keys[i], split=False)
+    assert short.rounds == done.rounds - shared
 
 
 @pytest.mark.parametrize("m", [8, 32])

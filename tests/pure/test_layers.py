@@ -29,6 +29,7 @@ KNOWS = {
     "verify": {"schedules"},
     "cost": {"schedules", "spelling", "verify"},
     "groups": {"verify"},
+    "bound": {"collectives", "cost", "schedules", "spelling"},
     "collectives": {"algorithms", "schedules", "spelling", "verify"},
     "check": {"collectives", "schedules", "verify"},
     "choose": {"algorithms", "cost", "schedules", "settings"},

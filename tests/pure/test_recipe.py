@@ -11,6 +11,7 @@ from isthmus.algorithms import stages
 from isthmus.choose.estimate import Machine
 from isthmus.choose.recipe import (
     Equal,
+    Placement,
     Sizes,
     Summed,
     algorithm_for,
@@ -115,6 +116,41 @@ def test_on_a_network_long_shares_go_in_laps():
     assert algorithm_for("auto", endless, network) == "pipelined(parts=32)"
     unequal = Sizes(listed([0, 640_000] * 10), listed([640_000, 0] * 10))
     assert algorithm_for("auto", unequal, network) == "pipelined(parts=6)"
+
+
+def test_a_giant_block_on_a_network_enters_where_others_send():
+    network = Machine(2.6e-4, 1.6e-8, changing=1.25)  # 16 KiB in a start-up
+    giant, equal = listed([64 << 20] + [0] * 15), listed([4 << 20] * 16)
+    for sizes in (Sizes(giant, equal), Sizes(equal, giant), Sizes(giant, giant)):
+        name = algorithm_for("auto", sizes, network, own_counts=True)
+        assert name == "moving_entry"
+        assert algorithm_for("auto", sizes, network) != name
+        assert algorithm_for("auto", sizes, own_counts=True) != name
+    short = Sizes(listed([1 << 16] + [0] * 15), listed([1 << 12] * 16))
+    alike = Sizes(equal, equal)
+    for sizes in (short, alike):
+        found = algorithm_for("auto", sizes, network, own_counts=True)
+        assert found == algorithm_for("auto", sizes, network)
+
+
+def test_its_pieces_follow_the_machine_and_the_nodes():
+    giant, equal = listed([1 << 20, 0, 0]), listed([1 << 18] * 3)
+    sizes = Sizes(giant, equal)
+    placement = Placement(nodes=(0, 1, 1, 2, 2, 3))
+    pieces = []
+    for alpha in (1e-6, 1e-4):
+        machine = Machine(alpha, 1e-9)
+        made = [between("moving_entry", sizes, r, machine, placement) for r in range(6)]
+        unit = made[0].units["recv"]
+        contract = multi_allgatherv(
+            [[k // unit for k in x.counts.tolist()] for x in (giant, equal)]
+        )
+        verify([m.rounds for m in made], contract)
+        pieces.append(sum(isinstance(c, Recv) for x in made[3].rounds for c in x.comm))
+    assert pieces[0] > 3 * pieces[1]
+    # the last rank of node 2 sends to node 3, which nothing else enters
+    sources = {c.frm for x in made[5].rounds for c in x.comm if isinstance(c, Recv)}
+    assert sources <= {0, 4}
 
 
 def test_stages_follow_the_group_and_its_data():

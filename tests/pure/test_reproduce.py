@@ -279,6 +279,7 @@ def small(monkeypatch):
     for module in (traff, traff2008_report):
         monkeypatch.setattr(module, "SYSTEMS", few)
         monkeypatch.setattr(module, "NODES", nodes)
+        monkeypatch.setattr(module, "DEALT", nodes[1:3])
         monkeypatch.setattr(module, "TODAY", today)
         monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
@@ -309,7 +310,12 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
         assert f"figure{number}.png" in text
     with (tmp_path / "points.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 6 * 4 * (3 * 2 + 1 + 3 + 1 + 1)
+    assert len(rows) == 6 * 4 * (3 * 2 + 1 + 4 + 1 + 1) + 6 * 3 * 2
+    dealt = [row for row in rows if "dealt out" in row["system"]]
+    times = {(r["system"], r["distribution"], r["way"]): r["multiple"] for r in dealt}
+    for (system, name, way), time in times.items():
+        if way == traff.NODE_RING:
+            assert float(time) <= float(times[system, name, traff.BEST])
     assert "**SiCortex**" in text
     assert {row["distribution"] for row in rows} == set(SIX)
     assert (tmp_path / "sizes.csv").exists()

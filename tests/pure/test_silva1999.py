@@ -55,9 +55,19 @@ def test_the_swap_costs_the_leaders_one_start_up():
 
 
 def test_the_leaders_are_the_last_as_in_table_1():
-    seconds = silva.simulated().seconds
+    seconds = silva.simulated()[1].seconds
     assert max(seconds) == seconds[0] == seconds[4]
     assert max(silva.TABLE1) == silva.TABLE1[4]
+
+
+def test_the_papers_comparison_comes_out():
+    """Between groups against inside one: 0.80 in the paper."""
+    inside, between = silva.simulated()
+    paper = sum(silva.TABLE1) / len(silva.TABLE1) / silva.TABLE1_INSIDE
+    assert paper == pytest.approx(0.796, abs=5e-4)
+    assert between.mean / inside.mean == pytest.approx(paper, rel=0.01)
+    assert 1e3 * inside.mean == pytest.approx(595.8, abs=0.1)
+    assert 1e3 * between.mean == pytest.approx(472.5, abs=0.1)
 
 
 def test_a_report_of_made_up_times(tmp_path):
@@ -70,4 +80,6 @@ def test_a_report_of_made_up_times(tmp_path):
     for operation in GROUPS:
         assert f"| {operation} | {SIZES[-1]} | `auto` |" in text
     assert "| between, Silva's | 2.1 | 2.1" in text
+    assert "| the paper | 0.80 |" in text
+    assert "| its algorithms, simulated | 0.79 |" in text
     assert {x.suffix for x in tmp_path.iterdir()} == {".md", ".png", ".svg", ".csv"}

@@ -75,10 +75,32 @@ def test_that_bound_is_nearly_reached():
 @settings(max_examples=100 if LONG else 10)
 @given(a=COUNTS, b=COUNTS)
 def test_theorem_3(name, a, b):
-    """Never below M, at most M + the largest block, for any counts."""
+    """Never below M, at most M + the largest block, for any counts: its second line."""
     time = transfer("inter_allgatherv", name, a=a, b=b)
     m = max(sum(a), sum(b))
     assert m <= time <= m + max(*a, *b) + BALANCED[name] * (len(a) + len(b))
+
+
+@pytest.mark.parametrize(
+    ("n", "giant", "equal", "takes", "claimed"),
+    [(8, 400, 100, 1100, 900), (16, 4000, 500, 11500, 8500)],
+)
+def test_the_first_line_of_theorem_3_is_no_bound(n, giant, equal, takes, claimed):
+    """One port carries the giant and its part of the Allgather of the other data."""
+    a, b = [giant] + [0] * (n - 1), [equal] * n
+    assert max(sum(a) + max(a), sum(b) + max(b)) == claimed
+    for name in ("balanced+ring", "balanced+bruck"):
+        time = transfer("inter_allgatherv", name, a=a, b=b)
+        assert time >= claimed + n
+        assert time <= max(sum(a), sum(b)) + max(*a, *b)
+    assert transfer("inter_allgatherv", "balanced+ring", a=a, b=b) == takes
+    assert takes == giant + sum(b) * (n - 1) // n
+
+
+def test_a_share_may_be_longer_than_all_blocks():
+    """The proof's first step, where p > q: the exchange lasts as long as a share."""
+    made = isthmus.schedule("inter_allgatherv", "balanced", a=[6] * 4, b=[0, 0])
+    assert first_round(made).simulate(TRANSFER).time == 12
 
 
 @settings(max_examples=120 if LONG else 60)

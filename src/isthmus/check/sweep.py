@@ -73,12 +73,12 @@ def _works(entry: Algorithm, ranks: tuple[int, ...]) -> bool:
     return len(ranks) > 1 or entry.needs(*ranks)
 
 
-def _placed(entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:
+def _placed(collective: str, entry: Algorithm, found: list[Sizes]) -> Iterator[Sizes]:
     """The sizes; again with two placements where an algorithm looks at nodes."""
     for sizes in found:
         yield sizes
         if "nodes" in entry.options:
-            ranks = range(len(sizes["counts"]))
+            ranks = range(sum(groups(collective, sizes)))
             yield {**sizes, "nodes": [r // 3 for r in ranks]}
             yield {**sizes, "nodes": [r % 3 for r in ranks]}
 
@@ -164,7 +164,7 @@ def _flat(collective: str, most: int, seed: int) -> Iterator[Case]:
     for found in COLLECTIVES[collective].sweep(most, rng):
         ranks = groups(collective, found[0])
         for entry in entries:
-            for sizes in _placed(entry, found):
+            for sizes in _placed(collective, entry, found):
                 if _works(entry, ranks):
                     for name in _names(entry):
                         yield Case(collective, name, sizes)

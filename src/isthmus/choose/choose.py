@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 
+from ..algorithms.moving_entry import EXTRA_ROUNDS
 from ..algorithms.stages import stage_for
 from ..schedules.hosts import Hosts
 from . import estimate, unequal_hosts
@@ -55,6 +56,13 @@ def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) ->
     return rounds * machine.alpha + messages * machine.message + moved
 
 
+def _moving_entry(p: int, q: int, a: int, b: int, machine: Machine) -> float:
+    """Pieces of the best size, and the rounds that come on top of those of the data."""
+    moved = max(a, b) * machine.beta
+    extra = EXTRA_ROUNDS * max(p, q) * machine.alpha
+    return moved + extra + 2 * sqrt(moved * extra)
+
+
 def inter_allgatherv(
     p: int,
     q: int,
@@ -63,11 +71,18 @@ def inter_allgatherv(
     largest: int,
     v: bool,
     machine: Machine = BUILT_IN,
+    own_counts: bool = False,
 ) -> str:
-    """For groups of p and q that send a and b bytes, in blocks up to `largest`."""
+    """For groups of p and q that send a and b bytes, in blocks up to `largest`;
+    `own_counts` says that ranks know the counts of their own group, or can ask."""
     direct, balanced = (
         cost(p, q, a, b, largest, machine) for cost in (_direct, _balanced)
     )
+    # a giant block on a network: in one memory no port rests while it is handed out
+    if own_counts and v and machine.changing > 1:
+        ring = _moving_entry(p, q, a, b, machine)
+        if ring <= MARGIN * min(direct, balanced):
+            return "moving_entry"
     if max(p, q) <= PEERS and direct <= balanced:
         return "direct"
     parts = estimate.parts(p, q, a, b, machine)

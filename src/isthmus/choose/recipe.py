@@ -143,15 +143,21 @@ def _in_units(group: Group, unit: int) -> GroupBlocks:
 
 
 @lru_cache(maxsize=256)
-def algorithm_for(name: str, sizes: Sizes, machine: Machine = BUILT_IN) -> str:
-    """The algorithm asked for; for "auto", the one that fits the sizes."""
+def algorithm_for(
+    name: str, sizes: Sizes, machine: Machine = BUILT_IN, own_counts: bool = False
+) -> str:
+    """The algorithm asked for; for "auto", the one that fits the sizes.
+
+    With `own_counts`, also one for which a rank must know all counts of its own group.
+    Ranks that know the totals only agree on it, and must ask before they go on.
+    """
     if name != "auto":
         return name
     a, b = sizes.a, sizes.b
     totals = a.blocks.total, b.blocks.total
     largest = max(a.largest, b.largest)
     v = sizes.irregular
-    return choose.inter_allgatherv(a.n, b.n, *totals, largest, v, machine)
+    return choose.inter_allgatherv(a.n, b.n, *totals, largest, v, machine, own_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +230,9 @@ def between(
     here, there = (a, b) if number < p else (b, a)
     stage = stage or stage_by_size(there, machine.ring)
     entry = placement.given(entry, a, machine.startup)
+    if entry.joint:
+        startup = max(machine.startup / a, 1.0)
+        entry = entry.in_units(a).default(startup=startup, nodes=placement.nodes)
     rounds = trim(entry.between(sides, number, stage))
     units = {"send": here, "recv": there, "tmp": here, "node": here}
     return Recipe(entry, tuple(rounds), units)

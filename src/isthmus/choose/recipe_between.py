@@ -156,7 +156,12 @@ def reduce_scatter(
 ) -> Recipe:
     """Elements of `unit` bytes, those of the other group combined and cut by counts;
     `startup` is in bytes."""
-    entry = _paced("inter_reduce_scatter", name, pair, startup, unit)
+    entry = named("inter_reduce_scatter", name)
+    if not entry.node_memory and "nodes" in entry.options:
+        pieces = max(startup / unit, 1.0)
+        entry = entry.in_units(unit).default(startup=pieces, nodes=pair.placement.nodes)
+    else:
+        entry = _paced("inter_reduce_scatter", name, pair, startup, unit)
     return recipe(entry, unit, pair.index, *pair.sides(Uneven(here), Uneven(there)))
 
 

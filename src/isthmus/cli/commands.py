@@ -43,6 +43,11 @@ COMMANDS = {
         "check",
         "Verify every algorithm on all small group sizes, without MPI.",
     ),
+    "bound": Entry(
+        "bound",
+        "bound",
+        "Find what no algorithm can beat in a small case, and how far each is.",
+    ),
     "list": Entry(
         "listing",
         "list_",

@@ -23,6 +23,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus --import my_algorithms.py check --jobs 4",
         "isthmus check --max 4 --json",
     ),
+    "bound": (
+        "isthmus bound allgatherv --counts '4,0,0;1,1,1'",
+        "isthmus bound reduce_scatter --counts '6,0,0;2,2,2' --seconds 5",
+        "isthmus bound bcast --groups 1,5 --bytes 4 --ports 2 --show",
+    ),
     "list": (
         "isthmus list",
         "isthmus list allgatherv ring",

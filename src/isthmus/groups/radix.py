@@ -22,16 +22,19 @@ from .segments import count, neighbours
 
 #: bits that a chain is split by at a time
 DIGIT = BITS
+#: bits of an integer of MPI_Comm_split
+WORD_BITS = 32
 #: least and greatest value, and how many there are; 0 if none
 Range: TypeAlias = tuple[Any, Any, Any]
 
 NO_KEY = encode(None)
 
 
-def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
+def radix(link: Link, entry: Entry, whole_words: bool = False) -> Dialogue[Place]:
     """Sort the chain by colour and key, four bits at a time, and cut it.
 
-    Without `early_stop` all digits are sorted by on the whole chain.
+    Of `whole_words` no leading bits are left out, not even those that all share: a
+    digit in which all agree splits nothing, and takes two scans of the whole chain.
     """
     color = entry.color if entry.split else encode(0)
     inside = each(is_some, entry.color)
@@ -44,12 +47,14 @@ def radix(link: Link, entry: Entry, early_stop: bool = True) -> Dialogue[Place]:
         chain = yield from split_bins(link, pick(inside, link.size * 0, None), 1)
     if not any_lane(chain.size > 0):
         return Place(None)
-    high, more = _number(value, inside, colors, chain.size)
-    low, bits = _number(key, known, keys, chain.size)
+    number = _word if whole_words else _number
+    high, more = number(value, inside, colors, chain.size)
+    if not entry.split:
+        more = more * 0
+    low, bits = number(key, known, keys, chain.size)
     if isinstance(low, np.ndarray) and largest(more + bits) > 63:
         raise ValueError("colours and keys in lanes have at most 63 bits together")
-    sort = relink if early_stop else relink_all
-    done = yield from sort(chain, high << bits | low, more + bits)
+    done = yield from relink(chain, high << bits | low, more + bits)
     if not entry.split:
         return placed(done)
     left, right = yield from neighbours(done, value, done.address)
@@ -97,6 +102,16 @@ def _number(x: Any, known: Any, seen: Range, n: Any) -> tuple[Any, Any]:
     return pick(some & known, x - least, 0), bits
 
 
+def _word(x: Any, known: Any, seen: Range, n: Any) -> tuple[Any, Any]:
+    """The same of whole words: as it is, unless some are negative or missing, and of 32
+    bits at the least."""
+    number, bits = _number(x, known, seen, n)
+    natural = (seen[0] >= 0) & (seen[2] >= n)
+    number = pick(natural, x, number)
+    bits = pick(natural, bit_length(seen[1]), bits)
+    return number, pick(bits > WORD_BITS, bits, WORD_BITS)
+
+
 def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
     """The chain in the order of u, of so many bits; equals keep their order.
 
@@ -112,18 +127,6 @@ def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
     part = yield from relink(part, u & ((1 << rest) - 1), rest)
     done = yield from _rejoin(chain, part, q)
     return pick(some, done, link)  # type: ignore[no-any-return]
-
-
-def relink_all(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
-    """As relink, from the last digit to the first, and always on the whole chain.
-
-    2⌈log n⌉ rounds for every four bits, also where one digit would be enough.
-    """
-    for low in range(0, largest(bits), DIGIT):
-        q = u >> low & (BINS - 1)
-        part = yield from split_bins(link, pick(link.size > 0, q, None))
-        link = yield from _rejoin(link, part, q)
-    return link
 
 
 def _rejoin(link: Link, part: Link, q: Any) -> Dialogue[Link]:

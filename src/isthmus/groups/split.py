@@ -105,7 +105,7 @@ ALGORITHMS = {
             "radix",
             radixes.radix,
             "a chain is split and rejoined, four bits of an integer at a time; "
-            "radix_full does not stop at chains of one process",
+            "radix_full does not leave out the leading bits that all share",
             integers=True,
         ),
         Algorithm(
@@ -129,7 +129,7 @@ def find(name: str) -> Algorithm:
     if name in ALGORITHMS:
         return ALGORITHMS[name]
     if name == "radix_full":
-        full = partial(radixes.radix, early_stop=False)
+        full = partial(radixes.radix, whole_words=True)
         return replace(ALGORITHMS["radix"], name=name, split=full)
     number = re.fullmatch(r"cheng([1-9]\d*)", str(name))
     if number:

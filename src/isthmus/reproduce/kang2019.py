@@ -148,6 +148,10 @@ class Point:
 
 LIBRARY = "root_gathering_sequential"
 NODE_AWARE = "node_aware"
+#: the library's way with either gather
+GATHERS = (LIBRARY, "root_gathering_ring")
+#: algorithms that take minutes to simulate among 2048 processes
+TOO_MANY_ROUNDS = ("moving_entry",)
 
 
 def contenders(setting: Setting, cluster: Cluster) -> tuple[str, ...]:
@@ -294,11 +298,22 @@ class Multiple:
 def table_jobs() -> Iterator[Job]:
     """Every algorithm that the paper's model has a time for, on every setting, on the
     largest cluster."""
-    flat = (a for a in algorithms("inter_allgather") if not a.node_memory)
+    flat = (
+        a
+        for a in algorithms("inter_allgather")
+        if not a.node_memory and a.name not in TOO_MANY_ROUNDS
+    )
     for name in [a.name + "+ring" * a.staged for a in flat]:
         for setting in SETTINGS:
             if setting.number not in SAME:
                 yield Job(setting, CLUSTERS[-1], SIZES[-1], name)
+
+
+def ring_jobs() -> Iterator[Job]:
+    """Root gathering up a tree and round a ring, on as many nodes as in section 5."""
+    for name in GATHERS:
+        for setting in SETTINGS:
+            yield Job(setting, CLUSTERS[1], SIZES[-1], name)
 
 
 def multiple(job: Job) -> Multiple:

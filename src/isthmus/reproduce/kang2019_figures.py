@@ -44,7 +44,8 @@ def exchanges() -> Iterator[tuple[str, Any]]:
         "figure2",
         schedule("inter_allgather", "segmented+ring", p=8, q=3, ka=6, kb=6),
     )
-    a, b = [5, 3, 4, 6, 2, 4], [7, 11]
+    # a_3 and a_4 have two receivers each, and so have b_1 and b_2 two such senders
+    a, b = [3, 3, 4, 5, 4, 5], [7, 5, 8, 4]
     yield "figure3", schedule("inter_allgatherv", "balanced+ring", a=a, b=b)
 
 
@@ -95,7 +96,7 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
             _axis(ax)
         row[0].set_ylabel(f"{cluster.name} processes\nsimulated time in ms")
     for ax in axes[-1]:
-        ax.set_xlabel("bytes per node")
+        ax.set_xlabel("largest message of a node in bytes")
     for ax, setting in zip(axes[0], settings, strict=True):
         ax.set_title(f"{setting.text}\n{ax.get_title()}", fontsize=10)
     legend(figure, axes[-1][0])  # the last row has all algorithms
@@ -124,7 +125,7 @@ def improvements(points: Sequence[Point]) -> Figure:
         for expected in sorted({s.expected for s in SETTINGS}):
             ax.axhline(expected, color="grey", linestyle=":", linewidth=0.8, zorder=0)
         ax.set_title(f"{cluster.n} processes, {cluster.name}")
-        ax.set_xlabel("bytes per node")
+        ax.set_xlabel("largest message of a node in bytes")
         _axis(ax)
     axes[0].set_ylabel("simulated: times faster than root gathering")
     axes[0].lines[-1].set_label("expected, Eq. (5)")

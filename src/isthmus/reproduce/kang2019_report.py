@@ -19,6 +19,7 @@ from .kang2019 import (
     limits,
     multiple,
     point,
+    ring_jobs,
     table_jobs,
     transfer_gain,
     with_same,
@@ -123,6 +124,7 @@ def reproduce(folder: Path, progress: Progress) -> Path:
         limits=_limits(found),
         gains=_gains(points, gains),
         multiples=_multiples(multiples),
+        ring=_multiples([multiple(job) for job in ring_jobs()]),
     )
     report = write_report(folder, words)
     kept.remove()

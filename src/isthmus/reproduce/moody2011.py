@@ -48,6 +48,8 @@ STARTUPS = 0.5, 2.0
 FEW_BINS = 4
 CHENG = tuple(f"cheng{m}" for m in (128, 512, 2048, 8192))
 SERIAL = "allgather_group", "allgather_mpi"
+#: with random keys of 32 bits; and with keys below N in words of which no bits are left
+#: out, as the paper does not say what it sorted
 RADIX = "radix", "radix_full"
 SORTS = *SERIAL, "gather_scatter", *CHENG, "bitonic", *RADIX
 SPLITS = "bitonic", "hash", "hash64"
@@ -124,9 +126,11 @@ def memory_jobs(sizes: tuple[int, ...] = WEIGHED) -> Iterator[Job]:
 
 
 def entries(job: Job) -> list[Entry]:
-    """Colours that are dealt out at random, and random keys of the job's bits."""
+    """Colours that are dealt out at random, and random keys of the job's bits; whole
+    words hold keys below n."""
     rng = np.random.default_rng(job.n + job.groups)
-    keys = rng.integers(0, 1 << job.bits, job.n).tolist()
+    most = job.n if job.algorithm == "radix_full" else 1 << job.bits
+    keys = rng.integers(0, most, job.n).tolist()
     if not job.groups:
         return [entry_of(None, key, False, True) for key in keys]
     names = [np.base_repr(g, 36).rjust(job.length, "-") for g in range(job.groups)]

@@ -21,13 +21,35 @@ def _largest(found: Sequence[Times], operation: str) -> str:
         rows += [_row("the paper, between", [1e-6 * x for x in TABLE1])]
         mean = f"{1e-3 * TABLE1_INSIDE:.1f}"
         rows += [("the paper, inside", *[""] * PROCESSES, mean)]
-        made = simulated()
-        rows += [_row(made.label, made.seconds)]
+        rows += [_row(made.label, made.seconds) for made in simulated()]
     some = [x for x in found if x.operation == operation]
     largest = max(x.nbytes for x in some)
     rows += [_row(x.label, x.seconds) for x in some if x.nbytes == largest]
     head = "", *map(str, range(PROCESSES)), "mean"
     return table("l" + "r" * (PROCESSES + 1), head, rows)
+
+
+def _compared(found: Sequence[Times]) -> str:
+    """Between two groups against inside one, in the paper, simulated and measured."""
+    inside, between = simulated()
+    paper = sum(TABLE1) / len(TABLE1) / TABLE1_INSIDE
+    rows = [
+        ("the paper", f"{paper:.2f}"),
+        ("its algorithms, simulated", f"{between.mean / inside.mean:.2f}"),
+    ]
+    measured = {
+        x.label: x.mean
+        for x in found
+        if (x.operation, x.nbytes) == ("reduce_scatter", inside.nbytes)
+    }
+    base = measured.get("inside, the library")
+    if base:
+        rows += [
+            (f"measured here: {label}, against inside, the library", f"{t / base:.2f}")
+            for label, t in measured.items()
+            if label.startswith("between")
+        ]
+    return table("lr", ("Reduce_scatter, between / inside", ""), rows)
 
 
 def _taken(found: Sequence[Times]) -> str:
@@ -52,6 +74,7 @@ def reproduce(folder: Path, library: str, where: str, found: Sequence[Times]) ->
         library=library,
         where=where,
         table=_largest(found, "reduce_scatter"),
+        compared=_compared(found),
         allgather=_largest(found, "allgather"),
         taken=_taken(found),
     )

@@ -22,6 +22,7 @@ from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
 from ..cost.machines import load
 from ..cost.messages import steps
+from ..cost.placement import placed
 from ..cost.timeline import Timeline
 from ..distributions import SIX, counts
 from ..schedules.schedule import Model, Schedule
@@ -34,6 +35,8 @@ RING, FIXED, BEST, CIRCULANT, BOUND = (
     "circulant",
     "circulant, bound",
 )
+#: where ranks are dealt out to the nodes in turn
+NODE_RING = "node ring, best B"
 #: from so many processes on all messages of a circulant round are too many to simulate
 MANY = 2048
 
@@ -96,7 +99,11 @@ LINUX_PAIRS = _system(
     "Linux, 16 × 2", 32, "ddr-infiniband", 32 << 10, (7, 11, 15, 19), 2
 )
 LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
-NODES = SX8_NODES, LINUX_PAIRS, LINUX_NODES
+#: the slides' other cluster, of whose runs they show none
+GIGABIT = _system("Linux, gigabit, 24 × 4", 96, "gigabit-ethernet", 32 << 10, [19], 4)
+NODES = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
+#: those whose ranks are also dealt out in turn: a few seconds to simulate
+DEALT = LINUX_PAIRS, LINUX_NODES
 #: a machine of today, for a goal of our own
 TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
 #: the total size at which the effect of B, of p and the load balance are looked at
@@ -124,6 +131,14 @@ class Job:
     m: int
     way: str
     size: int = 0
+    #: whether ranks are dealt out to the nodes in turn
+    dealt: bool = False
+
+    @property
+    def nodes(self) -> list[int]:
+        """The node of every rank, where that matters."""
+        p, each = self.system.p, self.system.each
+        return [r % (p // each) for r in range(p)] if self.dealt else []
 
     @property
     def counts(self) -> list[int]:
@@ -153,6 +168,7 @@ def chosen(system: System, distribution: str, m: int, way: str) -> Job:
         RING: lambda: 0,
         FIXED: lambda: system.size,
         BEST: lambda: best(each, 1, system.startup),
+        NODE_RING: lambda: best(each, 1, system.startup),
         CIRCULANT: lambda: best_n(each, system.startup),
     }
     size = sizes.get(way, lambda: parts(system.p, m, system.startup))
@@ -162,8 +178,10 @@ def chosen(system: System, distribution: str, m: int, way: str) -> Job:
 def problem(job: Job) -> Schedule:
     """What all processes do."""
     names = {RING: "ring", CIRCULANT: f"circulant(n={job.size})"}
+    if job.way == NODE_RING:
+        names[NODE_RING] = f"node_ring(size={job.size})"
     name = names.get(job.way, f"blocked_ring(size={job.size})")
-    return schedule("allgatherv", name, counts=job.counts)
+    return schedule("allgatherv", name, counts=job.counts, nodes=job.nodes)
 
 
 def bound(job: Job) -> tuple[int, float]:
@@ -181,10 +199,13 @@ def point(job: Job) -> Point:
     if job.way == BOUND:
         rounds, seconds = bound(job)
     else:
-        line = problem(job).simulate(job.system.machine)
+        made = problem(job)
+        model = job.system.machine
+        line = made.simulate(placed(model, made) if job.dealt else model)
         rounds, seconds = line.rounds, line.time
     s, multiple = job.system, seconds / job.system.limit(job.m)
-    where = s.name, s.p, job.distribution, job.m
+    name = s.name + ", dealt out" * job.dealt
+    where = name, s.p, job.distribution, job.m
     return Point(*where, job.way, job.size, rounds, seconds, multiple)
 
 
@@ -202,6 +223,16 @@ def time_jobs() -> Iterator[Job]:
             for distribution in SIX:
                 for way in reversed(ways(system)):
                     yield chosen(system, distribution, m, way)
+
+
+def dealt_jobs() -> Iterator[Job]:
+    """The rings where neighbours of a rank are on other nodes, and the ring that goes
+    from node to node."""
+    for system in DEALT:
+        for distribution in SIX:
+            for way in (RING, BEST, NODE_RING):
+                found = chosen(system, distribution, system.totals[-1], way)
+                yield replace(found, dealt=True)
 
 
 def rules(distribution: str) -> dict[str, int | None]:

@@ -23,7 +23,10 @@ from .traff2008 import (
     BEST,
     BOUND,
     CIRCULANT,
+    DEALT,
     FIXED,
+    GIGABIT,
+    NODE_RING,
     NODES,
     RING,
     SICORTEX,
@@ -32,6 +35,7 @@ from .traff2008 import (
     Point,
     System,
     balance,
+    dealt_jobs,
     is_the_ring,
     point,
     rules,
@@ -42,7 +46,7 @@ from .traff2008 import (
 from .unfinished import Unfinished
 
 #: the ways of the time figures; the other points are of the block size figure
-WAYS = RING, FIXED, BEST, CIRCULANT, BOUND
+WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
 #: of the limit, what the better of two ways should come within on today's machine
 GOAL = 1.35
 
@@ -51,6 +55,7 @@ def simulate(progress: Progress, kept: Unfinished | None = None) -> list[Point]:
     """All points, in a few processes."""
     tasks: list[Task] = [(point, job) for job in time_jobs()]
     tasks += [(point, job) for job in size_jobs()]
+    tasks += [(point, job) for job in dealt_jobs()]
     found: list[Point] = in_parallel(tasks, progress, kept=kept)
     return sorted(
         found, key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size)
@@ -94,6 +99,24 @@ def _multiples_of(points: Sequence[Point], system: System) -> str:
     return f"{title}\n\n{table('lrrrrrr', head, map(row, SIX))}\n"
 
 
+def _dealt(points: Sequence[Point]) -> str:
+    """The rings where ranks are dealt out to the nodes in turn: multiples of beta m."""
+
+    def row(system: System, name: str) -> Sequence[str]:
+        found = {
+            p.way: p.multiple
+            for p in points
+            if (p.system, p.distribution) == (f"{system.name}, dealt out", name)
+        }
+        times = [found[way] for way in (RING, BEST, NODE_RING)]
+        gain = f"{min(times[:2]) / times[2]:.1f}"
+        return system.name, name, *(f"{t:.2f}" for t in times), gain
+
+    head = "system", "distribution", RING, BEST, NODE_RING, "gain"
+    rows = (row(s, name) for s in DEALT for name in SIX)
+    return table("llrrrr", head, rows)
+
+
 def _spread(points: Sequence[Point]) -> str:
     """How much slower than equal blocks the worst distribution is, by each way."""
 
@@ -117,7 +140,7 @@ def _assumed() -> str:
         return s.name, f"{s.p}", show_bytes(s.size), alpha, rate, f"`{s.file}`"
 
     head = "system", "processes", "fixed B", "α, assumed", "1/β, assumed", "file"
-    return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX)))
+    return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX, GIGABIT)))
 
 
 def _rules(sizes: Sequence[Point]) -> str:
@@ -175,6 +198,7 @@ def write(folder: Path, found: Sequence[Point]) -> Path:
         "traff2008",
         multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
         nodes=_multiples(points, NODES),
+        dealt=_dealt(points),
         today=_multiples(points, [TODAY]),
         verdict=_verdict(points),
         rules=_rules(sizes),

@@ -1,0 +1,219 @@
+"""The fewest steps: a program over time, whose solution is a schedule.
+
+In a step every process sends one message and receives one, or as many as it has ports.
+If a message may carry anything, the steps are start-ups. If it carries one element,
+they are the transfer time of elements that cannot be cut: an algorithm that sends m of
+them in one message needs m steps. Whether so many steps are enough is a mixed-integer
+program; the first number for which it has a solution is the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import ceil, inf, log
+from time import monotonic
+
+import numpy as np
+
+from .demands import Demand, Problem
+from .solver import Program
+
+
+@dataclass(frozen=True)
+class Move:
+    """An element, or a block, that goes from one process to another in a step."""
+
+    step: int
+    source: int
+    target: int
+    demand: int
+
+
+@dataclass(frozen=True)
+class Fewest:
+    """The steps that are needed at the least; a schedule of so many, if one was found;
+    if the time was too short for that, more may be needed."""
+
+    steps: int
+    exact: bool
+    #: of which elements, or blocks, as `Move.demand` numbers them
+    demands: tuple[Demand, ...] = ()
+    moves: tuple[Move, ...] | None = None
+
+
+def hearing(problem: Problem, ports: int = 1) -> int:
+    """The steps in which who must hear of most processes can, or who must be heard of
+    by most: with every step at most ports + 1 times as many."""
+    sources: list[set[int]] = [set() for _ in range(problem.n)]
+    most = 0
+    for x in problem.demands:
+        most = max(most, len(x.targets))
+        for target in x.targets:
+            sources[target].add(x.source)
+    most = max(most, *map(len, sources), 0)
+    return ceil(log(most + 1, ports + 1) - 1e-9)
+
+
+def single(problem: Problem) -> Problem:
+    """The same with every element on its own."""
+    every = [replace(x, size=1) for x in problem.demands for _ in range(x.size)]
+    return replace(problem, demands=tuple(every))
+
+
+def startups(
+    problem: Problem, ports: int, seconds: float, known: float = inf
+) -> Fewest:
+    """The fewest start-ups of messages of any length; `known` are enough."""
+    least = hearing(problem, ports) if problem.demands else 0
+    return _fewest(problem, least, True, ports, seconds, known)
+
+
+def whole(
+    problem: Problem,
+    least: float,
+    ports: int,
+    seconds: float,
+    known: float = inf,
+) -> Fewest:
+    """The fewest steps of an element each; at least so many are needed, and `known` are
+    enough."""
+    steps = max(ceil(least - 1e-6), hearing(problem, ports) if problem.demands else 0)
+    return _fewest(single(problem), steps, False, ports, seconds, known)
+
+
+def _fewest(
+    problem: Problem,
+    steps: int,
+    any_length: bool,
+    ports: int,
+    seconds: float,
+    known: float,
+) -> Fewest:
+    end = monotonic() + seconds
+    while True:
+        if steps >= known or not problem.demands:
+            return Fewest(steps, True, problem.demands)
+        left = end - monotonic()
+        if left <= 0:
+            return Fewest(steps, False, problem.demands)
+        enough, moves = _try(problem, steps, any_length, ports, left)
+        if enough is None:
+            return Fewest(steps, False, problem.demands)
+        if enough:
+            return Fewest(steps, True, problem.demands, moves)
+        steps += 1
+
+
+def _try(
+    problem: Problem, steps: int, any_length: bool, ports: int, seconds: float
+) -> tuple[bool | None, tuple[Move, ...] | None]:
+    """Whether so many steps are enough, and a schedule."""
+    program, links = Program(), list(permutations(range(problem.n), 2))
+    moves: dict[Move, int] = {}
+    for c, demand in enumerate(problem.demands):
+        for source, target in links:
+            if target == demand.source:
+                continue
+            # who is not the source has nothing to pass on in the first step, and who
+            # wants nothing has nobody to pass it on to in the last
+            first = 0 if source == demand.source else 1
+            last = steps if target in demand.targets else steps - 1
+            for step in range(first, last):
+                move = Move(step, source, target, c)
+                moves[move] = program.variable(upper=1, whole=1)
+    by: dict[tuple[int, ...], list[int]] = {}
+
+    def among(*key: int) -> list[tuple[int, float]]:
+        return [(x, 1.0) for x in by.get(key, ())]
+
+    for move, x in moves.items():
+        c = move.demand
+        by.setdefault((0, c, move.target), []).append(x)
+        by.setdefault((1, c, move.target, move.step), []).append(x)
+    for c, demand in enumerate(problem.demands):
+        for rank in range(problem.n):
+            if rank != demand.source:
+                low = 1 if rank in demand.targets else 0
+                program.require(among(0, c, rank), low, 1)
+    # what is passed on has come before
+    for move, x in moves.items():
+        demand = problem.demands[move.demand]
+        if move.source != demand.source:
+            before = [
+                (y, -1.0)
+                for step in range(move.step)
+                for y, _ in among(1, move.demand, move.source, step)
+            ]
+            program.require([(x, 1.0), *before], -inf, 0)
+    _ports(program, moves, problem.n, any_length, ports)
+    _in_order(program, moves, problem)
+    enough, solution = program.solve(seconds)
+    if solution is None:
+        return enough, None
+    taken = [move for move, x in moves.items() if solution[x] > 0.5]
+    return True, tuple(sorted(taken, key=lambda m: (m.step, m.source, m.demand)))
+
+
+def _ports(
+    program: Program, moves: dict[Move, int], n: int, any_length: bool, ports: int
+) -> None:
+    """In a step, each process has so many messages, to different processes."""
+    link: dict[tuple[int, int, int], list[int]] = {}
+    for move, x in moves.items():
+        link.setdefault((move.step, move.source, move.target), []).append(x)
+    messages: dict[tuple[int, int, int], list[int]] = link
+    if any_length:
+        messages = {key: [program.variable(upper=1, whole=1)] for key in link}
+        for key, inside in link.items():
+            for x in inside:
+                program.require([(x, 1.0), (messages[key][0], -1.0)], -inf, 0)
+    elif ports > 1:
+        for inside in link.values():
+            program.require([(x, 1.0) for x in inside], 0, 1)
+    for side in (1, 2):
+        port: dict[tuple[int, int], list[int]] = {}
+        for key, xs in messages.items():
+            port.setdefault((key[0], key[side]), []).extend(xs)
+        for xs in port.values():
+            program.require([(x, 1.0) for x in xs], 0, ports)
+
+
+def _in_order(program: Program, moves: dict[Move, int], problem: Problem) -> None:
+    """Of equal elements of one process, the first leaves it no later than the second:
+    any schedule is one of these, but for names, and the program has less to try."""
+    departures: dict[tuple[int, int], list[int]] = {}
+    for move, x in moves.items():
+        if move.source == problem.demands[move.demand].source:
+            departures.setdefault((move.demand, move.step), []).append(x)
+    for c in range(1, len(problem.demands)):
+        if problem.demands[c - 1] != problem.demands[c]:
+            continue
+        earlier: list[tuple[int, float]] = []
+        for step in sorted(step for d, step in departures if d == c):
+            earlier += [(x, -1.0) for x in departures.get((c - 1, step), ())]
+            for x in departures[c, step]:
+                program.require([(x, 1.0), *earlier], -inf, 0)
+
+
+def shown(found: Fewest, names: Callable[[int], str]) -> list[str]:
+    """The schedule, a line a step."""
+    lines = []
+    for step in range(found.steps):
+        here = [m for m in found.moves or () if m.step == step]
+        messages: dict[tuple[int, int], list[str]] = {}
+        for m in here:
+            source = found.demands[m.demand].source
+            number = np.count_nonzero(
+                [x.source == source for x in found.demands[: m.demand]]
+            )
+            several = sum(x.source == source for x in found.demands) > 1
+            label = names(source) + (f".{number}" if several else "")
+            messages.setdefault((m.source, m.target), []).append(label)
+        words = (
+            f"{names(u)} → {names(v)}: {' '.join(what)}"
+            for (u, v), what in sorted(messages.items())
+        )
+        lines.append(f"{step + 1}.  " + "; ".join(words))
+    return lines
