@@ -14,7 +14,7 @@ QUICK = tuple(x for x in SHARES if x not in SLOW)
 
 
 @pytest.mark.parametrize(
-    ("ranks", "level", "seconds"), [(3, "multiple", 20), (2, "serialized", 8)]
+    ("ranks", "level", "seconds"), [(3, "multiple", 16), (2, "serialized", 6)]
 )
 def test_random_programs(ranks, level, seconds):
     """Nothing hangs, and what arrives is what numpy makes of the ranks' numbers."""
