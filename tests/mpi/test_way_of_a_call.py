@@ -50,8 +50,8 @@ def slices(k, n):
 CALLS = {
     # blocking in the memory of the node, and by messages; then nonblocking ones
     "Allreduce": (
-        36,
-        11,
+        40,
+        12,
         lambda c, x, y: c.Allreduce(x, y[:4], algorithm="node_aware"),
     ),
     "Allgather": (36, 11, lambda c, x, y: c.Allgather(x, y, algorithm="node_aware")),
