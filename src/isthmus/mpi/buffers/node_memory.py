@@ -115,6 +115,8 @@ class Segment:
             memory[head + k * size : head + (k + 1) * size] for k in range(HALVES)
         ]
         self._bytes, self.words = memory[:words], memory[:words].cast("q")
+        #: words that somebody reads: as long as they are, the memory cannot be unmapped
+        self._read: list[memoryview] = []
         #: of each half, row and ranges, the own word and what reads the others'
         self._known_rows: dict[tuple[int, int, Ranges], tuple[int, list[Any]]] = {}
 
@@ -143,7 +145,9 @@ class Segment:
         They are compared as bytes, which takes less time.
         """
         start, stop = (self.word_at(half, row, place) * _WORD for place in (low, high))
-        return self._bytes[start:stop].tobytes
+        words = self._bytes[start:stop]
+        self._read.append(words)
+        return words.tobytes
 
     def arrive(
         self, half: int, code: int, meeting: int, ranges: Ranges
@@ -199,9 +203,9 @@ class Segment:
     def release(self) -> None:
         """Look at the memory no more."""
         self._known_rows.clear()
-        for view in (*self.halves, self.words, self._bytes):
+        for view in (*self._read, *self.halves, self.words, self._bytes):
             view.release()
-        self.halves = []
+        self._read, self.halves = [], []
 
 
 def segment_bytes(ranks: int, half: int) -> int:
