@@ -270,7 +270,7 @@ def test_a_session(capsys):
         said = isthmus("down")
     assert said == f"taken down: {name}\n"
     assert gone(name)
-    assert f"there is no lab {name!r}" in isthmus("cut", "0")
+    assert f"no lab {name!r}" in isthmus("cut", "0")
 
 
 def test_run_ends_its_program_when_it_is_ended(net):

@@ -28,9 +28,9 @@ def suite(pytestconfig):
 #: number of ranks, algorithms, test files, how many tests there are at least, and
 #: methods that they call
 CASES = [
-    pytest.param(3, {"ISTHMUS_ALLGATHER": "auto"}, ["inter"], 79, marks=once),
+    pytest.param(3, {"ISTHMUS_ALLGATHER": "auto"}, ["inter"], 75, marks=once),
     pytest.param(
-        4, {"ISTHMUS_ALLGATHER": "balanced"}, ["inter"], 79, marks=pytest.mark.long
+        4, {"ISTHMUS_ALLGATHER": "balanced"}, ["inter"], 75, marks=pytest.mark.long
     ),
     pytest.param(1, {}, ["cco_.*buf.py", "cco_.*vec.py", "comm"], 400, marks=once_too),
     pytest.param(2, {}, ["cco_buf.py", "cco_obj.py"], 90, marks=once),

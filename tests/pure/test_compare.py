@@ -230,7 +230,7 @@ def test_sizes_and_times_in_words():
         "1023 B",
     ]
     assert [show_time(t) for t in (2, 0.0123, 4.5e-5)] == ["2 s", "12.3 ms", "45 µs"]
-    for text in ("", "-1", "x", "1e3", "4 TiB", "nan"):
+    for text in ("", "-1", "x", "1e3", "4 PiB", "nan"):
         with pytest.raises(ValueError):
             read_bytes(text)
 

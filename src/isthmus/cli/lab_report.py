@@ -36,9 +36,9 @@ def report(
     by set.
     """
     check_folder(folder)
-    make_folder(folder)
     records = {}
     with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
+        make_folder(folder)
         for name in sets.PAPERS:
             some = contenders(sets.algorithms(name), False, copy=False)
             how = Job((), (), some, seconds)

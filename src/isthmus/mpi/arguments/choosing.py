@@ -13,12 +13,12 @@ from .call import BLOCKING
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
-#: collectives with a root, which are not tried: ranks without a part cannot take part
-ROOTED = ("inter_bcast", "inter_reduce", "inter_gather", "inter_scatter")
-#: up to so many bytes the library's own call takes a fraction of any of ours, which ask
-#: the other group whether they may begin: 8 to 10 µs against 31 to 37 for 8 bytes, 50
-#: against 65 for 64 KiB (8 + 8 ranks on 16 cores, MPICH 5.0.2 and Open MPI 5.0.11)
-SHORT_ROOTED_BYTES = 1 << 14
+#: up to so many bytes the library's own Bcast takes a fraction of any of ours, which
+#: ask the other group whether they may begin: 8 to 10 µs against 31 to 37 for 8 bytes,
+#: 50 against 65 for 64 KiB (8 + 8 ranks on 16 cores, MPICH 5.0.2, Open MPI 5.0.11).
+#: Nobody tries it, as ranks without a part in such a call cannot. Open MPI's Gather is
+#: not left to it: it cuts data without a word where a rank sends too much.
+SHORT_BCAST_BYTES = 1 << 14
 _log = logging.getLogger("isthmus")
 
 
@@ -45,7 +45,8 @@ def chosen(
     choice, times = flat(), c.times.get(collective)
     may_be_native &= form == BLOCKING
     if times is None:
-        if form == BLOCKING and collective in ROOTED and nbytes <= SHORT_ROOTED_BYTES:
+        is_short = collective == "inter_bcast" and nbytes <= SHORT_BCAST_BYTES
+        if is_short and form == BLOCKING:
             log_choice(collective, Choice(LIBRARY, f"for {nbytes} bytes of a root"))
             return LIBRARY, True
         # two have one message; of irregular calls, some ranks would have to ask
