@@ -361,6 +361,7 @@ def sizes(stage: Stage) -> None:
         for turn in range(int(stage.rng.integers(3))):
             series.start(turn).end(0)
         stage.now[threading.get_ident()] = series
+        place.everyone.Barrier()  # who fails early would end the calls before too
         _mismatched(stage, place, series, odd)
 
 
