@@ -17,16 +17,16 @@ from matplotlib.patches import FancyBboxPatch
 
 from isthmus.draw.palette import EMPTY, FAINT, INK, Group, colours, on
 from isthmus.groups import sorts, trees, vm
-from isthmus.groups.bins import Table, scan_bins, split_bins
+from isthmus.groups.bins import BinTable, scan_bins, split_bins
 from isthmus.groups.chain import Link, from_size, rounds
 from isthmus.groups.cheng import cheng
 from isthmus.groups.encoding import encode
 from isthmus.groups.jenkins import bin_of
-from isthmus.groups.place import Entry
-from isthmus.groups.radix import DIGIT, relink
+from isthmus.groups.radix import DIGIT_BITS, relink
+from isthmus.groups.run_result import RunResult, TracedMessage
 from isthmus.groups.scans import allgather, scan
 from isthmus.groups.serial import allgather_group
-from isthmus.groups.tally import Message, Run
+from isthmus.groups.split_entry import SplitEntry
 
 # inches
 STEP, ROW, BOX_W, BOX_H, LEFT, TOP = 1.18, 0.92, 0.86, 0.3, 1.25, 0.95
@@ -108,7 +108,7 @@ def scan_figure(n: int = 6) -> Figure:
     return page.figure
 
 
-def _scan_message(page: Page, m: Message, y: float) -> None:
+def _scan_message(page: Page, m: TracedMessage, y: float) -> None:
     """A value goes right with the sender's left partner; left goes an address only."""
     right = m.source < m.target
     dx = 0.12 if right else -0.12
@@ -170,7 +170,7 @@ def _table(
     page: Page,
     x: float,
     y: float,
-    table: Table | None,
+    table: BinTable | None,
     q: int,
     bins: int,
 ) -> None:
@@ -259,7 +259,7 @@ def cheng_figure(items: Sequence[int] = ITEMS, m: int = 4) -> Figure:
     return page.figure
 
 
-def _of_round(run: Run, k: int) -> list[Message]:
+def _of_round(run: RunResult, k: int) -> list[TracedMessage]:
     return [m for m in run.trace if m.round == k]
 
 
@@ -273,7 +273,7 @@ def _row(page: Page, k: int, held: list[list[int]], words: str = "") -> None:
         page.box(x_of(r), y, " ".join(map(str, items)), colour)
 
 
-def message(page: Page, m: Message, y: float) -> None:
+def message(page: Page, m: TracedMessage, y: float) -> None:
     """An arrow from its sender to its receiver, below the row at y."""
     dx = 0.12 if m.source < m.target else -0.12
     start = (x_of(m.source) + dx, y + BOX_H / 2 + 0.02)
@@ -316,7 +316,9 @@ def _table_row(
 def _places(colors: Sequence[str]) -> list[Link]:
     """The places that the split itself finds."""
     n, codes = len(colors), [encode(color) for color in colors]
-    run = vm.run([allgather_group(from_size(r, n), Entry(codes[r])) for r in range(n)])
+    run = vm.run(
+        [allgather_group(from_size(r, n), SplitEntry(codes[r])) for r in range(n)]
+    )
     return [place.link for place in run.results]
 
 
@@ -401,7 +403,7 @@ def hash_figure(names: Sequence[str] = NAMES) -> Figure:
 def radix_figure(keys: Sequence[int] = KEYS) -> Figure:
     """A chain sorted by two digits: split by one, sorted by the other, linked up."""
     n, links = len(keys), [from_size(r, len(keys)) for r in range(len(keys))]
-    high = {r: key >> DIGIT for r, key in enumerate(keys)}
+    high = {r: key >> DIGIT_BITS for r, key in enumerate(keys)}
     parts = sorted(_split([links], n, high), key=lambda c: high[c[0].address])
     page = Page(
         n, TOP + (len(parts) + 3.5) * CHAIN_ROW + 0.5, f"Radix sort on a chain of {n}"
@@ -412,10 +414,10 @@ def radix_figure(keys: Sequence[int] = KEYS) -> Figure:
         y += CHAIN_ROW * (1.4 if chain is parts[0] else 1)
         _keys(page, y, f"first digit {high[chain[0].address]:x}", chain, keys)
     y += 1.7 * CHAIN_ROW
-    low = [key & ((1 << DIGIT) - 1) for key in keys]
-    _keys(page, y, "second digit", _relinked(parts, n, low, DIGIT), keys, True)
+    low = [key & ((1 << DIGIT_BITS) - 1) for key in keys]
+    _keys(page, y, "second digit", _relinked(parts, n, low, DIGIT_BITS), keys, True)
     y += 1.4 * CHAIN_ROW
-    _keys(page, y, "linked up", _relinked([links], n, keys, 2 * DIGIT), keys, True)
+    _keys(page, y, "linked up", _relinked([links], n, keys, 2 * DIGIT_BITS), keys, True)
     return page.figure
 
 
@@ -438,7 +440,7 @@ def _keys(
     moved: bool = False,
 ) -> None:
     """Processes with their keys where they stand, or moved side by side in order."""
-    digits = sorted({key >> DIGIT for key in keys})
+    digits = sorted({key >> DIGIT_BITS for key in keys})
     paint = colours([Group("digits", "all", "d", range(len(digits)))])
     page.label(y, words)
     own = [keys[link.address] for link in chain]
@@ -448,7 +450,7 @@ def _keys(
         page,
         places,
         y,
-        [paint[digits.index(key >> DIGIT)] for key in own],
+        [paint[digits.index(key >> DIGIT_BITS)] for key in own],
         [f"{name}{key:02x}" for name, key in zip(names, own, strict=True)],
     )
 

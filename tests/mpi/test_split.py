@@ -11,11 +11,11 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from isthmus.groups.split import ALGORITHMS
+from isthmus.groups.split import SPLIT_ALGORITHMS
 from sampling import LONG, some
 from support import agree
 
-NAMES = ["auto", *ALGORITHMS, "cheng2"]
+NAMES = ["auto", *SPLIT_ALGORITHMS, "cheng2"]
 
 #: colour and key of rank r of n
 CASES = [

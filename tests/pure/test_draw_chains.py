@@ -24,7 +24,7 @@ from isthmus.groups import vm
 from isthmus.groups.chain import from_size
 from isthmus.groups.encoding import encode
 from isthmus.groups.hash_split import hash_split
-from isthmus.groups.place import Entry
+from isthmus.groups.split_entry import SplitEntry
 
 
 def words(picture) -> list[str]:
@@ -75,7 +75,10 @@ def test_radix_links_up_what_it_sorted():
 def test_hashing_ends_in_the_groups_of_the_split(names):
     n = len(names)
     run = vm.run(
-        [hash_split(from_size(r, n), Entry(encode(x))) for r, x in enumerate(names)]
+        [
+            hash_split(from_size(r, n), SplitEntry(encode(x)))
+            for r, x in enumerate(names)
+        ]
     )
     chains = [chain for _, parts in hash_steps(names) for chain in parts]
     last = {link.address: link for chain in chains for link in chain}

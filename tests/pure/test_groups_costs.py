@@ -13,13 +13,13 @@ import pytest
 from chains import links, run
 from isthmus.groups import scans, sorts, vm, vm_lanes
 from isthmus.groups.chain import from_size, rounds
-from isthmus.groups.dialogue import WORD
+from isthmus.groups.dialogue import WORD_BYTES
 from isthmus.groups.encoding import encode
 from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
-from isthmus.groups.place import Entry, Place, in_lanes, number
-from isthmus.groups.radix import DIGIT
+from isthmus.groups.radix import DIGIT_BITS
 from isthmus.groups.split import find, place, split
+from isthmus.groups.split_entry import GroupPlace, SplitEntry, in_lanes, number
 from sampling import LONG
 
 #: bytes that hash and radix may hold, however many processes there are
@@ -38,7 +38,7 @@ def cost(name, n, color, key=lambda i: 0, memory=False, **flags):
 
     def entry(i):
         c = encode(color(i)) if flags["split"] else b""
-        return Entry(c, encode(key(i)) if flags["reorder"] else b"", **flags)
+        return SplitEntry(c, encode(key(i)) if flags["reorder"] else b"", **flags)
 
     return run(
         chain, lambda link: place(link, entry(link.rank), find(name)), memory=weighed
@@ -91,7 +91,7 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
     """Ω(log² N) of the paper: after i iterations a chain of N / bins^i is left, and a
     scan of it takes ⌈log⌉ rounds, whatever the hash function. Also not many more."""
     for n in (16, 64, 256, 1024, *[4096, 16384] * LONG):
-        entries = in_lanes([Entry(encode(i), b"", True, False) for i in range(n)])
+        entries = in_lanes([SplitEntry(encode(i), b"", True, False) for i in range(n)])
         choose = partial(bin_of, bins=bins)
         talk = hash_split(
             from_size(np.arange(n), n), entries, hash_function=choose, bins=bins
@@ -105,7 +105,7 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
 def test_hash_needs_log_rounds_for_one_group():
     """Ω(log N), and no more than a constant times that."""
     for n in (16, 256, 4096):
-        entries = in_lanes([Entry(encode(0), b"", True, False)] * n)
+        entries = in_lanes([SplitEntry(encode(0), b"", True, False)] * n)
         done = vm_lanes.run(hash_split(from_size(np.arange(n), n), entries), n)
         assert rounds(n) <= done.rounds.max() == 2 * rounds(n) + 1
 
@@ -118,11 +118,11 @@ def test_rounds_of_radix(name, n):
     top = 2**bits - 1
     keys = [0, top, *random.Random(n).choices(range(top), k=n - 2)]
     done = cost(name, n, lambda i: 0, lambda i: keys[i], split=False)
-    assert done.rounds <= k + 2 * k * bits // DIGIT
+    assert done.rounds <= k + 2 * k * bits // DIGIT_BITS
     both = cost(name, n, lambda i: 0, lambda i: keys[i])
     if name == "radix_full":  # the colours are words too
         bits *= 2
-    assert both.rounds <= k + 2 * k * bits // DIGIT + 1 + k
+    assert both.rounds <= k + 2 * k * bits // DIGIT_BITS + 1 + k
 
 
 @pytest.mark.parametrize("n", [16, 256])
@@ -132,9 +132,11 @@ def test_rounds_of_radix_on_whole_words(n):
     k = rounds(n)
     keys = random.Random(n).sample(range(n), n)
     done = cost("radix_full", n, lambda i: 0, lambda i: keys[i], split=False)
-    digits = k // DIGIT
-    shared = 2 * k * (32 // DIGIT - digits)
-    assert done.rounds == k + shared + sum(2 * DIGIT * (d + 1) for d in range(digits))
+    digits = k // DIGIT_BITS
+    shared = 2 * k * (32 // DIGIT_BITS - digits)
+    assert done.rounds == k + shared + sum(
+        2 * DIGIT_BITS * (d + 1) for d in range(digits)
+    )
     short = cost("radix", n, lambda i: 0, lambda i: keys[i], split=False)
     assert short.rounds == done.rounds - shared
 
@@ -152,7 +154,9 @@ def test_rounds_of_cheng_do_not_grow_with_the_entries_squared(m):
 def cheng_cost(n, m, **model):
     keys = [i * 2654435761 % 2**32 for i in range(n)]
     items = [
-        place(from_size(i, n), Entry(b"", encode(keys[i]), False), find(f"cheng{m}"))
+        place(
+            from_size(i, n), SplitEntry(b"", encode(keys[i]), False), find(f"cheng{m}")
+        )
         for i in range(n)
     ]
     return vm.run(items, **model)
@@ -166,10 +170,15 @@ def test_cheng_takes_the_time_of_the_paper(n, m):
     trees, count = 2 + 4 * rounds(m), 2 + 2 * k + 1
     startups = trees + 2 * top + iterations * (p + 4 * top) + p + count
     assert cheng_cost(n, m).time <= startups
-    item = 6 * WORD  # with the length of its key, and the words beside it
+    item = 6 * WORD_BYTES  # with the length of its key, and the words beside it
     table = 2 * top * p * item  # of all sorters, gathered
     moved = 4 * m * item  # up the tree, among the sorters, and down
-    most = moved + table + iterations * (p * item + 2 * table) + 4 * WORD * (count + k)
+    most = (
+        moved
+        + table
+        + iterations * (p * item + 2 * table)
+        + 4 * WORD_BYTES * (count + k)
+    )
     assert cheng_cost(n, m, alpha=0.0, beta=1.0).time <= most
 
 
@@ -190,7 +199,7 @@ def test_rounds_of_the_agreement_and_the_numbers(n):
     alone = cost("bitonic", n, lambda i: i % 2, lambda i: -i).rounds
     full = run(chain, lambda x: split(x, n, x.rank % 2, -x.rank, algorithm="bitonic"))
     assert full.rounds <= k + alone + 2 * k
-    numbered = run(chain, lambda link: number(link, Place(link)))
+    numbered = run(chain, lambda link: number(link, GroupPlace(link)))
     assert numbered.rounds == 2 * k
 
 
@@ -200,7 +209,7 @@ def test_the_memory_of_hash_does_not_grow():
         cost("hash", n, lambda i: colors[i % 16], reorder=False, memory=True).peak
         for n in (128, 1024 if LONG else 512)
     ]
-    assert peaks[1] <= peaks[0] + WORD <= BOUND
+    assert peaks[1] <= peaks[0] + WORD_BYTES <= BOUND
     for n in (64, 512 if LONG else 256):
         name = "name {:04}".format
         assert cost("hash", n, name, reorder=False, memory=True).peak <= BOUND
@@ -222,7 +231,7 @@ def test_the_memory_of_radix_does_not_grow():
         ).peak
 
     peaks = [peak(n) for n in (512, 1024)]
-    assert peaks[1] <= peaks[0] + WORD <= BOUND
+    assert peaks[1] <= peaks[0] + WORD_BYTES <= BOUND
 
 
 def test_the_memory_of_bitonic_grows_with_the_logarithm():
@@ -236,7 +245,7 @@ def test_the_memory_of_bitonic_grows_with_the_logarithm():
         for n in (16, 32, 64, 128, 256)
     ]
     steps = {after - before for before, after in pairwise(peaks)}
-    assert steps == {5 * WORD}
+    assert steps == {5 * WORD_BYTES}
 
 
 def test_the_memory_of_a_table_does_grow():

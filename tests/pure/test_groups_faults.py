@@ -14,9 +14,9 @@ from chains import links, oracle, run
 from isthmus.groups import scans, trees
 from isthmus.groups.chain import rounds
 from isthmus.groups.items import Item, rank_items
-from isthmus.groups.split import ALGORITHMS, split
+from isthmus.groups.split import SPLIT_ALGORITHMS, split
 
-NAMES = sorted(set(ALGORITHMS) - {"allgather_mpi"})
+NAMES = sorted(set(SPLIT_ALGORITHMS) - {"allgather_mpi"})
 
 
 @pytest.mark.parametrize("name", NAMES)

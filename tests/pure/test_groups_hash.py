@@ -8,10 +8,10 @@ import pytest
 
 from chains import links, oracle, run
 from isthmus.groups.encoding import encode
-from isthmus.groups.hash_split import MAX_ITERATIONS, hash_split
-from isthmus.groups.jenkins import BINS, REGIONS, bin_of, one_at_a_time
-from isthmus.groups.place import Entry
-from isthmus.groups.split import ALGORITHMS, split
+from isthmus.groups.hash_split import MAX_HASH_ITERATIONS, hash_split
+from isthmus.groups.jenkins import BIN_COUNT, HASH_REGIONS, bin_of, one_at_a_time
+from isthmus.groups.split import SPLIT_ALGORITHMS, split
+from isthmus.groups.split_entry import SplitEntry
 
 #: 32 bits of Jenkins' hash are equal
 RACKS = "rack143-node800.cluster.example.org", "rack150-node292.cluster.example.org"
@@ -42,7 +42,7 @@ def test_the_pairs_do_collide():
 
 
 @pytest.mark.parametrize("pair", [RACKS, HOSTS, ZEROS, (b"", b"\0"), ("", b"")])
-@pytest.mark.parametrize("name", sorted(set(ALGORITHMS) - {"radix"}))
+@pytest.mark.parametrize("name", sorted(set(SPLIT_ALGORITHMS) - {"radix"}))
 def test_names_that_hashes_confuse_stay_apart(pair, name):
     n = 70  # more than hash64 hands to a table
     chain = links(list(range(n)), n)
@@ -54,20 +54,20 @@ def test_names_that_hashes_confuse_stay_apart(pair, name):
 
 def test_bins_change_with_the_region_and_then_with_the_rotation():
     code = encode("some colour")
-    bins = [bin_of(code, i) for i in range(4 * REGIONS)]
-    assert all(0 <= q < BINS for q in bins)
-    assert bins[:REGIONS] != bins[REGIONS : 2 * REGIONS]
+    bins = [bin_of(code, i) for i in range(4 * HASH_REGIONS)]
+    assert all(0 <= q < BIN_COUNT for q in bins)
+    assert bins[:HASH_REGIONS] != bins[HASH_REGIONS : 2 * HASH_REGIONS]
     assert bin_of(b"", 100) == bin_of(b"", 100)  # rotation of next to nothing
 
 
-def forced(choose, n, colors, keys=None, small=0, most=MAX_ITERATIONS):
+def forced(choose, n, colors, keys=None, small=0, most=MAX_HASH_ITERATIONS):
     """A hash split with bins of our own making."""
     chain = links(list(range(n)), n)
 
     def dialogue(link):
         key = b"" if keys is None else encode(keys[link.rank])
         color = colors[link.rank]
-        entry = Entry(None if color is None else encode(color), key)
+        entry = SplitEntry(None if color is None else encode(color), key)
         return hash_split(link, entry, small, choose, most)
 
     done = run(chain, dialogue)

@@ -10,12 +10,12 @@ import pytest
 
 from isthmus.groups import scans, vm, vm_lanes
 from isthmus.groups.chain import from_addresses, from_size
-from isthmus.groups.dialogue import Exchange, Post
+from isthmus.groups.dialogue import ExchangeStep, PostStep
 from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
 from isthmus.groups.lanes import bit_length, codes, each_byte
-from isthmus.groups.place import in_lanes, number
 from isthmus.groups.split import entry_of, find, place
+from isthmus.groups.split_entry import in_lanes, number
 from isthmus.verify.errors import BadMessage
 from sampling import LONG, some
 
@@ -199,10 +199,10 @@ NONE, NEXT = np.array([-1, -1, -1]), np.array([1, -1, -1])
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (Exchange((), (NEXT,)), "receive nothing"),
-        (Exchange(((NEXT, 1),), (NONE,)), "does not wait"),
-        (Exchange(((NEXT, 1),), (np.array([-1, 2, -1]),)), "receive nothing"),
-        (Post(((NEXT, 1),), np.array([1, 0, 0])), "posted"),
+        (ExchangeStep((), (NEXT,)), "receive nothing"),
+        (ExchangeStep(((NEXT, 1),), (NONE,)), "does not wait"),
+        (ExchangeStep(((NEXT, 1),), (np.array([-1, 2, -1]),)), "receive nothing"),
+        (PostStep(((NEXT, 1),), np.array([1, 0, 0])), "posted"),
     ],
 )
 def test_messages_with_one_end_are_refused(step, words):

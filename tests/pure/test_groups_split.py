@@ -7,11 +7,11 @@ import random
 import pytest
 
 from chains import links, members, oracle, pickled, run, some_order
-from isthmus.groups.place import Place
-from isthmus.groups.split import ALGORITHMS, choose, find, split
+from isthmus.groups.split import SPLIT_ALGORITHMS, choose, find, split
+from isthmus.groups.split_entry import GroupPlace
 from sampling import LONG, some
 
-NAMES = ["auto", *ALGORITHMS, "cheng7"]
+NAMES = ["auto", *SPLIT_ALGORITHMS, "cheng7"]
 #: those that take any value
 ANY = [name for name in NAMES if name != "radix"]
 #: how many processes: all that are few
@@ -57,7 +57,7 @@ def check(name, chain, colors, keys, carry=None, **flags):
 
     done = run(chain, dialogue, carry=carry)
     want = oracle(chain, colors, keys, **flags)
-    assert done.results == [x and Place(*x) for x in want]
+    assert done.results == [x and GroupPlace(*x) for x in want]
     return done
 
 
@@ -206,7 +206,7 @@ def test_names_of_algorithms():
     for wrong in ("cheng0", "cheng-1", "chengx", "quick", 5, None):
         with pytest.raises(ValueError, match="known: auto, allgather_group"):
             find(wrong)
-    assert all(entry.idea for entry in ALGORITHMS.values())
+    assert all(entry.idea for entry in SPLIT_ALGORITHMS.values())
 
 
 def test_the_automatic_choice():
@@ -251,12 +251,12 @@ def test_comparisons_of_one_call(name):
         done = run(chain, lambda x: call(x, lambda a, b: sign(b, a)), carry=pickled)
         turned = [k and -k[0] for k in keys]
         want = oracle(chain, lower, turned)
-        assert done.results == [Place(*x) for x in want]
+        assert done.results == [GroupPlace(*x) for x in want]
         done = run(
             chain, lambda x: call(x, lambda a, b: a[0] % 10 - b[0] % 10), carry=pickled
         )
         want = oracle(chain, lower, [k and k[0] % 10 for k in keys])
-        assert done.results == [Place(*x) for x in want]
+        assert done.results == [GroupPlace(*x) for x in want]
 
 
 def test_comparisons_that_not_all_give_or_that_cannot_be_used():

@@ -9,8 +9,8 @@ import pytest
 
 from isthmus.groups import scans, vm
 from isthmus.groups.chain import from_size, rounds
-from isthmus.groups.dialogue import Allgather, Exchange, Post, nbytes
-from isthmus.groups.memory import footprint
+from isthmus.groups.dialogue import AllgatherStep, ExchangeStep, PostStep, nbytes
+from isthmus.groups.footprint import footprint
 from isthmus.verify.errors import BadMessage, Deadlock
 
 
@@ -25,9 +25,9 @@ def say(*steps):
 def test_values_arrive_in_the_order_of_the_receives():
     done = vm.run(
         [
-            say(Exchange(((2, "a"),))),
-            say(Exchange(((2, "b"),))),
-            say(Exchange((), (1, 0))),
+            say(ExchangeStep(((2, "a"),))),
+            say(ExchangeStep(((2, "b"),))),
+            say(ExchangeStep((), (1, 0))),
         ]
     )
     assert done.results[2] == [["b", "a"]]
@@ -35,28 +35,33 @@ def test_values_arrive_in_the_order_of_the_receives():
 
 
 def test_rounds_are_the_longest_chain_of_steps_that_waited():
-    relay = [say(Exchange(((1, 0),)))]
-    relay += [say(Exchange((), (i - 1,)), Exchange(((i + 1, 0),))) for i in range(1, 5)]
-    relay += [say(Exchange((), (4,)))]
+    relay = [say(ExchangeStep(((1, 0),)))]
+    relay += [
+        say(ExchangeStep((), (i - 1,)), ExchangeStep(((i + 1, 0),)))
+        for i in range(1, 5)
+    ]
+    relay += [say(ExchangeStep((), (4,)))]
     assert vm.run(relay).rounds == 5
 
 
 def test_a_step_without_messages_takes_no_round():
-    assert vm.run([say(Exchange(), Exchange())]).rounds == 0
+    assert vm.run([say(ExchangeStep(), ExchangeStep())]).rounds == 0
 
 
 def test_bytes_and_messages_of_each_rank():
-    done = vm.run([say(Exchange(((1, (1, b"abc", None)),))), say(Exchange((), (0,)))])
+    done = vm.run(
+        [say(ExchangeStep(((1, (1, b"abc", None)),))), say(ExchangeStep((), (0,)))]
+    )
     assert [t.bytes for t in done.ranks] == [8 + 11 + 8, 0]
     assert [t.messages for t in done.ranks] == [1, 0]
 
 
 def test_virtual_time_is_that_of_one_port_each_way():
     """The receiver receives two messages of 8 bytes one after the other."""
-    senders = [say(Exchange(((2, 1),))), say(Exchange(((2, 1),)))]
-    done = vm.run([*senders, say(Exchange((), (0, 1)))], alpha=2.0, beta=0.5)
+    senders = [say(ExchangeStep(((2, 1),))), say(ExchangeStep(((2, 1),)))]
+    done = vm.run([*senders, say(ExchangeStep((), (0, 1)))], alpha=2.0, beta=0.5)
     assert done.ranks[2].time == done.time == 2 * (2.0 + 8 * 0.5)
-    both = [say(Exchange(((1 - i, 1),), (1 - i,))) for i in range(2)]
+    both = [say(ExchangeStep(((1 - i, 1),), (1 - i,))) for i in range(2)]
     assert vm.run(both, alpha=2.0, beta=0.5).time == 2.0 + 8 * 0.5
 
 
@@ -70,10 +75,10 @@ def test_virtual_time_does_not_hang_on_the_order_of_messages(n):
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ([Exchange((), (1,)), Exchange((), (0,))], "receive from \\[1\\]"),
-        ([Exchange(((1, 0),)), Exchange(((0, 0),))], "send to \\[1\\]"),
-        ([Post((), 1), Exchange()], "received 0 of 1"),
-        ([Allgather(1), Exchange()], "waits for all others"),
+        ([ExchangeStep((), (1,)), ExchangeStep((), (0,))], "receive from \\[1\\]"),
+        ([ExchangeStep(((1, 0),)), ExchangeStep(((0, 0),))], "send to \\[1\\]"),
+        ([PostStep((), 1), ExchangeStep()], "received 0 of 1"),
+        ([AllgatherStep(1), ExchangeStep()], "waits for all others"),
     ],
 )
 def test_ranks_that_wait_for_ever_are_a_deadlock(steps, words):
@@ -85,40 +90,40 @@ def test_ranks_that_wait_for_ever_are_a_deadlock(steps, words):
 @pytest.mark.parametrize(
     "step",
     [
-        Exchange(((0, 1),)),
-        Exchange(((1, 1), (1, 2))),
-        Exchange((), (1, 1)),
-        Exchange(((2, 1),)),
-        Exchange((), (-1,)),
+        ExchangeStep(((0, 1),)),
+        ExchangeStep(((1, 1), (1, 2))),
+        ExchangeStep((), (1, 1)),
+        ExchangeStep(((2, 1),)),
+        ExchangeStep((), (-1,)),
         "hello",
     ],
 )
 def test_what_is_no_step_is_refused(step):
     with pytest.raises(BadMessage, match="rank 0"):
-        vm.run([say(step), say(Exchange((), (0,)))])
+        vm.run([say(step), say(ExchangeStep((), (0,)))])
 
 
 def test_posts_reach_ranks_that_do_not_know_from_whom():
     to = [2, 0, 1, 3]  # the last one posts to itself
-    done = vm.run([say(Post(((to[i], i),), 1)) for i in range(4)])
+    done = vm.run([say(PostStep(((to[i], i),), 1)) for i in range(4)])
     assert [received for ((received,),) in done.results] == [1, 2, 0, 3]
     assert done.messages == 3 and done.rounds == 1
 
 
 def test_several_posts_from_one_rank():
-    done = vm.run([say(Post(((1, "a"), (1, "b")), 0)), say(Post((), 2))])
+    done = vm.run([say(PostStep(((1, "a"), (1, "b")), 0)), say(PostStep((), 2))])
     assert sorted(done.results[1][0]) == ["a", "b"]
 
 
 def test_the_librarys_allgather():
-    done = vm.run([say(Allgather(i)) for i in range(5)])
+    done = vm.run([say(AllgatherStep(i)) for i in range(5)])
     assert all(received == [[0, 1, 2, 3, 4]] for received in done.results)
     assert done.rounds == 3 and done.ranks[0].bytes == 4 * 8
 
 
 def test_the_trace_tells_who_sent_what_in_which_round():
-    one = say(Exchange(((1, "x"),)), Exchange((), (1,)))
-    two = say(Exchange((), (0,)), Exchange(((0, "y"),)))
+    one = say(ExchangeStep(((1, "x"),)), ExchangeStep((), (1,)))
+    two = say(ExchangeStep((), (0,)), ExchangeStep(((0, "y"),)))
     done = vm.run([one, two], trace=True)
     assert [(m.round, m.source, m.target, m.value) for m in done.trace] == [
         (0, 0, 1, "x"),
@@ -132,12 +137,12 @@ def test_memory_is_what_the_frames_hold():
 
         def inner(size):
             more = bytes(size)
-            yield Exchange()
+            yield ExchangeStep()
             return more
 
         yield from inner(100)
         del kept
-        yield Exchange()
+        yield ExchangeStep()
 
     def peak(n):
         return vm.run([keeps(n)], memory=[0]).peak
@@ -153,7 +158,7 @@ def test_memory_counts_shared_things_once_and_closures_too():
     def twice():
         one, two = shared, shared
         see = lambda: hidden  # noqa: E731
-        yield Exchange()
+        yield ExchangeStep()
         return one, two, see
 
     dialogue = twice()
@@ -166,7 +171,7 @@ def test_memory_counts_what_a_loop_goes_over():
 
     def loops(n):
         for _ in reversed([7] * n):
-            yield Exchange()
+            yield ExchangeStep()
 
     dialogues = loops(10), loops(1010)
     for dialogue in dialogues:
@@ -175,8 +180,8 @@ def test_memory_counts_what_a_loop_goes_over():
 
 
 def test_memory_counts_what_a_step_sends_and_hears():
-    one = say(Exchange(((1, bytes(1000)),)))
-    done = vm.run([one, say(Exchange((), (0,)))], memory=[0, 1])
+    one = say(ExchangeStep(((1, bytes(1000)),)))
+    done = vm.run([one, say(ExchangeStep((), (0,)))], memory=[0, 1])
     assert all(t.memory >= 1000 for t in done.ranks)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from isthmus.groups import vm
 from isthmus.groups.chain import from_size, rounds
-from isthmus.groups.dialogue import Allgather
+from isthmus.groups.dialogue import AllgatherStep
 from isthmus.groups.hash_split import hash_split
 from isthmus.groups.jenkins import bin_of
 from isthmus.groups.scans import allgather
@@ -82,7 +82,7 @@ def gathered(link, entry):
 
 
 def gathered_by_mpi(link, entry):
-    table = yield Allgather((link.rank, (entry.color, entry.key, link.address)))
+    table = yield AllgatherStep((link.rank, (entry.color, entry.key, link.address)))
     return len(table)
 
 

@@ -1,7 +1,7 @@
-"""All processes of a chain compare what they are about to do, before they do it.
+"""All processes of a chain compare their calls before any of them goes ahead.
 
-⌈log n⌉ rounds of small messages. An error on one process so becomes known to
-all: they raise together, and none waits for one that has left the call.
+⌈log n⌉ rounds of small messages. All processes hear of an error on one of them and
+raise together; otherwise the others would wait for a process that has left the call.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .scans import total
 
 
 class Refused(ValueError):
-    """Another process of the call gave something wrong, or calls something else."""
+    """Another process of the call has a wrong argument, or makes another call."""
 
 
-#: what is wrong, "" if nothing; a rank; what it calls; facts to be combined
+#: the error, "" if there is none; a rank; its call; facts to be combined
 _Call: TypeAlias = tuple[str, int, tuple[Any, ...], tuple[int, ...]]
 
 
@@ -27,10 +27,10 @@ def agree(
     facts: tuple[int, ...] = (),
     error: Exception | None = None,
 ) -> Dialogue[tuple[int, ...]]:
-    """The largest of every fact; or an error on all, if calls differ or one has one."""
+    """The largest of every fact; an error on all ranks if calls differ or one fails."""
     text = f"rank {link.rank}: {type(error).__name__}: {error}" if error else ""
-    mine: _Call = (text, link.rank, call, facts)
-    text, _, _, facts = yield from total(link, mine, _combine)
+    contribution: _Call = (text, link.rank, call, facts)
+    text, _, _, facts = yield from total(link, contribution, _combine)
     if error is not None:
         raise error from Refused(text)  # marks it as an error that all ranks know of
     if text:

@@ -16,9 +16,9 @@ from .lanes import pick
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What one process knows of a chain; at an end the neighbour is None.
+    """What one process knows of its chain; at an end the neighbour is None.
 
-    In lanes, what all processes know of theirs. One that is in no chain has size 0.
+    In lanes, each lane has the link of its process. A process in no chain has size 0.
     """
 
     rank: Index
@@ -40,18 +40,18 @@ def from_size(address: Index, n: int) -> Link:
 
 
 def masked(link: Link, mask: Any) -> Link:
-    """The link where the mask holds, and none elsewhere."""
-    found: Link = pick(mask, link, Link(None, 0, link.address, None, None))
-    return found
+    """The link where the mask holds, and a link of no chain elsewhere."""
+    masked_link: Link = pick(mask, link, Link(None, 0, link.address, None, None))
+    return masked_link
 
 
 def empty_link(link: Link) -> Link:
-    """The same process in no chain."""
+    """The process of a link, in no chain."""
     return masked(link, link.size < 0)
 
 
 def from_addresses(address: int, chain: Sequence[int]) -> Link | None:
-    """A link of the chain of the listed processes; None for the others."""
+    """A process's link in the chain of the listed processes; None if not listed."""
     if address not in chain:
         return None
     i, n = chain.index(address), len(chain)

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import trees
 from .chain import Link
-from .dialogue import Dialogue, Exchange
+from .dialogue import Dialogue, ExchangeStep
 from .scans import allgather, total
 from .sorts import Sort, merged
 
@@ -34,7 +34,7 @@ def cheng(m: int) -> Sort:
 
 
 def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
-    """Sort what all sorters hold; each keeps as many items as it had."""
+    """Sort the items of all sorters; each ends with as many items as it had."""
     rows = yield from allgather(top, (top.address, len(items)))
     sorters = [address for address, _ in rows]
     starts = list(accumulate((count for _, count in rows), initial=0))[:-1]
@@ -47,20 +47,20 @@ def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
 def _all_to_all(
     top: Link, sorters: list[int], sent: dict[int, Any], receive: bool
 ) -> Dialogue[list[Any]]:
-    """Send to some sorters; if receiving, receive from all of them."""
+    """Send values to sorters by their ranks; if `receive`, receive from all sorters."""
     others = [a for a in sorters if a != top.address]
     sends = tuple((sorters[j], x) for j, x in sent.items() if j != top.rank)
-    received = yield Exchange(sends, tuple(others) if receive else ())
+    received = yield ExchangeStep(sends, tuple(others) if receive else ())
     return [sent[top.rank], *received] if receive else []
 
 
 def _cuts(
     top: Link, items: list[Any], sorters: list[int], starts: list[int]
 ) -> Dialogue[list[int]]:
-    """Where the items of every sorter begin, in the items of this one.
+    """The positions, in this sorter's items, at which every sorter's items begin.
 
     For each start the range that can hold it shrinks at the weighted median of the
-    middles of all sorters' ranges: a quarter of what is left goes in every iteration.
+    middles of all sorters' ranges: every iteration discards a quarter of the range.
     """
     low, high = [0] * len(sorters), [len(items)] * len(sorters)
     rank = list(starts)  # of the wanted item among those still in range
@@ -71,30 +71,30 @@ def _cuts(
         medians = yield from allgather(top, _median(received))
         ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in open_}
         has = {j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in open_}
-        mine = np.array([(ends[j] - low[j], has[j]) for j in open_])
-        sums = (yield from total(top, mine, operator.add)).tolist()
-        still = []
+        positions = np.array([(ends[j] - low[j], has[j]) for j in open_])
+        sums = (yield from total(top, positions, operator.add)).tolist()
+        open_later = []
         for j, (below, equal) in zip(open_, sums, strict=True):
             if rank[j] < below:
                 high[j] = ends[j]
-                still.append(j)
+                open_later.append(j)
             elif rank[j] >= below + equal:
                 low[j] = ends[j] + has[j]
                 rank[j] -= below + equal
-                still.append(j)
+                open_later.append(j)
             else:
                 low[j] = ends[j]
-        open_ = still
+        open_ = open_later
     return low
 
 
 def _middle(items: list[Any], low: int, high: int) -> tuple[int, Any]:
-    """How many items are in a range, and the one in its middle."""
+    """The number of items in a range, and the item in its middle."""
     return high - low, items[(low + high) // 2] if high > low else None
 
 
 def _median(proposals: list[tuple[int, Any]]) -> Any:
-    """The least item such that it and those before it have half of the weight."""
+    """The least item that, with the items before it, has half of the weight."""
     ranked = sorted(((item, weight) for weight, item in proposals if weight))
     half, weights = sum(w for _, w in ranked), 0
     for item, weight in ranked:

@@ -21,8 +21,9 @@ _comparisons: dict[type, Compare] = {}
 def register_comparison(kind: type, compare: Compare) -> None:
     """Let values of a type be colours and keys that `compare` puts in order.
 
-    They are pickled, compared and never hashed: only the algorithms that sort can be
-    used. Every process registers the same. Subclasses register for themselves.
+    Such values are pickled, compared and never hashed: only the algorithms that sort
+    can be used. Every process must register the same function, and subclasses their
+    own.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":
         raise TypeError(f"{kind!r} is not a class of your own")
@@ -37,10 +38,10 @@ def has_comparison(kind: type) -> bool:
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """A value with a comparison; all of them come after encoded values.
+    """A value with a comparison function; encoded values come before all such values.
 
-    The comparison is the one that is registered for the type, or that of a call, which
-    is not sent: `role` names the comparison of the call.
+    The function is the one registered for the type, or a call's own, which is not sent,
+    because functions may not be picklable: `role` names it for the receiver.
     """
 
     value: Any
@@ -49,7 +50,7 @@ class Compared:
 
     @classmethod
     def of(cls, value: Any, role: str = "", compare: Compare | None = None) -> Compared:
-        """A value that can be sent, or an error."""
+        """A value that can be pickled, or the error of pickling."""
         pickle.dumps(value)
         return cls(value, role, compare)
 
@@ -58,11 +59,11 @@ class Compared:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it takes in a message."""
+        """The bytes of the value in a message."""
         return len(pickle.dumps(self.value))
 
     def _against(self, other: Any) -> int:
-        """Negative, zero or positive; types are in the order of their names."""
+        """The comparison with another value; types are in the order of their names."""
         if not isinstance(other, Compared):
             return 1
         if self.compare is not None:
@@ -82,12 +83,12 @@ class Compared:
     __hash__ = None  # type: ignore[assignment]
 
 
-#: what a colour or key becomes
+#: a colour or key in the form in which it is sent and compared
 Code: TypeAlias = bytes | Compared
 
 
 def comparing(dialogue: Dialogue[T], compare: Mapping[str, Compare]) -> Dialogue[T]:
-    """The dialogue with values that it receives compared by the functions of a call."""
+    """The dialogue, with a call's functions bound to the values that it receives."""
     received: Any = None  # what starts a generator
     while True:
         try:

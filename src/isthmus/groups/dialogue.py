@@ -14,20 +14,21 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 T = TypeVar("T")
-#: an int, or an array with a lane for each process (`lanes`); None is -1 there
+#: an int, or an array with a lane for each process (`lanes`), in which None is -1
 Index: TypeAlias = Any
 
-#: bytes of a number, of an address, or of the length of a byte string
-WORD = 8
-_LONG = 1 << 63
+#: bytes of a number, of an address, or of the length of a byte string in a message
+WORD_BYTES = 8
+_WORD_VALUES = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """Messages in flight at once: (to, value) to send, and ranks to receive from.
+class ExchangeStep:
+    """Messages in flight at once: (target, value) to send, and ranks to receive from.
 
-    Two ranks have at most one message each way in a step. Values are never changed
-    after they are sent or received.
+    Two ranks have at most one message each way in a step. A value is never changed
+    after it was sent or received, since the virtual machine hands over the object
+    itself.
     """
 
     sends: tuple[tuple[Index, Any], ...] = ()
@@ -35,11 +36,12 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class PostStep:
     """Send values to ranks that do not know the source, and receive `expect` of them.
 
-    They arrive in any order, as with MPI_ANY_SOURCE. No rank may send a value for a
-    later `Post` of another before that one has begun it.
+    Values arrive in any order, as with MPI_ANY_SOURCE. No rank may send a value for a
+    later `PostStep` of another rank before that rank has begun the step: the receiver
+    could take the value for one of an earlier step.
     """
 
     sends: tuple[tuple[Index, Any], ...]
@@ -47,13 +49,13 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Allgather:
-    """The MPI library's own allgather, over all ranks there are."""
+class AllgatherStep:
+    """The MPI library's own allgather over all ranks of the communicator."""
 
     value: Any
 
 
-Step: TypeAlias = Exchange | Post | Allgather
+Step: TypeAlias = ExchangeStep | PostStep | AllgatherStep
 Dialogue: TypeAlias = Generator[Step, list[Any], T]
 
 
@@ -63,52 +65,54 @@ def swap(
     """Exchange a value with the process on either side, where there is one."""
     if isinstance(left, np.ndarray):
         sends = ((left, to_left), (right, to_right))
-        from_left, from_right = yield Exchange(sends, (left, right))
+        from_left, from_right = yield ExchangeStep(sends, (left, right))
         return from_left, from_right
     if left is None:
         if right is None:
             return None, None
-        (received,) = yield Exchange(((right, to_right),), (right,))
+        (received,) = yield ExchangeStep(((right, to_right),), (right,))
         return None, received
     if right is None:
-        (received,) = yield Exchange(((left, to_left),), (left,))
+        (received,) = yield ExchangeStep(((left, to_left),), (left,))
         return received, None
-    from_left, from_right = yield Exchange(
+    from_left, from_right = yield ExchangeStep(
         ((left, to_left), (right, to_right)), (left, right)
     )
     return from_left, from_right
 
 
 def shift(left: Index, right: Index, value: Any) -> Dialogue[Any]:
-    """Send a value to the right, and give the one from the left, if there is one."""
+    """Send a value to the right neighbour and return the left neighbour's, if any."""
     if isinstance(left, np.ndarray):
-        (received,) = yield Exchange(((right, value),), (left,))
+        (received,) = yield ExchangeStep(((right, value),), (left,))
         return received
     if left is None and right is None:
         return None
     sends = () if right is None else ((right, value),)
-    found = yield Exchange(sends, () if left is None else (left,))
-    return found[0] if found else None
+    received_values = yield ExchangeStep(sends, () if left is None else (left,))
+    return received_values[0] if received_values else None
 
 
 def nbytes(value: Any) -> int:
-    """The bytes of a message or of kept state, packed as a C program would."""
-    kind = type(value)
-    if kind is tuple or kind is list:
+    """The bytes of a message or of a rank's state, packed as a C program would."""
+    type_of_value = type(value)
+    if type_of_value is tuple or type_of_value is list:
         total = 0
-        for x in value:  # most messages are flat, and calls take time
-            is_word = x is None or (type(x) is int and -_LONG < x < _LONG)
-            total += WORD if is_word else nbytes(x)
+        for element in value:  # most messages are flat, and calls take time
+            is_word = element is None or (
+                type(element) is int and -_WORD_VALUES < element < _WORD_VALUES
+            )
+            total += WORD_BYTES if is_word else nbytes(element)
         return total
-    if kind is bytes:
-        return WORD + len(value)
-    if kind is int:
-        return WORD * max(1, -(-int(value).bit_length() // 63))
-    if value is None or kind is bool or kind is float:
-        return WORD
-    if kind is str:
-        return WORD + len(value.encode("utf-8", "surrogatepass"))
-    if kind is dict:
+    if type_of_value is bytes:
+        return WORD_BYTES + len(value)
+    if type_of_value is int:
+        return WORD_BYTES * max(1, -(-int(value).bit_length() // 63))
+    if value is None or type_of_value is bool or type_of_value is float:
+        return WORD_BYTES
+    if type_of_value is str:
+        return WORD_BYTES + len(value.encode("utf-8", "surrogatepass"))
+    if type_of_value is dict:
         return sum([nbytes(k) + nbytes(v) for k, v in value.items()])
-    known = getattr(value, "nbytes", None)
-    return len(pickle.dumps(value)) if known is None else known
+    array_bytes = getattr(value, "nbytes", None)
+    return len(pickle.dumps(value)) if array_bytes is None else array_bytes

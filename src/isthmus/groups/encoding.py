@@ -15,23 +15,35 @@ import numpy as np
 
 from .compare import Code, Compare, Compared, has_comparison
 
-_NONE, _STR, _BYTES, _TUPLE, _OTHER = b"\x01", b"\x20", b"\x30", b"\x40", b"\x50"
-_LEAST, _NEGATIVE, _ZERO, _POSITIVE, _MOST = b"\x10", b"\x11", b"\x12", b"\x13", b"\x14"
+_NONE_TAG, _STR_TAG, _BYTES_TAG, _TUPLE_TAG, _OTHER_TAG = (
+    b"\x01",
+    b"\x20",
+    b"\x30",
+    b"\x40",
+    b"\x50",
+)
+_MINUS_INFINITY, _NEGATIVE_TAG, _ZERO_TAG, _POSITIVE_TAG, _INFINITY = (
+    b"\x10",
+    b"\x11",
+    b"\x12",
+    b"\x13",
+    b"\x14",
+)
 #: below every kind, so a tuple comes before its continuations
 _END_OF_TUPLE = b"\x00"
 #: a zero byte is written as two, so that these two end a string and nothing else
-_ESCAPED, _END = b"\x00\xff", b"\x00\x01"
-_BIAS, _EXPONENT = 1 << 31, 4
-_FLIP = bytes(range(255, -1, -1))
+_ESCAPED_ZERO, _END_OF_STRING = b"\x00\xff", b"\x00\x01"
+_EXPONENT_BIAS, _EXPONENT_BYTES = 1 << 31, 4
+_COMPLEMENT = bytes(range(255, -1, -1))
 
 _encodings: dict[type, Callable[[Any], Any]] = {}
 
 
 def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
-    """Let values of a type be colours and keys: `form` gives what stands for one.
+    """Let values of a type be colours and keys: `form` gives a value to encode instead.
 
-    That is a value with an encoding of its own; it defines what is equal and what comes
-    first. Every process registers the same.
+    The value that `form` returns has an encoding of its own, which defines the values
+    that are equal and their order. Every process must register the same function.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":
         raise TypeError(f"{kind!r} is not a class of your own")
@@ -46,21 +58,21 @@ def canonical(value: Any, role: str = "", compare: Compare | None = None) -> Cod
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a value; TypeError or ValueError if it has no canonical form."""
+    """The canonical bytes of a value; TypeError or ValueError if there are none."""
     for kind in type(value).__mro__:
         if kind in _encodings:
             form = encode(_encodings[kind](value))
-            return _OTHER + _string(_name(kind).encode()) + form
+            return _OTHER_TAG + _string(_name(kind).encode()) + form
     if value is None:
-        return _NONE
+        return _NONE_TAG
     if isinstance(value, (int, float)):
         return _number(value)
     if isinstance(value, str):
-        return _STR + _string(value.encode("utf-8", "surrogatepass"))
+        return _STR_TAG + _string(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, (bytes, bytearray)):
-        return _BYTES + _string(bytes(value))
+        return _BYTES_TAG + _string(bytes(value))
     if isinstance(value, tuple):
-        return _TUPLE + b"".join(map(encode, value)) + _END_OF_TUPLE
+        return _TUPLE_TAG + b"".join(map(encode, value)) + _END_OF_TUPLE
     if isinstance(value, np.generic) and isinstance(
         value.item(), (int, float, str, bytes)
     ):
@@ -76,7 +88,7 @@ def _name(kind: type) -> str:
 
 
 def _string(data: bytes) -> bytes:
-    return data.replace(b"\x00", _ESCAPED) + _END
+    return data.replace(b"\x00", _ESCAPED_ZERO) + _END_OF_STRING
 
 
 def _number(value: int | float) -> bytes:
@@ -84,36 +96,44 @@ def _number(value: int | float) -> bytes:
     if value != value:
         raise ValueError("nan has no canonical form: it is not equal to itself")
     if value in (math.inf, -math.inf):
-        return _MOST if value > 0 else _LEAST
+        return _INFINITY if value > 0 else _MINUS_INFINITY
     top, bottom = value.as_integer_ratio()  # bottom is a power of two
     if top == 0:
-        return _ZERO
+        return _ZERO_TAG
     bits = abs(top).bit_length()
     exponent = bits - (bottom.bit_length() - 1)
-    if exponent >= _BIAS:
+    if exponent >= _EXPONENT_BIAS:
         raise ValueError("an integer of more than 2**31 bits has no canonical form")
     whole = abs(top) << -bits % 8
     digits = whole.to_bytes(-(-bits // 8), "big").rstrip(b"\x00")
-    body = (exponent + _BIAS).to_bytes(_EXPONENT, "big") + _string(digits)
-    return _POSITIVE + body if top > 0 else _NEGATIVE + body.translate(_FLIP)
+    body = (exponent + _EXPONENT_BIAS).to_bytes(_EXPONENT_BYTES, "big") + _string(
+        digits
+    )
+    return (
+        _POSITIVE_TAG + body if top > 0 else _NEGATIVE_TAG + body.translate(_COMPLEMENT)
+    )
 
 
 def integer(code: Code) -> int:
-    """The integer that was encoded; ValueError if it was something else."""
+    """The integer that was encoded; ValueError if another value was encoded."""
     if isinstance(code, bytes):
-        if code == _ZERO:
+        if code == _ZERO_TAG:
             return 0
-        if code[:1] in (_POSITIVE, _NEGATIVE):
+        if code[:1] in (_POSITIVE_TAG, _NEGATIVE_TAG):
             return _integer(code)
     raise ValueError("not an integer")
 
 
 def _integer(code: bytes) -> int:
     sign, body = (
-        (1, code[1:]) if code[:1] == _POSITIVE else (-1, code[1:].translate(_FLIP))
+        (1, code[1:])
+        if code[:1] == _POSITIVE_TAG
+        else (-1, code[1:].translate(_COMPLEMENT))
     )
-    exponent = int.from_bytes(body[:_EXPONENT], "big") - _BIAS
-    digits = body[_EXPONENT : -len(_END)].replace(_ESCAPED, b"\x00")
+    exponent = int.from_bytes(body[:_EXPONENT_BYTES], "big") - _EXPONENT_BIAS
+    digits = body[_EXPONENT_BYTES : -len(_END_OF_STRING)].replace(
+        _ESCAPED_ZERO, b"\x00"
+    )
     shift = exponent - 8 * len(digits)
     whole = int.from_bytes(digits, "big")
     if shift < 0 and whole & ((1 << -shift) - 1):

@@ -1,4 +1,4 @@
-"""Ranking many items per process: which are equal, how many, and in what order."""
+"""Ranking many items per process: groups of equal items, their sizes and order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from .agree import agree
 from .chain import Link
 from .compare import Code
-from .dialogue import Dialogue, Post
+from .dialogue import Dialogue, PostStep
 from .encoding import canonical
 from .scans import Scan, double_scan
 from .sorts import bitonic, merged
@@ -18,7 +18,7 @@ from .sorts import bitonic, merged
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The group of an item, how many are in it, and which of them this one is.
+    """The group of an item, the group's size, and the item's rank in the group.
 
     Groups are numbered in the order of their values. In a group, items are in the order
     of their processes' ranks, then of their places.
@@ -29,38 +29,38 @@ class Item:
     rank: int
 
 
-#: (whether it only fills a block, value, rank of its process, place there, address)
+#: (whether the entry only fills a block, value, rank of its process, place, address)
 _Entry: TypeAlias = tuple[bool, Code, int, int, int]
 
 
 def rank_items(link: Link, items: Iterable[Any]) -> Dialogue[list[Item | None]]:
     """Rank the items of all processes; a process may have none, and None is no item.
 
-    Blocks of the largest number of items, filled up where there are fewer, go through
-    the network of bitonic sort. So no process is empty, and what one knows of its
-    neighbours is what it needs to know of all.
+    Blocks of the largest number of items, filled up where a process has fewer, go
+    through the network of bitonic sort. So no process is empty, and one scan over
+    neighbours tells a process all it needs to know of the others.
     """
     codes: list[tuple[int, Code]] = []
     error: Exception | None = None
     try:
         items = list(items)
         codes = [(i, canonical(x)) for i, x in enumerate(items) if x is not None]
-    except Exception as wrong:
-        error = wrong
-    (m,) = yield from agree(link, ("rank_items",), (len(codes),), error)
-    found: list[Item | None] = [None for _ in items]
-    if m == 0:
-        return found
-    block = yield from _sorted(link, _block(link, codes, m))
+    except Exception as exception:
+        error = exception
+    (items_per_process,) = yield from agree(link, ("rank_items",), (len(codes),), error)
+    ranked: list[Item | None] = [None for _ in items]
+    if items_per_process == 0:
+        return ranked
+    block = yield from _sorted(link, _block(link, codes, items_per_process))
     around = yield from _runs(link, block)
     sends = tuple(_answers(block, around))
-    for place, *item in (yield Post(sends, len(codes))):
-        found[place] = Item(*item)
-    return found
+    for place, *item in (yield PostStep(sends, len(codes))):
+        ranked[place] = Item(*item)
+    return ranked
 
 
 def _block(link: Link, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
-    """The items of a process in order, filled up to m."""
+    """The items of a process in order, filled up to m entries."""
     block: list[_Entry] = [
         (False, code, link.rank, i, link.address) for i, code in codes
     ]
@@ -70,17 +70,17 @@ def _block(link: Link, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
 
 
 def _sorted(link: Link, block: list[_Entry]) -> Dialogue[list[_Entry]]:
-    m = len(block)
+    block_items = len(block)
 
     def half(x: list[_Entry], y: list[_Entry], low: bool) -> list[_Entry]:
-        return merged(x, y)[:m] if low else merged(x, y)[m:]
+        return merged(x, y)[:block_items] if low else merged(x, y)[block_items:]
 
-    done: list[_Entry] = yield from bitonic(link, block, half)
-    return done
+    sorted_block: list[_Entry] = yield from bitonic(link, block, half)
+    return sorted_block
 
 
-#: of a stretch: its first value and how many of it, its last value and how many of it,
-#: and how many different values
+#: of a stretch of sorted items: its first value and the length of that value's run, its
+#: last value and the length of its run, and the number of different values
 _Summary: TypeAlias = tuple[Any, int, Any, int, int]
 
 
@@ -97,7 +97,7 @@ def _value(entry: _Entry) -> tuple[bool, Code]:
 
 
 def _runs(link: Link, block: list[_Entry]) -> Dialogue[Scan]:
-    """What is before and after this block."""
+    """The summaries of the items before and after this block."""
     runs = [(value, len(list(run))) for value, run in groupby(block, _value)]
     mine: _Summary = (*runs[0], *runs[-1], len(runs))
     return (yield from double_scan(link, mine, mine, _join))
@@ -106,17 +106,20 @@ def _runs(link: Link, block: list[_Entry]) -> Dialogue[Scan]:
 def _answers(
     block: list[_Entry], around: Scan
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """For every item of the block: its address, and its place, group, size and rank."""
+    """For every item of the block: its address, and its place, group, size and rank.
+
+    An item that only fills the block has no answer, as no process waits for one.
+    """
     before, after = around.before, around.after
-    number = 0
+    group_number = 0
     if before is not None:
-        number = before[4] - (before[2] == _value(block[0]))
+        group_number = before[4] - (before[2] == _value(block[0]))
     for value, run in groupby(block, _value):
         entries = list(run)
         rank = before[3] if before is not None and before[2] == value else 0
-        more = after[1] if after is not None and after[0] == value else 0
-        size = rank + len(entries) + more
+        continued = after[1] if after is not None and after[0] == value else 0
+        size = rank + len(entries) + continued
         for i, (fill, _, _, place, address) in enumerate(entries):
             if not fill:
-                yield address, (place, number, size, rank + i)
-        number += 1
+                yield address, (place, group_number, size, rank + i)
+        group_number += 1

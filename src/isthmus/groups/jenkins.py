@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .bins import BINS, BITS
+from .bins import BIN_BITS, BIN_COUNT
 
 #: bits of a hash value
-WIDTH = 32
-#: regions of a hash value that choose bins of their own
-REGIONS = WIDTH // BITS
-_MASK = (1 << WIDTH) - 1
+HASH_BITS = 32
+#: parts of a hash value, each of which is enough bits to choose a bin
+HASH_REGIONS = HASH_BITS // BIN_BITS
+_HASH_MASK = (1 << HASH_BITS) - 1
 
 
 def one_at_a_time(data: Iterable[Any]) -> Any:
     """The hash of Jenkins 1997, of 32 bits; a byte may be an array of lanes."""
     h: Any = 0
     for byte in data:
-        h = (h + byte) & _MASK
-        h = (h + (h << 10)) & _MASK
+        h = (h + byte) & _HASH_MASK
+        h = (h + (h << 10)) & _HASH_MASK
         h = h ^ (h >> 6)
-    h = (h + (h << 3)) & _MASK
+    h = (h + (h << 3)) & _HASH_MASK
     h = h ^ (h >> 11)
-    return (h + (h << 15)) & _MASK
+    return (h + (h << 15)) & _HASH_MASK
 
 
-def bin_of(code: Sequence[Any], iteration: int, bins: int = BINS) -> Any:
+def bin_of(code: Sequence[Any], iteration: int, bins: int = BIN_COUNT) -> Any:
     """The bin of a colour, by another hash function in every iteration.
 
-    A new region of the hash value each time; when they are used up, the bytes are
-    rotated. The length goes first, or strings of zeros would never part.
+    Each iteration takes a new region of the hash value; after the last region the bytes
+    are rotated. The length goes first, or strings of zeros would never part.
     """
     bits = bins.bit_length() - 1
-    rotation, region = divmod(iteration, WIDTH // bits)
+    rotation, region = divmod(iteration, HASH_BITS // bits)
     packed = [*len(code).to_bytes(4, "little"), *code]
     at = rotation % len(packed)
     return one_at_a_time(packed[at:] + packed[:at]) >> region * bits & (bins - 1)

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from .dialogue import WORD, nbytes
+from .dialogue import WORD_BYTES, nbytes
 
-#: what part of the lanes are so many that all are computed
-MOST = 0.75
+#: the share of lanes from which `where` computes all lanes
+LANE_SHARE_TO_COMPUTE_ALL = 0.75
 
 
 class Shared:
-    """What belongs to all lanes together, inside of a value that has lanes."""
+    """Data of all lanes together, inside of a value that has lanes."""
 
     __slots__ = ("sizes", "values")
 
@@ -36,7 +36,7 @@ def any_lane(mask: Any) -> bool:
 
 
 def exists(x: Any) -> Any:
-    """Whether there is a process, a rank or a bin: None is none."""
+    """Whether a process, a rank or a bin exists: None does not."""
     return x >= 0 if isinstance(x, np.ndarray) else x is not None
 
 
@@ -55,33 +55,36 @@ def bit_length(x: Any) -> Any:
 
 
 def _map(f: Callable[..., Any], *values: Any) -> Any:
-    """f of what tuples and dataclasses of one form are made of; None has any form."""
-    form = next((x for x in values if x is not None), None)
-    if isinstance(form, tuple):
-        none = (None,) * len(form)
-        rows = zip(*(none if x is None else x for x in values), strict=True)
+    """f of the parts of tuples and dataclasses of one form; None has any form."""
+    example = next((x for x in values if x is not None), None)
+    if isinstance(example, tuple):
+        absent = (None,) * len(example)
+        rows = zip(*(absent if x is None else x for x in values), strict=True)
         return tuple([_map(f, *row) for row in rows])
-    if is_dataclass(form):
-        names = form.__dataclass_fields__
+    if is_dataclass(example):
+        names = example.__dataclass_fields__
         parts = ([getattr(x, name, None) for x in values] for name in names)
-        return type(form)(*(_map(f, *part) for part in parts))  # type: ignore
+        return type(example)(*(_map(f, *part) for part in parts))  # type: ignore
     return f(*values)
 
 
 def take(value: Any, lanes: Any) -> Any:
     """The value in these lanes: their numbers, or a slice."""
 
-    def one(x: Any) -> Any:
+    def taken(x: Any) -> Any:
         # `take` is 2 to 5 times as fast as an index where a lane has a row
         if isinstance(x, np.ndarray) and isinstance(lanes, np.ndarray):
             return x.take(lanes, 0)
         return x[lanes] if isinstance(x, np.ndarray | Received) else x
 
-    return _map(one, value)
+    return _map(taken, value)
 
 
 class Received:
-    """What other lanes have sent, which `where` takes from them where it is needed."""
+    """Values that other lanes have sent, not yet taken from those lanes.
+
+    `where` takes them for the lanes that need them only, which is faster.
+    """
 
     __slots__ = ("source", "value")
 
@@ -101,8 +104,8 @@ def pick(mask: Any, yes: Any, no: Any) -> Any:
         if (x is y and x is not None) or isinstance(x, Shared):
             return x
         x, y = (-1 if z is None else z for z in (x, y))
-        more = max(np.ndim(x), np.ndim(y)) - 1
-        return np.where(mask.reshape(mask.shape + (1,) * more), x, y)
+        extra_axes = max(np.ndim(x), np.ndim(y)) - 1
+        return np.where(mask.reshape(mask.shape + (1,) * extra_axes), x, y)
 
     return _map(choose, yes, no)
 
@@ -113,73 +116,81 @@ def where(
     """f of the arguments where the mask holds; it is not called for other lanes."""
     if not isinstance(mask, np.ndarray):
         return f(*args) if mask else otherwise
-    n, some = len(mask), np.flatnonzero(mask)
-    if not len(some):
+    n, chosen = len(mask), np.flatnonzero(mask)
+    if not len(chosen):
         return otherwise
-    if len(some) == n:
+    if len(chosen) == n:
         return f(*take(args, slice(None)))
-    if len(some) > MOST * n:  # others get what one of them has, which takes less time
-        rest = np.flatnonzero(~mask)
-        found = f(*_map(partial(_filled, rest, some[0]), args))
-        return _map(partial(_kept, mask, rest), found, otherwise)
+    if (
+        len(chosen) > LANE_SHARE_TO_COMPUTE_ALL * n
+    ):  # others get what one of them has, which takes less time
+        unchosen = np.flatnonzero(~mask)
+        results = f(*_map(partial(_filled, unchosen, chosen[0]), args))
+        return _map(partial(_restore, mask, unchosen), results, otherwise)
 
     def put(new: Any, old: Any) -> Any:
         if new is old or isinstance(new, Shared):
             return new
         if isinstance(old, np.ndarray):
-            found = old.copy()
+            results = old.copy()
         else:
             shape, kind = np.shape(new)[1:], np.asarray(new).dtype
-            found = np.full((n, *shape), -1 if old is None else old, kind)
-        found[some] = new
-        return found
+            results = np.full((n, *shape), -1 if old is None else old, kind)
+        results[chosen] = new
+        return results
 
-    return _map(put, f(*take(args, some)), otherwise)
+    return _map(put, f(*take(args, chosen)), otherwise)
 
 
-def _filled(rest: np.ndarray, one: int, x: Any) -> Any:
-    """A copy in which a rest of the lanes have what one has."""
+def _filled(unchosen: np.ndarray, donor: int, x: Any) -> Any:
+    """A copy in which the unchosen lanes have the value of one chosen lane."""
     if isinstance(x, Received):
-        return take(x.value, _filled(rest, one, x.source))
+        return take(x.value, _filled(unchosen, donor, x.source))
     if isinstance(x, np.ndarray):
         x = x.copy()
-        x[rest] = x[one]
+        x[unchosen] = x[donor]
     return x
 
 
-def _kept(mask: np.ndarray, rest: np.ndarray, new: Any, old: Any) -> Any:
-    """New values where the mask holds, old ones in the rest, which is small."""
-    if new is old or isinstance(new, Shared):
-        return new
-    kind = old.dtype if isinstance(old, np.ndarray) else np.dtype(np.int64)
-    if not isinstance(new, np.ndarray) or kind.kind != new.dtype.kind:
-        return pick(mask, new, old)
-    found = new if new.flags.owndata else new.copy()  # an owner was made just now
-    old = -1 if old is None else old
-    found[rest] = old[rest] if isinstance(old, np.ndarray) else old
-    return found
+def _restore(
+    mask: np.ndarray, unchosen: np.ndarray, results: Any, otherwise: Any
+) -> Any:
+    """Results where the mask holds, other values in the few unchosen lanes."""
+    if results is otherwise or isinstance(results, Shared):
+        return results
+    dtype = otherwise.dtype if isinstance(otherwise, np.ndarray) else np.dtype(np.int64)
+    if not isinstance(results, np.ndarray) or dtype.kind != results.dtype.kind:
+        return pick(mask, results, otherwise)
+    merged = (
+        results if results.flags.owndata else results.copy()
+    )  # an owner was made just now
+    otherwise = -1 if otherwise is None else otherwise
+    merged[unchosen] = (
+        otherwise[unchosen] if isinstance(otherwise, np.ndarray) else otherwise
+    )
+    return merged
 
 
 def same(x: Any, y: Any) -> Any:
     """Whether two values are equal, also where they are tuples."""
     if not isinstance(x, tuple):
         return x == y
-    found: Any = True
+    equal: Any = True
     for a, b in zip(x, y, strict=True):
-        found = found & same(a, b)
-    return found
+        equal = equal & same(a, b)
+    return equal
 
 
 def size_of(value: Any) -> Any:
     """The bytes of a value in every lane, as `nbytes` counts them."""
     if isinstance(value, tuple):
         return sum(map(size_of, value))
-    return WORD if isinstance(value, np.ndarray) else nbytes(value)
+    return WORD_BYTES if isinstance(value, np.ndarray) else nbytes(value)
 
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Lanes of bytes, or of rows of several values, as numbers in the order of all."""
+    """Lanes of bytes, or of rows of values, as numbers in their common order."""
 
     number: Any
     table: Shared
@@ -210,7 +221,7 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 
 def row(*values: Any) -> Any:
-    """Values that are sent and compared together: a tuple, and lanes of rows."""
+    """Values that are sent and compared together: a tuple, or lanes of rows."""
     keys = list(_numbers(values))
     if not keys:
         return values
@@ -225,42 +236,42 @@ def unpack(item: Any) -> tuple[Any, ...]:
     """The values of a row."""
     if not isinstance(item, Ordered):
         return item  # type: ignore[no-any-return]
-    found: tuple[Any, ...] = take(item.table.values, item.number)
-    return found
+    values: tuple[Any, ...] = take(item.table.values, item.number)
+    return values
 
 
 def numbered(values: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
-    """The numbers of values in their order, -1 for None; and the different values."""
+    """Each value's number in sorted order, -1 for None; and the distinct values."""
     try:
         distinct = sorted(set(values) - {None})
         number: dict[Any, int] = {value: i for i, value in enumerate(distinct)}
         number[None] = -1
         return np.array([number[value] for value in values]), distinct
     except TypeError:  # values that can be compared only
-        some = [i for i, value in enumerate(values) if value is not None]
-        some.sort(key=lambda i: values[i])
-        runs = [list(run) for _, run in groupby(some, lambda i: values[i])]
-        found = np.full(len(values), -1)
+        present = [i for i, value in enumerate(values) if value is not None]
+        present.sort(key=lambda i: values[i])
+        runs = [list(run) for _, run in groupby(present, lambda i: values[i])]
+        number_of_lane = np.full(len(values), -1)
         for i, run in enumerate(runs):
-            found[run] = i
-        return found, [values[run[0]] for run in runs]
+            number_of_lane[run] = i
+        return number_of_lane, [values[run[0]] for run in runs]
 
 
 def codes(values: Sequence[bytes | None]) -> Ordered:
-    """A lane for each of these, which have an encoding or are None."""
+    """Lanes of values that have an encoding or are None, one lane for each."""
     if not all(value is None or isinstance(value, bytes) for value in values):
         raise TypeError("only values with an encoding can be put into lanes")
     number, distinct = numbered(values)
-    sizes = np.array([*map(nbytes, distinct), WORD])
+    sizes = np.array([*map(nbytes, distinct), WORD_BYTES])
     return Ordered(number, Shared(distinct, sizes))
 
 
 def each(f: Callable[[Any], Any], code: Any) -> Any:
-    """f of a code, or of None."""
+    """f of a code or of None; in lanes, called once for each distinct code."""
     if not isinstance(code, Ordered):
         return f(code)
-    found = [f(x) for x in (*code.table.values, None)]
-    return np.array(found)[code.number]
+    results = [f(x) for x in (*code.table.values, None)]
+    return np.array(results)[code.number]
 
 
 def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
@@ -269,21 +280,21 @@ def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
         return f(code) if isinstance(code, bytes) else None
     distinct = code.table.values
     lengths = np.fromiter(map(len, distinct), np.int64, len(distinct))
-    found = np.full(len(distinct) + 1, -1)
+    results = np.full(len(distinct) + 1, -1)
     for length in np.unique(lengths).tolist():
-        some = np.flatnonzero(lengths == length)
-        joined = b"".join([distinct[i] for i in some.tolist()])
-        columns = np.frombuffer(joined, np.uint8).reshape(len(some), length).T
-        found[some] = f([*columns.astype(np.int64)])
-    return found[code.number]
+        of_this_length = np.flatnonzero(lengths == length)
+        joined = b"".join([distinct[i] for i in of_this_length.tolist()])
+        columns = np.frombuffer(joined, np.uint8).reshape(len(of_this_length), length).T
+        results[of_this_length] = f([*columns.astype(np.int64)])
+    return results[code.number]
 
 
-class Row(int):
-    """A row of one process, in place of a lane of `Ordered`: its number, and bytes."""
+class ProcessRow(int):
+    """The row of one process, in place of a lane of `Ordered`: its number and bytes."""
 
     nbytes: int
 
-    def __new__(cls, number: int, nbytes: int) -> Row:
+    def __new__(cls, number: int, nbytes: int) -> ProcessRow:
         row = super().__new__(cls, number)
         row.nbytes = nbytes
         return row
@@ -291,7 +302,7 @@ class Row(int):
 
 @dataclass(frozen=True, slots=True)
 class PerProcess:
-    """A step in lanes: a dialogue without lanes, of every process that has a link."""
+    """A step in lanes: every process that has a link runs a dialogue without lanes."""
 
     dialogue: Callable[[Any, Any], Any]
     link: Any
@@ -299,7 +310,7 @@ class PerProcess:
 
 
 def per_process(dialogue: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A dialogue of a link and a row that gives a row, so that lanes can call it."""
+    """A dialogue of a link and a row that returns a row, callable in lanes."""
 
     def call(link: Any, item: Any) -> Any:
         if not isinstance(item, Ordered):

@@ -10,65 +10,69 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .bins import BINS, BITS, Table, one_bin, plain, split_bins
+from .bins import BIN_BITS, BIN_COUNT, BinTable, one_bin, plain, split_bins
 from .chain import Link, masked
 from .compare import Code
 from .dialogue import Dialogue
 from .encoding import encode, integer
 from .lanes import any_lane, bit_length, each, largest, pick
-from .place import Entry, Place, placed
 from .scans import total
 from .segments import count, neighbours
+from .split_entry import GroupPlace, SplitEntry, placed
 
 #: bits that a chain is split by at a time
-DIGIT = BITS
+DIGIT_BITS = BIN_BITS
 #: bits of an integer of MPI_Comm_split
-WORD_BITS = 32
-#: least and greatest value, and how many there are; 0 if none
+SPLIT_INTEGER_BITS = 32
+#: least and greatest value, and the number of values; 0 if there is none
 Range: TypeAlias = tuple[Any, Any, Any]
 
 NO_KEY = encode(None)
 
 
-def radix(link: Link, entry: Entry, whole_words: bool = False) -> Dialogue[Place]:
+def radix(
+    link: Link, entry: SplitEntry, whole_words: bool = False
+) -> Dialogue[GroupPlace]:
     """Sort the chain by colour and key, four bits at a time, and cut it.
 
-    Of `whole_words` no leading bits are left out, not even those that all share: a
-    digit in which all agree splits nothing, and takes two scans of the whole chain.
+    With `whole_words` no leading bits are left out, not even those that all values
+    share: a digit in which all agree splits nothing, yet takes two scans of the chain.
     """
     color = entry.color if entry.split else encode(0)
-    inside = each(is_some, entry.color)
+    is_member = each(has_color, entry.color)
     value, key = each(_value, color), each(_value, entry.key)
-    known = inside & each(_is_key, entry.key)
-    mine = (value, value, inside * 1), (key, key, known * 1)
-    colors, keys = yield from total(link, mine, _both)
+    has_key = is_member & each(_is_key, entry.key)
+    ranges = (value, value, is_member * 1), (key, key, has_key * 1)
+    colors, keys = yield from total(link, ranges, _both)
     chain = link
     if any_lane(colors[2] < link.size):
-        chain = yield from split_bins(link, pick(inside, link.size * 0, None), 1)
+        chain = yield from split_bins(link, pick(is_member, link.size * 0, None), 1)
     if not any_lane(chain.size > 0):
-        return Place(None)
-    number = _word if whole_words else _number
-    high, more = number(value, inside, colors, chain.size)
+        return GroupPlace(None)
+    to_number = _word if whole_words else _number
+    color_number, color_bits = to_number(value, is_member, colors, chain.size)
     if not entry.split:
-        more = more * 0
-    low, bits = number(key, known, keys, chain.size)
-    if isinstance(low, np.ndarray) and largest(more + bits) > 63:
+        color_bits = color_bits * 0
+    key_number, key_bits = to_number(key, has_key, keys, chain.size)
+    if isinstance(key_number, np.ndarray) and largest(color_bits + key_bits) > 63:
         raise ValueError("colours and keys in lanes have at most 63 bits together")
-    done = yield from relink(chain, high << bits | low, more + bits)
+    sorted_chain = yield from relink(
+        chain, color_number << key_bits | key_number, color_bits + key_bits
+    )
     if not entry.split:
-        return placed(done)
-    left, right = yield from neighbours(done, value, done.address)
-    rank, size = yield from count(done, left, right)
-    return placed(masked(Link(rank, size, link.address, left, right), inside))
+        return placed(sorted_chain)
+    left, right = yield from neighbours(sorted_chain, value, sorted_chain.address)
+    rank, size = yield from count(sorted_chain, left, right)
+    return placed(masked(Link(rank, size, link.address, left, right), is_member))
 
 
-def is_some(code: Code | None) -> bool:
-    """Whether a process is in a split."""
+def has_color(code: Code | None) -> bool:
+    """Whether a process has a colour, and so takes part in a split."""
     return code is not None
 
 
 def _is_key(code: Code | None) -> bool:
-    """Whether it is a number; None is a key too, before all others."""
+    """Whether a key is a number; None is a key too, which comes before all numbers."""
     return code is not None and code not in (b"", NO_KEY)
 
 
@@ -86,69 +90,77 @@ def check(code: Code | None, what: str) -> None:
 
 def _union(x: Range, y: Range) -> Range:
     least, most = pick(x[0] < y[0], x[0], y[0]), pick(x[1] > y[1], x[1], y[1])
-    one = pick(x[2] == 0, (y[0], y[1]), (x[0], x[1]))
-    return *pick((x[2] > 0) & (y[2] > 0), (least, most), one), x[2] + y[2]
+    of_either = pick(x[2] == 0, (y[0], y[1]), (x[0], x[1]))
+    return *pick((x[2] > 0) & (y[2] > 0), (least, most), of_either), x[2] + y[2]
 
 
 def _both(x: tuple[Range, Range], y: tuple[Range, Range]) -> tuple[Range, Range]:
     return _union(x[0], y[0]), _union(x[1], y[1])
 
 
-def _number(x: Any, known: Any, seen: Range, n: Any) -> tuple[Any, Any]:
-    """An integer counted from the least there is, None before it; and its bits."""
-    least = seen[0] - (seen[2] < n)
-    some = seen[2] > 0
-    bits = bit_length(pick(some, seen[1] - least, 0))
-    return pick(some & known, x - least, 0), bits
+def _number(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, Any]:
+    """An integer counted from the least value, with None before it; and its bits."""
+    least = value_range[0] - (value_range[2] < size)
+    any_value = value_range[2] > 0
+    bits = bit_length(pick(any_value, value_range[1] - least, 0))
+    return pick(any_value & has_value, x - least, 0), bits
 
 
-def _word(x: Any, known: Any, seen: Range, n: Any) -> tuple[Any, Any]:
-    """The same of whole words: as it is, unless some are negative or missing, and of 32
-    bits at the least."""
-    number, bits = _number(x, known, seen, n)
-    natural = (seen[0] >= 0) & (seen[2] >= n)
-    number = pick(natural, x, number)
-    bits = pick(natural, bit_length(seen[1]), bits)
-    return number, pick(bits > WORD_BITS, bits, WORD_BITS)
+def _word(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, Any]:
+    """An integer as a whole word of at least 32 bits.
 
-
-def relink(link: Link, u: Any, bits: Any) -> Dialogue[Link]:
-    """The chain in the order of u, of so many bits; equals keep their order.
-
-    2⌈log n⌉ rounds for every four bits, and the memory of a table for each.
+    Where a value is negative or missing, integers are counted from the least value,
+    since the digits that a chain is split by have no sign.
     """
-    some = (link.size > 1) & (bits > 0)
-    if not any_lane(some):
+    number, bits = _number(x, has_value, value_range, size)
+    fits_as_it_is = (value_range[0] >= 0) & (value_range[2] >= size)
+    number = pick(fits_as_it_is, x, number)
+    bits = pick(fits_as_it_is, bit_length(value_range[1]), bits)
+    return number, pick(bits > SPLIT_INTEGER_BITS, bits, SPLIT_INTEGER_BITS)
+
+
+def relink(link: Link, number: Any, bits: Any) -> Dialogue[Link]:
+    """The chain in the order of a number of `bits` bits; equals keep their order.
+
+    2⌈log n⌉ rounds for every four bits, and the memory of one table for each of them.
+    """
+    to_sort = (link.size > 1) & (bits > 0)
+    if not any_lane(to_sort):
         return link
-    chain = masked(link, some)
-    rest = pick(bits > DIGIT, bits - DIGIT, 0)
-    q = u >> rest
-    part = yield from split_bins(chain, pick(some, q, None))
-    part = yield from relink(part, u & ((1 << rest) - 1), rest)
-    done = yield from _rejoin(chain, part, q)
-    return pick(some, done, link)  # type: ignore[no-any-return]
+    chain = masked(link, to_sort)
+    lower_bits = pick(bits > DIGIT_BITS, bits - DIGIT_BITS, 0)
+    digit = number >> lower_bits
+    parts = yield from split_bins(chain, pick(to_sort, digit, None))
+    parts = yield from relink(parts, number & ((1 << lower_bits) - 1), lower_bits)
+    rejoined = yield from _rejoin(chain, parts, digit)
+    return pick(to_sort, rejoined, link)  # type: ignore[no-any-return]
 
 
-def _rejoin(link: Link, part: Link, q: Any) -> Dialogue[Link]:
-    """The parts one after the other, by a total over the chain they came from.
+def _rejoin(link: Link, parts: Link, digit: Any) -> Dialogue[Link]:
+    """The parts linked one after the other, by a total over the chain they came from.
 
-    A bin of the table has its first and its last process, plus one, and its size.
+    A bin's fields are its first and its last process, each plus one since 0 is an empty
+    bin, and its size.
     """
-    first, last = part.rank == 0, (part.size > 0) & (part.rank == part.size - 1)
+    first, last = parts.rank == 0, (parts.size > 0) & (parts.rank == parts.size - 1)
     head, tail = pick(first, link.address + 1, 0), pick(last, link.address + 1, 0)
-    mine = one_bin(BINS, pick(first | last, q, None), head, tail, part.size)
-    table = yield from total(link, mine, _ends)
-    bins, own = np.arange(BINS), np.asarray(q)[..., None]
+    own_ends = one_bin(
+        BIN_COUNT, pick(first | last, digit, None), head, tail, parts.size
+    )
+    table = yield from total(link, own_ends, _ends)
+    bins, own_digit = np.arange(BIN_COUNT), np.asarray(digit)[..., None]
     sizes = table.fields[-1]
-    before = plain(np.where((sizes > 0) & (bins < own), bins, -1).max(axis=-1))
-    after = plain(np.where((sizes > 0) & (bins > own), bins, BINS).min(axis=-1))
-    rank = part.rank + plain(np.where(bins < own, sizes, 0).sum(axis=-1))
+    before = plain(np.where((sizes > 0) & (bins < own_digit), bins, -1).max(axis=-1))
+    after = plain(
+        np.where((sizes > 0) & (bins > own_digit), bins, BIN_COUNT).min(axis=-1)
+    )
+    rank = parts.rank + plain(np.where(bins < own_digit, sizes, 0).sum(axis=-1))
     tail = table.bin(pick(before >= 0, before, 0))[1] - 1
-    head = table.bin(pick(after < BINS, after, 0))[0] - 1
-    left = pick(first, pick(before >= 0, tail, None), part.left)
-    right = pick(last, pick(after < BINS, head, None), part.right)
+    head = table.bin(pick(after < BIN_COUNT, after, 0))[0] - 1
+    left = pick(first, pick(before >= 0, tail, None), parts.left)
+    right = pick(last, pick(after < BIN_COUNT, head, None), parts.right)
     return Link(rank, link.size, link.address, left, right)
 
 
-def _ends(x: Table, y: Table) -> Table:
-    return Table(tuple(map(np.bitwise_or, x.fields, y.fields)))
+def _ends(x: BinTable, y: BinTable) -> BinTable:
+    return BinTable(tuple(map(np.bitwise_or, x.fields, y.fields)))

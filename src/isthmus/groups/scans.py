@@ -25,7 +25,8 @@ Op: TypeAlias = Callable[[Any, Any], Any]
 class Scan:
     """The values up to this process, before it, from it on and after it, combined.
 
-    `before` is None at the left end of the chain and `after` at the right end.
+    `upto` and `onward` contain the process's own value. `before` is None at the left
+    end of the chain and `after` at the right end.
     """
 
     upto: Any
@@ -35,12 +36,19 @@ class Scan:
 
 
 def double_scan(
-    link: Link, a: Any, b: Any, op: Op, back: Op | None = None
+    link: Link,
+    rightward_value: Any,
+    leftward_value: Any,
+    op: Op,
+    backward_op: Op | None = None,
 ) -> Dialogue[Scan]:
-    """Scan the values a from left to right, and b from right to left."""
-    turned = _turned(back or op)
+    """Scan one value from left to right, and another from right to left.
+
+    `backward_op` combines the values from right to left; without it `op` does both.
+    """
+    turned_op = _turned(backward_op or op)
     left, right = link.left, link.right
-    upto, before, onward, after = a, None, b, None
+    upto, before, onward, after = rightward_value, None, leftward_value, None
     first = True
     while any_lane(exists(left) | exists(right)):
         from_left, from_right = yield from swap(
@@ -49,13 +57,13 @@ def double_scan(
         before, upto, left = where(
             exists(left),
             _further,
-            (op, first, from_left, before, a),
+            (op, first, from_left, before, rightward_value),
             (before, upto, left),
         )
         after, onward, right = where(
             exists(right),
             _further,
-            (turned, first, from_right, after, b),
+            (turned_op, first, from_right, after, leftward_value),
             (after, onward, right),
         )
         first = False
@@ -67,12 +75,12 @@ def _turned(op: Op) -> Op:
 
 
 def _further(
-    op: Op, first: bool, received: tuple[Any, int | None], near: Any, own: Any
+    op: Op, first: bool, received: tuple[Any, int | None], beyond: Any, own_value: Any
 ) -> tuple[Any, Any, int | None]:
-    """What is on one side, without and with the own value; and who comes next there."""
+    """The values of one side, without and with the own one; the next partner there."""
     value, further = received
-    near = value if first else op(value, near)
-    return near, op(near, own), further
+    beyond = value if first else op(value, beyond)
+    return beyond, op(beyond, own_value), further
 
 
 def _nothing(x: None, y: None) -> None:
@@ -81,32 +89,34 @@ def _nothing(x: None, y: None) -> None:
 
 def scan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
     """The combined values of all processes up to this one."""
-    done = yield from double_scan(link, value, None, op, _nothing)
-    return done.upto
+    sums = yield from double_scan(link, value, None, op, _nothing)
+    return sums.upto
 
 
 def exscan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
-    """The combined values of all before this process; None at the left end."""
-    done = yield from double_scan(link, value, None, op, _nothing)
-    return done.before
+    """The combined values of all processes before this one; None at the left end."""
+    sums = yield from double_scan(link, value, None, op, _nothing)
+    return sums.before
 
 
 def total(link: Link, value: Any, op: Op) -> Dialogue[Any]:
-    """The combined values of all.
+    """The combined values of all processes of the chain.
 
-    Every process groups them in its own way: with an operator that rounds, two may
-    differ in the last digit. `trees.allreduce` gives all of them the same.
+    Every process groups the values in its own way: with an operator that rounds, two
+    results may differ in the last digit. `trees.allreduce` gives all processes the
+    same.
     """
-    done = yield from double_scan(link, value, value, op)
-    upto = where(exists(link.left), op, (done.before, value), value)
-    return where(exists(link.right), op, (upto, done.after), upto)
+    sums = yield from double_scan(link, value, value, op)
+    upto = where(exists(link.left), op, (sums.before, value), value)
+    return where(exists(link.right), op, (upto, sums.after), upto)
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """In lanes, the values of a stretch of a chain: where it begins, and its bytes.
+    """In lanes, the values of a stretch of a chain: its first process and its bytes.
 
-    The values themselves exist once, for all lanes.
+    The values themselves exist once for all lanes, since n copies of n values would
+    fill the memory.
     """
 
     first: Any
@@ -122,21 +132,21 @@ def _join(x: Any, y: Any) -> Any:
 
 
 def allgather(link: Link, value: Any) -> Dialogue[Any]:
-    """The values of all in a tuple; in lanes, as `Gathered`."""
-    mine: Any = (value,)
+    """The values of all processes in a tuple; in lanes, as `Gathered`."""
+    contribution: Any = (value,)
     if isinstance(link.address, np.ndarray):
         sizes = np.broadcast_to(size_of(value), link.address.shape)
-        mine = Gathered(link.address, sizes, Shared(value))
-    return (yield from total(link, mine, _join))
+        contribution = Gathered(link.address, sizes, Shared(value))
+    return (yield from total(link, contribution, _join))
 
 
 def barrier(link: Link) -> Dialogue[None]:
-    """Return when all processes have called."""
+    """Return when all processes of the chain have called."""
     yield from double_scan(link, None, None, _nothing)
 
 
 def logchain(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
-    """The processes 1, 2, 4, … to the left, and to the right."""
+    """The addresses of the processes 1, 2, 4, … places to the left and to the right."""
     left, right = link.left, link.right
     lefts, rights = [left], [right]
     while any_lane(exists(left) | exists(right)):
@@ -149,7 +159,7 @@ def logchain(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
 
 
 def at_distance(side: list[int | None], d: Any) -> Any:
-    """The process 2^d away, on one side of a logchain."""
+    """The address of the process 2^d places away, on one side of a logchain."""
     if not isinstance(d, np.ndarray):
         return side[d]
     lowest = d.min()

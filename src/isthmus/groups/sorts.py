@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from . import trees
 from .chain import Link
-from .dialogue import Dialogue, Exchange
+from .dialogue import Dialogue, ExchangeStep
 from .lanes import any_lane, bit_length, pick, where
 from .scans import at_distance, logchain
 
@@ -23,7 +23,7 @@ def merged(x: list[Any], y: list[Any]) -> list[Any]:
 
 
 def gather_scatter(link: Link, item: Any) -> Dialogue[Any]:
-    """Merge all items on their way up a tree, and hand them out again."""
+    """Merge all items on their way up a tree, and scatter them in order."""
     tree = yield from trees.contract(link)
     items = yield from trees.reduce(tree, [item], merged)
     return (yield from trees.scatter(tree, items))
@@ -37,26 +37,31 @@ def compare_exchange(item: Any, other: Any, low: Any) -> Any:
 def bitonic(
     link: Link,
     item: Any,
-    keep: Callable[[Any, Any, bool], Any] = compare_exchange,
+    half_of: Callable[[Any, Any, bool], Any] = compare_exchange,
 ) -> Dialogue[Any]:
     """Batcher's network for any number of processes: k(k+1)/2 rounds after k.
 
-    The first half is sorted the other way round; partners are a power of two apart, so
-    k = ⌈log n⌉ addresses to either side are all one must know. An item may be a sorted
-    block, if all blocks have the same size: `keep` then gives one half of two.
+    The first half is sorted in the other direction; partners are a power of two apart,
+    so a process needs k = ⌈log n⌉ addresses to either side only. An item may be a
+    sorted block, if all blocks have one size: `half_of` then gives one half of two
+    blocks.
     """
     lefts, rights = yield from logchain(link)
     for lo, n, up in reversed(_halves(link)):
         while any_lane(n > 1):
-            d = bit_length(pick(n > 1, n - 1, 1)) - 1
-            half = 1 << d
+            distance_log = bit_length(pick(n > 1, n - 1, 1)) - 1
+            half = 1 << distance_log
             first = link.rank < lo + half
             paired = (n > 1) & ((first ^ True) | (link.rank + half < lo + n))
             if any_lane(paired):
-                partner = pick(first, at_distance(rights, d), at_distance(lefts, d))
+                partner = pick(
+                    first,
+                    at_distance(rights, distance_log),
+                    at_distance(lefts, distance_log),
+                )
                 partner = pick(paired, partner, None)
-                (other,) = yield Exchange(((partner, item),), (partner,))
-                item = where(paired, keep, (item, other, first == up), item)
+                (other,) = yield ExchangeStep(((partner, item),), (partner,))
+                item = where(paired, half_of, (item, other, first == up), item)
             lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
     return item
 
@@ -64,11 +69,11 @@ def bitonic(
 def _halves(link: Link) -> list[tuple[int, int, bool]]:
     """The stretches (first rank, length, ascending) that this rank is merged in."""
     lo, n, up = link.size * 0, link.size, link.size > 0
-    found = []
+    stretches = []
     while any_lane(n > 1):
-        found.append((lo, n, up))
+        stretches.append((lo, n, up))
         half = n // 2
         first = link.rank < lo + half
         lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
         up = up ^ first
-    return found
+    return stretches

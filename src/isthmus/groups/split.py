@@ -21,26 +21,27 @@ from .dialogue import Dialogue
 from .encoding import canonical
 from .hash_split import hash_split
 from .lanes import each, per_process
-from .place import Entry, Place, number, placed
 from .segments import by_sort
 from .sorts import Sort
+from .split_entry import GroupPlace, SplitEntry, number, placed
 
 #: Up to so many processes each gathers all colours; with keys, up to the second.
 #: Measured in Python on MPICH: a row of the table takes 1.6 µs to read and sort, a
 #: step of a dialogue 10 to 15 µs, and hash64 needs fewer steps than bitonic.
-SERIAL, SERIAL_WITH_KEYS = 256, 512
+MAX_SERIAL_PROCESSES = 256
+MAX_SERIAL_PROCESSES_WITH_KEYS = 512
 #: whose comparisons a call can give
-COLOR, KEY = "compare_color", "compare_key"
+COLOR_COMPARISON, KEY_COMPARISON = "compare_color", "compare_key"
 #: items of a sorter where "cheng" comes without a number
-ITEMS = 512
+CHENG_ITEMS_PER_SORTER = 512
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class SplitAlgorithm:
     """A split algorithm: what a process does, and the idea in one line."""
 
     name: str
-    split: Callable[[Link, Entry], Dialogue[Place]]
+    split: Callable[[Link, SplitEntry], Dialogue[GroupPlace]]
     idea: str
     #: works on the chain of all processes of a communicator only
     needs_all: bool = False
@@ -49,8 +50,8 @@ class Algorithm:
     #: colours and keys must be integers
     integers: bool = False
 
-    def check(self, link: Link, processes: int, entry: Entry) -> None:
-        """Raise if it cannot do what a process asks for."""
+    def check(self, link: Link, processes: int, entry: SplitEntry) -> None:
+        """Raise if the algorithm cannot split this chain by these colours and keys."""
         if self.needs_all and link.size != processes:
             raise ValueError(f"{self.name} needs a chain of all processes")
         if self.encoded and isinstance(entry.color, Compared):
@@ -60,61 +61,61 @@ class Algorithm:
             radixes.check(entry.key, "key")
 
 
-def _sorting(sort: Sort) -> Callable[[Link, Entry], Dialogue[Place]]:
-    """Split by a parallel sort."""
+def _sorting(sort: Sort) -> Callable[[Link, SplitEntry], Dialogue[GroupPlace]]:
+    """A split that sorts all entries by colour and key, and cuts the sorted chain."""
 
-    def split(link: Link, entry: Entry) -> Dialogue[Place]:
-        done = yield from by_sort(link, entry.sortable, entry.key, sort)
-        return placed(masked(done, each(radixes.is_some, entry.color)))
+    def split(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
+        group_place = yield from by_sort(link, entry.sortable, entry.key, sort)
+        return placed(masked(group_place, each(radixes.has_color, entry.color)))
 
     return split
 
 
-def _hash64(link: Link, entry: Entry) -> Dialogue[Place]:
+def _hash64(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
     return (yield from hash_split(link, entry, 64))
 
 
-ALGORITHMS = {
+SPLIT_ALGORITHMS = {
     entry.name: entry
     for entry in (
-        Algorithm(
+        SplitAlgorithm(
             "allgather_group",
             serial.allgather_group,
             "every process gathers all entries along the chain and sorts them",
         ),
-        Algorithm(
+        SplitAlgorithm(
             "allgather_mpi",
             serial.allgather_mpi,
             "the same with the MPI library's own allgather",
             needs_all=True,
         ),
-        Algorithm(
+        SplitAlgorithm(
             "gather_scatter",
             _sorting(per_process(sorts.gather_scatter)),
             "entries are merged up a tree and scattered in order",
         ),
-        Algorithm(
+        SplitAlgorithm(
             "cheng",
-            _sorting(per_process(cheng(ITEMS))),
+            _sorting(per_process(cheng(CHENG_ITEMS_PER_SORTER))),
             "a few processes sort for all; chengM has sorters of at most M entries",
         ),
-        Algorithm(
+        SplitAlgorithm(
             "bitonic", _sorting(sorts.bitonic), "entries go through Batcher's network"
         ),
-        Algorithm(
+        SplitAlgorithm(
             "radix",
             radixes.radix,
             "a chain is split and rejoined, four bits of an integer at a time; "
             "radix_full does not leave out the leading bits that all share",
             integers=True,
         ),
-        Algorithm(
+        SplitAlgorithm(
             "hash",
             hash_split,
             "hash bins split the chain until every part has one colour",
             encoded=True,
         ),
-        Algorithm(
+        SplitAlgorithm(
             "hash64",
             _hash64,
             "the same, and parts of at most 64 processes gather their entries",
@@ -124,29 +125,38 @@ ALGORITHMS = {
 }
 
 
-def find(name: str) -> Algorithm:
-    """The algorithm of that name, or an error that lists the names there are."""
-    if name in ALGORITHMS:
-        return ALGORITHMS[name]
+def find(name: str) -> SplitAlgorithm:
+    """The algorithm of that name, or an error that lists the known names."""
+    if name in SPLIT_ALGORITHMS:
+        return SPLIT_ALGORITHMS[name]
     if name == "radix_full":
-        full = partial(radixes.radix, whole_words=True)
-        return replace(ALGORITHMS["radix"], name=name, split=full)
+        whole_words_split = partial(radixes.radix, whole_words=True)
+        return replace(SPLIT_ALGORITHMS["radix"], name=name, split=whole_words_split)
     number = re.fullmatch(r"cheng([1-9]\d*)", str(name))
     if number:
         sort = per_process(cheng(int(number[1])))
-        return replace(ALGORITHMS["cheng"], name=name, split=_sorting(sort))
-    known = ", ".join(["auto", *ALGORITHMS, "radix_full", "cheng128 and the like"])
-    raise ValueError(f"no algorithm {name!r} to split by; known: {known}")
+        return replace(SPLIT_ALGORITHMS["cheng"], name=name, split=_sorting(sort))
+    known_names = ", ".join(
+        ["auto", *SPLIT_ALGORITHMS, "radix_full", "cheng128 and the like"]
+    )
+    raise ValueError(f"no algorithm {name!r} to split by; known: {known_names}")
 
 
-def choose(n: int, is_all: bool, reorder: bool, compared: bool) -> str:
-    """The algorithm of "auto", from what all processes know.
+def choose(
+    chain_size: int, is_whole_communicator: bool, reorder: bool, has_comparison: bool
+) -> str:
+    """The algorithm that "auto" takes, from values that all processes know.
 
-    A table of all entries where it is short; otherwise one without a table.
+    A chain of few processes takes a table of all entries, since that needs the fewest
+    steps; a longer one an algorithm without a table, whose memory does not grow.
     """
-    if n <= (SERIAL_WITH_KEYS if reorder or compared else SERIAL):
-        return "allgather_mpi" if is_all else "allgather_group"
-    return "bitonic" if reorder or compared else "hash64"
+    if chain_size <= (
+        MAX_SERIAL_PROCESSES_WITH_KEYS
+        if reorder or has_comparison
+        else MAX_SERIAL_PROCESSES
+    ):
+        return "allgather_mpi" if is_whole_communicator else "allgather_group"
+    return "bitonic" if reorder or has_comparison else "hash64"
 
 
 def entry_of(
@@ -155,23 +165,34 @@ def entry_of(
     split: bool,
     reorder: bool,
     compare: Mapping[str, Compare] = MappingProxyType({}),
-) -> Entry:
-    """Colour and key in their canonical forms, or with a comparison of their own."""
-    out = split and color is None
-    return Entry(
-        None if out else canonical(color, COLOR, compare.get(COLOR)) if split else b"",
-        canonical(key, KEY, compare.get(KEY)) if reorder and not out else b"",
+) -> SplitEntry:
+    """Colour and key in their canonical forms, or with the call's comparisons."""
+    is_left_out = split and color is None
+    return SplitEntry(
+        None
+        if is_left_out
+        else canonical(color, COLOR_COMPARISON, compare.get(COLOR_COMPARISON))
+        if split
+        else b"",
+        canonical(key, KEY_COMPARISON, compare.get(KEY_COMPARISON))
+        if reorder and not is_left_out
+        else b"",
         split,
         reorder,
     )
 
 
-def place(link: Link, entry: Entry, algorithm: Algorithm) -> Dialogue[Place]:
-    """Run an algorithm; nothing is left to do where neither split nor reorder is."""
+def place(
+    link: Link, entry: SplitEntry, algorithm: SplitAlgorithm
+) -> Dialogue[GroupPlace]:
+    """The place that an algorithm gives a process.
+
+    With neither colours nor keys the group is the chain itself.
+    """
     if not entry.split and not entry.reorder:
-        return Place(link, 0, 1)
-    done = yield from algorithm.split(link, entry)
-    return done if entry.split else Place(done.link, 0, 1)
+        return GroupPlace(link, 0, 1)
+    group_place = yield from algorithm.split(link, entry)
+    return group_place if entry.split else GroupPlace(group_place.link, 0, 1)
 
 
 def split(
@@ -185,15 +206,15 @@ def split(
     algorithm: str = "auto",
     compare_color: Compare | None = None,
     compare_key: Compare | None = None,
-) -> Dialogue[Place]:
+) -> Dialogue[GroupPlace]:
     """A split: agree on the call, choose, split, number the groups.
 
-    `processes` is how many the communicator below has. What one process gives wrong is
-    an error on all of them, before anything is split.
+    `processes` is the size of the communicator below. A wrong argument of one process
+    is an error on all of them, before the chain is split.
     """
-    given = {COLOR: compare_color, KEY: compare_key}
-    compare = {role: f for role, f in given.items() if f is not None}
-    entry, error = Entry(None), None
+    comparisons = {COLOR_COMPARISON: compare_color, KEY_COMPARISON: compare_key}
+    compare = {role: f for role, f in comparisons.items() if f is not None}
+    entry, error = SplitEntry(None), None
     try:
         for role, function in compare.items():
             if not callable(function):
@@ -201,8 +222,8 @@ def split(
         entry = entry_of(color, key, split, reorder, compare)
         if algorithm != "auto":
             find(algorithm).check(link, processes, entry)
-    except Exception as wrong:
-        error = wrong
+    except Exception as exception:
+        error = exception
     call = ("split", str(algorithm), bool(split), bool(reorder), *compare)
     facts = (int(reorder and key is not None), int(isinstance(entry.color, Compared)))
     keys, compared = yield from agree(link, call, facts, error)
@@ -212,5 +233,5 @@ def split(
         is_all = link.size == processes
         algorithm = choose(link.size, is_all, entry.reorder, bool(compared))
     dialogue = place(link, entry, find(algorithm))
-    done = yield from comparing(dialogue, compare) if compare else dialogue
-    return (yield from number(link, done))
+    group_place = yield from comparing(dialogue, compare) if compare else dialogue
+    return (yield from number(link, group_place))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .chain import Link
-from .dialogue import Dialogue, Exchange
+from .dialogue import Dialogue, ExchangeStep
 from .scans import Op
 
 
@@ -21,7 +21,7 @@ from .scans import Op
 class Tree:
     """One process of a tree whose root is rank 0, or of one of several such trees.
 
-    It covers `reach` ranks from its own on. Children are in the order of their
+    The process covers `reach` ranks from its own on. Children are in the order of their
     levels 0, 1, …; `top` is the link of a root in the chain of all roots.
     """
 
@@ -32,23 +32,25 @@ class Tree:
     top: Link | None
 
     def covers(self, rank: int) -> bool:
-        """Whether a rank is this one or below it in the tree."""
+        """Whether a rank is this process or below it in the tree."""
         return bool(0 <= rank - self.link.rank < self.reach)
 
 
 def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
     """The tree over a chain; with `levels`, trees over 2^levels ranks each."""
     left, right, reach = link.left, link.right, 1
-    most = link.size if levels is None else min(link.size, 1 << levels)
+    covered_ranks = link.size if levels is None else min(link.size, 1 << levels)
     children: list[int] = []
-    while reach < most:
+    while reach < covered_ranks:
         if link.rank & reach:
             assert left is not None
-            yield Exchange(
+            yield ExchangeStep(
                 ((left, right),) if right is None else ((left, right), (right, left))
             )
             return Tree(link, left, tuple(children), reach, None)
-        received = yield Exchange((), tuple(x for x in (left, right) if x is not None))
+        received = yield ExchangeStep(
+            (), tuple(x for x in (left, right) if x is not None)
+        )
         if right is not None:
             children.append(right)
             right = received[-1]
@@ -62,25 +64,25 @@ def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
 def reduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
     """The values of the whole tree, combined; at the root only."""
     for child in tree.children:
-        (received,) = yield Exchange((), (child,))
+        (received,) = yield ExchangeStep((), (child,))
         value = op(value, received)
     if tree.parent is None:
         return value
-    yield Exchange(((tree.parent, value),))
+    yield ExchangeStep(((tree.parent, value),))
     return None
 
 
 def bcast(tree: Tree, value: Any) -> Dialogue[Any]:
     """The root's value."""
     if tree.parent is not None:
-        (value,) = yield Exchange((), (tree.parent,))
+        (value,) = yield ExchangeStep((), (tree.parent,))
     for child in reversed(tree.children):
-        yield Exchange(((child, value),))
+        yield ExchangeStep(((child, value),))
     return value
 
 
 def allreduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of the whole tree, combined: the same at all, to the last digit."""
+    """The values of the whole tree, combined: equal on all ranks, to the last digit."""
     value = yield from reduce(tree, value, op)
     return (yield from bcast(tree, value))
 
@@ -94,10 +96,10 @@ def gather(tree: Tree, value: Any) -> Dialogue[list[Any] | None]:
 def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
     """The value that the root has for this rank."""
     if tree.parent is not None:
-        (values,) = yield Exchange((), (tree.parent,))
+        (values,) = yield ExchangeStep((), (tree.parent,))
     assert values is not None
     for level, child in reversed(list(enumerate(tree.children))):
-        yield Exchange(((child, values[1 << level :]),))
+        yield ExchangeStep(((child, values[1 << level :]),))
         values = values[: 1 << level]
     return values[0]
 
@@ -113,9 +115,9 @@ def to_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
     if not tree.covers(rank):
         return value
     if rank != tree.link.rank:
-        (value,) = yield Exchange((), (_towards(tree, rank),))
+        (value,) = yield ExchangeStep((), (_towards(tree, rank),))
     if tree.parent is not None:
-        yield Exchange(((tree.parent, value),))
+        yield ExchangeStep(((tree.parent, value),))
     return value
 
 
@@ -124,8 +126,8 @@ def from_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
     if not tree.covers(rank):
         return None
     if tree.parent is not None:
-        (value,) = yield Exchange((), (tree.parent,))
+        (value,) = yield ExchangeStep((), (tree.parent,))
     if rank == tree.link.rank:
         return value
-    yield Exchange(((_towards(tree, rank), value),))
+    yield ExchangeStep(((_towards(tree, rank), value),))
     return None

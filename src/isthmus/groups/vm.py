@@ -16,13 +16,13 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from ..verify.errors import BadMessage, Deadlock
-from .dialogue import Allgather, Dialogue, Exchange, Post, Step, nbytes
-from .memory import footprint
-from .tally import Message, Run, Tally
+from .dialogue import AllgatherStep, Dialogue, ExchangeStep, PostStep, Step, nbytes
+from .footprint import footprint
+from .run_result import RankTally, RunResult, TracedMessage
 
 
-class _Rank:
-    """The state of one rank: its step, and how many messages of it are pending."""
+class _DialogueRank:
+    """The state of one rank: its step, and the number of messages still pending."""
 
     __slots__ = (
         "begin",
@@ -39,22 +39,22 @@ class _Rank:
     )
 
     def __init__(
-        self, number: int, dialogue: Dialogue[Any] | None, tally: Tally
+        self, number: int, dialogue: Dialogue[Any] | None, tally: RankTally
     ) -> None:
         self.number = number
         self.dialogue = dialogue
         self.tally = tally
-        self.step: Step = Exchange()
+        self.step: Step = ExchangeStep()
         self.received: Any = None  # what starts a generator
-        self.expects = 0  # posted values
-        self.open = 0
+        self.expects = 0  # posted values that have not arrived
+        self.open = 0  # pending messages of the step, and one until all are posted
         self.latest = 0  # the last round of its partners before this step
         self.begin = 0.0  # when the last of its partners began the step
-        self.outgoing = self.incoming = 0.0  # how long either port is busy
+        self.outgoing = self.incoming = 0.0  # seconds for which either port is busy
 
 
-class _Machine:
-    """All ranks, and the messages that are posted at one end only."""
+class _DialogueMachine:
+    """All ranks, and the messages of which only one end is posted."""
 
     def __init__(
         self,
@@ -64,20 +64,22 @@ class _Machine:
         memory: Container[int],
         trace: bool,
         carry: Callable[[Any], Any] | None,
-        tallies: Iterable[Tally] | None,
+        tallies: Iterable[RankTally] | None,
     ) -> None:
-        done = iter(Tally, None) if tallies is None else tallies
-        pairs = zip(dialogues, done, strict=False)  # there is no end of new tallies
-        self.ranks = [_Rank(i, *x) for i, x in enumerate(pairs)]
+        rank_tallies = iter(RankTally, None) if tallies is None else tallies
+        pairs = zip(
+            dialogues, rank_tallies, strict=False
+        )  # there is no end of new tallies
+        self.ranks = [_DialogueRank(i, *x) for i, x in enumerate(pairs)]
         self.n = len(self.ranks)
         self.results: list[Any] = [None] * self.n
         self.ready = deque(r for r in self.ranks if r.dialogue)
         self.alpha, self.beta, self.memory, self.carry = alpha, beta, memory, carry
-        self.trace: list[Message] | None = [] if trace else None
+        self.trace: list[TracedMessage] | None = [] if trace else None
         # a pair is source * n + target: values on offer, and where wanted ones go
         self.offers: dict[int, Any] = {}
         self.wanted: dict[int, int] = {}
-        self.mailboxes: dict[int, deque[tuple[_Rank, Any]]] = {}
+        self.mailboxes: dict[int, deque[tuple[_DialogueRank, Any]]] = {}
         self.arrived = 0
 
     def run(self) -> None:
@@ -88,8 +90,8 @@ class _Machine:
         if stuck:
             raise Deadlock("; ".join(map(_waits, stuck[:8])))
 
-    def resume(self, rank: _Rank) -> None:
-        """Hand a rank what it received and take its next step."""
+    def resume(self, rank: _DialogueRank) -> None:
+        """Hand a rank the values it received and take its next step."""
         dialogue = rank.dialogue
         assert dialogue is not None
         try:
@@ -101,46 +103,48 @@ class _Machine:
         rank.begin, rank.outgoing, rank.incoming = rank.tally.time, 0.0, 0.0
         if rank.number in self.memory:
             self.measure(rank, step)
-        if type(step) is Exchange:
+        if type(step) is ExchangeStep:
             self.exchange(rank, step)
-        elif isinstance(step, Post):
+        elif isinstance(step, PostStep):
             self.post(rank, step)
-        elif isinstance(step, Allgather):
+        elif isinstance(step, AllgatherStep):
             self.allgather(rank)
         else:
             raise BadMessage(f"rank {rank.number}: {step!r} is no step of a dialogue")
 
-    def measure(self, rank: _Rank, more: Any) -> None:
-        """Update the peak memory of a rank: its frames, and a step or what came."""
+    def measure(self, rank: _DialogueRank, values_in_flight: Any) -> None:
+        """Raise the peak memory of a rank to its frames and the values in flight."""
         if rank.dialogue:
-            held = footprint(rank.dialogue, more)
+            held = footprint(rank.dialogue, values_in_flight)
             rank.tally.memory = max(rank.tally.memory, held)
 
-    def exchange(self, rank: _Rank, step: Exchange) -> None:
-        """Post receives and sends, and move what is posted at both ends."""
-        me, n, ranks = rank.number, self.n, self.ranks
+    def exchange(self, rank: _DialogueRank, step: ExchangeStep) -> None:
+        """Post receives and sends; move messages of which both ends are posted."""
+        number, n, ranks = rank.number, self.n, self.ranks
         rank.received = [None] * len(step.recvs)
         rank.open = 1 + len(step.sends) + len(step.recvs)
-        for i, source in enumerate(step.recvs):
-            pair = source * n + me
-            if pair in self.wanted or source == me or not 0 <= source < n:
-                raise BadMessage(f"rank {me} cannot receive from {list(step.recvs)}")
+        for slot, source in enumerate(step.recvs):
+            pair = source * n + number
+            if pair in self.wanted or source == number or not 0 <= source < n:
+                raise BadMessage(
+                    f"rank {number} cannot receive from {list(step.recvs)}"
+                )
             if pair in self.offers:
-                self.move(ranks[source], rank, self.offers.pop(pair), i)
+                self.move(ranks[source], rank, self.offers.pop(pair), slot)
             else:
-                self.wanted[pair] = i
+                self.wanted[pair] = slot
         for target, value in step.sends:
-            pair = me * n + target
-            if pair in self.offers or target == me or not 0 <= target < n:
-                raise BadMessage(f"rank {me} cannot send to {_targets(step)}")
+            pair = number * n + target
+            if pair in self.offers or target == number or not 0 <= target < n:
+                raise BadMessage(f"rank {number} cannot send to {_targets(step)}")
             if pair in self.wanted:
                 self.move(rank, ranks[target], value, self.wanted.pop(pair))
             else:
                 self.offers[pair] = value
         self.close(rank)
 
-    def post(self, rank: _Rank, step: Post) -> None:
-        """Put values into mailboxes, and take those in the own one."""
+    def post(self, rank: _DialogueRank, step: PostStep) -> None:
+        """Put values into mailboxes, and deliver those in the rank's own mailbox."""
         rank.received, rank.expects = [], step.expect
         rank.open = 1 + len(step.sends) + step.expect
         for target, value in step.sends:
@@ -150,7 +154,7 @@ class _Machine:
         self.close(rank)
 
     def deliver(self, me: int) -> None:
-        """Deliver what is in the mailbox of a rank that expects values."""
+        """Deliver values from the mailbox of a rank, as many as the rank expects."""
         rank, box = self.ranks[me], self.mailboxes.get(me)
         while box and rank.expects:
             source, value = box.popleft()
@@ -158,54 +162,62 @@ class _Machine:
             rank.received.append(None)
             self.move(source, rank, value, len(rank.received) - 1)
 
-    def move(self, a: _Rank, b: _Rank, value: Any, slot: int) -> None:
+    def move(
+        self, sender: _DialogueRank, receiver: _DialogueRank, value: Any, slot: int
+    ) -> None:
         """Carry a value from its sender to its receiver, and count it."""
-        if a is not b:
-            size, done, met = nbytes(value), a.tally, b.tally
-            done.messages += 1
-            done.bytes += size
-            takes = self.alpha + self.beta * size
-            a.outgoing += takes
-            b.incoming += takes
-            if a.begin < met.time:
-                a.begin = met.time
-            if b.begin < done.time:
-                b.begin = done.time
-            if a.latest < met.rounds:
-                a.latest = met.rounds
-            if b.latest < done.rounds:
-                b.latest = done.rounds
+        if sender is not receiver:
+            size, sender_tally, receiver_tally = (
+                nbytes(value),
+                sender.tally,
+                receiver.tally,
+            )
+            sender_tally.messages += 1
+            sender_tally.bytes += size
+            transfer_time = self.alpha + self.beta * size
+            sender.outgoing += transfer_time
+            receiver.incoming += transfer_time
+            if sender.begin < receiver_tally.time:
+                sender.begin = receiver_tally.time
+            if receiver.begin < sender_tally.time:
+                receiver.begin = sender_tally.time
+            if sender.latest < receiver_tally.rounds:
+                sender.latest = receiver_tally.rounds
+            if receiver.latest < sender_tally.rounds:
+                receiver.latest = sender_tally.rounds
         if self.trace is not None:
-            late = max(a.tally.rounds, b.tally.rounds)
-            self.trace.append(Message(late, a.number, b.number, value))
-        b.received[slot] = self.carry(value) if self.carry else value
-        self.close(a)
-        self.close(b)
+            round_number = max(sender.tally.rounds, receiver.tally.rounds)
+            self.trace.append(
+                TracedMessage(round_number, sender.number, receiver.number, value)
+            )
+        receiver.received[slot] = self.carry(value) if self.carry else value
+        self.close(sender)
+        self.close(receiver)
 
-    def close(self, rank: _Rank) -> None:
-        """One pending message less; after the last, the rank can go on."""
+    def close(self, rank: _DialogueRank) -> None:
+        """Take one pending message off a rank, which can go on after the last one."""
         rank.open -= 1
         if rank.open:
             return
         step = rank.step
-        if isinstance(step, Allgather) or step.sends or rank.received:
+        if isinstance(step, AllgatherStep) or step.sends or rank.received:
             rank.tally.rounds = rank.latest + 1
         rank.tally.time = rank.begin + max(rank.outgoing, rank.incoming)
         if rank.number in self.memory:
             self.measure(rank, rank.received)
         self.ready.append(rank)
 
-    def allgather(self, rank: _Rank) -> None:
-        """The library's allgather: counted as one that doubles what all have.
+    def allgather(self, rank: _DialogueRank) -> None:
+        """The library's allgather, counted as recursive doubling.
 
-        That is ⌈log n⌉ rounds, in which every rank receives all values but its own.
+        It takes ⌈log n⌉ rounds, in which every rank receives all values but its own.
         """
         rank.open = 1
         self.arrived += 1
         if self.arrived < self.n:
             return
         self.arrived = 0
-        values = [r.step.value for r in self.ranks if isinstance(r.step, Allgather)]
+        values = [r.step.value for r in self.ranks if isinstance(r.step, AllgatherStep)]
         rounds, sizes = (self.n - 1).bit_length(), [nbytes(v) for v in values]
         latest = max(r.tally.rounds for r in self.ranks)
         begin, total = max(r.tally.time for r in self.ranks), sum(sizes)
@@ -219,17 +231,17 @@ class _Machine:
             self.close(r)
 
 
-def _targets(step: Exchange | Post) -> list[int]:
+def _targets(step: ExchangeStep | PostStep) -> list[int]:
     return [target for target, _ in step.sends]
 
 
-def _waits(rank: _Rank) -> str:
-    """What a stuck rank waits for."""
+def _waits(rank: _DialogueRank) -> str:
+    """The messages that a stuck rank waits for, in words."""
     step = rank.step
     where = f"rank {rank.number}, round {rank.tally.rounds}"
-    if isinstance(step, Allgather):
+    if isinstance(step, AllgatherStep):
         return f"{where} waits for all others"
-    if isinstance(step, Post):
+    if isinstance(step, PostStep):
         return f"{where} has received {len(rank.received)} of {step.expect} values"
     sources = list(step.recvs)
     return f"{where} waits to send to {_targets(step)} and to receive from {sources}"
@@ -243,15 +255,15 @@ def run(
     memory: Container[int] = (),
     trace: bool = False,
     carry: Callable[[Any], Any] | None = None,
-    tallies: Iterable[Tally] | None = None,
-) -> Run:
+    tallies: Iterable[RankTally] | None = None,
+) -> RunResult:
     """Run the dialogue of every rank; None is a rank that takes no part.
 
-    `memory` are the ranks whose memory is measured, which takes time;
-    `trace` keeps the messages; `carry` is applied to each on its way, as pickling is;
-    `tallies` are what the ranks have done before.
+    `memory` are the ranks whose memory is measured, which takes time; `trace` records
+    the messages; `carry` is applied to each value on its way, as pickling is;
+    `tallies` count what the ranks did before this run.
     """
-    machine = _Machine(dialogues, alpha, beta, memory, trace, carry, tallies)
+    machine = _DialogueMachine(dialogues, alpha, beta, memory, trace, carry, tallies)
     collects = gc.isenabled()
     gc.disable()  # to look for cycles among many dialogues takes a third of the time
     try:
@@ -260,4 +272,4 @@ def run(
         if collects:
             gc.enable()
     tallies = [rank.tally for rank in machine.ranks]
-    return Run(machine.results, tallies, machine.trace or [])
+    return RunResult(machine.results, tallies, machine.trace or [])

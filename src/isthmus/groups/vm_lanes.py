@@ -1,7 +1,7 @@
 """The virtual machine for lanes: one dialogue for all ranks, as array operations.
 
-It counts as `vm` does. Lane i is rank i. All ranks take a step at the same time, so
-both ends of a message must be in the same step.
+Rounds, messages, bytes and times are counted as `vm` counts them. Lane i is rank i. All
+ranks take a step at the same time, so both ends of a message must be in the same step.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from ..verify.errors import BadMessage
 from . import vm
 from .chain import Link
-from .dialogue import Allgather, Dialogue, Exchange, Post, Step
-from .lanes import PerProcess, Received, Row, Shared, pick, size_of, take
+from .dialogue import AllgatherStep, Dialogue, ExchangeStep, PostStep, Step
+from .lanes import PerProcess, ProcessRow, Received, Shared, pick, size_of, take
+from .run_result import RankTally
 from .scans import Gathered
-from .tally import Tally
 
 
 def _count(mask: np.ndarray) -> int:
@@ -26,8 +26,10 @@ def _count(mask: np.ndarray) -> int:
 
 @dataclass
 class LaneRun:
-    """The result, and what every rank did: arrays with a lane for each. A column of
-    start-up times gives as many rows of times."""
+    """The result of a run, and what every rank did: arrays with a lane for each rank.
+
+    A column of start-up times gives as many rows of times.
+    """
 
     n: int
     alpha: Any
@@ -41,14 +43,14 @@ class LaneRun:
         self.time = np.zeros((*np.shape(self.alpha)[:-1], self.n))
 
     def perform(self, step: Step | PerProcess) -> list[Any]:
-        """One step of all ranks; what they receive."""
-        if isinstance(step, Exchange):
+        """The values that all ranks receive in one step."""
+        if isinstance(step, ExchangeStep):
             return self.exchange(step)
         if isinstance(step, PerProcess):
             return self.per_process(step)
-        return self.post(step) if isinstance(step, Post) else self.allgather(step)
+        return self.post(step) if isinstance(step, PostStep) else self.allgather(step)
 
-    def exchange(self, step: Exchange) -> list[Any]:
+    def exchange(self, step: ExchangeStep) -> list[Any]:
         """Match sends and receives; a peer below 0 is none."""
         ranks = np.arange(self.n)
         sizes = [np.broadcast_to(size_of(x), self.n) for _, x in step.sends]
@@ -58,62 +60,68 @@ class LaneRun:
         ]
         received, incoming = [], []
         for source in step.recvs:
-            some = source >= 0
-            value, size, left = None, np.zeros(self.n, np.int64), _count(some)
+            is_receiver = source >= 0
+            value, size, unmatched = (
+                None,
+                np.zeros(self.n, np.int64),
+                _count(is_receiver),
+            )
             for (target, x), sent in zip(step.sends, sizes, strict=True):
-                found = some & (target.take(source) == ranks)
-                count = _count(found)
+                is_matched = is_receiver & (target.take(source) == ranks)
+                count = _count(is_matched)
                 if not count:
                     continue
-                got = Received(x, source)
-                value = got if value is None else pick(found, got[:], value[:])
-                size += found * sent.take(source)
-                left -= count
-                if not left:
+                arrived = Received(x, source)
+                value = (
+                    arrived if value is None else pick(is_matched, arrived[:], value[:])
+                )
+                size += is_matched * sent.take(source)
+                unmatched -= count
+                if not unmatched:
                     break
-            if left:
+            if unmatched:
                 raise BadMessage(
-                    f"{left} ranks receive nothing from the rank they wait for"
+                    f"{unmatched} ranks receive nothing from the rank they wait for"
                 )
             received.append(value)
-            incoming.append((source, some, size))
+            incoming.append((source, is_receiver, size))
         if sum(_count(x[1]) for x in incoming) != sum(_count(x[1]) for x in outgoing):
             raise BadMessage("a message is sent to a rank that does not wait for it")
         self.count(outgoing, incoming)
         return received
 
     def count(self, outgoing: list[Any], incoming: list[Any]) -> None:
-        """Messages: the peers of all ranks, who has one, and bytes."""
+        """Count messages: (all ranks' peers, mask of ranks that have one, bytes)."""
         active = np.zeros(self.n, bool)
         latest, begin = self.rounds.copy(), self.time.copy()
-        busy, met = [], set()
+        port_times, counted_peers = [], set()
         for messages in (outgoing, incoming):
-            port = np.zeros_like(self.time)
-            for peers, some, size in messages:
-                port += some * (self.alpha + self.beta * size)
-                if id(peers) in met:  # they meet both ways
+            port_time = np.zeros_like(self.time)
+            for peers, has_peer, size in messages:
+                port_time += has_peer * (self.alpha + self.beta * size)
+                if id(peers) in counted_peers:  # they meet both ways
                     continue
-                met.add(id(peers))
-                active |= some
-                there = np.where(some, peers, np.arange(self.n))
-                np.maximum(latest, self.rounds.take(there), out=latest)
-                np.maximum(begin, self.time.take(there, -1), out=begin)
-            busy.append(port)
-        for _, some, size in outgoing:
-            self.messages += some
-            self.bytes += some * size
+                counted_peers.add(id(peers))
+                active |= has_peer
+                peers_or_self = np.where(has_peer, peers, np.arange(self.n))
+                np.maximum(latest, self.rounds.take(peers_or_self), out=latest)
+                np.maximum(begin, self.time.take(peers_or_self, -1), out=begin)
+            port_times.append(port_time)
+        for _, has_peer, size in outgoing:
+            self.messages += has_peer
+            self.bytes += has_peer * size
         self.rounds = np.where(active, latest + 1, self.rounds)
-        self.time = np.where(active, begin + np.maximum(*busy), self.time)
+        self.time = np.where(active, begin + np.maximum(*port_times), self.time)
 
-    def post(self, step: Post) -> list[Any]:
+    def post(self, step: PostStep) -> list[Any]:
         """One value from every rank that posts, to one that expects one."""
         ((target, value),) = step.sends
-        here = np.flatnonzero(target >= 0)
-        there = target[here]
-        if not np.array_equal(np.sort(there), np.flatnonzero(step.expect)):
+        senders = np.flatnonzero(target >= 0)
+        targets = target[senders]
+        if not np.array_equal(np.sort(targets), np.flatnonzero(step.expect)):
             raise BadMessage("what is posted is not what is expected")
         source = np.full(self.n, -1)
-        source[there] = here
+        source[targets] = senders
         size = np.broadcast_to(size_of(value), self.n)
         own = target == np.arange(self.n)
         away = (target >= 0) & ~own, (source >= 0) & ~own
@@ -121,8 +129,8 @@ class LaneRun:
         self.rounds += own
         return [take(value, source)]
 
-    def allgather(self, step: Allgather) -> list[Any]:
-        """As `vm` counts it: ⌈log n⌉ rounds, all values but the own one received."""
+    def allgather(self, step: AllgatherStep) -> list[Any]:
+        """The library's allgather, counted as `vm` counts it."""
         sizes = np.broadcast_to(size_of(step.value), self.n)
         rounds, received = (self.n - 1).bit_length(), sizes.sum() - sizes
         self.rounds = np.full(self.n, self.rounds.max() + rounds)
@@ -140,34 +148,33 @@ class LaneRun:
         starts = []
         for values, item in zip(zip(*columns, strict=True), items, strict=True):
             link = Link(*(None if x < 0 else x for x in values))
-            starts.append((link, Row(*item)))
+            starts.append((link, ProcessRow(*item)))
         counts = self.rounds, self.messages, self.bytes, self.messages * 0
         alphas, times = np.ravel(self.alpha), []
         for alpha, time in zip(alphas, np.atleast_2d(self.time), strict=True):
             dialogues = [step.dialogue(*x) if x[0].size else None for x in starts]
             rows = zip(*(x.tolist() for x in (*counts, time)), strict=True)
-            tallies = [Tally(*row) for row in rows]
-            done = vm.run(
+            tallies = [RankTally(*row) for row in rows]
+            outcome = vm.run(
                 dialogues, alpha=float(alpha), beta=self.beta, tallies=tallies
             )
             times.append([tally.time for tally in tallies])
         for name in ("rounds", "messages", "bytes"):
-            found = np.array([getattr(tally, name) for tally in tallies])
-            setattr(self, name, found)
+            counted = np.array([getattr(tally, name) for tally in tallies])
+            setattr(self, name, counted)
         self.time = np.array(times).reshape(self.time.shape)
-        return [np.array([-1 if x is None else int(x) for x in done.results])]
+        return [np.array([-1 if x is None else int(x) for x in outcome.results])]
 
 
 def run(
     dialogue: Dialogue[Any], n: int, *, alpha: Any = 1.0, beta: float = 0.0
 ) -> LaneRun:
-    """Run the dialogue of n ranks, which is given the links of all in lanes; for one
-    start-up time, or for a column of them."""
-    done, received = LaneRun(n, alpha, beta), None
+    """Run a dialogue of n ranks in lanes, for one start-up time or a column of them."""
+    lane_run, received = LaneRun(n, alpha, beta), None
     while True:
         try:
             step = dialogue.send(received)  # type: ignore[arg-type]
         except StopIteration as end:
-            done.result = end.value
-            return done
-        received = done.perform(step)
+            lane_run.result = end.value
+            return lane_run
+        received = lane_run.perform(step)

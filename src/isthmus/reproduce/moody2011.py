@@ -21,13 +21,13 @@ import numpy as np
 from ..cost.alphabeta import AlphaBeta
 from ..cost.machines import load
 from ..groups import vm, vm_lanes
-from ..groups.bins import BINS
+from ..groups.bins import BIN_COUNT
 from ..groups.chain import from_size
-from ..groups.dialogue import WORD
+from ..groups.dialogue import WORD_BYTES
 from ..groups.hash_split import hash_split
 from ..groups.jenkins import bin_of
-from ..groups.place import Entry, in_lanes
 from ..groups.split import entry_of, find, place
+from ..groups.split_entry import SplitEntry, in_lanes
 
 SIZES = tuple(1 << k for k in range(4, 17, 2))
 SMALL, BIG, MILLION = SIZES[0], SIZES[-1], 1 << 20
@@ -69,7 +69,7 @@ class Job:
     #: the start-up time, as a multiple of the machine's
     startup: float = 1.0
     #: bins of a hash split
-    bins: int = BINS
+    bins: int = BIN_COUNT
     machine: str = DAWN
 
     @property
@@ -125,7 +125,7 @@ def memory_jobs(sizes: tuple[int, ...] = WEIGHED) -> Iterator[Job]:
                 yield Job(name, n, groups, LENGTHS[0], False)
 
 
-def entries(job: Job) -> list[Entry]:
+def entries(job: Job) -> list[SplitEntry]:
     """Colours that are dealt out at random, and random keys of the job's bits; whole
     words hold keys below n."""
     rng = np.random.default_rng(job.n + job.groups)
@@ -145,7 +145,7 @@ def entries(job: Job) -> list[Entry]:
 #: 85 cycles of 850 MHz, with qsort's call of a function for every comparison
 ENTRY = 1e-7
 #: bytes of an entry of a table of bins
-BIN = 3 * WORD
+BIN = 3 * WORD_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +226,7 @@ def points(jobs: tuple[Job, ...]) -> list[Point]:
     models, n = [machine(x.machine, x.startup) for x in jobs], job.n
     link, entry = from_size(np.arange(n), n), in_lanes(entries(job))
     talk = place(link, entry, find(job.algorithm))
-    if job.bins != BINS:
+    if job.bins != BIN_COUNT:
         choose = partial(bin_of, bins=job.bins)
         talk = hash_split(link, entry, hash_function=choose, bins=job.bins)
     alphas = np.array([[model.alpha] for model in models])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..groups.bins import BINS
+from ..groups.bins import BIN_COUNT
 from .moody2011 import (
     BIG,
     CHENG,
@@ -40,7 +40,7 @@ LABELS = {
 
 def pick(points: Sequence[Point], *names: str, **wanted: Any) -> list[Point]:
     """The points of these algorithms with these values; as assumed unless told."""
-    wanted = {"bits": 32, "startup": 1.0, "bins": BINS, "machine": DAWN, **wanted}
+    wanted = {"bits": 32, "startup": 1.0, "bins": BIN_COUNT, "machine": DAWN, **wanted}
     return [
         p
         for p in points
@@ -50,7 +50,9 @@ def pick(points: Sequence[Point], *names: str, **wanted: Any) -> list[Point]:
 
 def as_assumed(points: Sequence[Point]) -> list[Point]:
     """The points with the machine and the bins that are assumed."""
-    return [p for p in points if (p.machine, p.startup, p.bins) == (DAWN, 1.0, BINS)]
+    return [
+        p for p in points if (p.machine, p.startup, p.bins) == (DAWN, 1.0, BIN_COUNT)
+    ]
 
 
 def only(points: Sequence[Point], name: str, **wanted: Any) -> Point:

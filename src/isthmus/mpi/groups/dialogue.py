@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...groups.agree import Refused
-from ...groups.dialogue import Dialogue, Exchange, Post, Step
+from ...groups.dialogue import Dialogue, ExchangeStep, PostStep, Step
 from ..context.context import interrupted
 from ..requests.native import finish, orphans
 from ..waiting.errors import Stalled
@@ -72,8 +72,8 @@ def _allgather(comm: Private, value: Any) -> list[Any]:
     return [MPI.pickle.loads(x) for x in found]
 
 
-def _received(comm: Private, step: Exchange | Post) -> list[Any]:
-    if isinstance(step, Exchange):
+def _received(comm: Private, step: ExchangeStep | PostStep) -> list[Any]:
+    if isinstance(step, ExchangeStep):
         return [_receive(comm, source, NAMED) for source in step.recvs]
     return [_receive(comm, MPI.ANY_SOURCE, POSTED) for _ in range(step.expect)]
 
@@ -84,9 +84,9 @@ def _perform(comm: Private, step: Step) -> list[Any]:
     A posted value cannot be taken for one of an earlier call: it is sent only after its
     receiver has brought something into the call it belongs to.
     """
-    if not isinstance(step, Exchange | Post):
+    if not isinstance(step, ExchangeStep | PostStep):
         return _allgather(comm, step.value)
-    tag = NAMED if isinstance(step, Exchange) else POSTED
+    tag = NAMED if isinstance(step, ExchangeStep) else POSTED
     sent = [comm.isend(value, to, tag) for to, value in step.sends]
     try:
         received = _received(comm, step)

@@ -1,4 +1,4 @@
-"""What came of a run of dialogues: results, and what every rank did, counted."""
+"""The outcome of a run of dialogues: results, and what every rank did, counted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TracedMessage:
     """A value that moved from one rank to another; rounds count from 0."""
 
     round: int
@@ -17,8 +17,8 @@ class Message:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What one rank did: its rounds, what it sent, its memory, when it was done."""
+class RankTally:
+    """One rank's rounds, messages and bytes sent, peak bytes of memory, end time."""
 
     rounds: int = 0
     messages: int = 0
@@ -28,26 +28,26 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What came of a run: every rank's result and tally, and the messages if kept."""
+class RunResult:
+    """Every rank's result and tally, and the messages if a trace was asked for."""
 
     results: list[Any]
-    ranks: list[Tally]
-    trace: list[Message] = field(default_factory=list)
+    ranks: list[RankTally]
+    trace: list[TracedMessage] = field(default_factory=list)
 
     @property
     def rounds(self) -> int:
-        """The longest chain of steps that waited for each other."""
+        """The length of the longest chain of steps that waited for each other."""
         return max((t.rounds for t in self.ranks), default=0)
 
     @property
     def time(self) -> float:
-        """When the last rank was done."""
+        """The virtual time at which the last rank was done."""
         return max((t.time for t in self.ranks), default=0.0)
 
     @property
     def messages(self) -> int:
-        """All messages."""
+        """The number of messages of all ranks."""
         return sum(t.messages for t in self.ranks)
 
     @property
@@ -57,5 +57,5 @@ class Run:
 
     @property
     def peak(self) -> int:
-        """The most bytes that a rank held at a time."""
+        """The most bytes that any rank held at one time."""
         return max((t.memory for t in self.ranks), default=0)

@@ -1,4 +1,4 @@
-"""How much a dialogue keeps: everything its frames hold while it waits."""
+"""The memory of a waiting dialogue: everything that its frames refer to."""
 
 from __future__ import annotations
 
@@ -7,32 +7,43 @@ from collections.abc import Iterator
 from types import CellType, CodeType, FrameType, FunctionType, GeneratorType
 from typing import Any
 
-from .dialogue import WORD, Allgather, Dialogue, Exchange, Post, nbytes
+from .dialogue import (
+    WORD_BYTES,
+    AllgatherStep,
+    Dialogue,
+    ExchangeStep,
+    PostStep,
+    nbytes,
+)
 
 
-def footprint(dialogue: Dialogue[Any], *more: Any) -> int:
-    """The bytes of all that a waiting dialogue holds, each thing once.
+def footprint(dialogue: Dialogue[Any], *others: Any) -> int:
+    """The bytes of all objects that a waiting dialogue and others hold, each once.
 
-    These are the variables of its generators, what their loops go over, and what its
-    functions have closed over; code and Python's own overhead are not counted.
+    Objects are the variables of its generators, the iterators of their loops and the
+    closures of its functions; code and Python's own overhead are not counted.
     """
     seen: set[int] = set()
-    return sum(_size(value, seen) for value in (dialogue, *more))
+    return sum(_size(value, seen) for value in (dialogue, *others))
 
 
 def _held(frame: FrameType | None, holder: Any) -> list[Any]:
-    """What a generator refers to, also in the middle of an expression or a loop."""
+    """The referents of a generator, also in the middle of an expression or a loop.
+
+    The garbage collector is asked because `frame.f_locals` lacks the iterator of a
+    running loop and the operands of an unfinished expression.
+    """
     if frame is None:
         return []
-    code = {id(x) for x in (frame, frame.f_globals, frame.f_builtins, frame.f_code)}
-    return [x for x in gc.get_referents(holder) if id(x) not in code]
+    excluded = {id(x) for x in (frame, frame.f_globals, frame.f_builtins, frame.f_code)}
+    return [x for x in gc.get_referents(holder) if id(x) not in excluded]
 
 
 def _size(value: Any, seen: set[int]) -> int:
     if value is None or type(value) in (int, bool, float):
         return nbytes(value)
     if id(value) in seen:
-        return WORD
+        return WORD_BYTES
     seen.add(id(value))
     parts = _parts(value)
     if parts is None:
@@ -41,14 +52,14 @@ def _size(value: Any, seen: set[int]) -> int:
 
 
 def _parts(value: Any) -> list[Any] | None:
-    """What a thing is made of; None if it is one piece."""
+    """The parts of a compound value; None if the value is a single piece."""
     if isinstance(value, (tuple, list, set, frozenset)):
         return list(value)
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
-    if isinstance(value, (Exchange, Post)):
+    if isinstance(value, (ExchangeStep, PostStep)):
         return list(value.sends)
-    if isinstance(value, Allgather):
+    if isinstance(value, AllgatherStep):
         return [value.value]
     if isinstance(value, GeneratorType):
         frame = value.gi_frame
