@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 
 import isthmus
+from isthmus.redistribution.order import LEAST
+from isthmus.redistribution.schedule import schedule as redistribution
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
@@ -31,6 +33,18 @@ VIEWS = (
         [isthmus.schedule("allreduce", "node_aware", **NODES)],
         "step=4",
         740,
+    ),
+    (
+        "explorer-redistribution",
+        [
+            redistribution(
+                isthmus.Layout.blocks((2400, 1800), (4, 2)),
+                isthmus.Layout.blocks((2400, 1800), (3, 3)),
+                least=LEAST,
+            )
+        ],
+        "step=4",
+        960,
     ),
 )
 

@@ -77,15 +77,24 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, **text)
 
-    def click(self, selector: str) -> None:
-        """Click in the middle of an element."""
+    def middle(self, selector: str) -> dict[str, Any]:
+        """Where the middle of an element is, brought into view."""
         box = self.run(
             f"(x => {{ x.scrollIntoView({{block: 'center'}}); "
             "const b = x.getBoundingClientRect(); "
             "return [b.x + b.width / 2, b.y + b.height / 2]; })"
             f"(document.querySelector({json.dumps(selector)}))"
         )
-        at = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
+        return {"x": box[0], "y": box[1]}
+
+    def point(self, selector: str) -> None:
+        """Move the pointer to the middle of an element."""
+        at = self.middle(selector)
+        self.ask("Input.dispatchMouseEvent", type="mouseMoved", **at)
+
+    def click(self, selector: str) -> None:
+        """Click in the middle of an element."""
+        at = self.middle(selector) | {"button": "left", "clickCount": 1}
         for kind in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=kind, **at)
 

@@ -458,6 +458,52 @@ def test_a_redistribution_shows_whose_every_element_was(show):
 
 
 @needs_browser
+def test_the_array_of_a_redistribution_is_shown_in_two_dimensions(show):
+    shape = 240, 180
+    before, after = Layout.blocks(shape, (4, 2)), Layout.blocks(shape, (3, 3))
+    page = show([redistribution(before, after)], "step=1")
+    pixel = (
+        "(name, row, column) => { const x = explorer.panels[0].grid;"
+        " const at = (k, n, pixels) => Math.floor((k + 0.5) * pixels / n);"
+        " return x[name].at(at(column, 180, x.wide), at(row, 240, x.tall)); }"
+    )
+    owner = {}
+    for name, layout, base in (("has", before, 0), ("wants", after, 8)):
+        rows, columns = layout.mesh
+        middles = [
+            (r, int((i + 0.5) * shape[0] / rows), int((j + 0.5) * shape[1] / columns))
+            for r, (i, j) in enumerate(np.ndindex(rows, columns))
+        ]
+        for r, y, x in middles:
+            assert page.run(f"({pixel})('{name}', {y}, {x})") == base + r
+            owner[name, y, x] = r
+    share = (
+        "(x => x.filter(r => r >= 0).length / x.length)"
+        "(explorer.panels[0].grid.arrived.pixels)"
+    )
+    filled = [page.run(f"explorer.set({{step: {k}}}), {share}") for k in range(30)]
+    assert filled[0] == 0 and filled[-1] == 1 and filled == sorted(filled)
+    assert 0 < filled[1] < 1
+    # in the end, whose an element was is who had it
+    for name, y, x in owner:
+        if name == "has":
+            assert page.run(f"({pixel})('arrived', {y}, {x})") == owner[name, y, x]
+    page.click("canvas.grid")  # between both maps there is nothing to pick
+    assert page.run("explorer.view.block") is None
+    grid = "explorer.panels[0].grid"
+    page.run(f"{grid}.pick({{offsetX: {grid}.left[1] + 1, offsetY: 30}})")
+    cell = page.run("explorer.view.block.cell")
+    assert page.run(f"explorer.panels[0].view.cellName({cell})") == "recv of b0"
+
+
+@needs_browser
+def test_an_array_of_one_dimension_is_no_map(show):
+    lines = Layout.blocks((24,), (4,)), Layout.blocks((24,), (3,))
+    page = show([redistribution(*lines)])
+    assert page.run("document.querySelectorAll('canvas.grid').length") == 0
+
+
+@needs_browser
 def test_many_ranks_are_a_matrix(show):
     made = isthmus.schedule("inter_allgather", "segmented", p=192, q=64, ka=60, kb=60)
     page = show([made], "step=2")
@@ -519,6 +565,8 @@ def test_the_load_of_every_link_is_shown_over_time(show):
     spent = sum(line["end"]) - sum(line["start"])
     assert busy == pytest.approx(spent * line["tick"] / line["time"], rel=1e-3)
     page.wait("document.querySelector('.links canvas').height > 10")
+    page.point(".links canvas")
+    page.wait("/busy about/.test(document.getElementById('tip').textContent)")
     placed = isthmus.schedule(
         "allgatherv", "node_aware", counts=[8] * 4, nodes=[0, 0, 1, 1]
     )

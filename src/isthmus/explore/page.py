@@ -28,6 +28,7 @@ SCRIPTS = (
     "place",
     "link",
     "ranks",
+    "grid",
     "matrix",
     "timeline",
     "links",

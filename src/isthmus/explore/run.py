@@ -125,8 +125,17 @@ def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
     return [early | steps[0], *steps[1:-1], steps[-1] | late]
 
 
+#: of a redistribution, whose order of messages is no registered algorithm
+ORDERS = {
+    "list schedule": "One message at a time: first those whose ports have most left.",
+    "shifted": "So many messages that each rank sends to the rank after it first.",
+}
+
+
 def _about(schedule: Schedule) -> dict[str, str]:
     """The idea of the algorithm and its paper, if it is a registered one."""
+    if schedule.collective == "redistribution":
+        return {"idea": ORDERS.get(schedule.algorithm, ""), "paper": ""}
     try:
         entry, _ = resolve(schedule.collective, schedule.algorithm)
     except ValueError:

@@ -65,7 +65,8 @@ export function sizesOf(run) {
   const each = ["ka", "kb", "k"].filter((name) => name in sizes).map((name) => bytes(sizes[name]));
   if (each.length) words.push(`blocks of ${[...new Set(each)].join(" and ")}`);
   if ("m" in sizes) words.push(`vectors of ${bytes(sizes.m)}`);
-  const said = ["p", "q", "ka", "kb", "k", "m"];
+  if ("shape" in sizes) words.push(`an array of ${sizes.shape.join(" × ")}`);
+  const said = ["p", "q", "ka", "kb", "k", "m", "shape"];
   for (const [name, x] of Object.entries(sizes)) {
     if (said.includes(name)) continue;
     words.push(Array.isArray(x) ? `${name} ${list(x)}` : `${name} ${x}`);

@@ -76,7 +76,7 @@ export class LinksView {
   }
 
   point(event) {
-    const [x, y] = d3.pointer(event, this.canvas);
+    const [x, y] = [event.offsetX, event.offsetY];
     const link = this.shown[Math.floor(y / ROW)];
     const k = Math.floor(((x - LEFT) / (this.wide - LEFT)) * BINS);
     if (!link || k < 0 || k >= BINS) this.tip(null);

@@ -1,5 +1,6 @@
 // One algorithm: its ranks or its matrix, its timelines, and the way of a block.
 import { bufferName, bytes, count, rankName, sizesOf } from "./format.js";
+import { GridView, gridOf } from "./grid.js";
 import { Replay, sizeOf } from "./memory.js";
 import { LinksView } from "./links.js";
 import { MatrixView } from "./matrix.js";
@@ -24,6 +25,7 @@ export class Panel {
     if (this.detail) {
       this.replay = new Replay(run);
       const pick = (cell, start, size) => tell.pick(this, { cell, start, size });
+      this.grid = gridOf(run) ? new GridView(box_, this.replay, { tip: tell.tip, pick }) : null;
       this.view = new RanksView(box_, this.replay, { tip: tell.tip, pick }, id);
     } else {
       this.view = new MatrixView(box_, run, tell);
@@ -75,6 +77,7 @@ export class Panel {
   /** Lay out for the present width; timelines stand for `total` seconds. */
   resize(total) {
     const width = (box) => Math.floor(box.node().getBoundingClientRect().width);
+    this.grid?.resize(width(this.stage));
     this.view.resize(width(this.stage));
     for (const x of this.loads) x.resize(width(this.lines));
     for (const x of this.timelines) x.resize(width(this.lines), this.scaleOf(x.line, total), total);
@@ -95,6 +98,7 @@ export class Panel {
       const way = block ? this.way(now, block) : null;
       if (fly && now === step && now > 0) this.view.fly(now, fly, way, this.critical);
       else this.view.show(now, way, this.critical);
+      this.grid?.show(now);
       this.tellWay(way);
       this.tellStep(now);
     } else if (this.main) this.view.show(now, this.main);
