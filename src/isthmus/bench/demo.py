@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..collectives.schedule import schedule
+from ..cost.placement import MACHINE
+from ..lab.mpiexec import own_rank
+from ..predict.case import Case as Predicted
+from ..predict.predict import LIBRARY, default
 from ..schedules.registry import algorithms
 from ..units import show_bytes, show_time
 from . import field, worker
@@ -25,7 +30,16 @@ if TYPE_CHECKING:
 #: names of grids, and how many latitudes they have
 GRIDS = (("7.5°", 24), ("1°", 180), ("1/4°", 720))
 OURS = Contender("auto")
+#: tells what is measured and which part of all is done
+Tell = Callable[[str, float], None]
 SECONDS = 1.0
+#: groups, and times faster for each field, on a machine of 16 cores: the medians of
+#: docs/results/demo-mpich.txt and demo-openmpi.txt, which a test compares
+USUAL_GROUPS = (4, 4)
+ON_16_CORES = {
+    "MPICH": (1.39, 0.57, 4.66, 1.39, 4.81, 2.66),
+    "Open MPI": (0.70, 0.55, 3.57, 2.71, 3.81, 3.01),
+}
 #: with more processes than this, nobody could read the picture of the exchange
 DRAWN = 24
 
@@ -44,14 +58,24 @@ def job(groups: tuple[int, int]) -> Job:
 class Tour(worker.Display):
     """Tells what happens, and keeps the results."""
 
-    def __init__(self, console: Console, groups: tuple[int, int]) -> None:
-        self.console, self.groups = console, groups
+    def __init__(self, console: Console, groups: tuple[int, int], steps: Tell) -> None:
+        self.console, self.groups, self.steps = console, groups, steps
         self.outcomes: list[Outcome] = []
         self.library = ""
+        #: of processes that share cores, what they would show with a core each
+        self.on_16_cores: tuple[float, ...] = ()
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether more processes than cores were started here."""
+        return own_rank() is None and sum(self.groups) > (os.cpu_count() or 1)
 
     def about(self, software: Software) -> None:
         """What is going on, and the head of the table."""
         self.library = software.library
+        if self.takes_turns and self.groups == USUAL_GROUPS:
+            names = (name for name in ON_16_CORES if self.library.startswith(name))
+            self.on_16_cores = ON_16_CORES.get(next(names, ""), ())
         p, q = self.groups
         self.console.print(
             f"[bold]{p} ocean[/] and [bold]{q} atmosphere[/] processes, "
@@ -62,15 +86,55 @@ class Tour(worker.Display):
         )
         columns = [Column("field", 25, left=True), Column("size", 9)]
         columns += [Column(name, 8) for name in ("native", "isthmus")]
-        self.table = Table(self.console, [*columns, Column("ratio", 7)])
+        columns += [Column("ratio", 7)]
+        columns += [Column("16 cores", 8)] * bool(self.on_16_cores)
+        self.table = Table(self.console, columns)
+
+    def progress(self, label: str, part: float) -> None:
+        """How far all fields together are."""
+        self.steps(label, (len(self.outcomes) + part) / (2 * len(GRIDS)))
 
     def outcome(self, found: Outcome) -> None:
         """A row of the table."""
-        self.outcomes.append(found)
         times = [show_time(found.seconds(c)) for c in (NATIVE, OURS)]
         size = show_bytes(sum(found.case.a))
         ratio = show_ratio(found.ratio(OURS))
-        self.table.row([found.case.label, size, *times, ratio])
+        elsewhere = self.on_16_cores[len(self.outcomes) :][:1]
+        more = [f"{x:.2f}×" for x in elsewhere]
+        self.outcomes.append(found)
+        self.table.row([found.case.label, size, *times, ratio, *more])
+
+    def shared_cores(self) -> Iterator[str]:
+        """What to know where processes share cores; nothing, where each has its own."""
+        if not self.takes_turns:
+            return
+        cores = os.cpu_count() or 1
+        yield (
+            f"{sum(self.groups)} processes take turns on {cores} cores here: these "
+            "times say more about the turns than about the calls."
+        )
+        if self.on_16_cores:
+            yield (
+                "16 cores: the ratio that isthmus demo showed where each process had a "
+                "core of its own (docs/results.md)."
+            )
+        block = self.outcomes[-2].case.a[0]
+        size = f"{block // 1024}KiB" if block % 1024 == 0 else str(block)
+        p, q = self.groups
+        yield (
+            f"On {p} + {q} hosts with a link each, simulated: "
+            f"{gain_on_hosts(self.groups, block):.1f}× for the largest field in even "
+            f"strips (isthmus predict allgather --groups {p},{q} --bytes {size})."
+        )
+
+
+def gain_on_hosts(groups: tuple[int, int], block: int) -> float:
+    """How many times faster than what MPI libraries do, where every process has a link
+    of its own: simulated."""
+    case = Predicted("inter_allgather", groups, (block, block))
+    names = LIBRARY, default(case, MACHINE) or LIBRARY
+    native, ours = (MACHINE.simulate(case.schedule(name)).time for name in names)
+    return native / ours
 
 
 def drawable(taken: str) -> bool:

@@ -8,6 +8,7 @@ from ..cost.recorded import Log
 from .compare import WrongData
 from .job import Case, Contender
 from .launch import Tell
+from .outcome import Progress
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ def measure(job: Job, tell: Tell) -> None:
     stand = Stand(job.groups)
     with recording(stand.ours) as record:
         trial = stand.prepare(job.case, Contender(job.algorithm))
-        for _ in range(job.runs):
+        for k in range(job.runs):
+            tell(Progress(f"run {k + 1} of {job.runs}", k / job.runs))
             trial.wipe()
             stand.barrier()
             trial.run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ from ..bench import demo as tour, worker
 from ..lab.mpiexec import own_rank
 from .files import check_folder, make_folder, save
 from .options import check_processes, groups as two_groups
-from .terminal import busy, ended_in_order
+from .terminal import Steps, busy, ended_in_order
 
 LIMIT = 120.0
 NO_PICTURES = 'pictures need: pip install "isthmus[plot]"'
@@ -62,16 +61,14 @@ def demo(
     sizes = _groups(groups, ranks)
     check_processes(sum(sizes))
     console = Console()
-    shown = tour.Tour(console, sizes)
-    with ended_in_order(), busy(console, f"measuring with {sum(sizes)} processes"):
+    with ended_in_order(), Steps(console, many=True) as steps:
+        shown = tour.Tour(console, sizes, steps)
         worker.run(tour.job(sizes), shown, LIMIT)
     if own_rank():
         return
     console.print("\nEvery byte was checked and right.")
-    cores = os.cpu_count() or 1
-    if own_rank() is None and sum(sizes) > cores:
-        turns = f"{sum(sizes)} processes take turns on {cores} cores here"
-        console.print(f"{turns}: that costs the shortest fields most.", highlight=False)
+    for words in shown.shared_cores():
+        console.print(words, highlight=False)
     console.print()
     with busy(console, "drawing"):
         if not drawing:

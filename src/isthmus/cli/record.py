@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.console import Console
 from ..bench import job as jobs, timelines
 from ..bench.job import Case, planned
 from ..bench.launch import run
+from ..bench.outcome import Progress
 from ..bench.place import place
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
@@ -30,7 +31,7 @@ from .options import (
     one_or_two_groups,
 )
 from .sizes import GROUPS, in_groups
-from .terminal import busy, ended_in_order
+from .terminal import Steps, ended_in_order
 
 #: seconds without a word after which processes of our own are ended
 LIMIT = 120.0
@@ -137,13 +138,19 @@ def record(
     simulation = simulated(case, algorithm, machine) if machine is not None else None
     told: list[timelines.Runs] = []
     job = timelines.Job(case, algorithm, runs)
-    words = f"recording with {sum(sizes)} processes"
     with (
         ended_in_order(),
         place(lab, rate, lab_name) as where,
-        busy(Console(stderr=True), words),
+        Steps(Console(stderr=True), many=True) as steps,
     ):
-        run(timelines.measure, job, sum(sizes), told.append, LIMIT, where.start)
+
+        def tell(said: Any) -> None:
+            if isinstance(said, Progress):
+                steps(*said)
+            else:
+                told.append(said)
+
+        run(timelines.measure, job, sum(sizes), tell, LIMIT, where.start)
     if not told:
         return
     library, lines = told[0].library, [timeline(logs) for logs in told[0].logs]
