@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.algorithms.patterns import STARTUP
+from isthmus.algorithms.parts.patterns import STARTUP
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 

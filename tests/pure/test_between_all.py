@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms.patterns import STARTUP, is_power, log2
+from isthmus.algorithms.parts.patterns import STARTUP, is_power, log2
 from isthmus.choose import between as choose_between
 from isthmus.choose.estimate import Machine
 from isthmus.collectives import between

@@ -7,7 +7,7 @@ import pytest
 
 import isthmus
 from isthmus.algorithms.allgatherv_circulant import best_n, circulant
-from isthmus.algorithms.circulant import receive_table, receives, rounds, skips
+from isthmus.algorithms.parts.circulant import receive_table, receives, rounds, skips
 from isthmus.choose import estimate
 from isthmus.choose.estimate import Machine
 from isthmus.cost.alphabeta import AlphaBeta

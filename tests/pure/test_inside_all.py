@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms.alltoallv import Passing
-from isthmus.algorithms.patterns import log2
+from isthmus.algorithms.parts.patterns import log2
 from isthmus.collectives.schedule import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms import bcast, inter_bcast
-from isthmus.algorithms.patterns import STARTUP, log2
+from isthmus.algorithms.parts.patterns import STARTUP, log2
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send

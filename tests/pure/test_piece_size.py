@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms import piece_size as module
-from isthmus.algorithms.piece_size import FIXED, RULES, piece_size, ring_time
+from isthmus.algorithms.parts import piece_size as module
+from isthmus.algorithms.parts.piece_size import FIXED, RULES, piece_size, ring_time
 from sampling import LONG
 
 START = float(1 << 14)

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from isthmus.algorithms import stages
+from isthmus.algorithms.parts import stages
 from isthmus.choose.estimate import Machine
 from isthmus.choose.recipe import (
     Equal,

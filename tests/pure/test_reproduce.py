@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from isthmus.algorithms.piece_size import square_root
+from isthmus.algorithms.parts.piece_size import square_root
 from isthmus.collectives.schedule import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (

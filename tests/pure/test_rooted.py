@@ -10,8 +10,8 @@ import pytest
 
 import isthmus
 from isthmus.algorithms import bcast
-from isthmus.algorithms.circulant import cuts
-from isthmus.algorithms.patterns import STARTUP, log2
+from isthmus.algorithms.parts.circulant import cuts
+from isthmus.algorithms.parts.patterns import STARTUP, log2
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.predict.case import Case
 from isthmus.predict.predict import predict

@@ -1,4 +1,6 @@
 """The algorithms: pure functions of what one rank does, one file per collective.
 
-The registry imports every file of this folder when an algorithm is first looked for.
+`baselines` has the ways of MPI libraries, `parts` what algorithms are made of. The
+registry imports the files of this folder and of `baselines` when an algorithm is first
+looked for.
 """

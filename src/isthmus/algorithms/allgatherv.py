@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..schedules.ir import Index, Library, Program, Recv, Round, Send
+from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
-from . import patterns
-from .patterns import log2, tree
+from .parts import patterns
+from .parts.patterns import log2
 
 
 def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
@@ -16,7 +14,7 @@ def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
     return (p - 1) * (alpha + k * beta)
 
 
-def _doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
+def doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
     return log2(p) * alpha + (p - 1) * k * beta
 
 
@@ -33,7 +31,7 @@ def ring(p: int, r: Index, blocks: Blocks) -> Program:
         latest = block
 
 
-@algorithm("allgatherv", paper="Bruck et al. 1997", cost=_doubling_cost)
+@algorithm("allgatherv", paper="Bruck et al. 1997", cost=doubling_cost)
 def bruck(p: int, r: Index, blocks: Blocks) -> Program:
     """With blocks r..r+have-1 in hand, fetch as many more from rank r+have.
 
@@ -54,7 +52,7 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
 @algorithm(
     "allgatherv",
     paper="Thakur, Rabenseifner, Gropp 2005",
-    cost=_doubling_cost,
+    cost=doubling_cost,
     needs=lambda p: p & (p - 1) == 0,
 )
 def recursive_doubling(p: int, r: Index, blocks: Blocks) -> Program:
@@ -99,7 +97,7 @@ def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
         turn = -turn
 
 
-@algorithm("allgatherv", paper="Jeaugey 2025 (PAT)", cost=_doubling_cost)
+@algorithm("allgatherv", paper="Jeaugey 2025 (PAT)", cost=doubling_cost)
 def pat(p: int, r: Index, blocks: Blocks, aggregation: int = 0) -> Program:
     """Bruck's distances the other way round: one block far, then more and more nearer.
 
@@ -120,29 +118,3 @@ def pat(p: int, r: Index, blocks: Blocks, aggregation: int = 0) -> Program:
                     Send((r + step) % p, tuple(leaving)),
                 )
             )
-
-
-def _gather_bcast_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    return (p - 1) * (alpha + k * beta) + log2(p) * (alpha + p * k * beta)
-
-
-@algorithm("allgatherv", paper="Open MPI, for short blocks", cost=_gather_bcast_cost)
-def gather_bcast(p: int, r: Index, blocks: Blocks) -> Program:
-    """Everyone sends its block to rank 0, and all of it comes back down a tree.
-
-    1 + ceil(log2 p) rounds, the first of p - 1 messages at rank 0; each level of the
-    binomial tree carries everything.
-    """
-    root, whole = r == 0, blocks.range(0, p)
-    others = (Recv(i, blocks[i], root) for i in range(1, p))
-    yield Round((*others, Send(0, blocks[r], r > 0)))
-    for step, below, above in reversed(list(tree(p, r))):
-        yield Round((Recv(r - step, whole, below), Send(r + step, whole, above)))
-
-
-@algorithm("allgatherv", paper="the MPI library", cost=_doubling_cost)
-def library(p: int, r: Index, blocks: Blocks) -> Program:
-    """Leave it to the MPI library's own Allgatherv inside the group."""
-    if p > 1:
-        offsets = np.asarray(blocks.offset(np.arange(p + 1))).tolist()
-        yield Round((Library(0, blocks.buf, tuple(offsets)),))

@@ -11,8 +11,8 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
-from .patterns import STARTUP
-from .piece_size import piece_size, pieces
+from .parts.patterns import STARTUP
+from .parts.piece_size import piece_size, pieces
 
 
 def sizes(blocks: Blocks) -> np.ndarray:

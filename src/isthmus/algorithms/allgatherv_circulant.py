@@ -22,8 +22,8 @@ from ..schedules.ir import (
 )
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
-from .circulant import cuts, rounds, skips
-from .patterns import STARTUP, log2
+from .parts.circulant import cuts, rounds, skips
+from .parts.patterns import STARTUP, log2
 
 
 def volumes(counts: np.ndarray) -> tuple[int, int]:

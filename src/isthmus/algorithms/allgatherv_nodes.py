@@ -20,8 +20,8 @@ from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks, pick
 from ..schedules.registry import algorithm
 from .allgatherv_blocked import blocked_cost, pipeline, sizes, table
-from .patterns import STARTUP
-from .piece_size import piece_size
+from .parts.patterns import STARTUP
+from .parts.piece_size import piece_size
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Shares
 from ..schedules.program import lay
 from ..schedules.registry import algorithm
-from . import inter_shares
 from .allgatherv import ring
-from .folding import Folded, sums
 from .inter_reduce_scatter import ordered_cost
-from .inter_shares import Scheme
+from .parts import inter_shares
+from .parts.folding import Folded, sums
+from .parts.inter_shares import Scheme
 from .reduce_scatter import bruck_cost, pairwise, pairwise_cost
 
 

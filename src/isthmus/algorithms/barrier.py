@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..schedules.ir import Index, Program
 from ..schedules.registry import algorithm
 from .inter_barrier import circle
-from .patterns import log2
+from .parts.patterns import log2
 
 
 @algorithm(

@@ -7,9 +7,9 @@ from ..schedules.layout import Blocks, Shares
 from ..schedules.program import backwards, renumber, then
 from ..schedules.registry import algorithm
 from .allgatherv import ring
-from .circulant import cuts, rounds
-from .gather import up
-from .patterns import STARTUP, log2, startup_in, tree
+from .parts.circulant import cuts, rounds
+from .parts.gather import up
+from .parts.patterns import STARTUP, log2, startup_in, tree
 
 
 def binomial_cost(p: int, total: float, alpha: float, beta: float) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Mapped, Uneven
 from ..schedules.registry import algorithm
-from . import gather
 from .inter_gatherv import linear_cost
-from .patterns import tree
+from .parts import gather
+from .parts.patterns import tree
 
 
 @algorithm("gatherv", paper="MPICH; Open MPI", cost=linear_cost)

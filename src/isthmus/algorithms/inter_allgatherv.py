@@ -3,8 +3,7 @@
 Each function says what rank r of the group `here` does; the other group, `there`, runs
 the same function seen from its side. `here.blocks` are the contributions of the own
 group, `there.blocks` those of the other, as they lie in "recv" in the end. First those
-of Kang et al., then `pipelined`, then what goes through one process of each group, as
-libraries do it.
+of Kang et al., then `pipelined`; `baselines` has the ways of libraries.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import (
     Blocks,
-    Even,
     Mapped,
     Shares,
     Side,
@@ -26,12 +24,12 @@ from ..schedules.layout import (
     lesser,
     pick,
 )
-from ..schedules.program import delayed, merge_rounds, pad, place, shift
+from ..schedules.program import delayed, merge_rounds, place, shift
 from ..schedules.registry import Stage, algorithm
-from . import allgatherv, bcast, gather
-from .patterns import STARTUP, log2, ring
-from .redistribution import receives, sends
-from .turns import all_partners
+from . import allgatherv
+from .parts.block_overlap import receives, sends
+from .parts.patterns import ring
+from .parts.turns import all_partners
 
 BOTH = ("inter_allgather", "inter_allgatherv")
 KANG = "Kang, Träff et al. 2019"
@@ -403,144 +401,3 @@ def pipelined(
             delayed([swap(part + 1)], rounds - 1),
         )
         yield from merge_rounds(*ends)
-
-
-def _roots_swap(
-    r: Index, here: Side, there: Side, sends: bool, receives: bool
-) -> Round:
-    """What the root does when the gathered messages change sides."""
-    mine = (Span("tmp", 0, here.blocks.total),)
-    theirs = (Span("recv", 0, there.blocks.total),)
-    return Round(
-        (
-            *((Recv(there.base, theirs, r == 0),) if receives else ()),
-            *((Send(there.base, mine, r == 0),) if sends else ()),
-        )
-    )
-
-
-def _gathered(r: Index, here: Side, there: Side) -> Program:
-    """Both groups gather, in the same number of rounds.
-
-    As in MPICH, blocks of one size up a tree, others straight to the root.
-    """
-    even = isinstance(here.blocks, Even)
-    program = gather.binomial(r, here) if even else gather.linear(r, here)
-    return pad(program, 2 + log2(max(here.n, there.n)))
-
-
-def _root_gathering_cost(
-    p: int,
-    q: int,
-    ka: float,
-    kb: float,
-    alpha: float,
-    beta: float,
-    stage: object,
-    startup: float | None = None,
-) -> float:
-    """Eq. 1, but for the start-ups of the parts and for filling the pipelines."""
-    return (
-        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
-        + alpha
-        + max(p * ka, q * kb) * beta
-        + max(
-            bcast.circulant_cost(p, q * kb, alpha, beta, startup=startup),
-            bcast.circulant_cost(q, p * ka, alpha, beta, startup=startup),
-        )
-    )
-
-
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
-def root_gathering(
-    r: Index, here: Side, there: Side, stage: Stage, startup: float = STARTUP
-) -> Program:
-    """Gather at a root in each group, let the roots swap, broadcast: all at its best.
-
-    About three times the lower bound, both directions at once; the broadcast is the one
-    on a circulant graph, in the fewest rounds.
-    """
-    yield from _gathered(r, here, there)
-    yield _roots_swap(r, here, there, sends=True, receives=True)
-    total = there.blocks.total
-    local = bcast.circulant(here.n, r, total, 0, startup=startup)
-    yield from shift(local, here.base)
-
-
-def _sequential_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
-) -> float:
-    """Eq. 2, with the start-ups of the ring that ends a broadcast."""
-    return (
-        max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
-        + 2 * alpha
-        + (p * ka + q * kb) * beta
-        + bcast.scatter_allgather_cost(q, p * ka, alpha, beta)
-        + bcast.scatter_allgather_cost(p, q * kb, alpha, beta)
-    )
-
-
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost, own_counts=True)
-def root_gathering_sequential(
-    r: Index, here: Side, there: Side, stage: Stage
-) -> Program:
-    """What MPI libraries do: gather, then one direction after the other.
-
-    Up to seven times the lower bound.
-    """
-    yield from _gathered(r, here, there)
-    yield from _one_after_the_other(r, here, there)
-
-
-def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
-    """What A has to B, and then what B has to A: to the root, and a broadcast."""
-    local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
-    # The other group's broadcast is as many rounds in which this one does nothing.
-    pause = pad(iter(()), log2(there.n) + there.n - 1)
-    if here.base < there.base:
-        yield _roots_swap(r, here, there, sends=True, receives=False)
-        yield from pause
-        yield _roots_swap(r, here, there, sends=False, receives=True)
-        yield from local
-    else:
-        yield _roots_swap(r, here, there, sends=False, receives=True)
-        yield from local
-        yield _roots_swap(r, here, there, sends=True, receives=False)
-
-
-def _ring_gather_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
-) -> float:
-    tree = max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
-    ring = max(gather.ring_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
-    return _sequential_cost(p, q, ka, kb, alpha, beta, stage) - tree + ring
-
-
-@algorithm(
-    *BOTH, paper=f"{KANG}, section 5, on MPICH", cost=_ring_gather_cost, own_counts=True
-)
-def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """The same with groups that gather by a ring, as the paper has it at 256 nodes.
-
-    As many bytes, but max(p, q) - 1 rounds, each as slow as the slowest link.
-    """
-    yield from pad(gather.ring(r, here), max(here.n, there.n))
-    yield from _one_after_the_other(r, here, there)
-
-
-def _leader_cost(
-    p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
-) -> float:
-    """For p = q; else the broadcast in one group may wait for sends to the other."""
-    return max(
-        (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
-        (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,
-    )
-
-
-@algorithm(*BOTH, paper="Silva, Silva 1999", cost=_leader_cost)
-def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """Everyone sends to the other group's leader, which broadcasts inside its group."""
-    receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
-    yield Round((*receives, Send(there.base, here.own(r))))
-    yield from shift(bcast.binomial(here.n, r, there.blocks.total, 0), here.base)

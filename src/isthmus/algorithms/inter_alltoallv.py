@@ -11,8 +11,8 @@ import numpy as np
 from ..schedules.ir import Index, Mask, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Side, pick
 from ..schedules.registry import algorithm
-from .patterns import STARTUP, log2
-from .turns import paced_cost, partners, piece, piece_size
+from .parts.patterns import STARTUP, log2
+from .parts.turns import paced_cost, partners, piece, piece_size
 
 BOTH = ("inter_alltoall", "inter_alltoallv")
 

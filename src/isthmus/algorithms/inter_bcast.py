@@ -6,15 +6,13 @@ group serves as it is, if the root counts as one of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Leaves, Shares
 from ..schedules.program import shift
 from ..schedules.registry import algorithm
 from . import bcast
 from .allgatherv import ring
-from .patterns import STARTUP, log2, outer, startup_in
+from .parts.patterns import STARTUP, log2, outer, startup_in
 
 
 def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
@@ -42,44 +40,6 @@ def binomial(p: int, v: Index, m: int) -> Program:
     ceil(log2 p) rounds, each of all: for short messages.
     """
     return bcast.binomial(p, v, m, 0)
-
-
-def _by_leader(p: int, v: Index, m: int, local: Callable[..., Program]) -> Program:
-    """All of it to the first leaf, and from there by a broadcast inside the group."""
-    whole = Shares(1, m)[0]
-    if outer(v):
-        yield Round((Send(1, whole),))
-    else:
-        yield Round((Recv(0, whole, v == 1),))
-        yield from shift(local(p - 1, v - 1, m, 0), 1)
-
-
-def leader_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """One message, and a tree of the leaves."""
-    return alpha + m * beta + bcast.binomial_cost(p - 1, m, alpha, beta)
-
-
-@algorithm("inter_bcast", paper="Silva, Silva 1999; MPICH", cost=leader_cost)
-def leader(p: int, v: Index, m: int) -> Program:
-    """The root sends all of it to the first leaf, and it goes down a tree of leaves.
-
-    1 + ceil(log2(p - 1)) rounds, each of all.
-    """
-    return _by_leader(p, v, m, bcast.binomial)
-
-
-def leader_ring_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """One message, and all of it twice; for p - 1 a power of two."""
-    return alpha + m * beta + bcast.scatter_allgather_cost(p - 1, m, alpha, beta)
-
-
-@algorithm("inter_bcast", paper="MPICH, for long messages", cost=leader_ring_cost)
-def leader_ring(p: int, v: Index, m: int) -> Program:
-    """The root sends all of it to the first leaf, which scatters it to a ring.
-
-    1 + ceil(log2(p - 1)) + p - 2 rounds; all of it travels three times.
-    """
-    return _by_leader(p, v, m, bcast.scatter_allgather)
 
 
 def scatter_allgather_cost(p: int, m: float, alpha: float, beta: float) -> float:

@@ -6,17 +6,16 @@ to p - 1, go from "send" to their places in the root's "recv".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..schedules.layout import Blocks, Leaves, Mapped, Side, Uneven
-from ..schedules.program import pad, place
+from ..schedules.layout import Blocks, Leaves, Mapped, Uneven
+from ..schedules.program import place
 from ..schedules.registry import algorithm
-from . import gather
-from .patterns import log2, outer
+from .parts import gather
+from .parts.patterns import outer
 
 BOTH = ("inter_gather", "inter_gatherv")
 
@@ -99,45 +98,3 @@ def _spread(blocks: Blocks, small: Uneven, packed: Span) -> Spans:
             start, size = last.start, last.size + size
         spans.append(Span(packed.buf, start, size))
     return tuple(spans) or (packed,)
-
-
-def _by_leader(
-    v: Index, blocks: Leaves, local: Callable[..., Program], rounds: int
-) -> Program:
-    """Gather at the first leaf, in so many rounds, and let it send all to the root."""
-    if outer(v):
-        yield from pad(iter(()), rounds)
-        yield Round((Recv(1, blocks.range(0, blocks.n)),))
-    else:
-        yield from local(v - 1, Side(1, blocks.group))
-        yield Round((Send(0, (Span("tmp", 0, blocks.total),), v == 1),))
-
-
-def leader_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """One message after the other at the first leaf, and all of it again."""
-    return (p - 1) * alpha + (2 * p - 3) * k * beta
-
-
-@algorithm(*BOTH, paper="Open MPI", cost=leader_cost, own_counts=True)
-def leader(p: int, v: Index, blocks: Leaves) -> Program:
-    """Every leaf sends its block to the first one, which sends all to the root.
-
-    Two rounds, the first of p - 2 messages at that leaf; all but a block travels twice.
-    """
-    return _by_leader(v, blocks, gather.linear, 2)
-
-
-def leader_tree_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """A tree of the leaves, and all of it again."""
-    return gather.cost(p - 1, k, alpha, beta) + alpha + (p - 1) * k * beta
-
-
-@algorithm(
-    *BOTH, paper="MPICH, for short blocks", cost=leader_tree_cost, own_counts=True
-)
-def leader_tree(p: int, v: Index, blocks: Leaves) -> Program:
-    """Blocks go up a tree of the leaves, and the first leaf sends all to the root.
-
-    1 + ceil(log2(p - 1)) rounds; all but a block comes to two processes.
-    """
-    return _by_leader(v, blocks, gather.binomial, 1 + log2(p - 1))

@@ -1,8 +1,7 @@
 """Reduce from the leaves of a group to a root outside it.
 
 The root is vertex 0 of p and contributes nothing; the leaves are vertices 1 to p - 1.
-They contribute "send", and the result is the root's "recv". Last what libraries do:
-through the first leaf, or one leaf after the other.
+They contribute "send", and the result is the root's "recv".
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from ..schedules.ir import Copy, Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Leaves, Mapped, Shares, pick
 from ..schedules.program import lay, masked, pad, renumber, shift
 from ..schedules.registry import algorithm
-from . import bcast, gather, inter_bcast, leaders, reduce, reduce_scatter as scattering
-from .folding import Folded
-from .halving import gathering
-from .patterns import STARTUP, log2, outer
-from .reduce_mirrored import mirrored
+from . import bcast, inter_bcast, reduce, reduce_scatter as scattering
+from .parts import gather, leaders
+from .parts.folding import Folded
+from .parts.halving import gathering
+from .parts.patterns import STARTUP, log2, outer
+from .parts.reduce_mirrored import mirrored
 
 
 @algorithm("inter_reduce", paper="folklore", cost=bcast.binomial_cost)
@@ -128,45 +128,3 @@ def linear(p: int, v: Index, m: int) -> Program:
             yield Round((Recv(i, (result,)),))
         else:
             yield Round((Recv(i, (came,)),), (Reduce(came, result),))
-
-
-def _from_leader(m: int, rounds: int) -> Program:
-    """What the root does: wait so many rounds for the first leaf's message."""
-    yield from pad(iter(()), rounds)
-    yield Round((Recv(1, (Span("recv", 0, m),)),))
-
-
-@algorithm(
-    "inter_reduce", paper="Silva, Silva 1999; MPICH", cost=inter_bcast.leader_cost
-)
-def leader(p: int, v: Index, m: int) -> Program:
-    """Results go up a tree of the leaves, and the first leaf sends all to the root.
-
-    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Scratch for two messages.
-    """
-    if outer(v):
-        return _from_leader(m, log2(p - 1))
-    return shift(reduce.ordered(p - 1, v - 1, m, root=-1), 1)
-
-
-def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """All of it twice, and one message."""
-    return alpha + m * beta + leaders.halves_cost(p - 1, m, alpha, beta)
-
-
-@algorithm(
-    "inter_reduce",
-    paper="Rabenseifner 2004; MPICH, for long messages",
-    cost=leader_halving_cost,
-)
-def leader_halving(p: int, v: Index, m: int) -> Program:
-    """The leaves halve what they combine, gather it at the first, which sends all.
-
-    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
-    in rank order. Scratch as for `leaders.halves`.
-    """
-    if outer(v):
-        yield from _from_leader(m, leaders.halves_rounds(p - 1))
-    else:
-        yield from shift(leaders.halves_sum(p - 1, v - 1, m), 1)
-        yield Round((Send(0, (Span("tmp", 0, m),), v == 1),))

@@ -2,8 +2,7 @@
 
 Each function says what rank r of the group `here` does. Everyone contributes all of
 "send"; `here.blocks` is how the sum of the other group is cut for the ranks of this
-one, `there.blocks` how the sum of this group is cut for the other. Last what libraries
-do, through one process of each group.
+one, `there.blocks` how the sum of this group is cut for the other.
 """
 
 from __future__ import annotations
@@ -14,23 +13,11 @@ import numpy as np
 
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Even, Side
-from ..schedules.program import lay, merge_rounds, pad, shift
 from ..schedules.registry import algorithm
-from .inter_shares import Scheme, commutative, ordered as by_rank, sums_across
-from .leaders import (
-    halves_cost,
-    halves_rounds,
-    halves_sum,
-    hand_over,
-    scatter,
-    scatter_cost,
-    tree_cost,
-    tree_rounds,
-    tree_sum,
-)
-from .patterns import STARTUP, is_power
+from .parts.inter_shares import Scheme, commutative, ordered as by_rank, sums_across
+from .parts.patterns import STARTUP, is_power
+from .parts.turns import first_partner, paced_cost, partners, piece, piece_size
 from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost
-from .turns import first_partner, paced_cost, partners, piece, piece_size
 
 BOTH = ("inter_reduce_scatter", "inter_reduce_scatter_block")
 
@@ -143,112 +130,3 @@ def bruck(r: Index, here: Side, there: Side) -> Program:
     ceil(log2 p) rounds and the exchange.
     """
     return _scattered(r, here, there, commutative)
-
-
-def _leader_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
-    sums = tree_cost(max(p, q), n, alpha, beta)
-    return sums + max(p, q) * alpha + n * beta
-
-
-@algorithm(
-    "inter_reduce_scatter_block",
-    paper="Silva, Silva 1999",
-    cost=_leader_cost,
-    name="leader",
-    other_counts=True,
-)
-def _leader(r: Index, here: Side, there: Side) -> Program:
-    """Sum up at the leaders, which send everyone of the other group its block.
-
-    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once.
-    """
-    total, own = here.blocks.total, Span("recv", 0, here.blocks.size(r))
-    program = shift(tree_sum(here.n, r, total), here.base)
-    yield from pad(program, tree_rounds(max(here.n, there.n)))
-    blocks = there.blocks.within("tmp")
-    sends = (Send(there.base + j, blocks[j], r == 0) for j in range(there.n))
-    yield Round((Recv(there.base, (own,)), *sends))
-
-
-@algorithm(
-    "inter_reduce_scatter",
-    paper="Silva, Silva 1999",
-    cost=lambda p, q, n, alpha, beta: alpha + _leader_cost(p, q, n, alpha, beta),
-    other_counts=True,
-)
-def leader(r: Index, here: Side, there: Side) -> Program:
-    """Sum up at the leaders, which send everyone of the other group its block.
-
-    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once. Only
-    leaders need to know how the other group's blocks are cut: they swap the counts,
-    here a message without data, before they take part in the first round of the sum,
-    in which all others have begun.
-    """
-    counts = hand_over(r, there, (), ())
-    return merge_rounds(iter((counts,)), _leader(r, here, there))
-
-
-def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
-    return (
-        halves_cost(p, n, alpha, beta)
-        + halves_cost(q, n, alpha, beta)
-        + 2 * tree_cost(2, n, alpha, beta)
-        + max(scatter_cost(p, n, alpha, beta), scatter_cost(q, n, alpha, beta))
-    )
-
-
-@algorithm(*BOTH, paper="MPICH", cost=_remote_reduce_cost)
-def remote_reduce(r: Index, here: Side, there: Side) -> Program:
-    """Reduce one group to the other's leader, then back, then scatter in each group.
-
-    All of it travels seven times, three for each direction, which come one after the
-    other.
-    """
-    total = here.blocks.total
-    program = lay(halves_sum(here.n, r, total), {"tmp": ("tmp", total)})
-    local = shift(program, here.base)
-    # the other group's sum is as many rounds in which this one does nothing
-    pause = pad(iter(()), halves_rounds(there.n))
-    own, other = Span("tmp", total, total), Span("tmp", 0, total)
-    if here.base < there.base:
-        yield from pause
-        yield hand_over(r, there, None, (other,))
-        yield from local
-        yield hand_over(r, there, (own,), None)
-    else:
-        yield from local
-        yield hand_over(r, there, (own,), None)
-        yield from pause
-        yield hand_over(r, there, None, (other,))
-    yield scatter(r, here, here.blocks.within("tmp"))
-
-
-@algorithm(
-    *BOTH,
-    paper="Open MPI",
-    cost=lambda p, q, n, alpha, beta: (
-        max(p, q) * (alpha + n * beta)
-        + max(scatter_cost(p, n, alpha, beta), scatter_cost(q, n, alpha, beta))
-    ),
-)
-def linear(r: Index, here: Side, there: Side) -> Program:
-    """Everyone sends all it has to the other leader, which scatters the sum.
-
-    max(p, q) vectors arrive at a leader, one after the other.
-    """
-    total = here.blocks.total
-    whole = Span("send", 0, total)
-    grown, incoming = Span("tmp", 0, total), Span("tmp", total, total)
-    for t in range(max(here.n, there.n)):
-        # the last comes first: each is put before those that are there
-        i, first = there.n - 1 - t, t == 0
-        came = grown if first else incoming
-        taken = (r == 0) & (i >= 0)
-        yield Round(
-            (
-                Recv(there.base + i, (came,), taken),
-                Send(there.base, (whole,), r == here.n - 1 - t),
-            ),
-            () if first else (Reduce(incoming, grown, taken),),
-        )
-    yield scatter(r, here, here.blocks.within("tmp"))

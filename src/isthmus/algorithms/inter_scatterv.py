@@ -10,7 +10,8 @@ from ..schedules.ir import Index, Program
 from ..schedules.layout import Leaves
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
-from . import gather, inter_gatherv
+from . import inter_gatherv
+from .parts import gather
 
 BOTH = ("inter_scatter", "inter_scatterv")
 
@@ -42,27 +43,3 @@ def mixed(p: int, v: Index, blocks: Leaves, size: int = inter_gatherv.LARGE) -> 
     leaf knows the small blocks of its own subtree, and holds them in "tmp".
     """
     return backwards(inter_gatherv.mixed(p, v, blocks, size))
-
-
-@algorithm(*BOTH, paper="Open MPI", cost=inter_gatherv.leader_cost, own_counts=True)
-def leader(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root sends all to the first leaf, which sends every other one its block.
-
-    Two rounds, the second of p - 2 messages at that leaf; all but a block travels
-    twice.
-    """
-    return backwards(inter_gatherv.leader(p, v, blocks))
-
-
-@algorithm(
-    *BOTH,
-    paper="MPICH, for short blocks",
-    cost=inter_gatherv.leader_tree_cost,
-    own_counts=True,
-)
-def leader_tree(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root sends all to the first leaf, and blocks go down a tree of the leaves.
-
-    1 + ceil(log2(p - 1)) rounds; all but a block leaves two processes.
-    """
-    return backwards(inter_gatherv.leader_tree(p, v, blocks))

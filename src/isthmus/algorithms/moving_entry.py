@@ -32,7 +32,7 @@ from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span, Span
 from ..schedules.layout import Blocks, Side, cut
 from ..schedules.registry import algorithm
 from .allgatherv_blocked import sizes, table
-from .patterns import STARTUP, startup_in
+from .parts.patterns import STARTUP, startup_in
 
 #: the rounds beyond those of the data are less than so many for each rank of the larger
 #: group: a short piece of every block, a pause for every owner, the way round the ring

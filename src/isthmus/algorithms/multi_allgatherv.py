@@ -21,8 +21,8 @@ from ..schedules.program import fused, lay, pad, place, shift
 from ..schedules.registry import Stage, algorithm
 from .allgatherv_blocked import sizes
 from .inter_allgatherv import balanced as between_two
-from .patterns import STARTUP
-from .redistribution import receives, sends
+from .parts.block_overlap import receives, sends
+from .parts.patterns import STARTUP
 
 Sides = tuple[Side, ...]
 #: the time of a stage

@@ -14,8 +14,8 @@ from ..schedules.program import renumber, then
 from ..schedules.registry import Register, Stage, algorithm
 from . import node_costs
 from .inter_barrier import circle
-from .node_exchange import Exchange, Table
-from .nodes import (
+from .parts.node_exchange import Exchange, Table
+from .parts.nodes import (
     SIZE,
     Flow,
     Held,
@@ -26,8 +26,8 @@ from .nodes import (
     team,
     through_nodes,
 )
-from .patterns import STARTUP
-from .streams import Stream, stream_shape
+from .parts.patterns import STARTUP
+from .parts.streams import Stream, stream_shape
 
 PAPER = "Träff, Hunold 2020"
 #: a rank's number, the nodes of all ranks, what is to be transferred, and perhaps what

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from math import ceil
 
-from .nodes import SIZE, Amount, long_messages, shape
-from .patterns import log2
-from .streams import stream_shape
+from .parts.nodes import SIZE, Amount, long_messages, shape
+from .parts.patterns import log2
+from .parts.streams import stream_shape
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from ..schedules.ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send
 from ..schedules.layout import Shares
 from ..schedules.registry import algorithm
 from . import bcast
-from .patterns import STARTUP, tree
-from .reduce_mirrored import mirrored
+from .parts.patterns import STARTUP, tree
+from .parts.reduce_mirrored import mirrored
 
 
 def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:

@@ -20,11 +20,9 @@ from ..schedules.ir import (
     Send,
     Span,
 )
-from ..schedules.layout import Blocks, GroupBlocks, Side, lesser, pick
-from ..schedules.program import pad
+from ..schedules.layout import Blocks, lesser, pick
 from ..schedules.registry import algorithm
-from .leaders import scatter, scatter_cost, tree_cost, tree_rounds, tree_sum
-from .patterns import log2
+from .parts.patterns import log2
 
 
 def in_order(
@@ -157,20 +155,3 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
         )
         source = grown
     yield Round(then=(Copy(grown[r][0], Span("recv", 0, blocks.size(r))),))
-
-
-@algorithm(
-    "reduce_scatter",
-    paper="MPICH 1",
-    cost=lambda p, m, alpha, beta: (
-        tree_cost(p, m, alpha, beta) + scatter_cost(p, m, alpha, beta)
-    ),
-)
-def leader(p: int, r: Index, blocks: GroupBlocks) -> Program:
-    """A tree sums up at rank 0, which sends everyone its block.
-
-    What libraries did in 1999: ceil(log2 p) rounds of all, then p - 1 messages of one
-    process, one after the other.
-    """
-    yield from pad(tree_sum(p, r, blocks.total), tree_rounds(p))
-    yield scatter(r, Side(0, blocks), blocks.within("tmp"))

@@ -6,8 +6,9 @@ from ..schedules.ir import Index, Program
 from ..schedules.layout import Blocks
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
-from . import gather, gatherv
+from . import gatherv
 from .inter_gatherv import linear_cost
+from .parts import gather
 
 
 @algorithm("scatterv", paper="MPICH; Open MPI", cost=linear_cost)

@@ -18,9 +18,10 @@ from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Shares
 from ..schedules.program import backwards
 from ..schedules.registry import algorithm
-from . import bcast, gather
-from .patterns import ring, tree
-from .reduce_mirrored import mirrored
+from . import bcast
+from .parts import gather
+from .parts.patterns import ring, tree
+from .parts.reduce_mirrored import mirrored
 
 PAPER = "Banikazemi, Moorthy, Panda 1998"
 #: who sends to whom, in the order in which a rank sends

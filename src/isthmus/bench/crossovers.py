@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..algorithms.stages import stage_for
+from ..algorithms.parts.stages import stage_for
 from ..choose import choose, estimate, fit
 from ..choose.estimate import Machine
 from ..choose.recipe import Equal, Sizes, algorithm_for

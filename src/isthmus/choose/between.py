@@ -13,8 +13,8 @@ from math import sqrt
 
 import numpy as np
 
-from ..algorithms.patterns import log2
-from ..algorithms.turns import LONG
+from ..algorithms.parts.patterns import log2
+from ..algorithms.parts.turns import LONG
 from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
 from . import unequal_hosts

@@ -15,7 +15,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from ..algorithms.moving_entry import EXTRA_ROUNDS
-from ..algorithms.stages import stage_for
+from ..algorithms.parts.stages import stage_for
 from ..schedules.hosts import Hosts
 from . import estimate, unequal_hosts
 from .estimate import Machine

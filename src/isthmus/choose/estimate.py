@@ -13,9 +13,9 @@ from math import sqrt
 import numpy as np
 
 from ..algorithms.allgatherv_circulant import best_n, volumes
-from ..algorithms.patterns import log2
-from ..algorithms.piece_size import best, pieces
-from ..algorithms.stages import RING
+from ..algorithms.parts.patterns import log2
+from ..algorithms.parts.piece_size import best, pieces
+from ..algorithms.parts.stages import RING
 
 #: no plan has more: it would take longer to make than it gains
 MOST_LAPS = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..algorithms.alltoallv import digits
-from ..algorithms.patterns import log2
+from ..algorithms.parts.patterns import log2
 from ..schedules.registry import find
 from . import estimate
 from .choose import BUILT_IN, MARGIN, Choice, weighed

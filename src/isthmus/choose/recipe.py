@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.stages import stage_by_size
+from ..algorithms.parts.stages import stage_by_size
 from ..schedules.hosts import Hosts
 from ..schedules.ir import Round
 from ..schedules.layout import Even, GroupBlocks, OwnBlock, Side, Uneven

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..algorithms.turns import SHORT
+from ..algorithms.parts.turns import SHORT
 from ..schedules.hosts import Hosts
 from ..schedules.layout import (
     Blocks,

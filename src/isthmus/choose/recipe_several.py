@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from ..algorithms.stages import stage_by_size
+from ..algorithms.parts.stages import stage_by_size
 from ..schedules.layout import Even, Side, Uneven
 from ..schedules.registry import named, resolve
 from . import several

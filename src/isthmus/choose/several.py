@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..algorithms.multi_allgatherv import best_size, ring_rounds
-from ..algorithms.patterns import log2
+from ..algorithms.parts.patterns import log2
 from . import estimate
 from .between import cheapest
 from .choose import PEERS, Choice

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from ..algorithms.stages import stage_by_size
+from ..algorithms.parts.stages import stage_by_size
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Even, GroupBlocks, Rows, Side
 from ..schedules.registry import Algorithm, Stage

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..algorithms.node_costs import Cluster
-from ..algorithms.stages import stage_for
+from ..algorithms.parts.stages import stage_for
 from ..cost.hierarchy import Hierarchy
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
 from ..schedules.registry import find, resolve

@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 
 from ..algorithms.allgatherv_nodes import node_ring
-from ..algorithms.stages import stage_by_size, stage_for
-from ..algorithms.turns import piece_size
+from ..algorithms.parts.stages import stage_by_size, stage_for
+from ..algorithms.parts.turns import piece_size
 from ..schedules.ir import (
     Comm,
     Copy,

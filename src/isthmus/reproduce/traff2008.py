@@ -15,8 +15,8 @@ from math import sqrt
 import numpy as np
 
 from ..algorithms.allgatherv_circulant import best_n
-from ..algorithms.patterns import log2
-from ..algorithms.piece_size import best, smallest, square_root
+from ..algorithms.parts.patterns import log2
+from ..algorithms.parts.piece_size import best, smallest, square_root
 from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level

@@ -104,10 +104,10 @@ _algorithms: dict[tuple[str, str], Algorithm] = {}
 
 @cache
 def _load() -> None:
-    """Import every file of `algorithms`, and those that users name."""
-    package = import_module("isthmus.algorithms")
-    for file in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{file.name}")
+    """Import every file of `algorithms` and its `baselines`, and those users name."""
+    for folder in ("isthmus.algorithms", "isthmus.algorithms.baselines"):
+        for file in iter_modules(import_module(folder).__path__):
+            import_module(f"{folder}.{file.name}")
     load(plugins())
 
 

@@ -135,7 +135,7 @@ def gathered(
             name = LIBRARY
     must_be_ours = native is None or form == OURS or (form == PERSISTENT and is_free)
     if name == LIBRARY and must_be_ours:
-        from ...algorithms.stages import stage_for
+        from ...algorithms.parts.stages import stage_for
 
         name = stage_for(c.p, total)
     data: dict[str, Any] = {

@@ -36,12 +36,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ..schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
-from ..schedules.layout import Blocks, Shares, Uneven, cut
-from ..schedules.program import apart, lay, merge_rounds, pad, renumber, scatter
-from . import allgatherv, reduce_scatter
+from ...schedules.ir import Copy, Local, Program, Reduce, Round, Span, Spans
+from ...schedules.layout import Blocks, Shares, Uneven, cut
+from ...schedules.program import apart, lay, merge_rounds, pad, renumber, scatter
+from .. import allgatherv, reduce_scatter
+from .block_overlap import receives, sends
 from .patterns import log2
-from .redistribution import receives, sends
 
 if TYPE_CHECKING:
     from .node_exchange import Exchange

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..schedules.ir import Index, Recv, Send, Span
-from ..schedules.layout import Blocks, overlap, pick
+from ...schedules.ir import Index, Recv, Send, Span
+from ...schedules.layout import Blocks, overlap, pick
 
 #: the rank that has the block of a number, or gets it
 Number = Callable[[Index], Index]

@@ -3,10 +3,10 @@ blocks of what MPI libraries do between groups."""
 
 from __future__ import annotations
 
-from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
-from ..schedules.layout import Blocks, Shares, Side
-from ..schedules.program import lay, masked, renumber, then
-from . import bcast, reduce
+from ...schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
+from ...schedules.layout import Blocks, Shares, Side
+from ...schedules.program import lay, masked, renumber, then
+from .. import bcast, reduce
 from .folding import Folded, fold, fold_cost
 from .halving import gathering, halving, reverse
 from .patterns import log2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from ..schedules.ir import Copy, Index, Mask, Recv, Reduce, Round, Send, Span
-from ..schedules.layout import pick
-from ..schedules.program import shift
+from ...schedules.ir import Copy, Index, Mask, Recv, Reduce, Round, Send, Span
+from ...schedules.layout import pick
+from ...schedules.program import shift
 from .patterns import is_power
 
 

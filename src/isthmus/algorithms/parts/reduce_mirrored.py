@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..schedules.ir import (
+from ...schedules.ir import (
     Comm,
     Copy,
     Library,
@@ -19,7 +19,7 @@ from ..schedules.ir import (
     Send,
     Span,
 )
-from ..schedules.layout import Shares
+from ...schedules.layout import Shares
 
 
 @dataclass(frozen=True)

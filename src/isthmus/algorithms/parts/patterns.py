@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from ..schedules.ir import Index, Mask
+from ...schedules.ir import Index, Mask
 
 #: how many elements pass in the time of a start-up, by default
 STARTUP = float(1 << 14)

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from itertools import compress
 from math import ceil
 
-from ..schedules.ir import (
+from ...schedules.ir import (
     Copy,
     Index,
     Library,
@@ -35,8 +35,8 @@ from ..schedules.ir import (
     Span,
     Spans,
 )
-from ..schedules.layout import Shares, cut
-from ..schedules.program import (
+from ...schedules.layout import Shares, cut
+from ...schedules.program import (
     lay,
     meanwhile,
     merge_rounds,
@@ -48,7 +48,7 @@ from ..schedules.program import (
     then,
     writes,
 )
-from . import bcast
+from .. import bcast
 from .nodes import Team, pipeline
 from .patterns import log2
 from .reduce_mirrored import mirrored

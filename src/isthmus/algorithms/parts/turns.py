@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from ..schedules.ir import Index, Span, Spans
-from ..schedules.layout import Blocks, Side, clip, pick
+from ...schedules.ir import Index, Span, Spans
+from ...schedules.layout import Blocks, Side, clip, pick
 from .patterns import STARTUP, startup_in
 
 #: a piece takes so many times as long as a start-up

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..schedules.ir import Index, Program
-from ..schedules.layout import Blocks
-from ..schedules.registry import Stage, stage
+from ...schedules.ir import Index, Program
+from ...schedules.layout import Blocks
+from ...schedules.registry import Stage, stage
 
 #: bytes a rank from which on neighbours pass on what they have
 RING = 1 << 17

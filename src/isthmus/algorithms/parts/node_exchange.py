@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-from ..schedules.ir import Copy, Local, Program, Recv, Round, Send
-from ..schedules.layout import cut
+from ...schedules.ir import Copy, Local, Program, Recv, Round, Send
+from ...schedules.layout import cut
 from .nodes import Parts, Run, Team, Window, pairs
 
 

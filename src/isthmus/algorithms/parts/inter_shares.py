@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..schedules.ir import Index, Program, Round, Span
-from ..schedules.layout import Blocks, Shares, Side
-from ..schedules.program import lay, pad, shift
-from ..schedules.registry import Stage
-from . import allgatherv, reduce_scatter
+from ...schedules.ir import Index, Program, Round, Span
+from ...schedules.layout import Blocks, Shares, Side
+from ...schedules.program import lay, pad, shift
+from ...schedules.registry import Stage
+from .. import allgatherv, reduce_scatter
+from .block_overlap import receives, sends
 from .halving import doubling, halving, reverse
 from .patterns import is_power, log2
-from .redistribution import receives, sends
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from math import isqrt
 
 import numpy as np
 
-from ..schedules.ir import Index
+from ...schedules.ir import Index
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ piece whose number has the bits of r in reverse order. Backwards, it is an allga
 
 from __future__ import annotations
 
-from ..schedules.ir import (
+from ...schedules.ir import (
     Copy,
     Index,
     Local,
@@ -20,7 +20,7 @@ from ..schedules.ir import (
     Span,
     Spans,
 )
-from ..schedules.layout import Blocks, pick
+from ...schedules.layout import Blocks, pick
 from .patterns import log2
 
 

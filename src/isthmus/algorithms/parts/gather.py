@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..schedules.ir import Copy, Index, Mask, Program, Recv, Round, Send, Spans
-from ..schedules.layout import Blocks, Side
-from ..schedules.program import shift
+from ...schedules.ir import Copy, Index, Mask, Program, Recv, Round, Send, Spans
+from ...schedules.layout import Blocks, Side
+from ...schedules.program import shift
 from .patterns import log2, tree
 
 

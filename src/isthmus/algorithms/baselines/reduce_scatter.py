@@ -1,0 +1,29 @@
+"""Reduce_scatter inside a group through rank 0."""
+
+from __future__ import annotations
+
+from ...schedules.ir import (
+    Index,
+    Program,
+)
+from ...schedules.layout import GroupBlocks, Side
+from ...schedules.program import pad
+from ...schedules.registry import algorithm
+from ..parts.leaders import scatter, scatter_cost, tree_cost, tree_rounds, tree_sum
+
+
+@algorithm(
+    "reduce_scatter",
+    paper="MPICH 1",
+    cost=lambda p, m, alpha, beta: (
+        tree_cost(p, m, alpha, beta) + scatter_cost(p, m, alpha, beta)
+    ),
+)
+def leader(p: int, r: Index, blocks: GroupBlocks) -> Program:
+    """A tree sums up at rank 0, which sends everyone its block.
+
+    What libraries did in 1999: ceil(log2 p) rounds of all, then p - 1 messages of one
+    process, one after the other.
+    """
+    yield from pad(tree_sum(p, r, blocks.total), tree_rounds(p))
+    yield scatter(r, Side(0, blocks), blocks.within("tmp"))

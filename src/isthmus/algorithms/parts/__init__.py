@@ -1,0 +1,1 @@
+"""Building blocks of algorithms: nothing in this folder is registered by a name."""
