@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 
 import pytest
@@ -154,7 +155,7 @@ def test_the_demo_needs_no_pictures(cli, monkeypatch):
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
     monkeypatch.setattr(demo.worker, "run", lambda *x: None)
     for cores in (2, 16):
-        monkeypatch.setattr(demo.os, "cpu_count", lambda n=cores: n)
+        monkeypatch.setattr(os, "cpu_count", lambda n=cores: n)
         status, out, _ = cli("demo")
         assert status == 0 and 'pip install "isthmus[plot]"' in out
         assert ("8 processes take turns on 2 cores" in out) == (cores == 2)

@@ -56,7 +56,7 @@ def test_processes_that_share_cores_are_told_what_others_showed(monkeypatch):
     for ratio in demo.ON_16_CORES["Open MPI"]:
         assert f"1.00×     {ratio:.2f}×" in text
     assert "8 processes take turns on 2 cores" in text
-    assert "isthmus predict allgather --groups 4,4 --bytes 2025KiB" in text
+    assert "isthmus predict allgather --groups 4,4 --bytes 2073600" in text
     # of other groups and libraries nothing was measured
     for groups, library in (((6, 2), "Open MPI v5.0.11"), ((4, 4), "Some MPI 1.0")):
         text = told(groups, library)
@@ -69,12 +69,13 @@ def test_processes_with_a_core_each_are_told_nothing(monkeypatch):
     assert "16 cores" not in text and "take turns" not in text
 
 
-def test_the_simulated_gain_is_what_predict_says(capsys):
+@pytest.mark.parametrize("groups", [(4, 4), (6, 2)])
+def test_the_simulated_gain_is_what_predict_says(capsys, monkeypatch, groups):
     from isthmus.cli.app import run
 
-    block = 2025 << 10
-    gain = demo.gain_on_hosts((4, 4), block)
-    assert run(["predict", "allgather", "--groups", "4,4", "--bytes", "2025KiB"]) == 0
-    printed = capsys.readouterr().out
-    chosen = re.search(r"\w+ \* .*?([\d.]+)×", printed)
-    assert f"{gain:.2f}" == chosen[1]
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    text = told(groups, "MPICH 5.0.2")
+    said = re.search(r"simulated: ([\d.]+)× .*\(isthmus (predict .*)\)", text)
+    assert run(said[2].split()) == 0
+    chosen = re.search(r"\w+ \* .*?([\d.]+)×", capsys.readouterr().out)
+    assert float(said[1]) == pytest.approx(float(chosen[1]), abs=0.051)

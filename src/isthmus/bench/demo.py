@@ -118,20 +118,21 @@ class Tour(worker.Display):
                 "16 cores: the ratio that isthmus demo showed where each process had a "
                 "core of its own (docs/results.md)."
             )
-        block = self.outcomes[-2].case.a[0]
-        size = f"{block // 1024}KiB" if block % 1024 == 0 else str(block)
+        largest = job(self.groups).cases[-2]
+        blocks = largest.a[0], largest.b[0]
         p, q = self.groups
         yield (
             f"On {p} + {q} hosts with a link each, simulated: "
-            f"{gain_on_hosts(self.groups, block):.1f}× for the largest field in even "
-            f"strips (isthmus predict allgather --groups {p},{q} --bytes {size})."
+            f"{gain_on_hosts(self.groups, blocks):.1f}× for the largest field in even "
+            f"strips (isthmus predict allgather --groups {p},{q} "
+            f"--bytes {':'.join(map(str, dict.fromkeys(blocks)))})."
         )
 
 
-def gain_on_hosts(groups: tuple[int, int], block: int) -> float:
+def gain_on_hosts(groups: tuple[int, int], blocks: tuple[int, int]) -> float:
     """How many times faster than what MPI libraries do, where every process has a link
     of its own: simulated."""
-    case = Predicted("inter_allgather", groups, (block, block))
+    case = Predicted("inter_allgather", groups, blocks)
     names = LIBRARY, default(case, MACHINE) or LIBRARY
     native, ours = (MACHINE.simulate(case.schedule(name)).time for name in names)
     return native / ours
