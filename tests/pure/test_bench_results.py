@@ -13,8 +13,17 @@ import pytest
 from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
-from isthmus.bench.job import LIMIT, NATIVE, Case, Contender, Job, case, contenders
-from isthmus.bench.operations import MPI_ACROSS, must_move
+from isthmus.bench.job import (
+    LIMIT,
+    NATIVE,
+    Case,
+    Contender,
+    Job,
+    case,
+    contenders,
+    must_move,
+)
+from isthmus.bench.operations import MPI_ACROSS
 from isthmus.bench.outcome import Outcome, Result, lines
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
@@ -84,6 +93,12 @@ def test_a_ratio_is_taken_within_repetitions():
 # Limits
 
 
+def moved(op, a, b=(), hosts=None):
+    """What must enter or leave each host, whichever is more."""
+    passed = must_move(Case("", op, a, b), hosts or range(len(a) + len(b)))
+    return np.maximum(passed.enters, passed.leaves).tolist()
+
+
 @pytest.mark.parametrize(
     "op, most",
     [
@@ -94,39 +109,47 @@ def test_a_ratio_is_taken_within_repetitions():
         ("scatter", 20),
         ("allgather", 30),
         ("alltoall", 30),
-        ("allreduce", 16),
+        ("allreduce", 10),
         ("reduce_scatter", 10),
     ],
 )
 def test_what_must_move_between_groups(op, most):
-    moved = must_move(op, (10, 10, 10), (10, 10))
-    assert len(moved) == 5 and max(moved) == most
+    found = moved(op, (10, 10, 10), (10, 10))
+    assert len(found) == 5 and max(found) == most
+
+
+def test_sums_that_all_get_pass_more_than_each_must():
+    """Of 3 + 2 ranks, each element of both sums passes four times."""
+    one = Case("", "allreduce", (10, 10, 10), (10, 10))
+    assert must_move(one, range(5)).total == 80
+    assert must_move(one, range(5)).most == 16
 
 
 def test_what_must_move_where_blocks_differ():
-    assert must_move("allgatherv", (1, 2), (3, 40)) == [43, 43, 3, 40]
-    assert must_move("alltoallv", (1, 50), (3, 40)) == [43, 100, 51, 80]
-    assert must_move("gatherv", (9, 9), (3, 40)) == [43, 0, 3, 40]
-    assert must_move("allgatherv", (1, 2, 30), ()) == [32, 31, 30]
-    assert max(must_move("allgatherv", (0, 8, 0), ())) == 8
-    assert must_move("allgather", (8,), ()) == [0]
+    assert moved("allgatherv", (1, 2), (3, 40)) == [43, 43, 3, 40]
+    assert moved("alltoallv", (1, 50), (3, 40)) == [43, 100, 51, 80]
+    assert moved("gatherv", (9, 9), (3, 40)) == [43, 0, 3, 40]
+    assert moved("allgatherv", (1, 2, 30)) == [32, 31, 30]
+    assert max(moved("allgatherv", (0, 8, 0))) == 8
+    assert moved("allgather", (8,)) == [0]
 
 
 @pytest.mark.parametrize(
     ("op", "apart", "shared"),
     [
-        # four ranks on a host each, and two on each of two hosts
-        ("allreduce", [15, 15, 15, 15], [10, 10]),
-        ("reduce_scatter", [8, 8, 8, 8], [5, 5]),
+        # four ranks on a host each, and two on each of two hosts; of ten bytes in four
+        # parts the last two have three
+        ("allreduce", [10, 10, 10, 10], [10, 10]),
+        ("reduce_scatter", [7, 7, 8, 8], [6, 6]),
         ("alltoall", [30, 30, 30, 30], [40, 40]),
         ("allgather", [30, 30, 30, 30], [20, 20]),
         ("bcast", [10, 10, 10, 10], [10, 10]),
     ],
 )
 def test_what_must_move_inside_a_group(op, apart, shared):
-    assert must_move(op, (10,) * 4, ()) == apart
-    assert must_move(op, (10,) * 4, (), (0, 0, 1, 1)) == shared
-    assert must_move(op, (10,) * 4, (), (0,) * 4) == [0]
+    assert moved(op, (10,) * 4) == apart
+    assert moved(op, (10,) * 4, (), (0, 0, 1, 1)) == shared
+    assert moved(op, (10,) * 4, (), (0,) * 4) == [0]
 
 
 def test_the_limit_is_that_of_the_rank_that_needs_longest():
@@ -151,18 +174,18 @@ def test_the_limit_is_that_of_the_rank_that_needs_longest():
         ("reduce", [10, 10, 10]),
         ("gather", [20, 10, 10]),
         ("scatter", [20, 10, 10]),
-        ("allreduce", [13, 13, 13]),
+        ("allreduce", [10, 20, 10]),
         ("reduce_scatter_block", [10, 12, 10]),
         ("barrier", [0, 0, 0]),
     ],
 )
 def test_what_must_pass_a_link_that_ranks_share(op, wanted):
-    assert must_move(op, (10, 10, 10), (10, 10), (0, 0, 1, 1, 2)) == wanted
+    assert moved(op, (10, 10, 10), (10, 10), (0, 0, 1, 1, 2)) == wanted
 
 
 @pytest.mark.parametrize("op", MPI_ACROSS)
 def test_on_one_host_nothing_must_pass(op):
-    assert must_move(op, (8, 8), (8, 8), (0,) * 4) == [0]
+    assert moved(op, (8, 8), (8, 8), (0,) * 4) == [0]
 
 
 def through(made, hosts):
@@ -189,12 +212,13 @@ def test_no_right_schedule_moves_less_through_a_link(collective):
         hosts = [sorted(set(drawn)).index(h) for h in drawn]
         made = schedule(collective, "node_aware", nodes=hosts, **sizes)
         made.verify()
-        moved = through(made, hosts)
-        least = must_move(op, (SIZE,) * p, (SIZE,) * q, hosts)
-        assert max(moved) >= max(least)
-        if op != "allreduce":  # of which hosts may do unequal shares
-            assert all(n >= m for n, m in zip(moved, least, strict=True))
-        tight += max(moved) == max(least)
+        found = through(made, hosts)
+        one = Case("", op, (SIZE,) * p, (SIZE,) * q)
+        least = must_move(one, hosts)
+        each = np.maximum(least.enters, least.leaves)
+        assert all(n >= m for n, m in zip(found, each, strict=True))
+        assert max(found) >= least.most
+        tight += max(found) == least.most
     assert tight > 3  # the limit is one that can be met
 
 

@@ -16,9 +16,8 @@ from browser import Browser, find
 from isthmus.check import sweep
 from isthmus.collectives.schedule import groups
 from isthmus.cost.machines import load
-from isthmus.cost.placement import MACHINE, on_nodes, placed
+from isthmus.cost.placement import MACHINE
 from isthmus.cost.recorded import of_events
-from isthmus.explore.limit import limit
 from isthmus.explore.page import data, write
 from isthmus.explore.run import runs
 from isthmus.export import chrome
@@ -120,43 +119,6 @@ def test_all_messages_of_a_timeline_have_their_step():
             assert line["linked"], (made.collective, made.algorithm, made.sizes)
             sent = [len(step.get("messages", ())) for step in found["steps"]]
             assert np.bincount(line["step"], minlength=len(sent)).tolist() == sent
-
-
-@pytest.mark.parametrize(("turn", "name"), [(0, "gigabit-ethernet"), (1, "cori-like")])
-def test_nothing_is_faster_than_the_limit(turn, name):
-    checked = 0
-    for made in every(each=10) if LONG else some(every(each=1), 2, turn):
-        try:
-            on = placed(load(name), made)
-            took = made.simulate(on).time
-        except ValueError:  # no times, or more ranks of a node than it has places
-            continue
-        least = limit(made, on)
-        assert least <= took * (1 + 1e-9), (made.collective, made.algorithm, made.sizes)
-        checked += 1
-    assert checked > 25
-
-
-def test_the_limit_takes_the_nearest_sender():
-    where = [0, 1, 2, 0, 1, 2]
-    sizes = {"counts": [6000, 0, 0, 0, 0, 0], "nodes": where}
-    made = isthmus.schedule("allgatherv", "ring", **sizes)
-    on = placed(MACHINE, made)
-    inside, across = on.levels
-    # r0's block must leave its node, and enter r3, which is on the same one
-    assert limit(made, on) == pytest.approx(across.alpha + 6000 * across.beta)
-    alone = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
-    least = limit(alone, on_nodes(MACHINE, (0, 0)))
-    assert least == pytest.approx(inside.alpha + 6000 * inside.beta)
-
-
-def test_the_limit_of_an_allgather_is_what_must_arrive():
-    made = isthmus.schedule("inter_allgather", "direct", p=6, q=2, ka=600, kb=300)
-    assert limit(made, MACHINE) == pytest.approx(MACHINE.alpha + 3600 * MACHINE.beta)
-    made = isthmus.schedule("alltoall", "pairwise", p=4, k=100)
-    assert limit(made, MACHINE) == pytest.approx(MACHINE.alpha + 300 * MACHINE.beta)
-    made = isthmus.schedule("barrier", "dissemination", p=4)
-    assert limit(made, MACHINE) == 0
 
 
 @pytest.mark.parametrize(

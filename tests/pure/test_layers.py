@@ -37,7 +37,7 @@ KNOWS = {
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "spelling", "verify"},
     "draw": {"cost", "schedules", "units", "verify"},
-    "explore": {"cost", "draw", "predict", "schedules", "verify"},
+    "explore": {"cost", "draw", "schedules", "verify"},
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "schedules", "units"},

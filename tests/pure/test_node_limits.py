@@ -45,4 +45,4 @@ def of_limit(of, groups, each, per_node):
     """How many times the limit a node-aware algorithm takes."""
     case = Case(of, groups, each, per_node=per_node)
     model = on_nodes(sim.machine("gigabit-ethernet"), case.nodes)
-    return simulated(case, model, "node_aware").time / limit(case, model)
+    return simulated(case, model, "node_aware").time / limit(case, model).seconds

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from .. import distributions
+from ..collectives.rooted import COLLECTIVES as OF_A_ROOT
 from ..collectives.schedule import COLLECTIVES, schedule
+from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
+from ..redistribution.schedule import schedule as redistribution
 from ..schedules.names import form
+from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
+from ..verify.contracts import Contract
 from .operations import UNEVEN, VECTOR, check
 
 
@@ -130,12 +138,49 @@ def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
 
 def planned(case: Case, algorithm: str, model: Model) -> Schedule:
     """The schedule of a case, as it is for a machine; an element is a byte."""
-    blocks = [list(counts) for counts in (case.a, case.b) if counts]
-    name = form(case.op.replace("alltoallw", "alltoallv"), len(blocks))
-    of_bytes = COLLECTIVES[name].of_bytes
-    sizes = _table(blocks) if of_bytes is None else of_bytes(*blocks)
+    name, sizes = _sizes(case)
     full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
     return schedule(name, full, **sizes)
+
+
+def must_move(case: Case, hosts: Sequence[int]) -> Crossing:
+    """The bytes that must enter and leave each host, where `hosts` says on which, from
+    0 on, each rank is. Across two groups the root of a rooted operation is rank 0 of
+    group A, and the others of A have no part in it."""
+    if case.op == "redistribution":
+        p, q = len(case.a), len(case.b)
+        both = redistribution(*layouts(case.kind, p * case.each // 8, p, q))
+        passed = crossing(both.contract.demand(), hosts)
+        return Crossing(8 * passed.enters, 8 * passed.leaves, 8 * passed.total)
+    name, sizes = _sizes(case)
+    taking_part = list(hosts)
+    if name in OF_A_ROOT:
+        del taking_part[1 : len(case.a)]
+    hosts_of_all = crossing(_contract(name, sizes).demand(), taking_part)
+    idle = max(hosts) + 1 - len(hosts_of_all.enters)
+    enters, leaves = (
+        np.append(x, np.zeros(idle, np.int64))
+        for x in (hosts_of_all.enters, hosts_of_all.leaves)
+    )
+    return Crossing(enters, leaves, hosts_of_all.total)
+
+
+def _contract(name: str, sizes: dict[str, Any]) -> Contract:
+    """What a collective promises, the same by whichever algorithm."""
+    for entry in algorithms(name):
+        # one may work for groups of some sizes only
+        with suppress(ValueError):
+            return schedule(name, entry.name, **sizes).contract
+    raise ValueError(f"no algorithm for {name}")
+
+
+def _sizes(case: Case) -> tuple[str, dict[str, Any]]:
+    """The collective of a case, by its full name, and its sizes; of bytes."""
+    blocks = [list(counts) for counts in (case.a, case.b) if counts]
+    plain = case.op.removesuffix("_block").replace("alltoallw", "alltoallv")
+    name = form(plain, len(blocks))
+    of_bytes = COLLECTIVES[name].of_bytes
+    return name, _table(blocks) if of_bytes is None else of_bytes(*blocks)
 
 
 def _table(blocks: Sequence[list[int]]) -> dict[str, Any]:

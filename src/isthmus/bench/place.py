@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..lab import Lab, LabError, Network, find, missing
 from ..lab.launch import placed
 from ..lab.links import BURST
 from ..lab.mpiexec import own_rank
 from ..lab.names import show_rate
-from .job import Case
+from .job import Case, must_move
 from .launch import Here, Start
-from .operations import must_move
 
 #: plain sockets get 0.955 of a link's rate; with less the machine was too busy to tell
 LEAST = 0.94
@@ -52,11 +53,13 @@ class Place:
             return None
         ranks = placed(len(case.a) + len(case.b), self.hosts, self.per_host)
         hosts = [h for h, n in enumerate(ranks) for _ in range(n)]
-        moved = must_move(case.op, case.a, case.b, hosts)
-        if max(moved) < BURSTS * BURST:
+        passed = must_move(case, hosts)
+        if passed.most < BURSTS * BURST:
             return None  # it hardly matters
-        pairs = zip(moved, self.rates, strict=False)
-        return max((n - BURST) / rate for n, rate in pairs)
+        rates = np.array(self.rates[: len(ranks)])
+        each = (np.maximum(passed.enters, passed.leaves) - BURST) / rates
+        all_together = (passed.total - BURST * len(rates)) / rates.sum()
+        return float(max(each.max(), all_together))
 
 
 def _place(net: Network, per_host: int | None = None) -> Place:

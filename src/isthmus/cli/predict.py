@@ -97,11 +97,13 @@ def _heading(case: Case, machine: str | None) -> str:
 
 def _notes(found: Answer) -> list[str]:
     """What the columns mean."""
-    who = "one node" if found.case.per_node > 1 else "one process"
-    notes = [
-        f"limit: multiple of {show_time(found.limit)}, in which {who} passes the "
-        f"{show_bytes(found.case.most)} that must enter or leave it as one message."
-    ]
+    notes = []
+    if found.limit:
+        notes.append(
+            f"limit: multiple of {show_time(found.limit)}, the least in which one "
+            f"{found.limit_of} passes the {show_bytes(found.limit_bytes)} that must "
+            "enter or leave it."
+        )
     if found.library is not None:
         notes.append(f"gain: over {LIBRARY}, what MPI libraries do between groups.")
     if found.chosen == OPAQUE:

@@ -43,7 +43,7 @@ def _reduce_scatter(entry: Algorithm, _: None, counts: Sequence[int]) -> Made:
 
 
 def _bcast(entry: Algorithm, _: None, p: int, m: int, root: int) -> Made:
-    contract = contracts.bcast(m, root)
+    contract = contracts.bcast(p, m, root)
     return _one(p, contract, lambda r: entry.program(p, r, m, root))
 
 

@@ -28,7 +28,7 @@ def _of(entry: Algorithm, q: int, contract: Contract, what: Any) -> Made:
 
 
 def _bcast(entry: Algorithm, _: None, q: int, m: int) -> Made:
-    return _of(entry, q, contracts.bcast(m), m)
+    return _of(entry, q, contracts.bcast(q + 1, m), m)
 
 
 def _reduce(entry: Algorithm, _: None, q: int, m: int) -> Made:

@@ -11,11 +11,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ..cost.limit import limit
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..schedules.ir import Library
 from ..schedules.schedule import Model, Schedule
-from .limit import limit
 from .run import DETAIL, MOST, detail, head
 from .times import times
 
@@ -80,7 +80,8 @@ def _timelines(
         for name, model in machines.items():
             on = placed(model, schedule)
             line = on.simulate(schedule, record=True)
-            yield times(name, line, steps, limit(schedule, on))
+            least = limit(schedule.contract, schedule.n, on).seconds
+            yield times(name, line, steps, least)
     for name, line in recorded.items():
         if line.n != schedule.n:
             raise ValueError(f"{name}: a run of {line.n} ranks, not of {schedule.n}")

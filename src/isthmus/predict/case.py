@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any
 
 from .. import distributions
 from ..collectives.schedule import COLLECTIVES, schedule
+from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
+from ..verify.contracts import Contract
 
 #: collectives of one group in which one process has or gets everything
 ROOTED = ("bcast", "reduce", "gatherv", "scatterv")
@@ -59,31 +61,13 @@ class Case:
         return tuple(r // n for r in range(every))
 
     @property
-    def most(self) -> int:
-        """The bytes that must enter or leave some node, or process, and cannot do so
-        at once: its port passes them one after the other, each way."""
-        n = self.per_node or 1
-        every, of = sum(self.groups), self.collective
-        if every <= n or of.endswith("barrier"):
-            return 0
-        nodes = [ceil(p / n) for p in self.groups]
-        if of == "allgatherv":
-            parts = [sum(self.counts[i : i + n]) for i in range(0, every, n)]
-            return sum(parts) - min(parts)
-        if of in ("gatherv", "scatterv"):
-            return (every - n) * self.each[0]
-        if of in ("allreduce", "inter_allreduce"):  # all but one pass on every byte
-            return 2 * (sum(nodes) - 1) * self.each[0] // sum(nodes)
-        if of == "reduce_scatter":
-            return (sum(nodes) - 1) * self.each[0] // sum(nodes)
-        if of == "alltoall":
-            return n * (every - n) * self.each[0]
-        if of == "inter_alltoall":
-            (p, q), (a, b) = self.groups, self.each
-            return max(min(n, p) * q * a, min(n, q) * p * b, p * a, q * b)
-        if of in BLOCKS:
-            return self.each[0] * self.groups[1]
-        return max(self.totals)
+    def contract(self) -> Contract:
+        """What is promised, the same by whichever algorithm."""
+        for entry in algorithms(self.collective):
+            # one may work for groups of some sizes only
+            with suppress(ValueError):
+                return self.schedule(entry.name).contract
+        raise ValueError(f"no algorithm for {self.collective} of {self.groups}")
 
     def doubled(self) -> Case:
         """The same with twice the bytes."""

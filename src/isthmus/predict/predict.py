@@ -28,6 +28,8 @@ MOST = 20_000_000
 OPAQUE = "library"
 #: times closer than this are called equal
 CLOSE = 0.01
+#: what passes what must enter or leave it, by the level of the machine
+UNITS = {-1: "process", 0: "node", 1: "group of nodes"}
 #: so many of those are named
 SHOWN = 4
 
@@ -39,6 +41,9 @@ class Answer:
     case: Case
     rows: tuple[Row, ...]
     limit: float
+    #: the bytes that some process, or node, must pass in that time, and which
+    limit_bytes: int
+    limit_of: str
     library: float | None
     #: what isthmus takes when nobody says, where it has a choice to make
     chosen: str | None
@@ -173,8 +178,16 @@ def answer(case: Case, model: Model, found: Iterable[Row]) -> Answer:
     best = sorted(found, key=lambda r: (r.time, r.messages or 0))
     library = next((r.time for r in best if r.name == LIBRARY), None)
     least = limit(case, model)
-    words = why(case, model, best, least)
-    return Answer(case, tuple(best), least, library, default(case, model), words)
+    words = why(case, model, best, least.seconds)
+    who = (
+        "process"
+        if least.level < 0
+        else "node"
+        if not least.level
+        else "group of nodes"
+    )
+    bound = least.seconds, least.size, who
+    return Answer(case, tuple(best), *bound, library, default(case, model), words)
 
 
 def predict(case: Case, model: Model, most: int = MOST) -> Answer:

@@ -1,4 +1,4 @@
-"""The times of a prediction: of one algorithm, of one message, of the limit."""
+"""The times of a prediction: of one algorithm, of one message; the limit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from ..algorithms.node_costs import Cluster
 from ..algorithms.parts.stages import stage_for
 from ..cost.hierarchy import Hierarchy
+from ..cost.limit import Limit, limit as least
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
 from ..schedules.registry import find, resolve
 from ..schedules.schedule import Model, Schedule
 from ..verify.contracts import Contract
 from .case import Case
+from .tuned import Tuned
 
 
 @dataclass(frozen=True)
@@ -44,31 +46,17 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
     return model.simulate(one).time
 
 
-def _pairs(case: Case) -> set[tuple[int, int]]:
-    """Ranks that are near each other and ranks that are far, of different groups; of
-    different nodes, if these have several."""
-    n, p = sum(case.groups), case.groups[0]
-    if n == 1:
-        return set()
-    if case.per_node > 1:
-        return {(n - 1, 0)}
-    return {(n - 1, 0), (1, 0) if len(case.groups) == 1 else (p, p - 1)}
-
-
-def limit(case: Case, model: Model) -> float:
-    """The least time in which what must enter or leave a process, or a node, can do so.
-
-    All of it as one message, on the faster of a near and a far connection. In the
-    alpha-beta model this is alpha + M beta.
-    """
+def limit(case: Case, model: Model) -> Limit:
+    """The limit of a case, where one is known for the machine."""
     n = sum(case.groups)
-    times = (message(model, n, ends, case.most) for ends in _pairs(case))
-    return min(times, default=0.0) if case.most else 0.0
+    return least(
+        case.contract, n, model.model(n) if isinstance(model, Tuned) else model
+    )
 
 
 def line(case: Case, model: Model) -> tuple[float, float]:
     """The alpha and the beta that describe a message between far ranks best."""
-    size, n = max(case.most, 2), sum(case.groups)
+    size, n = max(*case.totals, 2), sum(case.groups)
     short, long = (message(model, n, (n - 1, 0), k) for k in (1, size))
     beta = (long - short) / (size - 1)
     return short - beta, beta

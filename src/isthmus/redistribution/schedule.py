@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ..schedules.schedule import Schedule
-from ..verify.contracts import Contract
+from ..verify.contracts import Contract, Demand, Need, ranges_of
 from ..verify.marks import MARK, Memory, blank, unordered
 from .directory import addressed, block_size, meet, messages
 from .exchange import Exchange, numbered, received, regular, rounds
@@ -152,7 +152,33 @@ class Whole:
         def after(r: int) -> Memory:
             return {"recv": every[wanted[r - self.base]]} if r >= self.base else {}
 
-        return Contract(before, after, mark)
+        return Contract(before, after, mark, demand=lambda: self.demand(held, wanted))
+
+    def demand(self, held: list[np.ndarray], wanted: list[np.ndarray]) -> Demand:
+        """Elements that the same ranks have and the same ranks want, as one need."""
+        rng, size = np.random.default_rng(0), prod(self.shape)
+        #: a number for each set of ranks that have an element, and that want it
+        has, wants = np.zeros((2, size), np.uint64)
+        for name, each in ((has, held), (wants, wanted)):
+            for indices in each:
+                name[np.unique(indices)] += rng.integers(1 << 63, dtype=np.uint64)
+        pairs = np.stack([has, wants], axis=1)[(has > 0) & (wants > 0)]
+        chosen = np.flatnonzero((has > 0) & (wants > 0))
+        _, first, count = np.unique(
+            pairs, axis=0, return_index=True, return_counts=True
+        )
+        samples = chosen[first]
+        sources = [np.isin(samples, x) for x in held]
+        targets = [np.isin(samples, x) for x in wanted]
+        return [
+            Need(
+                ranges_of([r for r, x in enumerate(sources) if x[k]]),
+                ranges_of([self.base + r for r, x in enumerate(targets) if x[k]]),
+                int(count[k]),
+                alike=not self.every,
+            )
+            for k in range(len(samples))
+        ]
 
 
 def schedule(

@@ -14,6 +14,7 @@ import numpy as np
 from ..collectives.schedule import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy
+from ..cost.limit import copying, limits as limits_of_machine
 from ..cost.machines import load
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
@@ -251,24 +252,11 @@ def limits(points: Sequence[Point]) -> Iterator[Limit]:
 
 
 def _limit(setting: Setting, cluster: Cluster, per_node: int) -> tuple[float, float]:
-    """Seconds of the port and of the memory of the busiest node: the other group's data
-    enter it, all ranks bring their blocks, and all read those of the other group."""
-    model, every = machine(cluster), blocks(setting, cluster, per_node)
-    far, memory = model.levels[-1], model.memory
-    counts, side = np.concatenate(every), np.repeat((0, 1), [len(x) for x in every])
-    total, node = np.array([sum(x) for x in every]), np.array(cluster.placement)
-    copied = counts + total[1 - side]
-    together = np.bincount(node, copied)
-    # of what a node reads, it need not receive what its own ranks have
-    enters = np.zeros(cluster.nodes)
-    for way in (0, 1):
-        reads, has = (
-            np.bincount(node, w) for w in (side != way, counts * (side == way))
-        )
-        enters += np.where(reads, total[way] - has, 0)
-    port = far.alpha + UNIT * far.beta * enters.max()
-    slow = memory.alone * copied.max(), memory.together * together.max()
-    return float(port), float(UNIT * max(slow))
+    """Seconds of the port and of the memory of the busiest node."""
+    model = machine(cluster)
+    contract = problem(setting, cluster, per_node, NODE_AWARE).contract
+    _, of_node = limits_of_machine(contract, cluster.n, model)
+    return of_node.seconds, copying(contract.demand(), cluster.n, model)
 
 
 def point(job: Job) -> Point:

@@ -9,10 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
 from .marks import MARK, Memory, blank, marks, unordered
+
+#: ranks, as ranges that follow each other
+Ranks: TypeAlias = tuple[range, ...]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Elements that all of the targets must end with: a contribution of each of the
+    sources, combined; or, if they are `alike`, what any one of them has."""
+
+    sources: Ranks
+    targets: Ranks
+    size: int
+    alike: bool = False
+
+
+#: what must get from whom to whom; as a table, the elements of each rank (a row) that
+#: one other (a column) must end with
+Demand: TypeAlias = Sequence[Need] | np.ndarray
 
 
 @dataclass(frozen=True)
@@ -25,6 +46,24 @@ class Contract:
     mark: np.dtype = MARK
     #: of whom a rank must have heard: it may not end before these have begun
     waits_for: Callable[[int], range] = lambda r: range(0)
+    #: what must get from whom to whom, without data: the limit follows from it
+    demand: Callable[[], Demand] = tuple
+
+
+def _one(r: int) -> Ranks:
+    return (range(r, r + 1),)
+
+
+def ranges_of(ranks: Sequence[int]) -> Ranks:
+    """Ranks in order, as ranges."""
+    edges = [0, *(np.flatnonzero(np.diff(ranks) != 1) + 1).tolist(), len(ranks)]
+    return tuple(range(ranks[i], ranks[j - 1] + 1) for i, j in pairwise(edges))
+
+
+def _to_all(counts: Sequence[int], targets: Ranks, first: int = 0) -> list[Need]:
+    """A block of each rank from the first on, which all targets get."""
+    blocks = enumerate(counts, first)
+    return [Need(_one(r), targets, int(k)) for r, k in blocks]
 
 
 def in_order(counts: Sequence[int]) -> np.ndarray:
@@ -65,7 +104,12 @@ def allgatherv(counts: Sequence[int]) -> Contract:
         recv[parts[r]] = everything()[parts[r]]
         return {"recv": recv}
 
-    return Contract(before, lambda r: {"recv": everything()})
+    everyone = (range(len(counts)),)
+    return Contract(
+        before,
+        lambda r: {"recv": everything()},
+        demand=lambda: _to_all(counts, everyone),
+    )
 
 
 def multi_allgatherv(groups: Sequence[Sequence[int]]) -> Contract:
@@ -83,10 +127,19 @@ def multi_allgatherv(groups: Sequence[Sequence[int]]) -> Contract:
     def before(r: int) -> Memory:
         return {"send": marks(r, counts[r]), "recv": blank(len(others(group[r])))}
 
-    return Contract(before, lambda r: {"recv": others(group[r])})
+    def demand() -> Demand:
+        found: list[Need] = []
+        for i, blocks in enumerate(groups):
+            first = group.index(i) if i in group else 0
+            end = first + len(blocks)
+            others = range(first), range(end, len(group))
+            found += _to_all(blocks, others, first)
+        return found
+
+    return Contract(before, lambda r: {"recv": others(group[r])}, demand=demand)
 
 
-def bcast(count: int, root: int = 0) -> Contract:
+def bcast(p: int, count: int, root: int = 0) -> Contract:
     """In place: the root begins with the data, and everyone ends with them."""
 
     @cache
@@ -96,7 +149,8 @@ def bcast(count: int, root: int = 0) -> Contract:
     def before(r: int) -> Memory:
         return {"recv": data() if r == root else blank(count)}
 
-    return Contract(before, lambda r: {"recv": data()})
+    need = Need(_one(root), (range(p),), count)
+    return Contract(before, lambda r: {"recv": data()}, demand=lambda: [need])
 
 
 def reduce(p: int, count: int, root: int = 0, commutative: bool = False) -> Contract:
@@ -110,7 +164,8 @@ def reduce(p: int, count: int, root: int = 0, commutative: bool = False) -> Cont
     def after(r: int) -> Memory:
         return {"recv": combined(range(p), count, mark)} if r == root else {}
 
-    return Contract(before, after, mark)
+    need = Need((range(p),), _one(root), count)
+    return Contract(before, after, mark, demand=lambda: [need])
 
 
 def inter_reduce(n: int, count: int, commutative: bool = False) -> Contract:
@@ -124,7 +179,8 @@ def inter_reduce(n: int, count: int, commutative: bool = False) -> Contract:
     def after(r: int) -> Memory:
         return {} if r else {"recv": combined(range(1, n), count, mark)}
 
-    return Contract(before, after, mark)
+    need = Need((range(1, n),), _one(0), count)
+    return Contract(before, after, mark, demand=lambda: [need])
 
 
 def gatherv(counts: Sequence[int], root: int = 0) -> Contract:
@@ -138,7 +194,11 @@ def gatherv(counts: Sequence[int], root: int = 0) -> Contract:
         recv = blank(sum(counts) if r == root else 0)
         return {"send": marks(r, int(counts[r])), "recv": recv}
 
-    return Contract(before, lambda r: {"recv": everything()} if r == root else {})
+    return Contract(
+        before,
+        lambda r: {"recv": everything()} if r == root else {},
+        demand=lambda: _to_all(counts, _one(root)),
+    )
 
 
 def scatterv(counts: Sequence[int], root: int = 0) -> Contract:
@@ -153,7 +213,10 @@ def scatterv(counts: Sequence[int], root: int = 0) -> Contract:
         send = everything() if r == root else blank(0)
         return {"send": send, "recv": blank(int(counts[r]))}
 
-    return Contract(before, lambda r: {"recv": everything()[parts[r]]})
+    def demand() -> Demand:
+        return [Need(_one(root), _one(r), int(k)) for r, k in enumerate(counts)]
+
+    return Contract(before, lambda r: {"recv": everything()[parts[r]]}, demand=demand)
 
 
 def _scattered(
@@ -174,7 +237,16 @@ def _scattered(
         size = len(after(r)["recv"])
         return {"send": marks(r, total, mark), "recv": blank(size, mark)}
 
-    return Contract(before, after, mark)
+    def demand() -> Demand:
+        targets: dict[tuple[range, int, int], list[int]] = {}
+        for r, (ranks, part) in enumerate(wanted):
+            targets.setdefault((ranks, part.start or 0, part.stop), []).append(r)
+        return [
+            Need((ranks,), ranges_of(readers), stop - start)
+            for (ranks, start, stop), readers in targets.items()
+        ]
+
+    return Contract(before, after, mark, demand=demand)
 
 
 def allreduce(p: int, m: int, commutative: bool = False) -> Contract:
@@ -222,7 +294,7 @@ def alltoallv(table: np.ndarray) -> Contract:
     def before(r: int) -> Memory:
         return {"send": marks(r, int(table[r].sum())), "recv": blank(len(received(r)))}
 
-    return Contract(before, lambda r: {"recv": received(r)})
+    return Contract(before, lambda r: {"recv": received(r)}, demand=lambda: table)
 
 
 def inter_alltoallv(ab: np.ndarray, ba: np.ndarray) -> Contract:

@@ -1,0 +1,309 @@
+"""The limit: no algorithm beats it anywhere, somewhere each collective reaches it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+import isthmus
+from isthmus.bench.job import case, must_move
+from isthmus.check import sweep
+from isthmus.collectives.schedule import COLLECTIVES, groups, schedule
+from isthmus.cost.alphabeta import AlphaBeta, Unequal
+from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.limit import crossing, limit, limits
+from isthmus.cost.machines import load
+from isthmus.cost.placement import MACHINE, on_nodes, placed
+from isthmus.schedules.hosts import Hosts
+from isthmus.schedules.ir import Library, Recv, Reduce, Round, Send, Span
+from isthmus.schedules.registry import algorithms
+from isthmus.verify import contracts
+from sampling import LONG
+
+KIB, MIB = 1 << 10, 1 << 20
+START_UPS = st.sampled_from([0.0, 1e-6, 3e-5])
+PER_BYTE = st.sampled_from([0.0, 1e-10, 1e-9, 1e-8])
+
+
+@st.composite
+def cases(draw):
+    """Any algorithm of any collective, with sizes, options and a placement."""
+    collective = draw(st.sampled_from(sorted(COLLECTIVES)))
+    record = COLLECTIVES[collective]
+    ranks = draw(st.sampled_from([x for x in record.groups(6) if sum(x) <= 9]))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    sizes = draw(st.sampled_from(record.verified_on(rng, *ranks)))
+    n = sum(groups(collective, sizes))
+    nodes = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    entry = draw(st.sampled_from(list(algorithms(collective))))
+    some = sweep.with_options if entry.node_memory else lambda e, _: sweep._names(e)
+    name = draw(st.sampled_from(some(entry, n)))
+    try:
+        made = schedule(collective, name, nodes=nodes, **sizes)
+        library = (c for rounds in made.all_ranks() for r in rounds for c in r.comm)
+        assume(not any(isinstance(c, Library) for c in library))
+    except ValueError:  # not for groups of these sizes
+        assume(False)
+    return made
+
+
+@st.composite
+def machines(draw, made):
+    """Any machine, with the ranks where the schedule has them or anywhere."""
+    n, shares = made.n, made.shares_memory
+    kind = "nested" if shares else draw(st.sampled_from(["flat", "hosts", "nested"]))
+    gamma, unit = draw(PER_BYTE), draw(st.sampled_from([1, 1000]))
+    if kind == "flat":
+        return AlphaBeta(draw(START_UPS), draw(PER_BYTE), gamma, unit)
+    if kind == "hosts":
+        alphas = draw(st.lists(START_UPS, min_size=n, max_size=n))
+        betas = draw(st.lists(PER_BYTE, min_size=n, max_size=n))
+        return Unequal(Hosts(tuple(alphas), tuple(betas)), gamma, unit)
+    levels = tuple(
+        Level(
+            size,
+            draw(START_UPS),
+            draw(PER_BYTE),
+            draw(st.booleans()),
+            draw(st.integers(1, 3)),
+        )
+        for size in (n, *draw(st.sampled_from([(), (2,)])), None)
+    )
+    alone = draw(PER_BYTE)
+    memory = Memory(alone, min(alone, draw(PER_BYTE)), draw(START_UPS))
+    nodes = (
+        made.nodes
+        if shares
+        else draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    )
+    numbers = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
+    where = tuple(numbers[x] for x in nodes)
+    return Hierarchy(levels, gamma, unit, where, memory=memory)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=20_000 if LONG else 400)
+def test_no_algorithm_beats_the_limit(data):
+    made = data.draw(cases())
+    model = data.draw(machines(made))
+    took = made.simulate(model).time
+    for least in limits(made.contract, made.n, model):
+        assert least.seconds <= took * (1 + 1e-9)
+
+
+def marked(contract, n):
+    """Who has each element in the beginning and who must have it in the end, read off
+    the marks of all buffers."""
+    holders, wanted = defaultdict(set), defaultdict(set)
+    for r in range(n):
+        for buf in contract.before(r).values():
+            for mark in buf[buf["lo"] >= 0]:
+                holders[element(mark)].add(r)
+        for buf in contract.after(r).values():
+            for mark in buf:
+                wanted[element(mark)].add(r)
+    return holders, wanted
+
+
+def element(mark):
+    return int(mark["index"]), int(mark["lo"]), int(mark["hi"])
+
+
+def by_elements(contract, n, where):
+    """What must enter and leave each unit, and pass in all, element by element."""
+    holders, wanted = marked(contract, n)
+    enters, leaves = np.zeros((2, max(where) + 1), int)
+    total = 0
+    for mark, readers in wanted.items():
+        _, lo, hi = mark
+        targets = {where[r] for r in readers}
+        if mark in holders:  # it needs not be combined: anyone may give it
+            sources = {where[r] for r in holders[mark]}
+            enters[list(targets - sources)] += 1
+            leaves[list(sources)] += len(sources) == 1 and targets != sources
+            total += len(targets - sources)
+            continue
+        sources = {where[r] for r in range(lo, hi)}
+        enters[list(targets)] += [sources != {x} for x in targets]
+        leaves[list(sources)] += [targets != {x} for x in sources]
+        total += min(len(sources - {x}) + len(targets - {x}) for x in where)
+    return enters.tolist(), leaves.tolist(), total
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=3_000 if LONG else 300)
+def test_what_must_move_is_what_the_marks_say(data):
+    made = data.draw(cases())
+    where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
+    where = np.unique(where, return_inverse=True)[1].tolist()
+    found = crossing(made.contract.demand(), where)
+    both = found.enters.tolist(), found.leaves.tolist(), found.total
+    assert both == by_elements(made.contract, made.n, where)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=500 if LONG else 60)
+def test_what_a_redistribution_must_move_is_what_the_marks_say(data):
+    from isthmus.redistribution.layouts import Layout, Replicate, Shard
+    from isthmus.redistribution.schedule import schedule as redistribution
+
+    shape = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
+    rows, columns = Layout.blocks(shape, (2, 1)), Layout.blocks(shape, (1, 4))
+    cyclic = Layout.cyclic(shape, (2, 2), (1, 2))
+    copies = Layout.sharded(shape, (2, 2), [Shard(1), Replicate()])
+    of_four = st.sampled_from([columns, cyclic, copies])
+    inside = data.draw(st.booleans())
+    source = data.draw(of_four if inside else st.sampled_from([rows, columns, copies]))
+    whole = source, data.draw(of_four), 4 if inside else None
+    made = redistribution(*whole, combine=data.draw(st.booleans()))
+    made.verify()
+    where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
+    where = np.unique(where, return_inverse=True)[1].tolist()
+    found = crossing(made.contract.demand(), where)
+    both = found.enters.tolist(), found.leaves.tolist(), found.total
+    assert both == by_elements(made.contract, made.n, where)
+
+
+#: for each collective an algorithm that is at the limit with a host for each rank, on
+#: gigabit Ethernet, and sizes for which it is
+TABLE = [[0, MIB, MIB, MIB], [MIB, 0, MIB, MIB], [MIB, MIB, 0, MIB], [MIB, MIB, MIB, 0]]
+CLOSE = {
+    "allgatherv": ("bruck", {"counts": [MIB] * 16}),
+    "allreduce": ("bruck", {"p": 16, "m": 16 * MIB}),
+    "alltoall": ("pairwise", {"p": 16, "k": MIB}),
+    "alltoallv": ("pairwise", {"table": TABLE}),
+    "barrier": ("dissemination", {"p": 2}),
+    "bcast": ("circulant", {"p": 8, "m": 256 * MIB, "root": 0}),
+    "gatherv": ("binomial", {"counts": [MIB] * 16, "root": 0}),
+    "reduce": ("circulant", {"p": 8, "m": 256 * MIB, "root": 0}),
+    "reduce_scatter": ("bruck", {"counts": [MIB] * 16}),
+    "scatterv": ("binomial", {"counts": [MIB] * 16, "root": 0}),
+    "inter_allgather": ("unsegmented+bruck", {"p": 12, "q": 4, "ka": MIB, "kb": MIB}),
+    "inter_allgatherv": ("unsegmented+bruck", {"a": [MIB] * 12, "b": [MIB] * 4}),
+    "inter_allreduce": ("bruck", {"p": 8, "q": 8, "m": 16 * MIB}),
+    "inter_alltoall": ("pairwise", {"p": 8, "q": 8, "ka": MIB, "kb": MIB}),
+    "inter_alltoallv": ("pairwise", {"ab": [[MIB] * 4] * 4, "ba": [[MIB] * 4] * 4}),
+    "inter_barrier": ("dissemination", {"p": 1, "q": 1}),
+    "inter_bcast": ("circulant", {"q": 8, "m": 256 * MIB}),
+    "inter_gather": ("binomial", {"q": 8, "k": 8 * MIB}),
+    "inter_gatherv": ("binomial", {"counts": [8 * MIB] * 8}),
+    "inter_reduce": ("circulant", {"q": 8, "m": 256 * MIB}),
+    "inter_reduce_scatter": ("bruck", {"a": [2 * MIB] * 8, "b": [2 * MIB] * 8}),
+    "inter_reduce_scatter_block": (
+        "bruck",
+        {"p": 8, "q": 8, "ka": 2 * MIB, "kb": 2 * MIB},
+    ),
+    "inter_scatter": ("binomial", {"q": 8, "k": 8 * MIB}),
+    "inter_scatterv": ("binomial", {"counts": [8 * MIB] * 8}),
+    "multi_allgatherv": ("balanced", {"groups": [[MIB] * 4] * 3}),
+    "multi_alltoallv": ("rotated", {"sizes": [1] * 4, "table": TABLE}),
+}
+
+
+def close_to_the_limit(collective):
+    """The time of that algorithm, as a multiple of the limit."""
+    name, sizes = CLOSE[collective]
+    made, model = schedule(collective, name, **sizes), load("gigabit-ethernet")
+    return made.simulate(model).time / limit(made.contract, made.n, model).seconds
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_each_collective_reaches_its_limit_as_the_documentation_says(collective):
+    multiple = close_to_the_limit(collective)
+    assert 1 - 1e-9 <= multiple < 1.05
+    page = Path(isthmus.__file__).parents[2] / "docs/algorithms.md"
+    start = f"| `{collective}` | `{CLOSE[collective][0]}` |"
+    rows = [x for x in page.read_text().splitlines() if x.startswith(start)]
+    assert [x for x in rows if x.endswith(f"| {multiple:.3f} |")], multiple
+
+
+THREE_ON_A_NODE = (0, 0, 0, 1)
+
+
+def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups():
+    """Rank 3 is alone, and needs every element once, in and out."""
+    m = 1 << 12
+    send, tmp, recv = ((Span(buf, 0, m),) for buf in ("send", "tmp", "recv"))
+    add = (Reduce(*send, *tmp),)
+    programs = [
+        [
+            Round((Recv(1, tmp),), add),
+            Round((Send(3, tmp), Send(2, tmp))),
+            Round((Recv(2, recv),)),
+        ],
+        [Round((Send(0, send),)), Round(), Round((Recv(2, recv),))],
+        [
+            Round((Recv(3, tmp),), add),
+            Round((Recv(0, recv),)),
+            Round((Send(0, tmp), Send(1, tmp))),
+        ],
+        [Round((Send(2, send),)), Round((Recv(0, recv),))],
+    ]
+    contract = contracts.inter_allreduce(2, 2, m)
+    levels = Level(4, 1e-8, 1 / 100e9), Level(None, 1e-6, 1 / 1e9)
+    model = Hierarchy(levels, placement=THREE_ON_A_NODE, memory=Memory(1e-10))
+    made = isthmus.schedule("inter_allreduce", "bruck", p=2, q=2, m=m)
+    one = type(made)(
+        "inter_allreduce",
+        "by hand",
+        contract,
+        lambda r: iter(programs[int(r)]),
+        made.groups,
+        THREE_ON_A_NODE,
+        True,
+    )
+    one.verify()
+    least = limit(contract, 4, model)
+    assert least.size == m
+    assert least.seconds <= one.simulate(model).time < 2.1 * least.seconds
+
+
+def test_groups_may_share_a_node():
+    """Three and three on nodes of four: rank 3 is beside the first group."""
+    made = isthmus.schedule("inter_alltoall", "pairwise", p=3, q=3, ka=1, kb=1)
+    passed = crossing(made.contract.demand(), [0, 0, 0, 0, 1, 1])
+    assert passed.enters.tolist() == [6, 6] and passed.total == 12
+
+
+def test_the_bench_counts_what_passes_the_link_of_a_host():
+    one = case("allgather", (3, 2), 10)
+    passed = must_move(one, [0, 0, 1, 1, 2])
+    assert passed.enters.tolist() == [20, 30, 30]
+    root = must_move(case("gather", (3, 2), 10), [0, 0, 1, 1, 2])
+    assert root.enters.tolist() == [20, 0, 0]
+    assert root.leaves.tolist() == [0, 10, 10]
+    matrix = must_move(case("redistribution", (2, 2), 1024, "transposed"), [0, 1, 2, 3])
+    assert matrix.most == 2048 // 2
+
+
+def of(made, on):
+    return limit(made.contract, made.n, on).seconds
+
+
+def test_a_byte_leaves_its_node_once_whoever_needs_it():
+    where = [0, 1, 2, 0, 1, 2]
+    sizes = {"counts": [6000, 0, 0, 0, 0, 0], "nodes": where}
+    made = isthmus.schedule("allgatherv", "ring", **sizes)
+    across = (on := placed(MACHINE, made)).levels[1]
+    assert of(made, on) == pytest.approx(across.alpha + 6000 * across.beta)
+
+
+def test_ranks_of_a_node_may_send_and_copy_at_once():
+    made = isthmus.schedule("allgatherv", "ring", counts=[6000, 0], nodes=[0, 0])
+    on = on_nodes(MACHINE, (0, 0))
+    rate = 1 / on.levels[0].beta + 1 / on.memory.alone
+    assert of(made, on) == pytest.approx(6000 / rate)
+
+
+def test_a_rank_must_receive_what_it_does_not_have():
+    made = isthmus.schedule("inter_allgather", "direct", p=6, q=2, ka=600, kb=300)
+    assert of(made, MACHINE) == pytest.approx(MACHINE.alpha + 3600 * MACHINE.beta)
+    made = isthmus.schedule("alltoall", "pairwise", p=4, k=100)
+    assert of(made, MACHINE) == pytest.approx(MACHINE.alpha + 300 * MACHINE.beta)
+    made = isthmus.schedule("barrier", "dissemination", p=4)
+    assert of(made, MACHINE) == MACHINE.alpha
+    assert of(isthmus.schedule("barrier", "dissemination", p=1), MACHINE) == 0
