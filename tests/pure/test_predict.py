@@ -106,7 +106,7 @@ def cli(capsys, monkeypatch):
 
 def test_predict_prints_a_table(cli):
     status, out, err = cli("predict allgatherv --groups 9,3 --bytes 4")
-    assert status == 0 and all(x.endswith("algorithms") for x in err.splitlines())
+    assert status == 0 and all("algorithms" in x for x in err.splitlines())
     assert "9 + 3 processes, 4 B each" in out and "wins by its" in out
     assert "* isthmus's choice" in out and "what MPI libraries do" in out
 
