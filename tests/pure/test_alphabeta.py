@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.algorithms.parts.patterns import STARTUP
+from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 
@@ -39,7 +39,9 @@ def test_the_closed_form_is_what_the_simulator_says(entry):
             )
             time = made.simulate(MODEL).time
             within = registry.find("allgatherv", stage[1:] or "bruck").cost
-            told = entry.given(startup=STARTUP)  # as the schedule takes it by itself
+            told = entry.given(
+                startup=STARTUP_ELEMENTS
+            )  # as the schedule takes it by itself
             claimed = told.cost(p, q, ka, kb, MODEL.alpha, MODEL.beta, within)
             if entry.name == "root_gathering":  # parts of a broadcast are rounded
                 assert time == pytest.approx(claimed, rel=1e-3)

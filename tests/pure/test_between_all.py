@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms.parts.patterns import STARTUP, is_power, log2
+from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, is_power, log2
 from isthmus.choose import between as choose_between
 from isthmus.choose.estimate import Machine
 from isthmus.collectives import between
@@ -130,7 +130,9 @@ def test_the_closed_form_is_what_the_simulator_says(collective, entry):
     for p, q in GROUPS:
         sizes, given_ = regular(collective, p, q)
         time = isthmus.schedule(collective, entry.name, **sizes).simulate(MODEL).time
-        told = entry.given(startup=STARTUP)  # as the schedule takes it by itself
+        told = entry.given(
+            startup=STARTUP_ELEMENTS
+        )  # as the schedule takes it by itself
         claimed = told.cost(*given_, MODEL.alpha, MODEL.beta)
         if (collective, entry.name) == ("inter_alltoall", "bruck") and not (
             p == q and is_power(p)

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms import bcast, inter_bcast
-from isthmus.algorithms.parts.patterns import STARTUP, log2
+from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, log2
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
@@ -95,7 +95,9 @@ def test_the_closed_form_is_what_the_simulator_says(of, entry, q):
         n = divisible(entry, q + 1, n) if of in WHOLE else n
         given = {"counts": [n] * q} if of.endswith("v") else sizes(of, q, n)
         found = isthmus.schedule(of, entry.name, **given).simulate(MODEL)
-        told = entry.given(startup=STARTUP)  # as the schedule takes it by itself
+        told = entry.given(
+            startup=STARTUP_ELEMENTS
+        )  # as the schedule takes it by itself
         claimed = told.cost(q + 1, n, MODEL.alpha, MODEL.beta)
         assert found.time == pytest.approx(claimed, rel=1e-12)
 
@@ -203,7 +205,7 @@ def test_gain_over_libraries_and_distance_from_the_bound(of, library):
     bound = log2(Q + 1) * MODEL.alpha + LARGE * MODEL.beta
     ours = time(of, "circulant", q=Q, m=LARGE)
     theirs = time(of, library, q=Q, m=LARGE)
-    entry = registry.find(of, "circulant").given(startup=STARTUP)
+    entry = registry.find(of, "circulant").given(startup=STARTUP_ELEMENTS)
     claimed = entry.cost(Q + 1, LARGE, 2e-6, 1 / 12e9)
     assert ours == pytest.approx(claimed, rel=1e-5)
     assert theirs >= 2.7 * ours and ours <= 1.1 * bound

@@ -9,10 +9,10 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms.moving_entry import (
     best_size,
+    departures_of,
     queue,
     ring_order,
     rounds_of,
-    streams,
 )
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules.ir import Recv, Send
@@ -178,4 +178,4 @@ def test_nothing_to_send_takes_no_round():
     assert all(not made.rank(r) for r in range(3))
     blocks = [Uneven(np.array([0, 0])), Uneven(np.array([0]))]
     both = [queue(np.zeros(n, int), np.arange(n), 4) for n in (2, 1)]
-    assert [x.n for x in streams(blocks, both)] == [0, 0]
+    assert [x.n for x in departures_of(blocks, both)] == [0, 0]

@@ -8,7 +8,12 @@ from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms.parts import piece_size as module
-from isthmus.algorithms.parts.piece_size import FIXED, RULES, piece_size, ring_time
+from isthmus.algorithms.parts.piece_size import (
+    DEFAULT_PIECE_ELEMENTS,
+    PIECE_SIZE_RULES,
+    piece_size,
+    ring_time,
+)
 from sampling import LONG
 
 START = float(1 << 14)
@@ -31,7 +36,7 @@ def test_equal_blocks_stay_whole(rule, p, k, startup, least):
     assert ranks("blocked_ring" + options, [k] * p) == ranks("ring", [k] * p)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", PIECE_SIZE_RULES)
 @settings(max_examples=25 if LONG else 10)
 @given(COUNTS, st.floats(0, 1e5), st.integers(20, 900))
 def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
@@ -48,7 +53,7 @@ def test_the_best_is_close_to_the_best_of_all(counts, startup):
     found = ring_time(counts, piece_size(counts, "best", startup=startup), startup)
     every = range(1, int(counts.max()) + 2)
     assert found <= 1.15 * min(ring_time(counts, size, startup) for size in every)
-    for size in (RULES["sqrt"](counts, 0, startup), int(counts.min())):
+    for size in (PIECE_SIZE_RULES["sqrt"](counts, 0, startup), int(counts.min())):
         assert found <= ring_time(counts, max(size, 1), startup)
 
 
@@ -68,7 +73,7 @@ def test_the_smallest_block_or_a_threshold_is_rule_1_of_the_paper():
     """Whatever the others have; where one is empty, the paper says rule 3."""
     even, skewed = np.array([90_000, 70_000, 80_000]), np.array([1 << 20, 1 << 10, 4])
     assert piece_size(even, "smallest") == 70_000
-    assert piece_size(even // 100, "smallest") == FIXED
+    assert piece_size(even // 100, "smallest") == DEFAULT_PIECE_ELEMENTS
     assert piece_size(even // 100, "smallest", 750) == 750
     assert piece_size(even // 100, "smallest", 650) == 700
     assert piece_size(skewed, "smallest", 1) == 4
@@ -89,7 +94,7 @@ def test_the_square_root_of_the_paper():
 def test_a_size_alone_is_taken_as_it_is():
     counts = np.array([1000, 3, 0])
     assert piece_size(counts, size=77) == piece_size(counts, "fixed", 77) == 77
-    assert piece_size(counts, "fixed") == FIXED
+    assert piece_size(counts, "fixed") == DEFAULT_PIECE_ELEMENTS
     assert piece_size(counts, "best", 77, startup=0) == 77
     assert piece_size(counts) == piece_size(counts, "best")
 

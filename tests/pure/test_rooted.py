@@ -11,7 +11,7 @@ import pytest
 import isthmus
 from isthmus.algorithms import bcast
 from isthmus.algorithms.parts.circulant import cuts
-from isthmus.algorithms.parts.patterns import STARTUP, log2
+from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, log2
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.predict.case import Case
 from isthmus.predict.predict import predict
@@ -103,7 +103,7 @@ def test_the_closed_form_is_what_the_simulator_says(collective, entry, p):
     m = 3_225_600
     assert m % p == m % bcast.segments(p) == m % bcast.parts(p, m) == 0
     time = isthmus.schedule(collective, entry.name, p=p, m=m, root=0).simulate(model)
-    entry = entry.given(startup=STARTUP)  # as the schedule takes it by itself
+    entry = entry.given(startup=STARTUP_ELEMENTS)  # as the schedule takes it by itself
     claimed = entry.cost(p, m, model.alpha, model.beta)
     assert time.time == pytest.approx(claimed, rel=1e-12)
 

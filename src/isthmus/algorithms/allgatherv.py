@@ -63,11 +63,11 @@ def recursive_doubling(p: int, r: Index, blocks: Blocks) -> Program:
     have = 1
     while have < p:
         partner = r ^ have
-        mine, other = r - r % have, partner - partner % have
+        own_first, partner_first = r - r % have, partner - partner % have
         yield Round(
             (
-                Recv(partner, blocks.range(other, other + have)),
-                Send(partner, blocks.range(mine, mine + have)),
+                Recv(partner, blocks.range(partner_first, partner_first + have)),
+                Send(partner, blocks.range(own_first, own_first + have)),
             )
         )
         have *= 2
@@ -85,16 +85,16 @@ def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
     p / 2 rounds, for even p; every block travels once to every rank, between neighbours
     only.
     """
-    turn = 1 - 2 * (r % 2)  # even ranks begin to the right, odd ones to the left
+    direction = 1 - 2 * (r % 2)  # even ranks begin to the right, odd ones to the left
     latest = blocks[r]
     for k in range(p // 2):
-        partner = (r + turn) % p
+        partner = (r + direction) % p
         # pairs come alternately from both sides, each time from one further away
-        pair = (r // 2 + turn * ((k + 1) // 2)) % (p // 2) * 2
+        pair = (r // 2 + direction * ((k + 1) // 2)) % (p // 2) * 2
         block = blocks.range(pair, pair + 2) if k else blocks[partner]
         yield Round((Recv(partner, block), Send(partner, latest)))
         latest = block if k else blocks.range(pair, pair + 2)
-        turn = -turn
+        direction = -direction
 
 
 @algorithm("allgatherv", paper="Jeaugey 2025 (PAT)", cost=doubling_cost)
@@ -105,16 +105,16 @@ def pat(p: int, r: Index, blocks: Blocks, aggregation: int = 0) -> Program:
     message has more blocks than that, and there are more rounds.
     """
     for level in reversed(range(log2(p))):
-        step = 1 << level
-        behind = range(0, p - step, 2 * step)
-        most = aggregation or len(behind)
-        for first in range(0, len(behind), most):
-            some = behind[first : first + most]
-            coming = (blocks[(r - step - s) % p][0] for s in some)
-            leaving = (blocks[(r - s) % p][0] for s in some)
+        distance = 1 << level
+        subtree = range(0, p - distance, 2 * distance)
+        blocks_per_message = aggregation or len(subtree)
+        for first in range(0, len(subtree), blocks_per_message):
+            sources = subtree[first : first + blocks_per_message]
+            arriving = (blocks[(r - distance - s) % p][0] for s in sources)
+            departing = (blocks[(r - s) % p][0] for s in sources)
             yield Round(
                 (
-                    Recv((r - step) % p, tuple(coming)),
-                    Send((r + step) % p, tuple(leaving)),
+                    Recv((r - distance) % p, tuple(arriving)),
+                    Send((r + distance) % p, tuple(departing)),
                 )
             )

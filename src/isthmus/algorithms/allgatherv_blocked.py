@@ -11,7 +11,7 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
-from .parts.patterns import STARTUP
+from .parts.patterns import STARTUP_ELEMENTS
 from .parts.piece_size import piece_size, pieces
 
 
@@ -22,7 +22,7 @@ def sizes(blocks: Blocks) -> np.ndarray:
 
 
 def table(values: np.ndarray, r: Index) -> Any:
-    """Values to look up at r: for one rank as a list, which is quicker."""
+    """Values to look up at r: for one rank as a list, which is faster to index."""
     return values if isinstance(r, np.ndarray) else values.tolist()
 
 
@@ -32,35 +32,39 @@ class Pipeline:
 
     #: the number of pieces
     n: int
-    #: the number of rounds until the last rank has all of them
+    #: the number of rounds until the last rank has all pieces
     rounds: int
-    #: for each place of the ring its first piece, and how many it has
+    #: for each place of the ring its first piece, and its number of pieces
     first: Any
     own: Any
-    #: where a piece lies
+    #: the spans of a piece
     piece: Callable[[Index], Spans]
 
 
-def _where(buf: str, start: np.ndarray, size: np.ndarray, r: Index) -> Any:
-    """Where a piece lies; for one rank every span is made once."""
+def _piece_spans(buf: str, starts: np.ndarray, lengths: np.ndarray, r: Index) -> Any:
+    """The function from a piece's number to its span; for one rank, from a list."""
     if isinstance(r, np.ndarray):
-        return lambda i: (Span(buf, start[i], size[i]),)
-    ends = zip(start.tolist(), size.tolist(), strict=True)
-    return [(Span(buf, at, n),) for at, n in ends].__getitem__
+        return lambda i: (Span(buf, starts[i], lengths[i]),)
+    ends = zip(starts.tolist(), lengths.tolist(), strict=True)
+    return [(Span(buf, start, length),) for start, length in ends].__getitem__
 
 
 def pipeline(blocks: Blocks, order: np.ndarray, size: int, r: Index) -> Pipeline:
     """The blocks of the ranks in an order, cut into pieces of a size, as seen by r."""
     counts = sizes(blocks)[order]
-    own = pieces(counts, size)
-    first = np.cumsum(own) - own
-    place = np.repeat(np.arange(len(order)), own)
-    begin = size * (np.arange(len(place)) - first[place])
-    length = np.minimum(counts[place] - begin, size)
-    start = blocks.offset(order[place]) + begin
-    n = len(place)
-    where = _where(blocks.buf, start, length, r)
-    return Pipeline(n, int(n - own.min()), table(first, r), table(own, r), where)
+    piece_counts = pieces(counts, size)
+    first_piece = np.cumsum(piece_counts) - piece_counts
+    ring_place = np.repeat(np.arange(len(order)), piece_counts)
+    begin = size * (np.arange(len(ring_place)) - first_piece[ring_place])
+    length = np.minimum(counts[ring_place] - begin, size)
+    start = blocks.offset(order[ring_place]) + begin
+    return Pipeline(
+        n=len(ring_place),
+        rounds=int(len(ring_place) - piece_counts.min()),
+        first=table(first_piece, r),
+        own=table(piece_counts, r),
+        piece=_piece_spans(blocks.buf, start, length, r),
+    )
 
 
 def blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
@@ -75,7 +79,7 @@ def blocked_ring(
     blocks: Blocks,
     rule: str = "",
     size: int = 0,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """The ring with large blocks cut into pieces that follow each other round it.
 
@@ -84,14 +88,15 @@ def blocked_ring(
     which the rank that has fewest has f, b - f rounds.
     """
     size = piece_size(sizes(blocks), rule, size, startup)
-    line = pipeline(blocks, np.arange(p), size, r)
-    left, right, n = (r - 1) % p, (r + 1) % p, line.n
-    received, sent = line.first[r] - 1, line.first[r] + line.own[r] - 1
-    lacks, right_lacks = n - line.own[r], n - line.own[right]
-    for k in range(line.rounds):
+    ring_pieces = pipeline(blocks, np.arange(p), size, r)
+    n, first, own = ring_pieces.n, ring_pieces.first, ring_pieces.own
+    left, right = (r - 1) % p, (r + 1) % p
+    received, sent = first[r] - 1, first[r] + own[r] - 1
+    lacks, right_lacks = n - own[r], n - own[right]
+    for k in range(ring_pieces.rounds):
         yield Round(
             (
-                Recv(left, line.piece((received - k) % n), k < lacks),
-                Send(right, line.piece((sent - k) % n), k < right_lacks),
+                Recv(left, ring_pieces.piece((received - k) % n), k < lacks),
+                Send(right, ring_pieces.piece((sent - k) % n), k < right_lacks),
             )
         )

@@ -23,23 +23,23 @@ from ..schedules.ir import (
 from ..schedules.layout import Blocks
 from ..schedules.registry import algorithm
 from .parts.circulant import cuts, rounds, skips
-from .parts.patterns import STARTUP, log2
+from .parts.patterns import STARTUP_ELEMENTS, log2
 
 
 def volumes(counts: np.ndarray) -> tuple[int, int]:
-    """What some rank may receive in the log p rounds that fill the pipeline, and in a
-    round of the full pipeline, if blocks were not cut.
+    """The most that a rank may receive while the pipeline fills, and in a full round.
 
-    Filling round k brings something of skip[k + 1] - skip[k] roots, a full round of all
-    others; these may be the ones with the largest blocks.
+    Both are for blocks that are not cut. Of the log p filling rounds, round k brings
+    parts of skip[k + 1] - skip[k] roots, a full round those of all others; the roots
+    may be the ones with the largest blocks.
     """
     p = len(counts)
     largest = np.concatenate(([0], np.cumsum(np.sort(counts)[::-1])))
     return int(largest[np.diff(skips(p))].sum()), int(largest[p - 1])
 
 
-def best_n(counts: np.ndarray, startup: float = STARTUP) -> int:
-    """The number of parts that takes the least time; one, for equal blocks."""
+def best_n(counts: np.ndarray, startup: float = STARTUP_ELEMENTS) -> int:
+    """The number of parts with the least time; one, for equal blocks."""
     filling, full = volumes(counts)
     return cuts(filling - full, startup)
 
@@ -49,35 +49,34 @@ def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:
 
 
 def exchanges(
-    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP
+    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Iterator[tuple[tuple[Index, Pieces], tuple[Index, Pieces]]]:
-    """For each round whom rank r receives from, and which parts of blocks; and the same
-    of the rank that it sends to."""
-    at = np.asarray(blocks.offset(np.arange(p + 1)))
-    counts = np.diff(at)
+    """For each round the source of rank r and its parts; the target and its parts."""
+    offsets = np.asarray(blocks.offset(np.arange(p + 1)))
+    counts = np.diff(offsets)
     n = n or best_n(counts, startup)
-    short, longer = np.divmod(counts, n)
+    part_size, remainder = np.divmod(counts, n)
     # Falling distances are rising roots: neighbours in memory follow each other.
     distances = np.arange(p - 1, 0, -1).reshape(-1, *[1] * np.ndim(r))
 
-    def arriving(t: Index, v: np.ndarray, part: np.ndarray) -> Pieces:
-        """Where the parts lie that rank t gets from the roots at some distances."""
-        root = (t - v) % p
-        more = longer[root]
-        start = at[root] + part * short[root] + np.minimum(part, more)
-        return Pieces(blocks.buf, start, short[root] + (part < more))
+    def arriving(rank: Index, distance: np.ndarray, part: np.ndarray) -> Pieces:
+        """The parts that a rank receives, of the roots at these distances."""
+        root = (rank - distance) % p
+        longer_parts = remainder[root]
+        start = offsets[root] + part * part_size[root] + np.minimum(part, longer_parts)
+        return Pieces(blocks.buf, start, part_size[root] + (part < longer_parts))
 
     for skip, part_at in rounds(p, n):
         part = part_at(distances)
-        some = part.ravel() >= 0
-        now = distances[some], part[some]
+        has_part = part.ravel() >= 0
+        in_round = distances[has_part], part[has_part]
         source, target = (r - skip) % p, (r + skip) % p
-        yield (source, arriving(r, *now)), (target, arriving(target, *now))
+        yield (source, arriving(r, *in_round)), (target, arriving(target, *in_round))
 
 
 @algorithm("allgatherv", paper="Träff 2025, circulant graphs", cost=_circulant_cost)
 def circulant(
-    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP
+    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Program:
     """Every block in n parts; in each round all roots' broadcasts advance together.
 
@@ -95,22 +94,22 @@ def circulant(
     commutative=True,
 )
 def reduce_scatter(
-    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP
+    p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Program:
-    """The same backwards: sums of all blocks' parts come together at their roots.
+    """Broadcasts backwards: sums of all blocks' parts come together at their roots.
 
     n - 1 + ceil(log2 p) rounds, whatever the distribution; everyone sends every part of
     the others' blocks once, combined in any order. Scratch for all, and what arrives.
     """
     total = blocks.total
-    own, result = Span("send", 0, total), Span("recv", 0, blocks.size(r))
-    yield Round(then=(Copy(own, Span("tmp", 0, total)),))
-    grown = blocks.within("tmp")
-    for (source, mine), (target, theirs) in reversed(
-        [*exchanges(p, r, grown, n, startup)]
+    contribution, result = Span("send", 0, total), Span("recv", 0, blocks.size(r))
+    yield Round(then=(Copy(contribution, Span("tmp", 0, total)),))
+    partial_sums = blocks.within("tmp")
+    for (source, arriving_parts), (target, leaving_parts) in reversed(
+        [*exchanges(p, r, partial_sums, n, startup)]
     ):
-        before = np.cumsum(theirs.size, axis=0) - theirs.size
-        came = Pieces("tmp", total + before, theirs.size)
-        steps = (Reduce(x, y) for x, y in zip(came, theirs, strict=True))
-        yield Round((Recv(target, came), Send(source, mine)), tuple(steps))
-    yield Round(then=(Copy(grown[r][0], result),))
+        starts = np.cumsum(leaving_parts.size, axis=0) - leaving_parts.size
+        arrived = Pieces("tmp", total + starts, leaving_parts.size)
+        steps = (Reduce(x, y) for x, y in zip(arrived, leaving_parts, strict=True))
+        yield Round((Recv(target, arrived), Send(source, arriving_parts)), tuple(steps))
+    yield Round(then=(Copy(partial_sums[r][0], result),))

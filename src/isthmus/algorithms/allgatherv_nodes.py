@@ -20,13 +20,13 @@ from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks, pick
 from ..schedules.registry import algorithm
 from .allgatherv_blocked import blocked_cost, pipeline, sizes, table
-from .parts.patterns import STARTUP
+from .parts.patterns import STARTUP_ELEMENTS
 from .parts.piece_size import piece_size
 
 
 @dataclass(frozen=True)
 class Places:
-    """The ring, node after node: at each place a rank, and where its node has ends."""
+    """The ring, node after node: each place's rank, and the ends of its node."""
 
     rank: np.ndarray
     head: np.ndarray
@@ -38,12 +38,15 @@ def places(p: int, nodes: Sequence[Hashable]) -> Places:
     nodes = nodes if len(nodes) else (0,) * p
     if len(nodes) != p:
         raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {p}")
-    lowest: dict[Hashable, int] = {}
-    node = np.array([lowest.setdefault(x, r) for r, x in enumerate(nodes)])
+    lowest_rank: dict[Hashable, int] = {}
+    node = np.array([lowest_rank.setdefault(x, r) for r, x in enumerate(nodes)])
     rank = np.argsort(node, kind="stable")
-    found = node[rank]
-    head, after = (np.searchsorted(found, found, side) for side in ("left", "right"))
-    return Places(rank, head, after - 1)
+    node_of_place = node[rank]
+    head, tail_end = (
+        np.searchsorted(node_of_place, node_of_place, side)
+        for side in ("left", "right")
+    )
+    return Places(rank, head, tail_end - 1)
 
 
 @algorithm("allgatherv", paper="Träff et al. 2008, observation 1", cost=blocked_cost)
@@ -54,7 +57,7 @@ def node_ring(
     nodes: Sequence[Hashable] = (),
     rule: str = "",
     size: int = 0,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """The blocked ring from node to node, where no node receives what it has.
 
@@ -63,26 +66,29 @@ def node_ring(
     """
     ring = places(p, nodes)
     size = piece_size(sizes(blocks), rule, size, startup)
-    line = pipeline(blocks, ring.rank, size, r)
+    ring_pieces = pipeline(blocks, ring.rank, size, r)
     rank, heads, tails = (table(x, r) for x in (ring.rank, ring.head, ring.tail))
-    n, first, own, piece = line.n, line.first, line.own, line.piece
+    n, first = ring_pieces.n, ring_pieces.first
+    own, piece = ring_pieces.own, ring_pieces.piece
 
-    def pieces_of_node(i: Index) -> Index:
-        return first[tails[i]] + own[tails[i]] - first[heads[i]]
+    def pieces_of_node(place: Index) -> Index:
+        return first[tails[place]] + own[tails[place]] - first[heads[place]]
 
-    i = table(np.argsort(ring.rank), r)[r]
-    left, right, head, tail = (i - 1) % p, (i + 1) % p, heads[i], tails[i]
+    place = table(np.argsort(ring.rank), r)[r]
+    left, right = (place - 1) % p, (place + 1) % p
+    head, tail = heads[place], tails[place]
     # until which round the pieces are another node's, and until which there are any
-    foreign, lacks, head_lacks = n - pieces_of_node(i), n - own[i], n - own[head]
-    right_lacks = n - pick(i == tail, pieces_of_node(right), own[right])
-    near = pick(i == head, tail, left)
-    for k in range(line.rounds):
-        source = pick(k < foreign, rank[left], rank[near])
-        back = (i == tail) & (foreign <= k) & (k < head_lacks)
+    foreign = n - pieces_of_node(place)
+    lacks, head_lacks = n - own[place], n - own[head]
+    right_lacks = n - pick(place == tail, pieces_of_node(right), own[right])
+    predecessor = pick(place == head, tail, left)
+    for k in range(ring_pieces.rounds):
+        source = pick(k < foreign, rank[left], rank[predecessor])
+        sends_back = (place == tail) & (foreign <= k) & (k < head_lacks)
         yield Round(
             (
-                Recv(source, piece((first[i] - 1 - k) % n), k < lacks),
+                Recv(source, piece((first[place] - 1 - k) % n), k < lacks),
                 Send(rank[right], piece((first[right] - 1 - k) % n), k < right_lacks),
-                Send(rank[head], piece((first[head] - 1 - k) % n), back),
+                Send(rank[head], piece((first[head] - 1 - k) % n), sends_back),
             )
         )

@@ -47,7 +47,7 @@ def ordered(p: int, r: Index, m: int) -> Program:
     commutative=True,
 )
 def bruck(p: int, r: Index, m: int) -> Program:
-    """The same in as few rounds for any group, combined in any order.
+    """Halve and double as `ordered`, in the fewest rounds for any group and order.
 
     2 ceil(log2 p) rounds; nothing is sent that need not be.
     """

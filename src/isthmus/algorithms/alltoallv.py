@@ -15,7 +15,7 @@ from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Uneven
 from ..schedules.registry import algorithm
 
-BOTH = ("alltoall", "alltoallv")
+ALLTOALLS = ("alltoall", "alltoallv")
 
 
 def _turns_cost(p: int, k: float, alpha: float, beta: float) -> float:
@@ -23,11 +23,11 @@ def _turns_cost(p: int, k: float, alpha: float, beta: float) -> float:
 
 
 def _own(r: Index, send: Blocks, recv: Blocks) -> Round:
-    """The block for oneself."""
+    """Copy the block that a rank sends to itself."""
     return Round(then=(Copy(send[r][0], recv[r][0]),))
 
 
-@algorithm(*BOTH, paper="MPICH; Open MPI", cost=_turns_cost)
+@algorithm(*ALLTOALLS, paper="MPICH; Open MPI", cost=_turns_cost)
 def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
     """In round t send to the rank t further on, receive from the one t before.
 
@@ -39,7 +39,7 @@ def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
         yield Round((Recv(source, recv[source]), Send(target, send[target])))
 
 
-@algorithm(*BOTH, paper="folklore", cost=_turns_cost)
+@algorithm(*ALLTOALLS, paper="folklore", cost=_turns_cost)
 def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> Program:
     """Everyone sends to everyone, each beginning with the next one, many at a time.
 
@@ -57,14 +57,21 @@ def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> P
 
 
 def digits(p: int, radix: int) -> list[list[tuple[int, list[int]]]]:
-    """For each digit of the numbers below p: its values but zero, as distances that a
-    message goes, each with the ways that have that digit."""
-    found, place = [], 1
-    while place < p:
-        steps = [z * place for z in range(1, radix) if z * place < p]
-        found.append([(x, _with_digit(p, radix, place, x // place)) for x in steps])
-        place *= radix
-    return found
+    """For each digit of the numbers below p its values but zero.
+
+    A value is the distance of a message, with the ways that have this digit.
+    """
+    levels, digit_value = [], 1
+    while digit_value < p:
+        steps = [z * digit_value for z in range(1, radix) if z * digit_value < p]
+        levels.append(
+            [
+                (distance, _with_digit(p, radix, digit_value, distance // digit_value))
+                for distance in steps
+            ]
+        )
+        digit_value *= radix
+    return levels
 
 
 def _with_digit(p: int, radix: int, place: int, digit: int) -> list[int]:
@@ -73,14 +80,17 @@ def _with_digit(p: int, radix: int, place: int, digit: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Passing(Uneven):
-    """What a rank sends, and the sizes of the blocks that pass through it: of row l,
-    by the ways that they go, those that it holds before digit l of that way."""
+    """The blocks that a rank sends, and the sizes of the blocks that pass through it.
+
+    Row l of `held` has, by way, the size of the block that the rank holds before the
+    block moves by digit l of its way.
+    """
 
     held: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
 
 def _bruck_cost(p: int, k: float, alpha: float, beta: float, radix: int = 2) -> float:
-    """A block travels in every round in which its way has a digit."""
+    """The time of all messages: a block is in one for each nonzero digit of its way."""
     messages = [len(ways) for level in digits(p, radix) for _, ways in level]
     return len(messages) * alpha + sum(messages) * k * beta
 
@@ -102,14 +112,14 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
     """
     levels = digits(p, radix)
     #: the digits of each way that are not zero
-    turns: list[list[int]] = [[] for _ in range(p)]
+    levels_of_way: list[list[int]] = [[] for _ in range(p)]
     for level, steps in enumerate(levels):
         for _, ways in steps:
             for way in ways:
-                turns[way].append(level)
+                levels_of_way[way].append(level)
 
-    def held(level: int, way: int) -> Index:
-        """The size of the block of that way before it moves by that digit."""
+    def block_size(level: int, way: int) -> Index:
+        """The size of the block of a way before the block moves by a digit."""
         if isinstance(send, Passing):
             return int(send.held[level, way])
         origin = (r - way % radix**level) % p
@@ -118,28 +128,34 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
     #: a block comes to one of two places, and leaves from the other
     starts: dict[tuple[int, int], Index] = {}
     end: Index = 0
-    for way, found in enumerate(turns):
+    for way, way_levels in enumerate(levels_of_way):
         for parity in range(2):
-            stops = [held(x, way) for n, x in enumerate(found) if n and n % 2 == parity]
+            stops = [
+                block_size(x, way)
+                for n, x in enumerate(way_levels)
+                if n and n % 2 == parity
+            ]
             if stops:
                 starts[way, parity] = end
                 end = end + reduce(np.maximum, stops)
 
-    def waiting(way: int, n: int) -> Span:
-        """A block that has made n moves."""
-        return Span("tmp", starts[way, n % 2], held(turns[way][n], way))
+    def stored_block(way: int, n: int) -> Span:
+        """The scratch of the block of a way after n moves."""
+        return Span("tmp", starts[way, n % 2], block_size(levels_of_way[way][n], way))
 
     yield _own(r, send, recv)
     for level, steps in enumerate(levels):
         comm: list[Recv | Send] = []
         for step, ways in steps:
-            leaving: list[Span] = []
-            coming: list[Span] = []
+            leaving_spans: list[Span] = []
+            arriving_spans: list[Span] = []
             for way in ways:
-                n = turns[way].index(level)
-                last = n + 1 == len(turns[way])
-                leaving += [waiting(way, n)] if n else send[(r + way) % p]
-                coming += recv[(r - way) % p] if last else [waiting(way, n + 1)]
-            comm.append(Recv((r - step) % p, tuple(coming)))
-            comm.append(Send((r + step) % p, tuple(leaving)))
+                n = levels_of_way[way].index(level)
+                last = n + 1 == len(levels_of_way[way])
+                leaving_spans += [stored_block(way, n)] if n else send[(r + way) % p]
+                arriving_spans += (
+                    recv[(r - way) % p] if last else [stored_block(way, n + 1)]
+                )
+            comm.append(Recv((r - step) % p, tuple(arriving_spans)))
+            comm.append(Send((r + step) % p, tuple(leaving_spans)))
         yield Round(tuple(comm))

@@ -9,11 +9,11 @@ from ..schedules.registry import algorithm
 from .allgatherv import ring
 from .parts.circulant import cuts, rounds
 from .parts.gather import up
-from .parts.patterns import STARTUP, log2, startup_in, tree
+from .parts.patterns import STARTUP_ELEMENTS, log2, startup_in, tree
 
 
 def binomial_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """All of it, at every level of the tree."""
+    """The time of all data at every level of the tree."""
     return log2(p) * (alpha + total * beta)
 
 
@@ -34,12 +34,12 @@ def binomial(p: int, r: Index, total: int, root: int) -> Program:
 
 
 def segments(p: int) -> int:
-    """So many that filling the chain adds an eighth."""
+    """The number of segments with which filling the chain adds an eighth."""
     return max(8 * (p - 1), 1)
 
 
 def chain_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """The time until the last rank has all."""
+    """The time until the last rank has all segments."""
     n = segments(p)
     return (n + p - 2) * (alpha + total / n * beta) if p > 1 else 0.0
 
@@ -68,7 +68,7 @@ def scatter(p: int, r: Index, pieces: Blocks) -> Program:
 
 
 def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """The time until all have all, for p a power of two."""
+    """The time until all ranks have all data, for p a power of two."""
     startups = log2(p) + p - 1
     return startups * alpha + 2 * (1 - 1 / p) * total * beta
 
@@ -89,12 +89,11 @@ def scatter_allgather(p: int, r: Index, total: int, root: int) -> Program:
 
 
 def fastest(filling: int, total: int, startup: float) -> int:
-    """The number of parts for which n rounds of an n-th, and so many more to fill the
-    pipeline, are fastest."""
+    """The number n of parts for which n + `filling` rounds of an n-th are fastest."""
     return min(cuts(filling * total, startup), max(total, 1))
 
 
-def parts(p: int, total: int, startup: float = STARTUP) -> int:
+def parts(p: int, total: int, startup: float = STARTUP_ELEMENTS) -> int:
     """The number of parts for which n - 1 + log p rounds of an n-th are fastest."""
     return fastest(log2(p) - 1, total, startup)
 
@@ -107,15 +106,22 @@ def circulant_cost(
     n: int = 0,
     startup: float | None = None,
 ) -> float:
-    """As many rounds as there are parts, and log p - 1 to fill the pipeline; the best
-    number of parts for alpha and beta, unless it or a start-up is given."""
+    """The time of a round for each part, and log p - 1 to fill the pipeline.
+
+    The number of parts is `n`, or the best for `startup`, or else for alpha and beta.
+    """
     n = n or parts(p, int(total), startup or startup_in(alpha, beta))
     return (n - 1 + log2(p)) * (alpha + total / n * beta) if p > 1 else 0.0
 
 
 @algorithm("bcast", paper="Träff 2025, circulant graphs", cost=circulant_cost)
 def circulant(
-    p: int, r: Index, total: int, root: int, n: int = 0, startup: float = STARTUP
+    p: int,
+    r: Index,
+    total: int,
+    root: int,
+    n: int = 0,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """In n parts on a circulant graph: as few rounds as n parts can take.
 

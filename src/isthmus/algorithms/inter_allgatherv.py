@@ -31,7 +31,7 @@ from .parts.block_overlap import receives, sends
 from .parts.patterns import ring
 from .parts.turns import all_partners
 
-BOTH = ("inter_allgather", "inter_allgatherv")
+INTER_ALLGATHERS = ("inter_allgather", "inter_allgatherv")
 KANG = "Kang, Träff et al. 2019"
 
 
@@ -45,10 +45,13 @@ def collect(r: Index, here: Side, pieces: Blocks, stage: Stage) -> Program:
     return shift(stage(here.n, r, pieces), here.base)
 
 
-def exchange(r: Index, here: Side, there: Side, mine: Blocks, theirs: Blocks) -> Round:
-    """Each gets its block of the other group's data, whoever it is from.
+def exchange(
+    r: Index, here: Side, there: Side, own_shares: Blocks, remote_shares: Blocks
+) -> Round:
+    """Every rank receives its share of the other group's data, from one or more ranks.
 
-    `mine` is how the own group shares the other's data, `theirs` the opposite.
+    `own_shares` is how the own group shares the other's data, `remote_shares` how the
+    other group shares the data of this one.
     """
 
     def number(i: Index) -> Index:
@@ -56,19 +59,19 @@ def exchange(r: Index, here: Side, there: Side, mine: Blocks, theirs: Blocks) ->
 
     return Round(
         (
-            *receives(r, there.blocks, mine, number, mine[r][0]),
-            *sends(r, here.blocks, theirs, number, here.own(r)[0]),
+            *receives(r, there.blocks, own_shares, number, own_shares[r][0]),
+            *sends(r, here.blocks, remote_shares, number, here.own(r)[0]),
         )
     )
 
 
 def is_larger(here: Side, there: Side) -> bool:
-    """Whether the own group is the larger one; of equals, the first."""
+    """Whether the own group is the larger one; of equal groups, the first."""
     return (here.n, -here.base) > (there.n, -there.base)
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLGATHERS,
     paper="folklore",
     cost=lambda p, q, ka, kb, alpha, beta, stage: (
         max(p, q) * (alpha + max(ka, kb) * beta)
@@ -82,11 +85,11 @@ def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     from its own number and the other down, so that partners meet: in each turn a
     process has one partner at the most.
     """
-    every = all_partners(r, here, there)
+    targets = all_partners(r, here, there)
     yield Round(
         (
-            *(Recv(there.base + j, there.blocks[j]) for j in every),
-            *(Send(there.base + j, here.own(r)) for j in every),
+            *(Recv(there.base + j, there.blocks[j]) for j in targets),
+            *(Send(there.base + j, here.own(r)) for j in targets),
         )
     )
 
@@ -100,7 +103,7 @@ def segmented_cost(
     beta: float,
     stage: Callable[..., float],
 ) -> float:
-    """The exchange of a team, one after the other, then both groups collect."""
+    """The time of a team's exchanges, one after the other, and of the collecting."""
     p, q, ka, kb = larger_first(p, q, ka, kb)
     team = -(-p // q)
     exchange = team * (alpha + max(ka, kb / team) * beta)
@@ -109,7 +112,9 @@ def segmented_cost(
     )
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Algorithm 1", cost=segmented_cost, staged=True)
+@algorithm(
+    *INTER_ALLGATHERS, paper=f"{KANG}, Algorithm 1", cost=segmented_cost, staged=True
+)
 def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """A process of the smaller group swaps segments of its block for a team's blocks.
 
@@ -147,7 +152,9 @@ def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         yield from collect(r, here, pieces, stage)
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Algorithm 2", cost=segmented_cost, staged=True)
+@algorithm(
+    *INTER_ALLGATHERS, paper=f"{KANG}, Algorithm 2", cost=segmented_cost, staged=True
+)
 def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Each receives a near-equal share of the other group's data, whoever it is from.
 
@@ -157,14 +164,16 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """
     # lines 1 to 4 and 6 to 11 or 16 to 21: s_{B,r} and s_{A,i}; the totals k'_A and
     # k'_B are known to all, or asked for, before
-    mine = Shares(here.n, there.blocks.total)
-    theirs = Shares(there.n, here.blocks.total)
-    yield exchange(r, here, there, mine, theirs)  # lines 12 to 14 and 22 to 24
-    yield from collect(r, here, mine, stage)  # line 25 or 26
+    own_shares = Shares(here.n, there.blocks.total)
+    remote_shares = Shares(there.n, here.blocks.total)
+    yield exchange(
+        r, here, there, own_shares, remote_shares
+    )  # lines 12 to 14 and 22 to 24
+    yield from collect(r, here, own_shares, stage)  # line 25 or 26
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLGATHERS,
     paper="folklore",
     cost=lambda p, q, ka, kb, alpha, beta, stage: stage(
         p + q, max(ka, kb), alpha, beta
@@ -186,7 +195,7 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     everything = Uneven(np.concatenate(sizes))
 
     def where(span: Span) -> Spans:
-        """Split at the border between the groups; keep the own group's part aside."""
+        """A span split at the border of the groups, the own group's part in "tmp"."""
         end = span.start + span.size
         low = lesser(end, border) - span.start
         low = pick(low > 0, low, 0)
@@ -202,21 +211,24 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
 
 
 def _across(r: Index, here: Side, there: Side) -> Program:
-    """Pass whole blocks round the ring of teams, member c of one to member c of the
-    next; where the next has one more, the members take turns to serve it."""
+    """Pass whole blocks round the ring of teams.
+
+    Member c of a team sends to member c of the next; where the next team has a member
+    more, the members take turns to serve that one.
+    """
     teams = Shares(there.n, here.n)
     j = teams.find(r)
     c, n = r - teams.offset(j), teams.size(j)
     left, right = (j - 1) % teams.n, (j + 1) % teams.n
-    few, many = teams.size(left), teams.size(right)
+    left_size, right_size = teams.size(left), teams.size(right)
     for t, (received, sent, _) in enumerate(ring(teams.n, j)):
-        source = here.base + teams.offset(left) + pick(c < few, c, t % few)
+        source = here.base + teams.offset(left) + pick(c < left_size, c, t % left_size)
         target, data = here.base + teams.offset(right), there.blocks[sent]
         yield Round(
             (
                 Recv(source, there.blocks[received]),
-                Send(target + c, data, c < many),
-                Send(target + n, data, (n < many) & (c == t % n)),
+                Send(target + c, data, c < right_size),
+                Send(target + n, data, (n < right_size) & (c == t % n)),
             )
         )
 
@@ -238,7 +250,7 @@ def _unsegmented_cost(
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLGATHERS,
     paper="Kang et al., EuroMPI 2018, Algorithm 1",
     cost=_unsegmented_cost,
     staged=True,
@@ -306,7 +318,7 @@ def _two_step_cost(
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLGATHERS,
     paper="Kang et al., EuroMPI 2018, Algorithm 2",
     cost=_two_step_cost,
     staged=True,
@@ -325,13 +337,13 @@ def two_step(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         yield from exchange
 
 
-#: by default
-PARTS = 2
+#: parts of every share in `pipelined`, by default
+PIPELINE_PARTS = 2
 
 
 @dataclass(frozen=True)
 class Part(Blocks):
-    """One of several parts of every share."""
+    """Blocks of one part of every share."""
 
     shares: Shares
     parts: int
@@ -346,7 +358,7 @@ class Part(Blocks):
         return self.shares.offset(i) + cut(self.shares.size(i), self.parts, number)
 
     def offset(self, i: Index) -> Index:
-        """Where the part of share i begins."""
+        """The first element of the part of share i."""
         return self._edge(i, self.number)
 
     def size(self, i: Index) -> Index:
@@ -362,10 +374,10 @@ class Part(Blocks):
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLGATHERS,
     paper=f"isthmus, after {KANG}, Algorithm 2",
     # as if one part came after the other
-    cost=lambda p, q, ka, kb, alpha, beta, stage, parts=PARTS: (
+    cost=lambda p, q, ka, kb, alpha, beta, stage, parts=PIPELINE_PARTS: (
         parts
         * segmented_cost(
             p, q, ka / parts, kb / parts, alpha, beta, allgatherv.ring_cost
@@ -373,7 +385,7 @@ class Part(Blocks):
     ),
 )
 def pipelined(
-    r: Index, here: Side, there: Side, stage: Stage, parts: int = PARTS
+    r: Index, here: Side, there: Side, stage: Stage, parts: int = PIPELINE_PARTS
 ) -> Program:
     """Shares are exchanged in parts, the next while one is passed round a ring.
 
@@ -381,23 +393,29 @@ def pipelined(
     exchange of the next begins. On a network that hides all but the first part of an
     exchange.
     """
-    mine = Shares(here.n, there.blocks.total)
-    theirs = Shares(there.n, here.blocks.total)
+    own_shares = Shares(here.n, there.blocks.total)
+    remote_shares = Shares(there.n, here.blocks.total)
     rounds = max(here.n, there.n, 2) - 1
 
     def swap(part: int) -> Round:
         if part == parts:
             return Round()
         return exchange(
-            r, here, there, Part(mine, parts, part), Part(theirs, parts, part)
+            r,
+            here,
+            there,
+            Part(own_shares, parts, part),
+            Part(remote_shares, parts, part),
         )
 
     yield swap(0)
     for part in range(parts):
-        passed = shift(allgatherv.ring(here.n, r, Part(mine, parts, part)), here.base)
+        ring_of_part = shift(
+            allgatherv.ring(here.n, r, Part(own_shares, parts, part)), here.base
+        )
         # the rings of both groups end in the same round, with the next exchange
-        ends = (
-            delayed(passed, rounds - here.n + 1),
+        in_step = (
+            delayed(ring_of_part, rounds - here.n + 1),
             delayed([swap(part + 1)], rounds - 1),
         )
-        yield from merge_rounds(*ends)
+        yield from merge_rounds(*in_step)

@@ -27,11 +27,13 @@ def _in_shares(
     r: Index, here: Side, there: Side, m: int, way: Callable[[int], Scheme]
 ) -> Program:
     """Everyone gets a share of the other group's sum; then both groups collect."""
-    ways = way(here.n), way(there.n)
-    wanted = Shares(here.n, m), Shares(there.n, m)
-    place = wanted[0][ways[0].number(r)][0]
-    yield from sums_across(r, here, there, m, ways, wanted, place, numbered=True)
-    yield from shift(ways[0].collect(here.n, r, wanted[0]), here.base)
+    schemes = way(here.n), way(there.n)
+    shares_wanted = Shares(here.n, m), Shares(there.n, m)
+    place = shares_wanted[0][schemes[0].number(r)][0]
+    yield from sums_across(
+        r, here, there, m, schemes, shares_wanted, place, numbered=True
+    )
+    yield from shift(schemes[0].collect(here.n, r, shares_wanted[0]), here.base)
 
 
 def _ordered_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
@@ -65,7 +67,7 @@ def ordered(r: Index, here: Side, there: Side, m: int) -> Program:
     commutative=True,
 )
 def bruck(r: Index, here: Side, there: Side, m: int) -> Program:
-    """The same in as few rounds for any group, combined in any order.
+    """Reduce into shares in the fewest rounds for any group, combined in any order.
 
     2 ceil(log2 p) rounds and the exchange.
     """
@@ -94,15 +96,18 @@ def direct(r: Index, here: Side, there: Side, m: int) -> Program:
 
 
 def _levels(senders: int, n: int) -> int:
-    """The rounds in which so many senders reach n ranks."""
+    """The rounds that a number of senders need to reach n ranks."""
     return log2(-(-n // senders) + 1)
 
 
 def _from_outside(
     r: Index, here: Side, there: Side, m: int, step: int
 ) -> tuple[Comm, ...]:
-    """Take the other group's sum, and hand it on inside a team: the team is a binomial
-    tree whose root, number 0, is the one that acts for it in the other group."""
+    """Receive the other group's sum, and hand it on inside a team.
+
+    The team is a binomial tree whose root, number 0, is the rank of the other group
+    that acts for the team.
+    """
     who, whole = Folded(there.n), (Span("recv", 0, m),)
     teams = Shares(who.act, here.n)
     team = teams.find(r)
@@ -118,7 +123,7 @@ def _from_outside(
 def _to_team(
     r: Index, here: Side, there: Side, sum_: Span, step: int
 ) -> tuple[Comm, ...]:
-    """Hand the own group's sum to members of the team in the other group."""
+    """Send the own group's sum to members of the rank's team in the other group."""
     who = Folded(here.n)
     teams, v = Shares(who.act, there.n), who.number(r)
     member = there.base + teams.offset(v) + step - 1
@@ -126,9 +131,9 @@ def _to_team(
 
 
 def _doubling_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
-    a, b = Folded(p), Folded(q)
-    sums = max(x.bits + (x.pairs > 0) for x in (a, b))
-    across = max(_levels(a.act, q), _levels(b.act, p))
+    fold_a, fold_b = Folded(p), Folded(q)
+    sums = max(x.bits + (x.pairs > 0) for x in (fold_a, fold_b))
+    across = max(_levels(fold_a.act, q), _levels(fold_b.act, p))
     return (sums + across) * (alpha + m * beta)
 
 
@@ -139,15 +144,16 @@ def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
     log2 p rounds of all, and one across; ceil(log2(p/q + 1)) if p > q; one more to fold
     a group that is no power of two. For any operator. Scratch for two vectors.
     """
-    held = yield from sums(r, here.n, m, here.base)
-    mine, other = Folded(here.n), Folded(there.n)
-    yield from pad(iter(()), max(other.bits - mine.bits, 0))
-    coming, going = _levels(other.act, here.n), _levels(mine.act, there.n)
-    for t in range(max(coming, going)):
+    sum_start = yield from sums(r, here.n, m, here.base)
+    own_fold, remote_fold = Folded(here.n), Folded(there.n)
+    yield from pad(iter(()), max(remote_fold.bits - own_fold.bits, 0))
+    rounds_in = _levels(remote_fold.act, here.n)
+    rounds_out = _levels(own_fold.act, there.n)
+    for t in range(max(rounds_in, rounds_out)):
         comm: tuple[Comm, ...] = ()
-        if t < coming:
-            comm += _from_outside(r, here, there, m, 1 << coming - 1 - t)
-        if t < going:
-            sum_ = Span("tmp", held, m)
-            comm += _to_team(r, here, there, sum_, 1 << going - 1 - t)
+        if t < rounds_in:
+            comm += _from_outside(r, here, there, m, 1 << rounds_in - 1 - t)
+        if t < rounds_out:
+            sum_ = Span("tmp", sum_start, m)
+            comm += _to_team(r, here, there, sum_, 1 << rounds_out - 1 - t)
         yield Round(comm)

@@ -11,10 +11,10 @@ import numpy as np
 from ..schedules.ir import Index, Mask, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Side, pick
 from ..schedules.registry import algorithm
-from .parts.patterns import STARTUP, log2
+from .parts.patterns import STARTUP_ELEMENTS, log2
 from .parts.turns import paced_cost, partners, piece, piece_size
 
-BOTH = ("inter_alltoall", "inter_alltoallv")
+INTER_ALLTOALLS = ("inter_alltoall", "inter_alltoallv")
 
 
 def _turns_cost(
@@ -24,7 +24,7 @@ def _turns_cost(
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLTOALLS,
     paper="Silva, Silva 1999; Open MPI",
     cost=lambda p, q, ka, kb, alpha, beta: (p + q - 1) * (alpha + max(ka, kb) * beta),
     whole_blocks=True,
@@ -41,15 +41,15 @@ def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Pro
     yield Round(receives + sends if here.base < there.base else sends + receives)
 
 
-@algorithm(*BOTH, paper="MPICH", cost=_turns_cost)
+@algorithm(*INTER_ALLTOALLS, paper="MPICH", cost=_turns_cost)
 def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
     """In round t send to the rank t further on, receive from the one t before.
 
     max(p, q) rounds, one after the other, each as long as its largest block.
     """
-    most = max(here.n, there.n)
-    for t in range(most):
-        target, source = (r + t) % most, (r - t) % most
+    turns = max(here.n, there.n)
+    for t in range(turns):
+        target, source = (r + t) % turns, (r - t) % turns
         yield Round(
             (
                 Recv(there.base + source, recv[source], source < there.n),
@@ -58,7 +58,7 @@ def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> P
         )
 
 
-@algorithm(*BOTH, paper="folklore", cost=_turns_cost, whole_blocks=True)
+@algorithm(*INTER_ALLTOALLS, paper="folklore", cost=_turns_cost, whole_blocks=True)
 def rotated(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks, window: int = 32
 ) -> Program:
@@ -67,19 +67,19 @@ def rotated(
     max(p, q) turns, of which `window` are in flight at once; in each turn a rank has
     one partner at the most, to which it sends and from which it receives.
     """
-    every = partners(r, here, there)
-    for first in range(0, len(every), window):
-        some = every[first : first + window]
+    partners_by_turn = partners(r, here, there)
+    for first in range(0, len(partners_by_turn), window):
+        in_flight = partners_by_turn[first : first + window]
         yield Round(
             (
-                *(Recv(there.base + j, recv[j], j < there.n) for j in some),
-                *(Send(there.base + j, send[j], j < there.n) for j in some),
+                *(Recv(there.base + j, recv[j], j < there.n) for j in in_flight),
+                *(Send(there.base + j, send[j], j < there.n) for j in in_flight),
             )
         )
 
 
 @algorithm(
-    *BOTH,
+    *INTER_ALLTOALLS,
     paper="isthmus",
     cost=lambda p, q, ka, kb, alpha, beta, startup=None: paced_cost(
         p, q, max(ka, kb), alpha, beta, startup
@@ -91,7 +91,7 @@ def paced(
     there: Side,
     send: Blocks,
     recv: Blocks,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """The turns of `rotated` one by one, in pieces that two partners swap.
 
@@ -99,27 +99,30 @@ def paced(
     rounds as the longer block has pieces. `startup` is the number of elements that pass
     in the time of a start-up.
     """
-    each = piece_size(startup)
+    most = piece_size(startup)
     for j in partners(r, here, there):
         longest = max(np.max(send.size(j)), np.max(recv.size(j)))
-        for start in range(0, longest, each):
+        for start in range(0, longest, most):
             yield Round(
                 (
-                    Recv(there.base + j, piece(recv, j, start, each), j < there.n),
-                    Send(there.base + j, piece(send, j, start, each), j < there.n),
+                    Recv(there.base + j, piece(recv, j, start, most), j < there.n),
+                    Send(there.base + j, piece(send, j, start, most), j < there.n),
                 )
             )
 
 
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
-    """The partners of each lane, those with the largest blocks first; of those that
-    differ by less than 16 times or so, in their order."""
+    """The partners of each lane, the one with the largest block first.
+
+    Partners whose blocks differ by less than about 16 times stay in their order: nearly
+    equal blocks would be in another order on every rank, and partners would not meet.
+    """
     sizes = np.array([blocks.size(j) for j in partners])
     order = np.argsort(-(np.frexp(sizes)[1] // 4), 0, kind="stable")
     return np.take_along_axis(np.array(partners), order, 0)
 
 
-@algorithm(*BOTH, paper="isthmus", cost=_turns_cost, whole_blocks=True)
+@algorithm(*INTER_ALLTOALLS, paper="isthmus", cost=_turns_cost, whole_blocks=True)
 def largest_first(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks
 ) -> Program:
@@ -128,8 +131,8 @@ def largest_first(
     Both ends of a message know its size, so all agree on the order and nobody waits in
     a circle. Else a long message makes short ones late that others wait for.
     """
-    every = partners(r, here, there)
-    sources, targets = (_largest_first(x, every) for x in (recv, send))
+    partners_by_turn = partners(r, here, there)
+    sources, targets = (_largest_first(x, partners_by_turn) for x in (recv, send))
     yield Round(
         (
             *(Recv(there.base + j, recv[j], j < there.n) for j in sources),
@@ -141,7 +144,7 @@ def largest_first(
 def _bruck_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float
 ) -> float:
-    """For p = q a power of two and blocks of one size; else about that."""
+    """The time for p = q a power of two and blocks of one size; roughly, for others."""
     n, k = max(p, q), max(ka, kb)
     return log2(p + q) * alpha + (log2(n) * n / 2 + n) * k * beta
 
@@ -154,34 +157,43 @@ def bruck(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Prog
     for short ones. Scratch for 2 (p + q) blocks.
     """
     n, own = here.n + there.n, here.base + r
-    slot = max(send.size(0), recv.size(0))
+    slot_size = max(send.size(0), recv.size(0))
 
-    def waiting(way: int, gone: int, origin: Index) -> Span:
-        """A block on its way, of which it has gone so far; it comes to one of two
-        places and leaves from the other."""
+    def stored_block(way: int, travelled: int, origin: Index) -> Span:
+        """The scratch of a block that has travelled some of its way.
+
+        A block arrives at one of two places and leaves from the other, as both may
+        happen in one round.
+        """
         ours = _inside(here, origin)
         crosses = ours != _inside(here, (origin + way) % n)
         size = pick(crosses, pick(ours, send.size(0), recv.size(0)), 0)
-        return Span("tmp", (2 * way + gone.bit_count() % 2) * slot, size)
+        return Span("tmp", (2 * way + travelled.bit_count() % 2) * slot_size, size)
 
     for level in range(log2(n)):
         step = 1 << level
-        leaving: list[Span] = []
-        coming: list[Span] = []
+        leaving_spans: list[Span] = []
+        arriving_spans: list[Span] = []
         for way in (d for d in range(n) if d & step):
-            gone = way % step
-            origin, before = (own - gone) % n, (own - gone - step) % n
+            travelled = way % step
+            origin, before = (own - travelled) % n, (own - travelled - step) % n
             first, last = send[(own + way) % n - there.base], recv[before - there.base]
-            leaving += [waiting(way, gone, origin)] if gone else first
-            coming += [waiting(way, gone + step, before)] if way >> level > 1 else last
+            leaving_spans += (
+                [stored_block(way, travelled, origin)] if travelled else first
+            )
+            arriving_spans += (
+                [stored_block(way, travelled + step, before)]
+                if way >> level > 1
+                else last
+            )
         yield Round(
             (
-                Recv((own - step) % n, tuple(coming)),
-                Send((own + step) % n, tuple(leaving)),
+                Recv((own - step) % n, tuple(arriving_spans)),
+                Send((own + step) % n, tuple(leaving_spans)),
             )
         )
 
 
 def _inside(side: Side, number: Index) -> Mask:
-    """Whether a rank is of a group."""
+    """Whether a group contains a rank."""
     return (number >= side.base) & (number < side.base + side.n)

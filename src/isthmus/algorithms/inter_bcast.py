@@ -1,7 +1,7 @@
 """Bcast from a root to another group, of a buffer in "recv".
 
-The root is vertex 0 of p, the leaves are vertices 1 to p - 1. What is known inside a
-group serves as it is, if the root counts as one of it.
+The root is vertex 0 of p, the leaves are vertices 1 to p - 1. An algorithm inside a
+group serves as it is, if the root counts as a rank of the group.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from ..schedules.program import shift
 from ..schedules.registry import algorithm
 from . import bcast
 from .allgatherv import ring
-from .parts.patterns import STARTUP, log2, outer, startup_in
+from .parts.patterns import STARTUP_ELEMENTS, log2, outer, startup_in
 
 
 def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """All of it, to every leaf."""
+    """The time to send all data to every leaf."""
     return (p - 1) * (alpha + m * beta)
 
 
@@ -43,7 +43,7 @@ def binomial(p: int, v: Index, m: int) -> Program:
 
 
 def scatter_allgather_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """A tree that halves what it carries, and a ring of the leaves."""
+    """The time of a tree that halves its data at each level, and of a ring."""
     q = p - 1
     return (log2(p) + q - 1) * alpha + (2 - 1 / q) * m * beta
 
@@ -64,7 +64,7 @@ def scatter_allgather(p: int, v: Index, m: int) -> Program:
         yield from shift(ring(p - 1, v - 1, pieces), 1)
 
 
-def links(p: int, m: int, startup: float = STARTUP) -> int:
+def links(p: int, m: int, startup: float = STARTUP_ELEMENTS) -> int:
     """The number of segments for which a chain is fastest."""
     return bcast.fastest(p - 2, m, startup)
 
@@ -77,14 +77,19 @@ def chain_cost(
     n: int = 0,
     startup: float | None = None,
 ) -> float:
-    """As many rounds as there are segments, and p - 2 to fill the chain; the best
-    number of segments for alpha and beta, unless it or a start-up is given."""
+    """The time of a round for each segment, and p - 2 to fill the chain.
+
+    The number of segments is `n`, or the best for `startup`, or else for alpha and
+    beta.
+    """
     n = n or links(p, int(m), startup or startup_in(alpha, beta))
     return (n + p - 2) * (alpha + m / n * beta)
 
 
 @algorithm("inter_bcast", paper="folklore", cost=chain_cost)
-def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
+def chain(
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP_ELEMENTS
+) -> Program:
     """Segments flow from the root down the chain of the leaves.
 
     n + p - 2 rounds of an n-th.
@@ -96,7 +101,7 @@ def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Pro
     "inter_bcast", paper="Träff 2025, circulant graphs", cost=bcast.circulant_cost
 )
 def circulant(
-    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Program:
     """In n parts on a circulant graph of the root and the leaves: in the fewest rounds.
 

@@ -17,7 +17,7 @@ from ..schedules.registry import algorithm
 from .parts import gather
 from .parts.patterns import outer
 
-BOTH = ("inter_gather", "inter_gatherv")
+INTER_GATHERS = ("inter_gather", "inter_gatherv")
 
 
 def _own(v: Index, blocks: Blocks) -> Spans:
@@ -25,11 +25,11 @@ def _own(v: Index, blocks: Blocks) -> Spans:
 
 
 def linear_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """One message after the other at the root."""
+    """The time of one message after the other at the root."""
     return (p - 1) * (alpha + k * beta)
 
 
-@algorithm(*BOTH, paper="Silva, Silva 1999; MPICH", cost=linear_cost)
+@algorithm(*INTER_GATHERS, paper="Silva, Silva 1999; MPICH", cost=linear_cost)
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """Every leaf sends its block straight to the root, which awaits them all at once.
 
@@ -42,14 +42,14 @@ def linear(p: int, v: Index, blocks: Leaves) -> Program:
 
 
 def _tree(p: int, v: Index, blocks: Blocks) -> Program:
-    """Subtrees hand up their blocks; what a leaf holds begins with its own."""
+    """Subtrees hand up their blocks; a leaf holds those of its subtree."""
     own, begin = _own(v, blocks), blocks.offset(v)
     held = Mapped(p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp")
     yield Round(then=(Copy(own[0], held[v][0], gather.alone(p, v) ^ True),))
     yield from gather.up(p, v, held, own)
 
 
-@algorithm(*BOTH, paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm(*INTER_GATHERS, paper="folklore", cost=gather.cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand up their blocks.
 
@@ -60,16 +60,16 @@ def binomial(p: int, v: Index, blocks: Leaves) -> Program:
 
 
 #: bytes from which on a block goes straight to the root
-LARGE = 1 << 13
+LARGE_BLOCK_BYTES = 1 << 13
 
 
 def mixed_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """One of two."""
-    return (linear_cost if k >= LARGE else gather.cost)(p, k, alpha, beta)
+    """The time of `linear` for large blocks, of a tree for small ones."""
+    return (linear_cost if k >= LARGE_BLOCK_BYTES else gather.cost)(p, k, alpha, beta)
 
 
-@algorithm(*BOTH, paper="isthmus", cost=mixed_cost, own_counts=True)
-def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE) -> Program:
+@algorithm(*INTER_GATHERS, paper="isthmus", cost=mixed_cost, own_counts=True)
+def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE_BLOCK_BYTES) -> Program:
     """Small blocks go up a tree with the root on top, large ones straight to the root.
 
     ceil(log2 p) rounds, and one for the large blocks; every byte comes to the root
@@ -87,11 +87,11 @@ def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE) -> Program:
 
 
 def _spread(blocks: Blocks, small: Uneven, packed: Span) -> Spans:
-    """Where small blocks that came as one belong among all, neighbours as one span."""
+    """The places among all blocks of small ones that came packed; neighbours joined."""
     spans: list[Span] = []
-    ends = int(packed.start), int(packed.start + packed.size)
-    some = range(*np.searchsorted(small.offsets, ends).tolist())
-    for i in (i for i in some if small.size(i)):
+    first_and_end = int(packed.start), int(packed.start + packed.size)
+    block_numbers = range(*np.searchsorted(small.offsets, first_and_end).tolist())
+    for i in (i for i in block_numbers if small.size(i)):
         start, size = int(blocks.offset(i)), int(small.size(i))
         if spans and spans[-1].start + spans[-1].size == start:
             last = spans.pop()

@@ -14,7 +14,7 @@ from . import bcast, inter_bcast, reduce, reduce_scatter as scattering
 from .parts import gather, leaders
 from .parts.folding import Folded
 from .parts.halving import gathering
-from .parts.patterns import STARTUP, log2, outer
+from .parts.patterns import STARTUP_ELEMENTS, log2, outer
 from .parts.reduce_mirrored import mirrored
 
 
@@ -28,7 +28,7 @@ def binomial(p: int, v: Index, m: int) -> Program:
 
 
 def halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """Half and half again, and back; for p - 1 a power of two."""
+    """The time to halve down to a piece and gather the pieces, p - 1 a power of two."""
     q = p - 1
     return (2 * log2(q) + 1) * alpha + (2 - 1 / q) * m * beta
 
@@ -43,7 +43,7 @@ def halving(p: int, v: Index, m: int) -> Program:
     who = Folded(p - 1)
 
     def vertex(i: Index) -> Index:
-        """Who gathers as number i: the root in the place of the first."""
+        """The vertex that gathers as number i: the root in the place of the first."""
         return pick(i == 0, 0, who.rank(i) + 1)
 
     if outer(v):
@@ -60,7 +60,7 @@ def halving(p: int, v: Index, m: int) -> Program:
 
 
 def reduce_scatter_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """A piece from every other leaf, and a tree that doubles what it carries."""
+    """The time of a piece from every other leaf, and a tree that gathers the pieces."""
     q = p - 1
     return (q - 1 + log2(p)) * alpha + (2 - 1 / q) * m * beta
 
@@ -85,7 +85,9 @@ def reduce_scatter(p: int, v: Index, m: int) -> Program:
 
 
 @algorithm("inter_reduce", paper="folklore", cost=inter_bcast.chain_cost)
-def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Program:
+def chain(
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP_ELEMENTS
+) -> Program:
     """Segments flow up the chain of the leaves to the root, and everyone adds its own.
 
     n + p - 2 rounds of an n-th, in rank order. Scratch for all.
@@ -102,7 +104,7 @@ def chain(p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP) -> Pro
     commutative=True,
 )
 def circulant(
-    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP
+    p: int, v: Index, m: int, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Program:
     """The broadcast on a circulant graph of root and leaves, backwards: as few rounds.
 

@@ -15,15 +15,15 @@ from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span
 from ..schedules.layout import Even, Side
 from ..schedules.registry import algorithm
 from .parts.inter_shares import Scheme, commutative, ordered as by_rank, sums_across
-from .parts.patterns import STARTUP, is_power
+from .parts.patterns import STARTUP_ELEMENTS, is_power
 from .parts.turns import first_partner, paced_cost, partners, piece, piece_size
 from .reduce_scatter import both_parts, bruck_cost, in_order, pairwise_cost
 
-BOTH = ("inter_reduce_scatter", "inter_reduce_scatter_block")
+INTER_REDUCE_SCATTERS = ("inter_reduce_scatter", "inter_reduce_scatter_block")
 
 
 @algorithm(
-    *BOTH,
+    *INTER_REDUCE_SCATTERS,
     paper="folklore",
     cost=lambda p, q, n, alpha, beta: max(p, q) * (alpha + n / min(p, q) * beta),
     other_counts=True,
@@ -34,18 +34,18 @@ def direct(r: Index, here: Side, there: Side) -> Program:
     max(p, q) rounds of a block, for any operator. Where p = q no element travels in
     vain; else ranks of the smaller group get more vectors than they send.
     """
-    size, most = here.blocks.size(r), max(here.n, there.n)
+    block_size, turns = here.blocks.size(r), max(here.n, there.n)
     sent = there.blocks.within("send")
-    for t in range(most):
-        target, i = (r + t) % most, (r - t) % most
-        comm, steps = in_order(r, i, there.n, size, there.base + i, i < there.n)
+    for t in range(turns):
+        target, i = (r + t) % turns, (r - t) % turns
+        comm, steps = in_order(r, i, there.n, block_size, there.base + i, i < there.n)
         send = Send(there.base + target, sent[target], target < there.n)
         yield Round((*comm, send), steps)
-    yield both_parts(r, there.n, size)
+    yield both_parts(r, there.n, block_size)
 
 
 @algorithm(
-    *BOTH,
+    *INTER_REDUCE_SCATTERS,
     paper="isthmus",
     cost=lambda p, q, n, alpha, beta, startup=None: paced_cost(
         p, q, n / min(p, q), alpha, beta, startup
@@ -53,38 +53,40 @@ def direct(r: Index, here: Side, there: Side) -> Program:
     other_counts=True,
     commutative=True,
 )
-def paced(r: Index, here: Side, there: Side, startup: float = STARTUP) -> Program:
+def paced(
+    r: Index, here: Side, there: Side, startup: float = STARTUP_ELEMENTS
+) -> Program:
     """As `direct`, in turns in which two partners swap, piece by piece.
 
     The next piece goes when the partner's has come. max(p, q) turns, combined in any
     order. `startup` is the number of elements that pass in the time of a start-up.
     Scratch for a block.
     """
-    sent, came = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
-    first, each = first_partner(r, here, there), piece_size(startup)
+    sent, arrived = there.blocks.within("send"), Even(1, here.blocks.size(r), "tmp")
+    first, piece_elements = first_partner(r, here, there), piece_size(startup)
     for j in partners(r, here, there):
-        peer, real, begins = there.base + j, j < there.n, j == first
-        longest = max(np.max(sent.size(j)), np.max(came.size(0)))
-        for start in range(0, longest, each):
-            incoming = piece(came, 0, start, each)
-            total = piece(came.within("recv"), 0, start, each)
+        peer, has_partner, is_first = there.base + j, j < there.n, j == first
+        longest = max(np.max(sent.size(j)), np.max(arrived.size(0)))
+        for start in range(0, longest, piece_elements):
+            incoming = piece(arrived, 0, start, piece_elements)
+            total = piece(arrived.within("recv"), 0, start, piece_elements)
             yield Round(
                 (
-                    Recv(peer, total, real & begins),
-                    Recv(peer, incoming, real & (begins ^ True)),
-                    Send(peer, piece(sent, j, start, each), real),
+                    Recv(peer, total, has_partner & is_first),
+                    Recv(peer, incoming, has_partner & (is_first ^ True)),
+                    Send(peer, piece(sent, j, start, piece_elements), has_partner),
                 ),
-                (Reduce(incoming[0], total[0], real & (begins ^ True)),),
+                (Reduce(incoming[0], total[0], has_partner & (is_first ^ True)),),
             )
 
 
 def across_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
-    """Handing over the shares, where the larger group is a multiple of the smaller."""
+    """The time to swap shares, where the larger group is a multiple of the smaller."""
     return -(-max(p, q) // min(p, q)) * alpha + n / min(p, q) * beta
 
 
 def ordered_cost(p: int, n: float, alpha: float, beta: float) -> float:
-    """Reducing into shares in rank order."""
+    """The time to reduce into shares in rank order."""
     return (bruck_cost if is_power(p) else pairwise_cost)(p, n, alpha, beta)
 
 
@@ -98,7 +100,7 @@ def _scattered(
 
 
 @algorithm(
-    *BOTH,
+    *INTER_REDUCE_SCATTERS,
     paper="Rabenseifner 2004, halving; Kang, Träff et al. 2019, the exchange",
     cost=lambda p, q, n, alpha, beta: (
         max(ordered_cost(p, n, alpha, beta), ordered_cost(q, n, alpha, beta))
@@ -116,7 +118,7 @@ def ordered(r: Index, here: Side, there: Side) -> Program:
 
 
 @algorithm(
-    *BOTH,
+    *INTER_REDUCE_SCATTERS,
     paper="Träff 2024, on circulant graphs; Kang, Träff et al. 2019, the exchange",
     cost=lambda p, q, n, alpha, beta: (
         bruck_cost(max(p, q), n, alpha, beta) + across_cost(p, q, n, alpha, beta)
@@ -125,7 +127,7 @@ def ordered(r: Index, here: Side, there: Side) -> Program:
     commutative=True,
 )
 def bruck(r: Index, here: Side, there: Side) -> Program:
-    """The same in as few rounds for any group, combined in any order.
+    """Reduce into shares in the fewest rounds for any group, combined in any order.
 
     ceil(log2 p) rounds and the exchange.
     """

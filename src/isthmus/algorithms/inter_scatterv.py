@@ -13,10 +13,12 @@ from ..schedules.registry import algorithm
 from . import inter_gatherv
 from .parts import gather
 
-BOTH = ("inter_scatter", "inter_scatterv")
+INTER_SCATTERS = ("inter_scatter", "inter_scatterv")
 
 
-@algorithm(*BOTH, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost)
+@algorithm(
+    *INTER_SCATTERS, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost
+)
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
     """The root sends every leaf its block, all at once.
 
@@ -25,7 +27,7 @@ def linear(p: int, v: Index, blocks: Leaves) -> Program:
     return backwards(inter_gatherv.linear(p, v, blocks))
 
 
-@algorithm(*BOTH, paper="folklore", cost=gather.cost, own_counts=True)
+@algorithm(*INTER_SCATTERS, paper="folklore", cost=gather.cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     """The root itself is the root of a tree: subtrees of leaves hand down their blocks.
 
@@ -35,8 +37,12 @@ def binomial(p: int, v: Index, blocks: Leaves) -> Program:
     return backwards(inter_gatherv.binomial(p, v, blocks))
 
 
-@algorithm(*BOTH, paper="isthmus", cost=inter_gatherv.mixed_cost, own_counts=True)
-def mixed(p: int, v: Index, blocks: Leaves, size: int = inter_gatherv.LARGE) -> Program:
+@algorithm(
+    *INTER_SCATTERS, paper="isthmus", cost=inter_gatherv.mixed_cost, own_counts=True
+)
+def mixed(
+    p: int, v: Index, blocks: Leaves, size: int = inter_gatherv.LARGE_BLOCK_BYTES
+) -> Program:
     """Large blocks go straight to their leaves, small ones down a tree.
 
     One round for the large blocks, and ceil(log2 p); every byte leaves the root once. A

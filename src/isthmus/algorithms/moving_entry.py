@@ -32,36 +32,36 @@ from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span, Span
 from ..schedules.layout import Blocks, Side, cut
 from ..schedules.registry import algorithm
 from .allgatherv_blocked import sizes, table
-from .parts.patterns import STARTUP, startup_in
+from .parts.patterns import STARTUP_ELEMENTS, startup_in
 
 #: the rounds beyond those of the data are less than so many for each rank of the larger
 #: group: a short piece of every block, a pause for every owner, the way round the ring
 EXTRA_ROUNDS = 3
 #: more rounds than this take longer to plan than they gain
-MOST_ROUNDS = 1 << 14
+MAX_PLANNED_ROUNDS = 1 << 14
 
 
 def ring_order(counts: np.ndarray, nodes: Sequence[Hashable] = ()) -> np.ndarray:
-    """The ranks of a group in the order of its ring: node after node, and the largest
-    block of each node at its end.
+    """The ranks of a group in the order of its ring, node after node.
 
-    Pieces enter behind the owner of a block. Behind the last rank of a node they enter
-    the next node at its first rank, pass through all others and never come twice.
+    The largest block of each node is at the node's end: pieces enter behind the owner
+    of a block, so behind the last rank of a node they enter the next node at its first
+    rank, pass through all others and never come twice.
     """
-    lowest: dict[Hashable, int] = {}
-    every = nodes if len(nodes) else (0,) * len(counts)
-    node = np.array([lowest.setdefault(x, r) for r, x in enumerate(every)])
+    lowest_rank: dict[Hashable, int] = {}
+    node_of_rank = nodes if len(nodes) else (0,) * len(counts)
+    node = np.array([lowest_rank.setdefault(x, r) for r, x in enumerate(node_of_rank)])
     order: np.ndarray = np.lexsort((counts, node))
     return order
 
 
 @dataclass(frozen=True)
-class Queue:
+class PieceQueue:
     """The pieces of a group's blocks in the order in which they leave the group."""
 
     #: the ranks of the group by their place in the ring
     order: np.ndarray
-    #: the places of those that have a block, the pieces of each, and the longest piece
+    #: the places of ranks that have a block, the pieces of each, and the longest piece
     owners: np.ndarray
     numbers: np.ndarray
     longest: int
@@ -73,33 +73,33 @@ class Queue:
 
     @property
     def moves(self) -> int:
-        """The places that the owner moves on by until the last."""
+        """The number of places by which the owner moves on until the last one."""
         return int(self.owners[-1] - self.owners[0]) if len(self.owners) else 0
 
 
-def queue(counts: np.ndarray, order: np.ndarray, size: int) -> Queue:
-    """The pieces of blocks of such counts, none longer than a size."""
+def queue(counts: np.ndarray, order: np.ndarray, size: int) -> PieceQueue:
+    """The pieces of a group's blocks, none longer than `size`."""
     sorted_counts = counts[order]
     owners = np.flatnonzero(sorted_counts)
     own = sorted_counts[owners]
     numbers = -(-own // size)
     longest = int((-(-own // np.maximum(numbers, 1))).max(initial=0))
-    return Queue(order, owners, numbers, longest)
+    return PieceQueue(order, owners, numbers, longest)
 
 
-def rounds_of(a: Queue, b: Queue) -> int:
-    """The rounds of two groups, at the most.
+def rounds_of(a: PieceQueue, b: PieceQueue) -> int:
+    """The most rounds of two groups.
 
-    The pieces of each group, one for each time that the other group's owner moves, and
-    the way round the ring. Where ranks without a block lie between two owners, both
-    groups wait for the entry to pass them.
+    They are the pieces of a group, one round for each time that the other group's owner
+    moves, and the way round the ring. Where ranks without a block lie between two
+    owners, both groups wait for the entry to pass them.
     """
     gaps = sum(x.moves - max(len(x.owners) - 1, 0) for x in (a, b))
     ends = []
-    for mine, other in ((a, b), (b, a)):
-        if mine.pieces:
-            changes = max(len(other.owners) - 1, 0)
-            ends.append(mine.pieces + changes + gaps + len(other.order) - 1)
+    for queue, other_queue in ((a, b), (b, a)):
+        if queue.pieces:
+            changes = max(len(other_queue.owners) - 1, 0)
+            ends.append(queue.pieces + changes + gaps + len(other_queue.order) - 1)
     return max(ends, default=0)
 
 
@@ -107,22 +107,25 @@ def best_size(counts: Sequence[np.ndarray], startup: float) -> int:
     """The size of pieces for which the rounds take the least time, by `rounds_of`."""
     largest = max((int(k.max(initial=0)) for k in counts), default=0)
     orders = [np.argsort(k, kind="stable") for k in counts]
-    best, found, size = inf, max(largest, 1), max(largest, 1)
+    least_time, fastest_size, size = inf, max(largest, 1), max(largest, 1)
     while True:
         queues = [queue(k, o, size) for k, o in zip(counts, orders, strict=True)]
         rounds = rounds_of(*queues)
         time = rounds * (startup + max(x.longest for x in queues))
-        if time < best:
-            best, found = time, size
-        if size == 1 or time > 2 * best or rounds > MOST_ROUNDS:
-            return found
+        if time < least_time:
+            least_time, fastest_size = time, size
+        if size == 1 or time > 2 * least_time or rounds > MAX_PLANNED_ROUNDS:
+            return fastest_size
         size = max(size * 7 // 8, 1)
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A group's pieces on their way: of each the round in which it leaves its owner,
-    the owner's rank, its place in the block, and where in the other group it enters."""
+class Departures:
+    """Of each piece of a group the round in which it leaves, and its owner's rank.
+
+    `begin` and `size` say its place in the owner's block, `start` that among the blocks
+    of the group, `entry` the place of the other group's ring at which it enters.
+    """
 
     round: np.ndarray
     owner: np.ndarray
@@ -139,9 +142,9 @@ class Stream:
 
 @dataclass
 class _Turn:
-    """Whose turn it is in one group: an owner, and how many pieces it has left."""
+    """The owner whose turn it is in one group, and the number of its pieces left."""
 
-    of: Queue
+    of: PieceQueue
     owner: int
     left: int
 
@@ -157,21 +160,25 @@ class _Turn:
 
     @property
     def entry(self) -> int:
-        """The place behind the owner, where pieces of the other group enter; places
-        go on counting beyond the end of the ring."""
+        """The place behind the owner, where pieces of the other group enter.
+
+        Places go on counting beyond the end of the ring.
+        """
         if not len(self.of.owners):
             return 0
         return int(self.of.owners[min(self.owner, len(self.of.owners) - 1)]) + 1
 
     @property
     def free(self) -> int:
-        """How many pieces the owner can send before another group must pause for it."""
+        """The pieces that the owner can send before the other group must pause."""
         follows = self.owner + 1 < len(self.of.owners)
         return self.left - 1 if follows else self.left
 
     def take(self, n: int) -> int:
-        """Send n pieces of the owner; the rounds beyond theirs until the next owner,
-        if it has no more, is free to send."""
+        """Send n pieces of the owner, and return the rounds to wait after them.
+
+        There are some where the owner changes, until the next one is free to send.
+        """
         self.left -= n
         if self.left:
             return 0
@@ -183,16 +190,17 @@ class _Turn:
         return int(now - before) - 1
 
 
-def _turn(of: Queue) -> _Turn:
+def _turn(of: PieceQueue) -> _Turn:
     return _Turn(of, 0, int(of.numbers[0]) if len(of.numbers) else 0)
 
 
-def _departures(a: Queue, b: Queue) -> Iterator[tuple[int, int, int, int]]:
-    """Runs of pieces: whose they are, the round of the first, how many, where they
-    enter.
+def _departure_runs(
+    a: PieceQueue, b: PieceQueue
+) -> Iterator[tuple[int, int, int, int]]:
+    """Runs of pieces: their group, the round of the first, their number, their entry.
 
-    Both groups send a piece in every round. But in the round of an owner's last piece
-    nothing of the other group enters: then the entry moves.
+    Both groups send a piece in every round, except that in the round of an owner's last
+    piece nothing of the other group enters: then the entry moves.
     """
     turns, now = (_turn(a), _turn(b)), 0
     while not all(x.done for x in turns):
@@ -208,23 +216,28 @@ def _departures(a: Queue, b: Queue) -> Iterator[tuple[int, int, int, int]]:
         now += n + sum(waits)
 
 
-def streams(sides: Sequence[Blocks], queues: Sequence[Queue]) -> tuple[Stream, Stream]:
-    """When each piece of each group leaves, and where it enters the other group."""
-    runs = list(_departures(*queues))
-    found = []
-    for i, (blocks, of) in enumerate(zip(sides, queues, strict=True)):
-        mine = [(now, n, entry) for j, now, n, entry in runs if j == i]
-        rounds = [np.arange(now, now + n) for now, n, _ in mine]
-        entries = [np.full(n, entry) for _, n, entry in mine]
-        owner = np.repeat(of.order[of.owners], of.numbers)
-        first = np.cumsum(of.numbers) - of.numbers
-        number = np.arange(len(owner)) - np.repeat(first, of.numbers)
-        whole, parts = blocks.size(owner), np.repeat(of.numbers, of.numbers)
-        begin = cut(whole, parts, number)
-        size = cut(whole, parts, number + 1) - begin
+def departures_of(
+    sides: Sequence[Blocks], queues: Sequence[PieceQueue]
+) -> tuple[Departures, Departures]:
+    """The round in which each piece of each group leaves, and its entry."""
+    runs = list(_departure_runs(*queues))
+    departures = []
+    for i, (blocks, piece_queue) in enumerate(zip(sides, queues, strict=True)):
+        own_runs = [(now, n, entry) for j, now, n, entry in runs if j == i]
+        rounds = [np.arange(now, now + n) for now, n, _ in own_runs]
+        entries = [np.full(n, entry) for _, n, entry in own_runs]
+        owner = np.repeat(piece_queue.order[piece_queue.owners], piece_queue.numbers)
+        first = np.cumsum(piece_queue.numbers) - piece_queue.numbers
+        number = np.arange(len(owner)) - np.repeat(first, piece_queue.numbers)
+        block_sizes, parts = (
+            blocks.size(owner),
+            np.repeat(piece_queue.numbers, piece_queue.numbers),
+        )
+        begin = cut(block_sizes, parts, number)
+        size = cut(block_sizes, parts, number + 1) - begin
         empty = np.zeros(0, np.int64)
-        found.append(
-            Stream(
+        departures.append(
+            Departures(
                 np.concatenate([*rounds, empty]),
                 owner,
                 begin,
@@ -233,23 +246,25 @@ def streams(sides: Sequence[Blocks], queues: Sequence[Queue]) -> tuple[Stream, S
                 np.concatenate([*entries, empty]) % len(queues[1 - i].order),
             )
         )
-    return found[0], found[1]
+    return departures[0], departures[1]
 
 
 @dataclass(frozen=True)
-class Ride:
-    """What one rank does, or all those of an array, in each round: which pieces of the
-    other group come and go, and which piece of the own group leaves."""
+class PieceTimetable:
+    """The pieces that come to a rank, go on and leave, round by round.
+
+    Where r is an array, all values have a lane for each of its ranks.
+    """
 
     rounds: int
-    #: in each round the piece that comes, or -1, and the rank that it is from
+    #: in each round the piece that comes, or -1, and the rank that sends it
     comes: Any
     source: Any
-    #: whether the piece that came one round ago goes on, and to whom
+    #: whether the piece that came one round ago goes on, and the next rank of the ring
     goes_on: Any
     right: Index
-    #: in each round the own group's piece that leaves, or -1; of each its owner and the
-    #: rank of the other group that it enters at
+    #: in each round the own group's piece that leaves, or -1; of each its owner and
+    #: the rank of the other group at which it enters
     leaves: list[int]
     owner: list[int]
     target: list[int]
@@ -261,10 +276,10 @@ class Ride:
     longest: int
 
 
-def ride(
+def timetable(
     r: Index, here: Side, there: Side, nodes: Sequence[Hashable], size: int, s: float
-) -> Ride:
-    """The rounds of rank r, or of all those of an array, of the group `here`."""
+) -> PieceTimetable:
+    """The timetable of rank r, or of all ranks of an array, of the group `here`."""
     first, second = sorted((here, there), key=lambda side: side.base)
     counts = [sizes(side.blocks) for side in (first, second)]
     size = size or best_size(counts, s)
@@ -273,7 +288,7 @@ def ride(
         for k, side in zip(counts, (first, second), strict=True)
     ]
     queues = [queue(k, o, size) for k, o in zip(counts, orders, strict=True)]
-    both = streams([first.blocks, second.blocks], queues)
+    both = departures_of([first.blocks, second.blocks], queues)
     mine, theirs = both if here is first else both[::-1]
     order, across = orders if here is first else orders[::-1]
     place = np.argsort(order)[r]
@@ -304,7 +319,7 @@ def ride(
     start, length = (table(np.append(x, 0), r) for x in (theirs.start, theirs.size))
     begin, own_size = mine.begin.tolist(), mine.size.tolist()
     on_way = (comes >= 0) & (distance < here.n - 1)
-    return Ride(
+    return PieceTimetable(
         rounds,
         table(comes, r),
         table(source, r),
@@ -320,7 +335,7 @@ def ride(
 
 
 def _time(p: int, q: int, ka: float, kb: float, s: float) -> tuple[int, int]:
-    """For equal blocks: the rounds, and the longest piece."""
+    """The rounds and the longest piece for equal blocks."""
     counts = [np.full(p, int(ka)), np.full(q, int(kb))]
     size = best_size(counts, s)
     a, b = (queue(k, np.arange(len(k)), size) for k in counts)
@@ -337,7 +352,7 @@ def gather_cost(
     stage: object = None,
     startup: float | None = None,
 ) -> float:
-    """At most."""
+    """An upper bound of the time of the allgather."""
     rounds, longest = _time(p, q, ka, kb, startup or startup_in(alpha, beta))
     return rounds * (alpha + longest * beta)
 
@@ -345,7 +360,7 @@ def gather_cost(
 def scatter_cost(
     p: int, q: int, n: float, alpha: float, beta: float, startup: float | None = None
 ) -> float:
-    """At most; of n elements in equal blocks."""
+    """An upper bound of the time to reduce and scatter n elements in equal blocks."""
     return gather_cost(p, q, n / p, n / q, alpha, beta, None, startup)
 
 
@@ -363,7 +378,7 @@ def moving_entry(
     there: Side,
     stage: object = None,
     size: int = 0,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
     nodes: Sequence[Hashable] = (),
 ) -> Program:
     """Pieces go once round a ring of each group and enter behind the rank that sends.
@@ -371,7 +386,7 @@ def moving_entry(
     Everyone sends and receives one piece in a round, so the transfer time is M and a
     few pieces for all blocks, also for a giant one. About M/size + 3 max(p, q) rounds.
     """
-    way = ride(r, here, there, nodes, size, startup)
+    way = timetable(r, here, there, nodes, size, startup)
     came, goes_on = -1, False
     for t in range(way.rounds):
         comes, own = way.comes[t], way.leaves[t]
@@ -400,14 +415,14 @@ def reduce_scatter(
     here: Side,
     there: Side,
     size: int = 0,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
     nodes: Sequence[Hashable] = (),
 ) -> Program:
-    """The same backwards: sums of pieces grow round a ring and go to who wants them.
+    """The allgather backwards: sums of pieces grow round a ring and go to their owner.
 
     As many rounds, each with a piece to combine, in any order. Scratch for two pieces.
     """
-    way = ride(r, here, there, nodes, size, startup)
+    way = timetable(r, here, there, nodes, size, startup)
     for t in reversed(range(way.rounds)):
         came = way.comes[t - 1] if t else -1
         on = way.goes_on[t - 1] if t else False

@@ -1,10 +1,10 @@
-"""Allgather and Allgatherv among several groups: everyone gets the blocks of all groups
-but its own, in the order of groups and ranks.
+"""Allgather and Allgatherv among several groups.
 
+Every rank gets the blocks of all groups but its own, in the order of groups and ranks.
 Each function says what rank x of group i does. `sides` are the groups in one numbering,
-with the blocks that their ranks contribute. M_i is what group i has, M what all have:
-a rank of group i receives M - M_i, so no algorithm takes less than that of the group
-that has least.
+with the blocks that their ranks contribute. M_i is the total of group i, M that of all:
+a rank of group i receives M - M_i, so no algorithm takes less time than the group with
+the least total needs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..schedules.registry import Stage, algorithm
 from .allgatherv_blocked import sizes
 from .inter_allgatherv import balanced as between_two
 from .parts.block_overlap import receives, sends
-from .parts.patterns import STARTUP
+from .parts.patterns import STARTUP_ELEMENTS
 
 Sides = tuple[Side, ...]
 #: the time of a stage
@@ -30,14 +30,14 @@ Cost = Callable[..., float]
 
 
 def offset(sides: Sides, i: int, j: int) -> int:
-    """Where the blocks of group j begin in what a rank of group i receives."""
+    """The first element of group j's blocks in the result of a rank of group i."""
     return sum(side.blocks.total for side in sides[:j]) - (
         sides[i].blocks.total if i < j else 0
     )
 
 
 def _others(i: int, g: int) -> Iterator[tuple[int, int]]:
-    """For each turn of a circle of groups: whom group i sends to and receives from."""
+    """For each turn of a circle of groups, the target and the source of group i."""
     for t in range(1, g):
         yield (i + t) % g, (i - t) % g
 
@@ -46,8 +46,10 @@ def _others(i: int, g: int) -> Iterator[tuple[int, int]]:
 
 
 def turns(ps: Sequence[int]) -> int:
-    """The turns in which everyone of groups of such sizes meets everyone of the others:
-    of two groups, as many as the larger one has ranks."""
+    """The turns in which all ranks of groups of sizes `ps` meet all of other groups.
+
+    Of two groups these are as many as the larger one has ranks.
+    """
     g = len(ps)
     return sum(max(max(ps[i], ps[i - t]) for i in range(g)) for t in range(1, g))
 
@@ -55,7 +57,7 @@ def turns(ps: Sequence[int]) -> int:
 def _direct_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float, stage: Cost
 ) -> float:
-    """At most."""
+    """An upper bound of the time of `direct`."""
     return turns(ps) * (alpha + max(ks) * beta)
 
 
@@ -102,7 +104,7 @@ def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     everything = Uneven(np.concatenate([sizes(side.blocks) for side in sides]))
 
     def where(span: Span) -> Spans:
-        """What lies before the own group's blocks, in them, and behind."""
+        """The parts of a span before the own group's blocks, in them, and behind."""
         start, end = span.start, span.start + span.size
         first = lesser(end, low) - start
         last = end - pick(start > high, start, high)
@@ -172,8 +174,10 @@ def balanced(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
 
 
 def _partner(i: int, g: int, t: int) -> int:
-    """Whom group i meets in turn t, if in each turn every group meets one other; of an
-    odd number of groups, one meets nobody, which is g."""
+    """The partner of group i in turn t, if in each turn every group meets one other.
+
+    Of an odd number of groups, one meets nobody in each turn: its partner is g.
+    """
     n = g + g % 2
     if i == n - 1:
         return t * (n // 2) % (n - 1)
@@ -204,16 +208,16 @@ def pairs(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     """
     g = len(sides)
     for t in range(g - 1 + g % 2 if g > 1 else 0):
-        met = [(k, _partner(k, g, t)) for k in range(g)]
+        meetings = [(k, _partner(k, g, t)) for k in range(g)]
         rounds = max(
             sum(
                 1
                 for _ in stage(sides[k].n, 0, Shares(sides[k].n, sides[j].blocks.total))
             )
-            for k, j in met
+            for k, j in meetings
             if j < g
         )
-        j = met[i][1]
+        j = meetings[i][1]
         turn: Program = iter(())
         if j < g:
             at = {"recv": ("recv", offset(sides, i, j))}
@@ -225,22 +229,24 @@ def pairs(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
 
 
 @dataclass(frozen=True)
-class Line:
-    """The pieces of a group's blocks, in the order in which they leave it: the first of
-    each rank, then the second of each, and so on."""
+class PieceLine:
+    """The pieces of a group's blocks, in the order in which they leave the group.
+
+    The first piece of each rank comes first, then the second of each, and so on.
+    """
 
     #: the ranks in the order in which pieces of other groups pass through them: the one
     #: with the largest block is the last
     order: np.ndarray
     #: the place in that order of the rank that a piece is from
     seat: np.ndarray
-    #: where it begins in that rank's block, and among the blocks of the group
+    #: the beginning of a piece in its rank's block, and among the blocks of the group
     begin: np.ndarray
     start: np.ndarray
     size: np.ndarray
 
 
-def _line(blocks: Blocks, size: int) -> Line:
+def _line(blocks: Blocks, size: int) -> PieceLine:
     counts = sizes(blocks)
     order = np.argsort(counts, kind="stable")
     sorted_counts = counts[order]
@@ -252,42 +258,47 @@ def _line(blocks: Blocks, size: int) -> Line:
     whole, parts = sorted_counts[seat], n[seat]
     begin = cut(whole, parts, number)
     start = blocks.offset(order[seat]) + begin
-    return Line(order, seat, begin, start, cut(whole, parts, number + 1) - begin)
+    return PieceLine(order, seat, begin, start, cut(whole, parts, number + 1) - begin)
 
 
 def _pieces(counts: np.ndarray, size: int) -> np.ndarray:
-    """How many pieces each block has: no longer ones than that, and at least one."""
-    found: np.ndarray = np.maximum(-(-counts // size), 1)
-    return found
+    """The number of pieces of each block, at least one, none longer than `size`."""
+    piece_counts: np.ndarray = np.maximum(-(-counts // size), 1)
+    return piece_counts
 
 
 def ring_rounds(counts: Sequence[np.ndarray], size: int) -> int:
-    """The rounds of a ring of groups with such blocks in pieces of a size, counting one
-    more for each own piece of a rank, which it sends beside what it passes on."""
-    found = [_pieces(k, size) for k in counts]
-    every = sum(int(n.sum()) for n in found)
-    return max(every - int(n.sum()) + len(n) - 1 + int(n.max()) for n in found)
+    """The rounds of a ring of groups with blocks in pieces of a size.
+
+    Each own piece of a rank counts one round more, as the rank sends the piece beside
+    those that it passes on.
+    """
+    piece_counts = [_pieces(k, size) for k in counts]
+    all_pieces = sum(int(n.sum()) for n in piece_counts)
+    return max(
+        all_pieces - int(n.sum()) + len(n) - 1 + int(n.max()) for n in piece_counts
+    )
 
 
 def best_size(counts: Sequence[np.ndarray], startup: float) -> int:
     """The size of pieces for which a ring of groups takes the least time."""
-    most, best, found = max(int(k.max()) for k in counts), inf, 1
-    size = max(most, 1)
+    largest_block, least_time, fastest_size = max(int(k.max()) for k in counts), inf, 1
+    size = max(largest_block, 1)
     while True:
         time = ring_rounds(counts, size) * (startup + size)
-        if time < best:
-            best, found = time, size
-        if size == 1 or time > 4 * best:
-            return found
+        if time < least_time:
+            least_time, fastest_size = time, size
+        if size == 1 or time > 4 * least_time:
+            return fastest_size
         size = max(size * 3 // 4, 1)
 
 
 def _ring_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float, stage: Cost
 ) -> float:
-    """At most."""
+    """An upper bound of the time of `ring`."""
     counts = [np.full(p, int(k)) for p, k in zip(ps, ks, strict=True)]
-    size = best_size(counts, STARTUP)
+    size = best_size(counts, STARTUP_ELEMENTS)
     return ring_rounds(counts, size) * (alpha + size * beta) if len(ps) > 1 else 0.0
 
 
@@ -298,7 +309,7 @@ def ring(
     sides: Sides,
     stage: Stage,
     size: int = 0,
-    startup: float = STARTUP,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """Pieces of blocks follow each other round a ring of groups, and skip their own.
 

@@ -16,27 +16,27 @@ from ..schedules.registry import algorithm
 from .multi_allgatherv import turns
 
 Sides = tuple[Side, ...]
-#: a rank of another group, and whether there is such a one
+#: a rank of another group, and whether that rank exists
 Peer = tuple[Side, Index, Mask]
 
 
 def _turns_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float
 ) -> float:
-    """At most."""
+    """An upper bound of the time of `rotated`."""
     return turns(ps) * (alpha + max(ks) * beta)
 
 
 def _peers(i: int, x: Index, sides: Sides, way: int) -> Iterator[Peer]:
-    """Whom rank x of group i sends to in every turn, or receives from (way -1)."""
+    """The target of rank x of group i in every turn (way 1), or its source (way -1)."""
     g = len(sides)
     for t in range(1, g):
-        most_turns = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
+        turns_with_group = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
         there = sides[(i + way * t) % g]
-        most = max(there.n, sides[i].n)
-        for u in range(most_turns):
-            y = (x + way * u) % most
-            yield there, clip(y, 0, there.n - 1), (y < there.n) & (u < most)
+        circle = max(there.n, sides[i].n)
+        for u in range(turns_with_group):
+            y = (x + way * u) % circle
+            yield there, clip(y, 0, there.n - 1), (y < there.n) & (u < circle)
 
 
 def place(sides: Sides, i: int, there: Side, y: Index) -> Index:
@@ -56,10 +56,10 @@ def rotated(
     send; `window` of them are in flight at once.
     """
     targets, sources = (_peers(i, x, sides, way) for way in (1, -1))
-    while some := list(islice(zip(sources, targets, strict=True), window)):
+    while in_flight := list(islice(zip(sources, targets, strict=True), window)):
         comm: list[Recv | Send] = []
-        for (there, y, when), _ in some:
+        for (there, y, when), _ in in_flight:
             comm.append(Recv(there.base + y, recv[place(sides, i, there, y)], when))
-        for _, (there, y, when) in some:
+        for _, (there, y, when) in in_flight:
             comm.append(Send(there.base + y, send[place(sides, i, there, y)], when))
         yield Round(tuple(comm))

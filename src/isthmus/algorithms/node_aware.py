@@ -1,4 +1,4 @@
-"""Every collective made node-aware: the transfers that it consists of (see `nodes`)."""
+"""Every collective made node-aware: the transfers it consists of (`parts.nodes`)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..schedules.program import renumber, then
 from ..schedules.registry import Register, Stage, algorithm
 from . import node_costs
 from .inter_barrier import circle
-from .parts.node_exchange import Exchange, Table
+from .parts.node_exchange import BlockTable, NodeExchange
 from .parts.nodes import (
-    SIZE,
+    NODE_CHUNK_ELEMENTS,
     Flow,
-    Held,
+    Holding,
     Nodes,
     Team,
     Transfer,
@@ -26,39 +26,47 @@ from .parts.nodes import (
     team,
     through_nodes,
 )
-from .parts.patterns import STARTUP
+from .parts.patterns import STARTUP_ELEMENTS
 from .parts.streams import Stream, stream_shape
 
-PAPER = "Träff, Hunold 2020"
-#: a rank's number, the nodes of all ranks, what is to be transferred, and perhaps what
-#: the rank does before that
+TRAEFF_HUNOLD = "Träff, Hunold 2020"
+#: a rank's number, the nodes of all ranks, the transfers, and perhaps the rank's rounds
+#: before these
 Plan = (
     tuple[int, Nodes, Sequence[Transfer]]
     | tuple[int, Nodes, Sequence[Transfer], Program]
 )
 
-node_aware = partial(algorithm, name="node_aware", paper=PAPER, node_memory=True)
+node_aware = partial(
+    algorithm, name="node_aware", paper=TRAEFF_HUNOLD, node_memory=True
+)
 
 
-def transfers(*collectives: str, **more: Any) -> Callable[..., Callable[..., Plan]]:
-    """Register what the function below plans, with the options that all of these have:
-    the placement, how many lanes, elements of "node" that a chunk takes, and elements
-    that pass in the time of a start-up."""
-    register: Register = node_aware(*collectives, **more)
+def transfers(
+    *collectives: str, **requirements: Any
+) -> Callable[..., Callable[..., Plan]]:
+    """Register the plan of the function below as a program with four options.
+
+    These are the nodes of the ranks, the number of lanes, the elements of "node" that a
+    chunk takes, and the elements that pass in the time of a start-up.
+    """
+    register: Register = node_aware(*collectives, **requirements)
 
     def add(plan: Callable[..., Plan]) -> Callable[..., Plan]:
         def program(
             *values: object,
             nodes: Sequence[Hashable] = (),
             lanes: int = 0,
-            size: int = SIZE,
-            startup: float = STARTUP,
+            size: int = NODE_CHUNK_ELEMENTS,
+            startup: float = STARTUP_ELEMENTS,
         ) -> Program:
-            r, where, given, *before = plan(*values, tuple(nodes))
-            if not given:
-                return then(*before)
-            moved = through_nodes(r, where, given, lanes, size, startup)
-            return then(*before, moved)
+            r, nodes_of_ranks, transfer_list, *first_steps = plan(*values, tuple(nodes))
+            if not transfer_list:
+                return then(*first_steps)
+            moved = through_nodes(
+                r, nodes_of_ranks, transfer_list, lanes, size, startup
+            )
+            return then(*first_steps, moved)
 
         program.__doc__ = plan.__doc__
         register(program)
@@ -68,16 +76,16 @@ def transfers(*collectives: str, **more: Any) -> Callable[..., Callable[..., Pla
 
 
 def placed(nodes: Sequence[Hashable], n: int) -> Nodes:
-    """The nodes of n ranks; where none are given, all are on one."""
+    """The nodes of n ranks; without a placement all ranks are on one node."""
     if len(nodes) not in (0, n):
         raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {n}")
     return tuple(nodes) or (0,) * n
 
 
-def _blocks(buf: str, blocks: Blocks, base: int = 0, in_place: bool = False) -> Held:
-    """To each of the ranks from `base` on its block, in a buffer."""
+def _blocks(buf: str, blocks: Blocks, base: int = 0, in_place: bool = False) -> Holding:
+    """The blocks of the ranks from `base` on, in a buffer of each."""
     ends = np.asarray(blocks.offset(np.arange(blocks.n + 1))).tolist()
-    return Held(buf, ends[-1], tuple(ends), base, in_place)
+    return Holding(buf, ends[-1], tuple(ends), base, in_place)
 
 
 # -- between two groups
@@ -110,7 +118,9 @@ def inter_allgatherv(
     flows = []
     for (side, sources), (_, sinks) in ((a, b), (b, a)):
         gives = _blocks("send", side.blocks, side.base)
-        flows.append(Flow(sources, sinks, "sources", gives, Held("recv", gives.total)))
+        flows.append(
+            Flow(sources, sinks, "sources", gives, Holding("recv", gives.total))
+        )
     return here.base + r, nodes, flows
 
 
@@ -122,8 +132,8 @@ def inter_allreduce(r: int, here: Side, there: Side, m: int, nodes: Nodes) -> Pl
 
 
 def _sum(sources: Team, sinks: Team, m: int) -> Flow:
-    """The sum of the sources, to all sinks."""
-    held = Held("send", m), Held("recv", m)
+    """The flow of the sum of the sources to all sinks."""
+    held = Holding("send", m), Holding("recv", m)
     return Flow(sources, sinks, "nobody", *held, summed=True)
 
 
@@ -140,7 +150,7 @@ def inter_reduce_scatter(r: int, here: Side, there: Side, nodes: Nodes) -> Plan:
     flows = []
     for (_, sources), (side, sinks) in ((a, b), (b, a)):
         takes = _blocks("recv", side.blocks, side.base)
-        held = Held("send", takes.total), takes
+        held = Holding("send", takes.total), takes
         flows.append(Flow(sources, sinks, "sinks", *held, summed=True))
     return here.base + r, nodes, flows
 
@@ -152,31 +162,38 @@ def inter_alltoallv(
     r: int, here: Side, there: Side, send: Blocks, recv: Blocks, nodes: Nodes
 ) -> Plan:
     """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
-    nodes, both = _groups(here, there, nodes)
-    teams = {side.base: who for side, who in both}
-    mine, other = (teams[here.base], here.base), (teams[there.base], there.base)
+    nodes, groups = _groups(here, there, nodes)
+    teams = {side.base: members for side, members in groups}
+    own_team, remote_team = (
+        (teams[here.base], here.base),
+        (teams[there.base], there.base),
+    )
     # the other group's tables are made of what the own group's ranks know
-    ours = (
-        Table(mine[0], _rows(send), here.base, there.base, "send"),
-        Table(other[0], _columns(send, here.n), there.base, here.base, "recv"),
+    outgoing = (
+        BlockTable(own_team[0], _rows(send), here.base, there.base, "send"),
+        BlockTable(
+            remote_team[0], _columns(send, here.n), there.base, here.base, "recv"
+        ),
     )
-    theirs = (
-        Table(other[0], _columns(recv, here.n), there.base, here.base, "send"),
-        Table(mine[0], _rows(recv), here.base, there.base, "recv"),
+    incoming = (
+        BlockTable(
+            remote_team[0], _columns(recv, here.n), there.base, here.base, "send"
+        ),
+        BlockTable(own_team[0], _rows(recv), here.base, there.base, "recv"),
     )
-    ways = (ours, theirs) if here.base < there.base else (theirs, ours)
-    return here.base + r, nodes, [Exchange(*way) for way in ways]
+    exchanges = (outgoing, incoming) if here.base < there.base else (incoming, outgoing)
+    return here.base + r, nodes, [NodeExchange(*way) for way in exchanges]
 
 
 def _rows(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """Where the blocks of each rank begin, and where the last ends; once, if alike."""
+    """The edges of the blocks of each rank; a single row if all ranks have the same."""
     if isinstance(blocks, Rows):
         return tuple(map(tuple, blocks.offsets.tolist()))
     return (tuple(np.asarray(blocks.offset(np.arange(blocks.n + 1))).tolist()),)
 
 
 def _columns(blocks: Blocks, n: int) -> tuple[tuple[int, ...], ...]:
-    """The same of those that n ranks with these blocks send to or receive from."""
+    """The edges of the blocks at the other end, of n ranks whose blocks are these."""
     if isinstance(blocks, Even):
         return _rows(Even(n, blocks.each))
     assert isinstance(blocks, Rows)
@@ -197,7 +214,7 @@ def inter_barrier(
 
 
 def _root_and_others(p: int, nodes: Nodes, root: int = 0) -> tuple[Team, Team]:
-    """The root, and the others."""
+    """The team of the root, and the team of the other ranks."""
     return team(range(root, root + 1), nodes), team(range(p), nodes, root)
 
 
@@ -208,8 +225,8 @@ def inter_bcast(
     m: int,
     nodes: Sequence[Hashable] = (),
     lanes: int = 0,
-    size: int = SIZE,
-    startup: float = STARTUP,
+    size: int = NODE_CHUNK_ELEMENTS,
+    startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
     """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
@@ -223,8 +240,8 @@ def inter_reduce(
     m: int,
     nodes: Sequence[Hashable] = (),
     lanes: int = 0,
-    size: int = SIZE,
-    startup: float = STARTUP,
+    size: int = NODE_CHUNK_ELEMENTS,
+    startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
     """Sums inside each node, a few rounds ahead of a pipeline of nodes to the root."""
@@ -233,8 +250,10 @@ def inter_reduce(
     if root.nodes == leaves.nodes:
         flow = _sum(leaves, root, m)
         return through_nodes(v, nodes, [flow], lanes, size, startup)
-    how = stream_shape(m, leaves.n + 1, leaves.most, startup, size, True, lanes, n)
-    return Stream(0, leaves, m, how).up(v)
+    stream_form = stream_shape(
+        m, leaves.n + 1, leaves.most, startup, size, True, lanes, n
+    )
+    return Stream(0, leaves, m, stream_form).up(v)
 
 
 @transfers(
@@ -248,9 +267,9 @@ def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
 
 
 def _gather(sources: Team, sinks: Team, blocks: Blocks) -> Flow:
-    """The blocks of the sources, to all sinks."""
+    """The flow of the blocks of the sources to all sinks."""
     gives = _blocks("send", blocks)
-    return Flow(sources, sinks, "sources", gives, Held("recv", gives.total))
+    return Flow(sources, sinks, "sources", gives, Holding("recv", gives.total))
 
 
 @transfers(
@@ -264,9 +283,9 @@ def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
 
 
 def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -> Flow:
-    """To each sink its block, of what the source has or of the sum of the sources."""
+    """The flow of a block of the source's data, or of a sum, to each sink."""
     takes = _blocks("recv", blocks)
-    return Flow(sources, sinks, "sinks", Held("send", takes.total), takes, summed)
+    return Flow(sources, sinks, "sinks", Holding("send", takes.total), takes, summed)
 
 
 # -- inside one group
@@ -276,8 +295,12 @@ def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -
 def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> Plan:
     """Nodes collect what their ranks have, lane by lane; all ranks read it there."""
     nodes = placed(nodes, p)
-    every, gives = team(range(p), nodes), _blocks(blocks.buf, blocks, in_place=True)
-    return r, nodes, [Flow(every, every, "sources", gives, Held("recv", gives.total))]
+    all_ranks, gives = team(range(p), nodes), _blocks(blocks.buf, blocks, in_place=True)
+    return (
+        r,
+        nodes,
+        [Flow(all_ranks, all_ranks, "sources", gives, Holding("recv", gives.total))],
+    )
 
 
 @node_aware("bcast", cost=node_costs.bcast)
@@ -288,8 +311,8 @@ def bcast(
     root: int,
     nodes: Sequence[Hashable] = (),
     lanes: int = 0,
-    size: int = SIZE,
-    startup: float = STARTUP,
+    size: int = NODE_CHUNK_ELEMENTS,
+    startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
     """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
@@ -298,39 +321,41 @@ def bcast(
         return iter(())
     top, others = _root_and_others(p, nodes, root)
     if top.nodes == others.nodes:
-        whole = Held("recv", total)
+        whole = Holding("recv", total)
         flow = Flow(top, others, "sources", whole, whole)
         return through_nodes(r, nodes, [flow], lanes, size, startup)
-    how = stream_shape(total, others.n + 1, others.most, startup, size, False, lanes, n)
-    return Stream(root, others, total, how).down(r)
+    stream_form = stream_shape(
+        total, others.n + 1, others.most, startup, size, False, lanes, n
+    )
+    return Stream(root, others, total, stream_form).down(r)
 
 
 @transfers("reduce", commutative=True, cost=node_costs.reduce)
 def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> Plan:
     """Sums inside each node, then shares across, which the root gathers."""
     nodes = placed(nodes, p)
-    every, top = team(range(p), nodes), team(range(root, root + 1), nodes)
-    return r, nodes, [_sum(every, top, total)]
+    all_ranks, top = team(range(p), nodes), team(range(root, root + 1), nodes)
+    return r, nodes, [_sum(all_ranks, top, total)]
 
 
 @transfers("reduce_scatter", commutative=True, cost=node_costs.reduce_scatter)
 def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> Plan:
     """Sums inside each node, then lane by lane to the nodes that want them."""
     nodes = placed(nodes, p)
-    every = team(range(p), nodes)
-    return r, nodes, [_scatter(every, every, blocks, summed=True)]
+    all_ranks = team(range(p), nodes)
+    return r, nodes, [_scatter(all_ranks, all_ranks, blocks, summed=True)]
 
 
 @transfers("allreduce", commutative=True, cost=node_costs.allreduce)
 def allreduce(p: int, r: int, m: int, nodes: Nodes) -> Plan:
     """Sums inside each node, then lane by lane across; all ranks read the result."""
     nodes = placed(nodes, p)
-    every = team(range(p), nodes)
-    return r, nodes, [_sum(every, every, m)]
+    all_ranks = team(range(p), nodes)
+    return r, nodes, [_sum(all_ranks, all_ranks, m)]
 
 
 def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program:
-    """The root's own block does not leave it: from one element to another."""
+    """Copy the root's own block from its "send" to its "recv"."""
     size = int(blocks.size(root))
     own = Copy(Span("send", send, size), Span("recv", recv, size), r == root)
     yield Round(then=(own,))
@@ -358,27 +383,27 @@ def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
 def alltoallv(p: int, r: int, send: Blocks, recv: Blocks, nodes: Nodes) -> Plan:
     """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
     nodes = placed(nodes, p)
-    every = team(range(p), nodes)
+    all_ranks = team(range(p), nodes)
     sent, received = (
-        Table(every, _rows(blocks), 0, 0, buf)
+        BlockTable(all_ranks, _rows(blocks), 0, 0, buf)
         for blocks, buf in ((send, "send"), (recv, "recv"))
     )
-    return r, nodes, [Exchange(sent, received)]
+    return r, nodes, [NodeExchange(sent, received)]
 
 
 @node_aware("barrier", cost=node_costs.barrier)
 def barrier(p: int, r: int, nodes: Sequence[Hashable] = ()) -> Program:
     """The ranks of a node meet, one rank of each node tells the others, they meet."""
-    every = team(range(p), placed(nodes, p))
-    x, i = every.places[r]
+    all_ranks = team(range(p), placed(nodes, p))
+    vertex, index = all_ranks.places[r]
 
     def nothing(c: int) -> Program:
         return iter(())
 
     def across(c: int) -> Program:
-        if i:
+        if index:
             return iter(())
-        return renumber(circle(every.n, x), lambda y: every.driver(y, 0))
+        return renumber(circle(all_ranks.n, vertex), lambda y: all_ranks.driver(y, 0))
 
-    between = [across] if every.n > 1 else []
+    between = [across] if all_ranks.n > 1 else []
     return pipeline([nothing, *between, nothing], 1)

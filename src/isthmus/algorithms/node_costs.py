@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from math import ceil
 
-from .parts.nodes import SIZE, Amount, long_messages, shape
+from .parts.nodes import NODE_CHUNK_ELEMENTS, Amount, long_messages, shape
 from .parts.patterns import log2
 from .parts.streams import stream_shape
 
@@ -34,7 +34,7 @@ class Cluster:
     together: float = 0.0
     gamma: float = 0.0
     meeting: float = 0.0
-    size: float = SIZE
+    size: float = NODE_CHUNK_ELEMENTS
 
     @property
     def startup(self) -> float:

@@ -9,15 +9,15 @@ from ..schedules.ir import Copy, Index, Mask, Program, Recv, Reduce, Round, Send
 from ..schedules.layout import Shares
 from ..schedules.registry import algorithm
 from . import bcast
-from .parts.patterns import STARTUP, tree
+from .parts.patterns import STARTUP_ELEMENTS, tree
 from .parts.reduce_mirrored import mirrored
 
 
 def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:
     """Subtrees of consecutive ranks hand up what they have combined, in rank order.
 
-    Who does not give has no "send". Scratch for two messages, which take turns to be
-    the one that arrives.
+    A rank that does not give has no "send". Scratch for two messages, which take turns
+    to be the one that arrives.
     """
     own, result = Span("send", 0, total), Span("recv", 0, total)
     buffers = Span("tmp", 0, total), Span("tmp", total, total)
@@ -71,7 +71,12 @@ def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
     commutative=True,
 )
 def circulant(
-    p: int, r: Index, total: int, root: int, n: int = 0, startup: float = STARTUP
+    p: int,
+    r: Index,
+    total: int,
+    root: int,
+    n: int = 0,
+    startup: float = STARTUP_ELEMENTS,
 ) -> Program:
     """The broadcast on a circulant graph backwards, in as few rounds.
 

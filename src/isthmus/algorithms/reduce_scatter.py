@@ -28,11 +28,11 @@ from .parts.patterns import log2
 def in_order(
     r: Index, i: Index, n: int, size: Index, frm: Index, when: Mask
 ) -> tuple[tuple[Comm, ...], tuple[Local, ...]]:
-    """Take what comes from rank i of n, where ranks come in falling order from r on.
+    """Receive from rank i of n, where ranks come in falling order from r on.
 
-    After rank 0 comes the last one. So those up to r grow downwards in "tmp", those
-    above r in "recv", and an operator need not commute; if there are none above, all
-    grow in "recv". Scratch for two blocks.
+    After rank 0 comes the last rank. The sum of ranks up to r grows downwards in "tmp",
+    that of ranks above r in "recv", so an operator need not commute; with none above,
+    the whole sum grows in "recv". Scratch for two blocks.
     """
     low, incoming, high = _buffers(size)
     first = pick(i > r, n - 1, lesser(r, n - 1))
@@ -49,23 +49,23 @@ def in_order(
 
 
 def has_above(r: Index, n: int) -> Mask:
-    """Whether there are ranks above r among n."""
+    """Whether r is not the last of n ranks."""
     return r < n - 1
 
 
 def _buffers(size: Index) -> tuple[Span, Span, Span]:
-    """Where ranks up to the own grow, where messages arrive, where the others grow."""
+    """The sum of ranks up to the own one, the arriving message, the other sum."""
     return Span("tmp", 0, size), Span("tmp", size, size), Span("recv", 0, size)
 
 
 def both_parts(r: Index, n: int, size: Index) -> Round:
-    """Put together what `in_order` has left in two parts."""
+    """Combine the two sums that `in_order` leaves."""
     low, _, high = _buffers(size)
     return Round(then=(Reduce(low, high, has_above(r, n)),))
 
 
 def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
-    """A p-th of it in each round."""
+    """The time of p - 1 rounds, each of a p-th of the data."""
     return (p - 1) * (alpha + n / p * beta)
 
 
@@ -77,9 +77,14 @@ def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
     two blocks.
     """
     size = blocks.size(r)
-    own, above = Span("send", blocks.offset(r), size), has_above(r, p)
+    own_block, is_not_last = Span("send", blocks.offset(r), size), has_above(r, p)
     low, _, high = _buffers(size)
-    yield Round(then=(Copy(own, low, above), Copy(own, high, above ^ True)))
+    yield Round(
+        then=(
+            Copy(own_block, low, is_not_last),
+            Copy(own_block, high, is_not_last ^ True),
+        )
+    )
     sent = blocks.within("send")
     for t in range(1, p):
         target, source = (r + t) % p, (r - t) % p
@@ -109,7 +114,7 @@ def rotated(p: int, r: Index, blocks: Blocks) -> Program:
 
 
 def _windows(p: int) -> Iterator[tuple[int, int]]:
-    """The rounds of Bruck's allgather: how many blocks one has, how many come."""
+    """The rounds of Bruck's allgather: blocks that a rank has, blocks that arrive."""
     have = 1
     while have < p:
         n = min(have, p - have)
@@ -118,7 +123,7 @@ def _windows(p: int) -> Iterator[tuple[int, int]]:
 
 
 def bruck_cost(p: int, n: float, alpha: float, beta: float) -> float:
-    """As few rounds and as little as there can be."""
+    """The least time: the fewest rounds, and every element sent once."""
     return log2(p) * alpha + (1 - 1 / p) * n * beta
 
 
@@ -136,11 +141,15 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
     """
     sent, grown = blocks.within("send"), blocks.within("tmp")
     rounds = list(_windows(p))
-    kept = rounds[-1][0] if rounds else 1
-    pairs = zip(sent.window(r, kept), grown.window(r, kept), strict=True)
+    blocks_in_scratch = rounds[-1][0] if rounds else 1
+    pairs = zip(
+        sent.window(r, blocks_in_scratch),
+        grown.window(r, blocks_in_scratch),
+        strict=True,
+    )
     yield Round(then=tuple(Copy(x, y) for x, y in pairs))
     source = sent
-    for have, n in reversed(rounds):
+    for blocks_had, n in reversed(rounds):
         own = grown.window(r, n)
         incoming, at = [], blocks.total
         for x in own:
@@ -148,8 +157,8 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
             at = at + x.size
         yield Round(
             (
-                Recv((r - have) % p, tuple(incoming)),
-                Send((r + have) % p, source.window(r + have, n)),
+                Recv((r - blocks_had) % p, tuple(incoming)),
+                Send((r + blocks_had) % p, source.window(r + blocks_had, n)),
             ),
             tuple(Reduce(x, y) for x, y in zip(incoming, own, strict=True)),
         )

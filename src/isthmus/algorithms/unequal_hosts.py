@@ -1,9 +1,8 @@
-"""Trees and rings for hosts of unequal speed: where slow hosts are, nobody waits behind
-them.
+"""Trees and rings for hosts of unequal speed, in which nobody waits behind a slow host.
 
-Two trees (Banikazemi, Moorthy and Panda 1998), told what messages of each rank cost
+Two trees (Banikazemi, Moorthy and Panda 1998) take the costs of each rank's messages
 (`hosts`): for Bcast and Reduce, and for Gather and Scatter, where subtrees are sent as
-one. Without `hosts` all count as equal.
+one message. Without `hosts` all hosts count as equal.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from .parts import gather
 from .parts.patterns import ring, tree
 from .parts.reduce_mirrored import mirrored
 
-PAPER = "Banikazemi, Moorthy, Panda 1998"
-#: who sends to whom, in the order in which a rank sends
+BANIKAZEMI = "Banikazemi, Moorthy, Panda 1998"
+#: (source, target), in the order in which a rank sends
 Edges = list[tuple[int, int]]
 Tree = Callable[[int, int, int, Hosts | None], Edges]
 
@@ -61,7 +60,7 @@ def speed_partitioned(p: int, root: int, size: int, hosts: Hosts | None) -> Edge
 
 
 def _timetable(p: int, edges: Edges) -> tuple[np.ndarray, np.ndarray]:
-    """In each step, from whom a rank receives and to whom it sends; -1 for nobody."""
+    """For each step the source and the target of every rank; -1 for none."""
     free = [0] * p
     steps = []
     for s, x in edges:
@@ -74,7 +73,7 @@ def _timetable(p: int, edges: Edges) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _down(p: int, r: Index, total: int, edges: Edges) -> Program:
-    """All of it down a tree."""
+    """Messages with all data down a tree."""
     whole = Shares(1, total)[0]
     for frm, to in zip(*_timetable(p, edges), strict=True):
         above, below = frm[r], to[r]
@@ -86,27 +85,29 @@ def _preorder(p: int, root: int, edges: Edges) -> list[int]:
     children: list[list[int]] = [[] for _ in range(p)]
     for s, x in edges:
         children[s].append(x)
-    found, left = [], [root]
-    while left:
-        found.append(r := left.pop())
-        left += reversed(children[r])
-    return found
+    order, pending = [], [root]
+    while pending:
+        order.append(r := pending.pop())
+        pending += reversed(children[r])
+    return order
 
 
 def _up(p: int, r: Index, blocks: Blocks, root: int, edges: Edges) -> Program:
-    """The blocks of subtrees up a tree. Who has somebody below holds them in "tmp", its
-    own first."""
+    """The blocks of subtrees up a tree.
+
+    A rank that has others below holds their blocks in "tmp", its own block first.
+    """
     sizes = np.asarray(blocks.size(np.arange(p))) * np.ones(p, np.int64)
     order = _preorder(p, root, edges)
     place, start = np.empty(p, np.int64), np.empty(p, np.int64)
     place[order] = np.arange(p)
     start[order] = np.cumsum(sizes[order]) - sizes[order]
-    many, under = np.ones(p, np.int64), sizes.copy()
+    subtree_ranks, subtree_elements = np.ones(p, np.int64), sizes.copy()
     for s, x in reversed(edges):
-        many[s] += many[x]
-        under[s] += under[x]
+        subtree_ranks[s] += subtree_ranks[x]
+        subtree_elements[s] += subtree_elements[x]
     own, top = Span("send", 0, sizes[r]), r == root
-    leaf = (many[r] == 1) & (top ^ True)
+    leaf = (subtree_ranks[r] == 1) & (top ^ True)
     inner = (leaf | top) ^ True
     (mine,) = blocks[root]
     yield Round(
@@ -118,14 +119,20 @@ def _up(p: int, r: Index, blocks: Blocks, root: int, edges: Edges) -> Program:
     # what would come down last goes up first
     for frm, to in zip(*(x[::-1] for x in _timetable(p, edges)), strict=True):
         above, below, child = frm[r], to[r], int(to[root])
-        come = order[place[child] : place[child] + many[child]] if child >= 0 else []
-        held = Span("tmp", start[below] - start[r], under[below])
+        come = (
+            order[place[child] : place[child] + subtree_ranks[child]]
+            if child >= 0
+            else []
+        )
+        held = Span("tmp", start[below] - start[r], subtree_elements[below])
         yield Round(
             (
                 Recv(child, tuple(blocks[x][0] for x in come), top & bool(come)),
                 Recv(below, (held,), (below >= 0) & (top ^ True)),
                 Send(above, (own,), (above >= 0) & leaf),
-                Send(above, (Span("tmp", 0, under[r]),), (above >= 0) & inner),
+                Send(
+                    above, (Span("tmp", 0, subtree_elements[r]),), (above >= 0) & inner
+                ),
             )
         )
 
@@ -159,31 +166,33 @@ def _register(name: str, edges: Tree) -> None:
     ) -> Program:
         return backwards(gather_(p, r, blocks, root, hosts))
 
-    many = {"cost": gather.cost, "own_counts": True}
-    whole: dict[str, Any] = {"cost": bcast.binomial_cost}
-    sums = whole | {"commutative": True}
+    for_blocks = {"cost": gather.cost, "own_counts": True}
+    for_messages: dict[str, Any] = {"cost": bcast.binomial_cost}
+    sums = for_messages | {"commutative": True}
     idea = " ".join((edges.__doc__ or "").partition(":")[0].split())
     for words, program, collectives, how in (
-        ("All of it", bcast_, ("bcast",), whole),
-        ("All of it", _between(bcast_), ("inter_bcast",), whole),
+        ("All of it", bcast_, ("bcast",), for_messages),
+        ("All of it", _between(bcast_), ("inter_bcast",), for_messages),
         ("Sums", reduce_, ("reduce",), sums),
         ("Sums", inter_reduce, ("inter_reduce",), sums),
-        ("Blocks", gather_, ("gatherv",), many),
-        ("Blocks", _between(gather_), ("inter_gather", "inter_gatherv"), many),
-        ("Blocks", scatter_, ("scatterv",), many),
-        ("Blocks", _between(scatter_), ("inter_scatter", "inter_scatterv"), many),
+        ("Blocks", gather_, ("gatherv",), for_blocks),
+        ("Blocks", _between(gather_), ("inter_gather", "inter_gatherv"), for_blocks),
+        ("Blocks", scatter_, ("scatterv",), for_blocks),
+        ("Blocks", _between(scatter_), ("inter_scatter", "inter_scatterv"), for_blocks),
     ):
         program.__doc__ = f"{words} by a tree for unequal hosts: {idea}."
-        algorithm(*collectives, paper=PAPER, name=name, **how)(program)
+        algorithm(*collectives, paper=BANIKAZEMI, name=name, **how)(program)
 
 
 def _between(program: Callable[..., Program]) -> Callable[..., Program]:
-    """The same from or to a root outside the group, which is vertex 0."""
+    """A program with root r as one with a root outside the group, which is vertex 0."""
 
-    def made(p: int, v: Index, data: Any, hosts: Hosts | None = None) -> Program:
+    def rooted_elsewhere(
+        p: int, v: Index, data: Any, hosts: Hosts | None = None
+    ) -> Program:
         return program(p, v, data, 0, hosts)
 
-    return made
+    return rooted_elsewhere
 
 
 _register("fastest_node_first", fastest_node_first)
@@ -191,8 +200,10 @@ _register("speed_partitioned", speed_partitioned)
 
 
 def ring_order(p: int, hosts: Hosts | None) -> np.ndarray:
-    """The ranks of a ring, from the fastest host to the slowest: so the slow ones are
-    neighbours, and there are the fewest slow links."""
+    """The ranks of a ring, from the fastest host to the slowest.
+
+    So slow hosts are neighbours, and the fewest links are slow.
+    """
     speed = (hosts or Hosts.equal(p)).own(1)
     return np.argsort(speed, kind="stable")
 

@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 
 from ..algorithms.parts.patterns import log2
-from ..algorithms.parts.turns import LONG
+from ..algorithms.parts.turns import PIECE_STARTUPS
 from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
 from . import unequal_hosts
@@ -116,7 +116,7 @@ def combined(
     else:
         times = {"direct": cost("direct", machine.changing), **in_shares}
         if commutative:
-            times["paced"] = cost("direct", 1 + 1 / LONG)
+            times["paced"] = cost("direct", 1 + 1 / PIECE_STARTUPS)
     return cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
@@ -128,7 +128,7 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     changing = machine.changing if most > 1 else 1.0
     times = {
         "rotated": machine.alpha + further + moved * changing,
-        "paced": most * machine.alpha + moved * (1 + 1 / LONG),
+        "paced": most * machine.alpha + moved * (1 + 1 / PIECE_STARTUPS),
         "bruck": bruck(p, q, k, k, machine.alpha, machine.beta),
     }
     return cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")

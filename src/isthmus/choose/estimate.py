@@ -15,7 +15,7 @@ import numpy as np
 from ..algorithms.allgatherv_circulant import best_n, volumes
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.piece_size import best, pieces
-from ..algorithms.parts.stages import RING
+from ..algorithms.parts.stages import RING_BYTES_PER_RANK
 
 #: no plan has more: it would take longer to make than it gains
 MOST_LAPS = 32
@@ -44,7 +44,7 @@ class Machine:
     sharing: int = 1
     message: float = 1e-6
     small: int = 1 << 16
-    ring: int = RING
+    ring: int = RING_BYTES_PER_RANK
     changing: float = 1.0
 
     @property

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..algorithms.parts.turns import SHORT
+from ..algorithms.parts.turns import MAX_STARTUP_BYTES
 from ..schedules.hosts import Hosts
 from ..schedules.layout import (
     Blocks,
@@ -142,7 +142,7 @@ def _paced(
 ) -> Algorithm:
     """The algorithm, told a start-up in bytes for elements of `unit` bytes."""
     entry = pair.placement.given(named(collective, name), unit, startup)
-    return entry.default(startup=min(startup, SHORT) / unit)
+    return entry.default(startup=min(startup, MAX_STARTUP_BYTES) / unit)
 
 
 @lru_cache(maxsize=64)

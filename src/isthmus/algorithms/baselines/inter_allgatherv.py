@@ -14,17 +14,17 @@ from ...schedules.program import pad, shift
 from ...schedules.registry import Stage, algorithm
 from .. import bcast
 from ..inter_allgatherv import (
-    BOTH,
+    INTER_ALLGATHERS,
     KANG,
 )
 from ..parts import gather
-from ..parts.patterns import STARTUP, log2
+from ..parts.patterns import STARTUP_ELEMENTS, log2
 
 
 def _roots_swap(
     r: Index, here: Side, there: Side, sends: bool, receives: bool
 ) -> Round:
-    """What the root does when the gathered messages change sides."""
+    """The round in which the roots send and receive what their groups have gathered."""
     mine = (Span("tmp", 0, here.blocks.total),)
     theirs = (Span("recv", 0, there.blocks.total),)
     return Round(
@@ -67,9 +67,14 @@ def _root_gathering_cost(
     )
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 1", cost=_root_gathering_cost, own_counts=True)
+@algorithm(
+    *INTER_ALLGATHERS,
+    paper=f"{KANG}, Eq. 1",
+    cost=_root_gathering_cost,
+    own_counts=True,
+)
 def root_gathering(
-    r: Index, here: Side, there: Side, stage: Stage, startup: float = STARTUP
+    r: Index, here: Side, there: Side, stage: Stage, startup: float = STARTUP_ELEMENTS
 ) -> Program:
     """Gather at a root in each group, let the roots swap, broadcast: all at its best.
 
@@ -96,7 +101,12 @@ def _sequential_cost(
     )
 
 
-@algorithm(*BOTH, paper=f"{KANG}, Eq. 2; MPICH", cost=_sequential_cost, own_counts=True)
+@algorithm(
+    *INTER_ALLGATHERS,
+    paper=f"{KANG}, Eq. 2; MPICH",
+    cost=_sequential_cost,
+    own_counts=True,
+)
 def root_gathering_sequential(
     r: Index, here: Side, there: Side, stage: Stage
 ) -> Program:
@@ -109,7 +119,7 @@ def root_gathering_sequential(
 
 
 def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
-    """What A has to B, and then what B has to A: to the root, and a broadcast."""
+    """A's data to B's root and by a broadcast to B, and then B's data to A."""
     local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
     # The other group's broadcast is as many rounds in which this one does nothing.
     pause = pad(iter(()), log2(there.n) + there.n - 1)
@@ -133,10 +143,13 @@ def _ring_gather_cost(
 
 
 @algorithm(
-    *BOTH, paper=f"{KANG}, section 5, on MPICH", cost=_ring_gather_cost, own_counts=True
+    *INTER_ALLGATHERS,
+    paper=f"{KANG}, section 5, on MPICH",
+    cost=_ring_gather_cost,
+    own_counts=True,
 )
 def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """The same with groups that gather by a ring, as the paper has it at 256 nodes.
+    """Gather by a ring, then one direction after the other: the paper's at 256 nodes.
 
     As many bytes, but max(p, q) - 1 rounds, each as slow as the slowest link.
     """
@@ -147,14 +160,14 @@ def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Prog
 def _leader_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
-    """For p = q; else the broadcast in one group may wait for sends to the other."""
+    """The time for p = q; else a broadcast may wait for sends to the other group."""
     return max(
         (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
         (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,
     )
 
 
-@algorithm(*BOTH, paper="Silva, Silva 1999", cost=_leader_cost)
+@algorithm(*INTER_ALLGATHERS, paper="Silva, Silva 1999", cost=_leader_cost)
 def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """Everyone sends to the other group's leader, which broadcasts inside its group."""
     receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))

@@ -23,7 +23,7 @@ from ..parts.patterns import log2
 
 
 def _tree_sums(r: Index, here: Side, there: Side, m: int) -> Program:
-    """Both groups sum up, in the same number of rounds."""
+    """The sums of both groups at their leaders, in one number of rounds for both."""
     program = shift(tree_sum(here.n, r, m), here.base)
     return pad(program, tree_rounds(max(here.n, there.n)))
 
@@ -84,7 +84,7 @@ def _leaders_long_cost(p: int, q: int, m: float, alpha: float, beta: float) -> f
     cost=_leaders_long_cost,
 )
 def leaders_long(r: Index, here: Side, there: Side, m: int) -> Program:
-    """The same for long vectors: the sum and the broadcast in pieces.
+    """Sum up at the leaders in pieces, let them swap, broadcast in pieces.
 
     All of it travels five times: twice to the leader, once across, twice from there.
     """

@@ -14,21 +14,21 @@ from ..parts.patterns import log2, tree
 
 
 def _down(r: Index, here: Side) -> Program:
-    """From the leader to all of its group."""
+    """Messages from the leader down a tree to all ranks of its group."""
     for step, below, above in reversed(list(tree(here.n, r))):
         own = here.base + r
         yield Round((Recv(own - step, (), below), Send(own + step, (), above)))
 
 
 def _up(r: Index, here: Side) -> Program:
-    """From all of a group to its leader."""
+    """Messages from all ranks of a group up a tree to the leader."""
     for step, below, above in tree(here.n, r):
         own = here.base + r
         yield Round((Recv(own + step, (), above), Send(own - step, (), below)))
 
 
 def _across(r: Index, there: Side, sends: bool = True, receives: bool = True) -> Round:
-    """From leader to leader."""
+    """A message from leader to leader."""
     return Round(
         (
             Recv(there.base, (), (r == 0) & receives),
@@ -43,7 +43,7 @@ def _across(r: Index, there: Side, sends: bool = True, receives: bool = True) ->
     cost=lambda p, q, alpha, beta: (2 * log2(max(p, q)) + 1) * alpha,
 )
 def leaders(r: Index, here: Side, there: Side) -> Program:
-    """All tell their leader, the leaders each other, and then all.
+    """All ranks tell their leader, the leaders each other and then all ranks.
 
     2 ceil(log2 p) + 1 rounds.
     """

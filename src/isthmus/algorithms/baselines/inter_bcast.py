@@ -16,7 +16,7 @@ from ..parts.patterns import outer
 
 
 def _by_leader(p: int, v: Index, m: int, local: Callable[..., Program]) -> Program:
-    """All of it to the first leaf, and from there by a broadcast inside the group."""
+    """The data to the first leaf, and from there by a broadcast inside the group."""
     whole = Shares(1, m)[0]
     if outer(v):
         yield Round((Send(1, whole),))
@@ -26,7 +26,7 @@ def _by_leader(p: int, v: Index, m: int, local: Callable[..., Program]) -> Progr
 
 
 def leader_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """One message, and a tree of the leaves."""
+    """The time of one message, and of a tree of the leaves."""
     return alpha + m * beta + bcast.binomial_cost(p - 1, m, alpha, beta)
 
 
@@ -40,7 +40,7 @@ def leader(p: int, v: Index, m: int) -> Program:
 
 
 def leader_ring_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """One message, and all of it twice; for p - 1 a power of two."""
+    """The time for p - 1 a power of two: one message, and all data twice."""
     return alpha + m * beta + bcast.scatter_allgather_cost(p - 1, m, alpha, beta)
 
 

@@ -12,7 +12,7 @@ from ...schedules.layout import Leaves, Side
 from ...schedules.program import pad
 from ...schedules.registry import algorithm
 from ..inter_gatherv import (
-    BOTH,
+    INTER_GATHERS,
 )
 from ..parts import gather
 from ..parts.patterns import log2, outer
@@ -21,7 +21,7 @@ from ..parts.patterns import log2, outer
 def _by_leader(
     v: Index, blocks: Leaves, local: Callable[..., Program], rounds: int
 ) -> Program:
-    """Gather at the first leaf, in so many rounds, and let it send all to the root."""
+    """Gather at the first leaf in a number of rounds, and send all from there."""
     if outer(v):
         yield from pad(iter(()), rounds)
         yield Round((Recv(1, blocks.range(0, blocks.n)),))
@@ -31,11 +31,11 @@ def _by_leader(
 
 
 def leader_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """One message after the other at the first leaf, and all of it again."""
+    """The time of all messages in turn at the first leaf, and of all data again."""
     return (p - 1) * alpha + (2 * p - 3) * k * beta
 
 
-@algorithm(*BOTH, paper="Open MPI", cost=leader_cost, own_counts=True)
+@algorithm(*INTER_GATHERS, paper="Open MPI", cost=leader_cost, own_counts=True)
 def leader(p: int, v: Index, blocks: Leaves) -> Program:
     """Every leaf sends its block to the first one, which sends all to the root.
 
@@ -45,12 +45,15 @@ def leader(p: int, v: Index, blocks: Leaves) -> Program:
 
 
 def leader_tree_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """A tree of the leaves, and all of it again."""
+    """The time of a tree of the leaves, and of all data again."""
     return gather.cost(p - 1, k, alpha, beta) + alpha + (p - 1) * k * beta
 
 
 @algorithm(
-    *BOTH, paper="MPICH, for short blocks", cost=leader_tree_cost, own_counts=True
+    *INTER_GATHERS,
+    paper="MPICH, for short blocks",
+    cost=leader_tree_cost,
+    own_counts=True,
 )
 def leader_tree(p: int, v: Index, blocks: Leaves) -> Program:
     """Blocks go up a tree of the leaves, and the first leaf sends all to the root.

@@ -15,7 +15,7 @@ from .inter_bcast import leader_cost
 
 
 def _from_leader(m: int, rounds: int) -> Program:
-    """What the root does: wait so many rounds for the first leaf's message."""
+    """The root's rounds: a number without messages, and the first leaf's message."""
     yield from pad(iter(()), rounds)
     yield Round((Recv(1, (Span("recv", 0, m),)),))
 
@@ -32,7 +32,7 @@ def leader(p: int, v: Index, m: int) -> Program:
 
 
 def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """All of it twice, and one message."""
+    """The time to halve and gather at the first leaf, and of one message."""
     return alpha + m * beta + leaders.halves_cost(p - 1, m, alpha, beta)
 
 

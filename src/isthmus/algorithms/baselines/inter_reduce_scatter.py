@@ -10,7 +10,7 @@ from ...schedules.layout import Side
 from ...schedules.program import lay, merge_rounds, pad, shift
 from ...schedules.registry import algorithm
 from ..inter_reduce_scatter import (
-    BOTH,
+    INTER_REDUCE_SCATTERS,
 )
 from ..parts.leaders import (
     halves_cost,
@@ -77,7 +77,7 @@ def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> 
     )
 
 
-@algorithm(*BOTH, paper="MPICH", cost=_remote_reduce_cost)
+@algorithm(*INTER_REDUCE_SCATTERS, paper="MPICH", cost=_remote_reduce_cost)
 def remote_reduce(r: Index, here: Side, there: Side) -> Program:
     """Reduce one group to the other's leader, then back, then scatter in each group.
 
@@ -104,7 +104,7 @@ def remote_reduce(r: Index, here: Side, there: Side) -> Program:
 
 
 @algorithm(
-    *BOTH,
+    *INTER_REDUCE_SCATTERS,
     paper="Open MPI",
     cost=lambda p, q, n, alpha, beta: (
         max(p, q) * (alpha + n * beta)
@@ -118,17 +118,17 @@ def linear(r: Index, here: Side, there: Side) -> Program:
     """
     total = here.blocks.total
     whole = Span("send", 0, total)
-    grown, incoming = Span("tmp", 0, total), Span("tmp", total, total)
+    sum_at_leader, incoming = Span("tmp", 0, total), Span("tmp", total, total)
     for t in range(max(here.n, there.n)):
         # the last comes first: each is put before those that are there
         i, first = there.n - 1 - t, t == 0
-        came = grown if first else incoming
-        taken = (r == 0) & (i >= 0)
+        into = sum_at_leader if first else incoming
+        receives = (r == 0) & (i >= 0)
         yield Round(
             (
-                Recv(there.base + i, (came,), taken),
+                Recv(there.base + i, (into,), receives),
                 Send(there.base, (whole,), r == here.n - 1 - t),
             ),
-            () if first else (Reduce(incoming, grown, taken),),
+            () if first else (Reduce(incoming, sum_at_leader, receives),),
         )
     yield scatter(r, here, here.blocks.within("tmp"))

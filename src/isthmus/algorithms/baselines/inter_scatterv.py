@@ -9,11 +9,13 @@ from ...schedules.ir import Index, Program
 from ...schedules.layout import Leaves
 from ...schedules.program import backwards
 from ...schedules.registry import algorithm
-from ..inter_scatterv import BOTH
+from ..inter_scatterv import INTER_SCATTERS
 from . import inter_gatherv
 
 
-@algorithm(*BOTH, paper="Open MPI", cost=inter_gatherv.leader_cost, own_counts=True)
+@algorithm(
+    *INTER_SCATTERS, paper="Open MPI", cost=inter_gatherv.leader_cost, own_counts=True
+)
 def leader(p: int, v: Index, blocks: Leaves) -> Program:
     """The root sends all to the first leaf, which sends every other one its block.
 
@@ -24,7 +26,7 @@ def leader(p: int, v: Index, blocks: Leaves) -> Program:
 
 
 @algorithm(
-    *BOTH,
+    *INTER_SCATTERS,
     paper="MPICH, for short blocks",
     cost=inter_gatherv.leader_tree_cost,
     own_counts=True,

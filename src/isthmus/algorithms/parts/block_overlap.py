@@ -21,42 +21,44 @@ Number = Callable[[Index], Index]
 
 
 def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[Send]:
-    """Cut block i, which lies at `at`, where wanted blocks begin; lowest first.
+    """Messages of block i, which lies at `at`, cut where wanted blocks begin.
 
     In Algorithm 2 of the paper line 13, of a_i, or line 23, of b_i.
     """
     begin, end = held.offset(i), held.offset(i + 1)
     first, last = wanted.find(begin), wanted.find(end - 1)
-    found = []
-    for t in range(int(np.max(last - first)) + 1):
-        start, size = overlap(held, i, wanted, first + t)
+    messages = []
+    for k in range(int(np.max(last - first)) + 1):
+        start, size = overlap(held, i, wanted, first + k)
         data = (Span(at.buf, at.start + start - begin, size),)
-        found.append(Send(to(first + t), data, first + t <= last))
-    return found
+        messages.append(Send(to(first + k), data, first + k <= last))
+    return messages
 
 
 def receives(
     i: Index, held: Blocks, wanted: Blocks, frm: Number, at: Span
 ) -> list[Recv]:
-    """The senders of wanted block i, which goes to `at`: the one that goes on to the
-    next block first, the one that comes from the block before last, those in between
-    in their order.
+    """Messages of wanted block i, which goes to `at`, in the order of their receives.
 
-    The paper's order below Algorithm 2: the multi-target sender of the higher rank, the
+    First the sender whose block goes on into the next wanted block, then those between
+    in their order, last the sender whose block began in the wanted block before. The
+    paper's order below Algorithm 2: the multi-target sender of the higher rank, the
     senders between, the multi-target sender of the lower rank.
     """
     low = wanted.offset(i)
     high = low + wanted.size(i)
     first, last = held.find(low), held.find(high - 1)
-    n = last - first + 1
+    senders = last - first + 1
     goes_on = pick(held.offset(last + 1) > high, 1, 0)
-    came = pick(held.offset(first) < low, 1, 0)
-    found = []
-    for t in range(int(np.max(n))):
-        middle = t - goes_on
-        wrapped = pick(middle == n - goes_on - 1, 0, middle + 1)
-        j = first + pick(middle < 0, n - 1, pick(came == 1, wrapped, middle))
-        start, size = overlap(held, j, wanted, i)
+    from_before = pick(held.offset(first) < low, 1, 0)
+    messages = []
+    for k in range(int(np.max(senders))):
+        middle = k - goes_on
+        wrapped = pick(middle == senders - goes_on - 1, 0, middle + 1)
+        sender = first + pick(
+            middle < 0, senders - 1, pick(from_before == 1, wrapped, middle)
+        )
+        start, size = overlap(held, sender, wanted, i)
         data = (Span(at.buf, at.start + start - low, size),)
-        found.append(Recv(frm(j), data, (t < n) & (high > low)))
-    return found
+        messages.append(Recv(frm(sender), data, (k < senders) & (high > low)))
+    return messages

@@ -19,10 +19,10 @@ from ...schedules.ir import Index
 @lru_cache(maxsize=64)
 def skips(p: int) -> tuple[int, ...]:
     """The distances 1 = skip[0] < … < skip[q] = p: each half the next, rounded up."""
-    found = [p]
-    while found[-1] > 1:
-        found.append(-(-found[-1] // 2))
-    return tuple(reversed(found))
+    distances = [p]
+    while distances[-1] > 1:
+        distances.append(-(-distances[-1] // 2))
+    return tuple(reversed(distances))
 
 
 def base_block(p: int, r: int) -> int:
@@ -38,8 +38,10 @@ def base_block(p: int, r: int) -> int:
 
 
 class _Search:
-    """Finds, for each round, the block that nobody nearer could send: a descent over
-    the sums of skips, in which every block is taken once."""
+    """A search for each round's block, which no nearer rank could send.
+
+    It descends over the sums of skips, in which every block is taken once.
+    """
 
     def __init__(self, p: int, r: int) -> None:
         self.skip = skips(p)
@@ -47,7 +49,7 @@ class _Search:
         own = base_block(p, r)
         self.free = [e for e in range(self.q, -1, -1) if e != own]
         self.top, self.bound = r + p, 2 * p
-        self.found: list[int] = []
+        self.chosen_blocks: list[int] = []
 
     def _after(self, e: int) -> int:
         """The next free block below e, or -1."""
@@ -56,33 +58,35 @@ class _Search:
     def descend(self, base: int, e: int) -> None:
         """Take what can be reached from the sum `base` with blocks from e down."""
         skip, q = self.skip, self.q
-        while e >= 0 and len(self.found) < q:
-            x, k = base + skip[e], len(self.found)
+        while e >= 0 and len(self.chosen_blocks) < q:
+            x, k = base + skip[e], len(self.chosen_blocks)
             if x <= self.top - skip[k] and x < self.bound:
                 if x <= self.top - skip[k + 1]:
                     self.descend(x, self._after(e))
-                    if len(self.found) == q:
+                    if len(self.chosen_blocks) == q:
                         return
-                if base > self.top - skip[len(self.found) + 1]:
+                if base > self.top - skip[len(self.chosen_blocks) + 1]:
                     return
                 self.bound = x
-                self.found.append(e)
+                self.chosen_blocks.append(e)
                 self.free.remove(e)
             e = self._after(e)
 
 
 def receives(p: int, r: int) -> tuple[int, ...]:
-    """The block that rank r receives in each of q rounds, with root 0; blocks below
-    zero belong to the q rounds before."""
+    """The block that rank r receives in each of q rounds, with root 0.
+
+    Blocks below zero belong to the q rounds before.
+    """
     search = _Search(p, r)
     search.descend(0, search.free[0] if search.free else -1)
     q, own = search.q, base_block(p, r)
-    return tuple(own if e == q else e - q for e in search.found)
+    return tuple(own if e == q else e - q for e in search.chosen_blocks)
 
 
 @lru_cache(maxsize=16)
 def receive_table(p: int) -> np.ndarray:
-    """The schedules of all ranks: row r is what `receives` says of rank r."""
+    """The schedules of all ranks: row r is `receives` of rank r."""
     table = np.empty((1, 0), np.int8)
     for q, n in enumerate(skips(p)[1:], 1):
         table = _doubled(table, q, n)
@@ -91,10 +95,11 @@ def receive_table(p: int) -> np.ndarray:
 
 
 def _doubled(half: np.ndarray, q: int, n: int) -> np.ndarray:
-    """The table of n ranks from that of half as many, rounded up.
+    """The table of n ranks from the table of half as many, rounded up.
 
-    One more round comes last. In it the lower half gets the newest block of the round
-    before, and the upper half, which did till then what the lower half does, its own.
+    One more round comes last. In that round the lower half gets the newest block of the
+    round before, and the upper half, which did till then what the lower half does, its
+    own block.
     """
     own = half.max(axis=1, initial=0)
     own[0] = q - 1
@@ -110,8 +115,11 @@ def _doubled(half: np.ndarray, q: int, n: int) -> np.ndarray:
 
 
 def rounds(p: int, n: int) -> Iterator[tuple[int, Callable[[Index], Index]]]:
-    """The n - 1 + q rounds of a broadcast of n parts: the skip, and the part that the
-    rank at a distance from the root gets. Below zero it gets none; none comes twice."""
+    """The n - 1 + q rounds of a broadcast of n parts: skips, and parts by rank.
+
+    The function of a round maps a rank's distance from the root to the number of its
+    part, below zero for none. No part comes twice.
+    """
     skip = skips(p)
     q = len(skip) - 1
     for i in range(n - 1 + q if q else 0):
@@ -124,6 +132,6 @@ def _part(blocks: np.ndarray, since: int, last: int, v: Index) -> Index:
 
 
 def cuts(waste: int, startup: float) -> int:
-    """The n for which n start-ups and an n-th of what is wasted are least together."""
+    """The n for which n start-ups and an n-th of the waste are least together."""
     n = isqrt(int(max(waste, 0) / startup))
     return n + 1 if n == 0 or waste > n * (n + 1) * startup else n

@@ -1,4 +1,4 @@
-"""A group of any size as one of a power of two, for algorithms that need that."""
+"""A group of any size as one of a power of two, for algorithms that need one."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from .patterns import is_power
 
 @dataclass(frozen=True)
 class Folded:
-    """n ranks, of which as many act as the largest power of two in n: the first ones go
-    in pairs of neighbours, and the first of a pair acts for both."""
+    """n ranks, of which as many act as the largest power of two in n.
+
+    The first ranks go in pairs of neighbours, and the first of a pair acts for both.
+    """
 
     n: int
 
     @property
     def bits(self) -> int:
-        """The logarithm of how many act."""
+        """The logarithm of the number of ranks that act."""
         return self.n.bit_length() - 1
 
     @property
     def act(self) -> int:
-        """How many act."""
+        """The number of ranks that act."""
         return 1 << self.bits
 
     @property
     def pairs(self) -> int:
-        """How many act for two."""
+        """The number of ranks that act for two."""
         return self.n - self.act
 
     def number(self, r: Index) -> Index:
@@ -47,8 +49,11 @@ class Folded:
 
 
 def fold(r: Index, who: Folded, total: int) -> tuple[Round, Index]:
-    """Let those that act have what is to be combined in "tmp": of a pair both vectors
-    behind space for one, else the own one; the round, and where it lies then."""
+    """The round after which ranks that act have a vector in "tmp", and its place there.
+
+    The vector of a pair lies behind space for one, which the next rounds need; a rank
+    that acts for itself has its own vector at the beginning.
+    """
     own, came = Span("send", 0, total), Span("tmp", total, total)
     paired, acts = r < 2 * who.pairs, who.acts(r)
     comm = (
@@ -63,13 +68,16 @@ def fold(r: Index, who: Folded, total: int) -> tuple[Round, Index]:
 
 
 def fold_cost(n: int, total: float, alpha: float, beta: float) -> float:
-    """One round of all, if n is no power of two."""
+    """The time of one round of whole vectors, if n is no power of two."""
     return 0.0 if is_power(n) else alpha + total * beta
 
 
 def sums(r: Index, n: int, m: int, base: int = 0) -> Generator[Round, None, Index]:
-    """All that act swap sums with the one that differs in a bit, the lowest first, so
-    that neighbours combine; in the end, where in "tmp" the sum lies."""
+    """Rounds in which all that act swap sums with the one that differs in a bit.
+
+    The lowest bit comes first, so that neighbours combine, and the result is in rank
+    order. Returns the place of the sum in "tmp".
+    """
     who = Folded(n)
     acts, v = who.acts(r), who.number(r)
     first, held = fold(r, who, m)

@@ -11,13 +11,15 @@ from .patterns import log2, tree
 
 
 def alone(p: int, r: Index) -> Mask:
-    """Whether nobody hangs below r in a binomial tree."""
+    """Whether r is a leaf of a binomial tree."""
     return (r % 2 == 1) | (r == p - 1)
 
 
 def up(p: int, r: Index, blocks: Blocks, own: Spans) -> Program:
-    """Subtrees of consecutive ranks hand their blocks up a binomial tree, in rank
-    order. Who has nobody below sends `own`."""
+    """Subtrees of consecutive ranks hand up their blocks, in rank order.
+
+    A leaf of the tree sends `own`, from where it lies: nothing arrives there.
+    """
     leaf = alone(p, r)
     for step, below, above in tree(p, r):
         yield Round(
@@ -73,10 +75,10 @@ def ring(r: Index, here: Side) -> Program:
 
 
 def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has the block of the last."""
+    """The time until rank 0 has the block of the last rank."""
     return (p - 1) * (alpha + k * beta)
 
 
 def cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has all that the others have."""
+    """The time until rank 0 has the blocks of all ranks, by `binomial`."""
     return log2(p) * alpha + (p - 1) * k * beta

@@ -25,7 +25,7 @@ from .patterns import log2
 
 
 def reverse(i: Index, p: int) -> Index:
-    """i with its bits, which are as many as those of p - 1, in reverse order."""
+    """The number whose bits are those of i, as many as p - 1 has, in reverse order."""
     out = 0 * i
     for _ in range(log2(p)):
         out, i = 2 * out + i % 2, i // 2
@@ -39,7 +39,7 @@ def _half(p: int, r: Index, level: int, pieces: Blocks) -> Spans:
 
 
 def halving(p: int, r: Index, pieces: Blocks) -> Program:
-    """Hand over half of what one has to the rank that differs in one bit.
+    """Hand over half of the sums to the rank that differs in one bit.
 
     log2 p rounds; every piece travels once. The own piece ends in "recv". Two buffers
     of half a vector each: one holds the sum, in the other the next part arrives.
@@ -68,7 +68,7 @@ def halving(p: int, r: Index, pieces: Blocks) -> Program:
 
 
 def doubling(p: int, r: Index, pieces: Blocks) -> Program:
-    """Collect all pieces, each in its place: swap all one has, the highest bit first.
+    """Collect all pieces, each in its place: swap all pieces, the highest bit first.
 
     log2 p rounds; every piece travels once to every rank.
     """

@@ -1,5 +1,7 @@
-"""What leaders do: the sum of a group at its rank 0, and from there to all, as building
-blocks of what MPI libraries do between groups."""
+"""The sum of a group at its leader, rank 0, and data from the leader to all ranks.
+
+MPI libraries make their collectives between groups of these.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,12 @@ tree_cost = bcast.binomial_cost
 
 
 def tree_rounds(p: int) -> int:
-    """How many rounds `tree_sum` has, with its local ones."""
+    """The number of rounds of `tree_sum`, local ones too."""
     return max(log2(p), 1)
 
 
 def halves(p: int, r: Index, total: int) -> Program:
-    """Reduce into pieces: those that act (see `folding`) end with one each, in its
-    place from the beginning of "tmp" on, in rank order.
+    """Reduce into pieces: ranks that act (see `folding`) end with one each, in "tmp".
 
     log2 p rounds, in which all of it travels once; once more, to fold a group that is
     no power of two. Scratch for two vectors, then for three.
@@ -49,36 +50,40 @@ def halves(p: int, r: Index, total: int) -> Program:
 
 
 def halves_sum(p: int, r: Index, total: int) -> Program:
-    """The sum where `tree_sum` has it, for long vectors: reduce into pieces, and gather
-    them in as many rounds (Rabenseifner 2004)."""
+    """The sum at the beginning of rank 0's "tmp", for long vectors.
+
+    Reduce into pieces, and gather these in as many rounds (Rabenseifner 2004).
+    """
     who = Folded(p)
     back = gathering(who.act, who.number(r), Shares(who.act, total, "tmp"))
     return then(halves(p, r, total), masked(renumber(back, who.rank), who.acts(r)))
 
 
 def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """The time until rank 0 has all."""
+    """The time until rank 0 has the whole sum."""
     n = Folded(p).act
     halves = 2 * (log2(n) * alpha + (1 - 1 / n) * total * beta)
     return fold_cost(p, total, alpha, beta) + halves
 
 
 def piece_rounds(p: int) -> int:
-    """How many rounds `halves` has, with its local one."""
+    """The number of rounds of `halves`, the local one too."""
     who = Folded(p)
     return who.bits + 1 + (who.pairs > 0)
 
 
 def halves_rounds(p: int) -> int:
-    """How many rounds `halves_sum` has."""
+    """The number of rounds of `halves_sum`."""
     return piece_rounds(p) + Folded(p).bits
 
 
 def hand_over(
     r: Index, there: Side, sent: Spans | None, received: Spans | None
 ) -> Round:
-    """What a leader does when the sum of its group, or of the other, changes sides;
-    None for nothing."""
+    """The round in which leaders send their group's sum and receive the other's.
+
+    None stands for a direction without a message.
+    """
     first = r == 0
     return Round(
         (
@@ -89,7 +94,7 @@ def hand_over(
 
 
 def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
-    """The leader sends everyone its block, one after the other."""
+    """The leader sends every rank its block, one after the other."""
     own, others = Span("recv", 0, blocks.size(r)), range(1, here.n)
     return Round(
         (
@@ -101,5 +106,5 @@ def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
 
 
 def scatter_cost(p: int, total: float, alpha: float, beta: float) -> float:
-    """The time of equal blocks."""
+    """The time of `scatter` with equal blocks."""
     return (p - 1) * (alpha + total / p * beta)

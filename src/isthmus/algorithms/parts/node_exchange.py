@@ -12,15 +12,15 @@ from itertools import accumulate, pairwise
 
 from ...schedules.ir import Copy, Local, Program, Recv, Round, Send
 from ...schedules.layout import cut
-from .nodes import Parts, Run, Team, Window, pairs
+from .nodes import Team, VectorParts, VectorRun, Window, pairs
 
 
 @dataclass(frozen=True)
-class Table:
-    """The blocks that ranks have in `buf`, each one for every rank of the other end.
+class BlockTable:
+    """The blocks that ranks have in `buf`, one for every rank of the other end.
 
-    `rows` says of each rank from `base` on where its blocks begin and where the last
-    ends; a single row is that of all. The other end is numbered from `other` on.
+    `rows` has the edges of the blocks of each rank from `base` on; a single row is that
+    of all ranks. The other end is numbered from `other` on.
     """
 
     who: Team
@@ -30,31 +30,33 @@ class Table:
     buf: str
 
     def row(self, r: int) -> tuple[int, ...]:
-        """Where the blocks of rank r begin, and where the last ends."""
+        """The edges of the blocks of rank r."""
         return self.rows[r - self.base if len(self.rows) > 1 else 0]
 
     @cached_property
     def _starts(self) -> dict[int, int]:
-        """Where the buffer of each rank begins in the vector of its vertex, which has
-        those of all its ranks, one after the other."""
-        found: dict[int, int] = {}
+        """The first element of each rank's buffer in the vector of its vertex.
+
+        The vector has the buffers of all ranks of the vertex, one after the other.
+        """
+        starts: dict[int, int] = {}
         for ranks in self.who.ranks:
             sizes = (self.row(r)[-1] for r in ranks)
-            found.update(zip(ranks, accumulate(sizes, initial=0), strict=False))
-        return found
+            starts.update(zip(ranks, accumulate(sizes, initial=0), strict=False))
+        return starts
 
     def window(self, r: int) -> Window:
         """The buffer of a rank, in the vector of its vertex."""
         start = self._starts[r]
         return Window(self.buf, start, self.row(r)[-1], start)
 
-    def run(self, r: int, other: int) -> Run:
+    def run(self, r: int, other: int) -> VectorRun:
         """The block of rank r for another, in the vector of its vertex."""
         low, high = self.row(r)[other - self.other : other - self.other + 2]
         return self._starts[r] + low, high - low
 
 
-def _slices(run: Run, n: int) -> list[Run]:
+def _slices(run: VectorRun, n: int) -> list[VectorRun]:
     """A run in n parts."""
     start, size = run
     cuts = [int(cut(size, n, i)) for i in range(n + 1)]
@@ -62,28 +64,31 @@ def _slices(run: Run, n: int) -> list[Run]:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """From every source to every sink a block. If there are more chunks than ranks on a
-    node, blocks are cut, so that all ranks of a node have a part in every chunk."""
+class NodeExchange:
+    """A block from every source to every sink.
 
-    sent: Table
-    received: Table
+    If there are more chunks than ranks on a node, blocks are cut, so that all ranks of
+    a node have a part in every chunk.
+    """
+
+    sent: BlockTable
+    received: BlockTable
     chunks: int = 1
     lanes: int = 1
     summed: bool = False
 
-    def cut(self, chunks: int, lanes: int, startup: float) -> Exchange:
-        """The same in so many chunks and lanes."""
+    def cut(self, chunks: int, lanes: int, startup: float) -> NodeExchange:
+        """The exchange in a number of chunks and lanes."""
         return replace(self, chunks=chunks, lanes=lanes)
 
     @property
     def sources(self) -> Team:
-        """Who has the blocks."""
+        """The ranks that have the blocks."""
         return self.sent.who
 
     @property
     def sinks(self) -> Team:
-        """Who wants them."""
+        """The ranks that want the blocks."""
         return self.received.who
 
     @property
@@ -93,55 +98,64 @@ class Exchange:
 
     @property
     def one_node(self) -> bool:
-        """Whether there is nothing across."""
+        """Whether all ranks are on one node, so that no message is needed."""
         return self.at_home and self.sources.n == 1
 
     @cached_property
     def volume(self) -> float:
-        """The elements that pass the port of a node, at the most."""
+        """The most elements that pass the port of a node."""
         return max(sum(self._out(x).totals) for x in range(self.sources.n))
 
     @property
     def messages(self) -> int:
-        """Of how many messages one waits for the other."""
+        """The number of messages of which one waits for the other."""
         return max(self.sources.n, self.sinks.n) - self.at_home
 
     @cached_property
     def part(self) -> float:
-        """The elements that a vertex sends to another, at the most."""
+        """The most elements that a vertex sends to another."""
         return max(max(self._out(x).totals) for x in range(self.sources.n))
 
     @cached_property
-    def _found(self) -> dict[tuple[str, int], Parts]:
+    def _parts_of_vertex(self) -> dict[tuple[str, int], VectorParts]:
         return {}
 
-    def _out(self, x: int) -> Parts:
-        """What the ranks of vertex x send, as parts for the vertices of the sinks."""
-        if ("out", x) not in self._found:
-            every = tuple(self._runs(x, y, 0) for y in range(self.sinks.n))
-            self._found["out", x] = Parts(every, self.chunks, self.lanes)
-        return self._found["out", x]
+    def _out(self, x: int) -> VectorParts:
+        """The blocks that vertex x sends, as parts for the vertices of the sinks."""
+        if ("out", x) not in self._parts_of_vertex:
+            runs_by_sink = tuple(self._runs(x, y, 0) for y in range(self.sinks.n))
+            self._parts_of_vertex["out", x] = VectorParts(
+                runs_by_sink, self.chunks, self.lanes
+            )
+        return self._parts_of_vertex["out", x]
 
-    def _in(self, y: int) -> Parts:
-        """What the ranks of vertex y receive, as parts of the vertices of the sources;
-        its blocks are in the same order as there."""
-        if ("in", y) not in self._found:
-            every = tuple(self._runs(x, y, 1) for x in range(self.sources.n))
-            self._found["in", y] = Parts(every, self.chunks, self.lanes)
-        return self._found["in", y]
+    def _in(self, y: int) -> VectorParts:
+        """The blocks that vertex y receives, as parts of the vertices of the sources.
 
-    def _runs(self, x: int, y: int, end: int) -> tuple[Run, ...]:
-        """The blocks from vertex x to vertex y, where they are sent from or received
-        to: by diagonals, so that any few are of many sources and for many sinks."""
+        The blocks of a part are in the order in which its source sends them.
+        """
+        if ("in", y) not in self._parts_of_vertex:
+            runs_by_source = tuple(self._runs(x, y, 1) for x in range(self.sources.n))
+            self._parts_of_vertex["in", y] = VectorParts(
+                runs_by_source, self.chunks, self.lanes
+            )
+        return self._parts_of_vertex["in", y]
+
+    def _runs(self, x: int, y: int, end: int) -> tuple[VectorRun, ...]:
+        """The blocks from vertex x to vertex y, as runs at either end.
+
+        They are taken by diagonals, so that any few are of many sources and for many
+        sinks, and all ranks of both nodes copy a part of every chunk.
+        """
         senders, receivers = self.sources.ranks[x], self.sinks.ranks[y]
         n, m = -(-self.chunks // self.sources.most), len(receivers)
-        both = (
+        pairs_by_diagonal = (
             (a, receivers[(i + d) % m]) for d in range(m) for i, a in enumerate(senders)
         )
         if end == 0:
-            runs = [self.sent.run(a, b) for a, b in both]
+            runs = [self.sent.run(a, b) for a, b in pairs_by_diagonal]
         else:
-            runs = [self.received.run(b, a) for a, b in both]
+            runs = [self.received.run(b, a) for a, b in pairs_by_diagonal]
         if n == 1:
             return tuple(runs)
         parts = zip(*(_slices(run, n) for run in runs), strict=True)
@@ -153,7 +167,7 @@ class Exchange:
         return self._out(self.sources.nodes.index(node)).chunk(0).total
 
     def footprint(self, node: Hashable) -> int:
-        """The elements of "node" that a chunk takes there."""
+        """The elements of "node" that a chunk takes on a node."""
         footprint = self._footprint_in(node)
         if node in self.sinks.nodes and not self.one_node:
             footprint += self._in(self.sinks.nodes.index(node)).chunk(0).total
@@ -169,12 +183,14 @@ class Exchange:
                 yield Copy(own, near)
 
     def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Nothing."""
+        """No steps: blocks are not combined."""
         return iter(())
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy the blocks for a sink out of "node": those of its own node from where
-        they were brought to."""
+        """Copy the blocks for a sink out of "node".
+
+        Blocks of its own node are still where their sources brought them.
+        """
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
@@ -186,7 +202,7 @@ class Exchange:
             yield Copy(near, own)
 
     def across(self, r: int, c: int, base: int) -> Program:
-        """One round: in every lane, what goes to and comes from each other node."""
+        """One round: in every lane, the messages to and from each other node."""
         comm: list[Send | Recv] = []
         most = max(self.sources.n, self.sinks.n)
         if r in self.sinks.places:

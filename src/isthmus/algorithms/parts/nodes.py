@@ -44,41 +44,45 @@ from .block_overlap import receives, sends
 from .patterns import log2
 
 if TYPE_CHECKING:
-    from .node_exchange import Exchange
+    from .node_exchange import NodeExchange
 
-#: elements of "node" that a chunk takes, by default
-SIZE = 1 << 22
-#: start-ups in the time of which a message passes that is long: then neighbours beat
-#: few rounds
-LONG = 4
-#: chunks, at the most, of what would fit into one
-FEW = 4
+#: the most elements of "node" that a chunk takes, by default
+NODE_CHUNK_ELEMENTS = 1 << 22
+#: the time of a long message, in start-ups: from there on neighbours beat few rounds
+LONG_MESSAGE_STARTUPS = 4
+#: the most chunks of data that would fit into one, so that copies and network overlap
+MAX_OVERLAPPED_CHUNKS = 4
 
 
 #: the node of each rank
 Nodes = tuple[Hashable, ...]
-#: elements of a vector that follow each other: where they begin, and how many they are
-Run = tuple[int, int]
+#: consecutive elements of a vector: (start, size)
+VectorRun = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Amount:
-    """How much is to be transferred: the elements of a node's memory that all of it
-    takes at once; those that pass a node's port, in so many messages one after the
-    other; and those that a vertex sends to another; each at the most."""
+    """The size of a transfer, each figure for the node that has the most."""
 
+    #: elements of a node's memory, if all data went at once
     need: float
+    #: elements that pass a node's port
     volume: float
+    #: messages of these that come one after the other
     messages: int
+    #: elements that a vertex sends to another
     part: float
 
 
 def shape(
     x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
-    """In how many chunks and lanes data go: in chunks of up to `size`, and in a few if
-    start-ups take little of their time; by default in as many lanes as there are
-    ranks on a node, if each still sends what passes in the time of a start-up."""
+    """The number of chunks, and of lanes, in which data go through nodes.
+
+    A chunk has up to `size` elements, and there are a few if start-ups take little of
+    their time. By default there are as many lanes as ranks on a node, if each still
+    sends as much as passes in the time of a start-up.
+    """
     chunks = max(ceil(x.need / size), 1)
     if x.messages:
         # In c chunks the network takes c times the start-ups. Copies that take as long
@@ -86,18 +90,18 @@ def shape(
         # and one chunk if they take no time. Two thirds of that root are within a sixth
         # of the best of both.
         few = round(sqrt(x.volume / (x.messages * startup)) * 2 / 3)
-        chunks = max(chunks, min(few, FEW))
+        chunks = max(chunks, min(few, MAX_OVERLAPPED_CHUNKS))
     return chunks, lanes or min(max(int(x.part / (chunks * startup)), 1), ranks)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
-    """Whether the messages of a vertex are long, of which a part goes to each other."""
-    return part >= chunks * lanes * LONG * startup
+    """Whether messages are long, if a vertex sends a part to each other vertex."""
+    return part >= chunks * lanes * LONG_MESSAGE_STARTUPS * startup
 
 
 @dataclass(frozen=True)
 class Team:
-    """Some ranks by node: for every vertex its node and its ranks."""
+    """A set of ranks by node: for every vertex its node and its ranks."""
 
     nodes: Nodes
     ranks: tuple[tuple[int, ...], ...]
@@ -109,13 +113,13 @@ class Team:
 
     @cached_property
     def places(self) -> dict[int, tuple[int, int]]:
-        """The vertex of each rank, and its index there."""
-        every = enumerate(self.ranks)
-        return {r: (x, i) for x, ranks in every for i, r in enumerate(ranks)}
+        """The vertex of each rank, and the rank's index there."""
+        vertices = enumerate(self.ranks)
+        return {r: (x, i) for x, ranks in vertices for i, r in enumerate(ranks)}
 
     @property
     def most(self) -> int:
-        """The ranks of the vertex that has the most."""
+        """The most ranks of any vertex."""
         return max(map(len, self.ranks))
 
     def driver(self, x: int, lane: int) -> int:
@@ -125,21 +129,25 @@ class Team:
 
 @lru_cache(maxsize=16)
 def team(ranks: range, nodes: Nodes, without: int = -1) -> Team:
-    """Ranks by their nodes, which come in the order of their first ranks of all; the
-    same for all ranks of a process."""
-    order = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
-    found: dict[Hashable, list[int]] = {}
+    """Ranks by their nodes, which come in the order of their lowest ranks.
+
+    Cached, so that simulations of many ranks in one process share it.
+    """
+    node_order = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
+    ranks_of_node: dict[Hashable, list[int]] = {}
     for r in ranks:
         if r != without:
-            found.setdefault(nodes[r], []).append(r)
-    chosen = sorted(found, key=order.__getitem__)
-    return Team(tuple(chosen), tuple(tuple(found[node]) for node in chosen))
+            ranks_of_node.setdefault(nodes[r], []).append(r)
+    chosen = sorted(ranks_of_node, key=node_order.__getitem__)
+    return Team(tuple(chosen), tuple(tuple(ranks_of_node[node]) for node in chosen))
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a vector that a rank has in a buffer: elements from `start` on, of
-    which element `origin` would be the first of the buffer."""
+    """The part of a vector that a rank has in a buffer: elements from `start` on.
+
+    Element `origin` of the vector would be the first of the buffer.
+    """
 
     buf: str
     start: int
@@ -151,16 +159,18 @@ class Window:
         return Span(self.buf, start - self.origin, size)
 
     def overlap(self, start: int, size: int) -> tuple[int, int]:
-        """What it has of some elements: where they begin, and how many they are."""
+        """The elements of (start, size) that lie in the window, as (start, size)."""
         low = max(start, self.start)
         return low, max(min(start + size, self.start + self.size) - low, 0)
 
 
 @dataclass(frozen=True)
-class Held:
-    """What ranks have of a vector in a buffer: all of it; or each its block, if `ends`
-    says where the blocks of the ranks from `base` on begin, and where the last ends. A
-    buffer that is `in_place` is as long as the whole vector."""
+class Holding:
+    """A vector in a buffer of each rank: all of it, or the rank's block.
+
+    Ranks have blocks if `ends` has the edges of the blocks of the ranks from `base` on.
+    A buffer that is `in_place` is as long as the whole vector.
+    """
 
     buf: str
     total: int
@@ -168,25 +178,27 @@ class Held:
     base: int = 0
     in_place: bool = False
 
-    def block(self, r: int) -> Run:
-        """What rank r has."""
+    def block(self, r: int) -> VectorRun:
+        """The run of the vector that rank r has."""
         if not self.ends:
             return 0, self.total
         start, end = self.ends[r - self.base : r - self.base + 2]
         return start, end - start
 
     def window(self, r: int) -> Window:
-        """The same, in its buffer."""
+        """The run of the vector that rank r has, and its place in the buffer."""
         start, size = self.block(r)
         return Window(self.buf, start, size, 0 if self.in_place else start)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """A vector as one part for each vertex, made of runs (start, size) of the vector;
-    each part is cut into chunks, and each chunk of it into lanes."""
+class VectorParts:
+    """A vector as one part for each vertex, a part being several runs of the vector.
 
-    runs: tuple[tuple[Run, ...], ...]
+    Each part is cut into chunks, and each chunk of a part into lanes.
+    """
+
+    runs: tuple[tuple[VectorRun, ...], ...]
     chunks: int
     lanes: int
 
@@ -197,23 +209,25 @@ class Parts:
 
     @cached_property
     def _begins(self) -> list[list[int]]:
-        """Where each run begins in each part."""
+        """The first element of each run in its part."""
         sizes = ([size for _, size in runs] for runs in self.runs)
         return [list(accumulate(x[:-1], initial=0)) for x in sizes]
 
     @cached_property
     def _cuts(self) -> list[list[int]]:
-        """Where each chunk begins in each part, and where the last ends."""
-        every = range(self.chunks + 1)
-        return [[int(cut(n, self.chunks, c)) for c in every] for n in self.totals]
+        """The edges of the chunks of each part."""
+        edges = range(self.chunks + 1)
+        return [[int(cut(n, self.chunks, c)) for c in edges] for n in self.totals]
 
     def chunk(self, c: int) -> Chunk:
-        """What chunk c has of each part."""
+        """Chunk c of all parts."""
         return chunk(tuple(x[c + 1] - x[c] for x in self._cuts), self.lanes)
 
     def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
-        """What chunk c has of part z: where in the vector a run begins, its size, and
-        where it begins in the chunk of that part."""
+        """The runs of part z in chunk c: start in the vector, size, start in the chunk.
+
+        The last is counted within the chunk's share of the part.
+        """
         (low, high), begins = self._cuts[z][c : c + 2], self._begins[z]
         if low == high:
             return
@@ -238,58 +252,62 @@ class Chunk:
 
     @cached_property
     def begins(self) -> tuple[int, ...]:
-        """Where each part begins, and where the last ends."""
+        """The edges of the parts in the chunk."""
         return tuple(accumulate(self.counts, initial=0))
 
     @cached_property
     def _cuts(self) -> tuple[tuple[int, ...], ...]:
-        """Where each lane begins in each part, and where the last ends."""
-        every = range(self.lanes + 1)
+        """The edges of the lanes of each part."""
+        edges = range(self.lanes + 1)
         return tuple(
-            tuple(int(cut(n, self.lanes, k)) for k in every) for n in self.counts
+            tuple(int(cut(n, self.lanes, k)) for k in edges) for n in self.counts
         )
 
     @cached_property
     def _lanes(self) -> tuple[Uneven, ...]:
-        every = range(self.lanes)
-        return tuple(Uneven([x[k + 1] - x[k] for x in self._cuts]) for k in every)
+        lane_numbers = range(self.lanes)
+        return tuple(
+            Uneven([x[k + 1] - x[k] for x in self._cuts]) for k in lane_numbers
+        )
 
     def lane(self, k: int) -> Uneven:
-        """What lane k has of each part."""
+        """The blocks of lane k: one of each part."""
         return self._lanes[k]
 
     def piece(self, z: int, k: int, at: int = 0) -> Span:
-        """Lane k of part z, if this part begins at an element of "node"."""
+        """Lane k of part z, if this part begins at element `at` of "node"."""
         low, high = self._cuts[z][k : k + 2]
         return Span("node", at + low, high - low)
 
     def spans(self, k: int, at: int, of: Span) -> Spans:
-        """Some elements of lane k, if the chunk begins at an element of "node"."""
+        """Elements of lane k in "node", if the chunk begins at element `at` there."""
         if self.lanes == 1:
             return (Span("node", at + of.start, of.size),)
-        found, offsets = [], self._lanes[k].offsets
+        pieces, offsets = [], self._lanes[k].offsets
         start, end = of.start, of.start + of.size
         z = int(np.searchsorted(offsets, start, side="right")) - 1
         while start < end:
             n = min(int(offsets[z + 1]), end) - start
             if n > 0:
                 low = self._cuts[z][k] + start - int(offsets[z])
-                found.append(Span("node", at + self.begins[z] + low, n))
+                pieces.append(Span("node", at + self.begins[z] + low, n))
             start, z = start + max(n, 0), z + 1
-        return tuple(found)
+        return tuple(pieces)
 
 
 @lru_cache(maxsize=64)
 def chunk(counts: tuple[int, ...], lanes: int) -> Chunk:
-    """A chunk, the same for all ranks of a process."""
+    """A chunk; cached, so that simulations of many ranks in one process share it."""
     return Chunk(counts, lanes)
 
 
 def pairs(
-    parts: Parts, c: int, mine: Window, where: Mapping[int, int]
+    parts: VectorParts, c: int, mine: Window, where: Mapping[int, int]
 ) -> Iterator[tuple[Span, Span]]:
-    """Elements of chunk c that a rank has of some parts, and where in "node" they are,
-    if these parts begin there."""
+    """Spans of chunk c in a rank's buffer and in "node".
+
+    `where` has the parts that lie in "node", and their first elements there.
+    """
     for z, at in where.items():
         for start, size, within in parts.pieces(c, z):
             low, left = mine.overlap(start, size)
@@ -298,23 +316,23 @@ def pairs(
                 yield mine.span(low, left), Span("node", place, left)
 
 
-def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
+def merged(runs: Iterable[VectorRun]) -> tuple[VectorRun, ...]:
     """Runs of a vector, neighbours made one."""
-    found: list[Run] = []
+    merged_runs: list[VectorRun] = []
     for start, size in runs:
-        if found and sum(found[-1]) == start:
-            start, size = found[-1][0], found.pop()[1] + size
+        if merged_runs and sum(merged_runs[-1]) == start:
+            start, size = merged_runs[-1][0], merged_runs.pop()[1] + size
         if size:
-            found.append((start, size))
-    return tuple(found)
+            merged_runs.append((start, size))
+    return tuple(merged_runs)
 
 
-#: where elements of a lane lie
+#: the spans in which elements of a lane lie
 Place = Callable[[Span], Spans]
 
 
 def _shifted(place: Place, low: int) -> Place:
-    """The same, from an element of the lane on."""
+    """A place that counts from element `low` of the lane."""
     return lambda s: place(Span(s.buf, low + s.start, s.size))
 
 
@@ -322,73 +340,76 @@ def _shifted(place: Place, low: int) -> Place:
 class Flow:
     """A vector on its way from the vertices of `sources` to those of `sinks`.
 
-    `by` says whose parts it is in: those of the sources, each of which holds its own;
-    those of the sinks, each of which wants its own; or nobody's, where there is but one
-    part. If it is summed, every source holds all of it, and the sinks want the sum.
+    `by` says whose parts the vector is in: those of the sources, each of which holds
+    its own; those of the sinks, each of which wants its own; or nobody's, where there
+    is only one part. If summed, every source holds the whole vector, and the sinks want
+    the sum.
     """
 
     sources: Team
     sinks: Team
     by: str
-    gives: Held
-    takes: Held
+    gives: Holding
+    takes: Holding
     summed: bool = False
     chunks: int = 1
     lanes: int = 1
     startup: float = 1.0
 
     def cut(self, chunks: int, lanes: int, startup: float) -> Flow:
-        """The same in so many chunks and lanes."""
+        """The flow in a number of chunks and lanes."""
         return replace(self, chunks=chunks, lanes=lanes, startup=startup)
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> VectorParts:
         """The vector in the parts of the vertices that hold or want them."""
-        runs: tuple[tuple[Run, ...], ...] = (((0, self.gives.total),),)
+        runs: tuple[tuple[VectorRun, ...], ...] = (((0, self.gives.total),),)
         if self.by != "nobody":
             mine = self.by == "sources"
             who, held = (self.sources, self.gives) if mine else (self.sinks, self.takes)
             runs = tuple(merged(map(held.block, ranks)) for ranks in who.ranks)
-        return Parts(runs, self.chunks, self.lanes)
+        return VectorParts(runs, self.chunks, self.lanes)
 
     @property
     def at_home(self) -> bool:
-        """Whether sources and sinks are on the same nodes: then all that must cross is
-        what sources and sinks need of each other's nodes."""
+        """Whether sources and sinks are on the same nodes.
+
+        Then data for a node's own ranks stay there, and the rest crosses.
+        """
         return self.sources.nodes == self.sinks.nodes
 
     @property
     def one_node(self) -> bool:
-        """Whether there is nothing across."""
+        """Whether all ranks are on one node, so that no message is needed."""
         return self.at_home and self.sources.n == 1
 
     @property
     def everything(self) -> bool:
-        """Whether every sink wants all of it."""
+        """Whether every sink wants the whole vector."""
         return self.by != "sinks"
 
     @property
     def part(self) -> float:
-        """The elements that a vertex sends to another, at the most."""
+        """The most elements that a vertex sends to another."""
         if self.by == "sources":
             return max(self.parts.totals)
         return self.gives.total / max(self.sources.n, self.sinks.n)
 
     @property
     def volume(self) -> float:
-        """The elements that pass the port of a node, at the most."""
+        """The most elements that pass the port of a node."""
         return self.gives.total
 
     @property
     def messages(self) -> int:
-        """Of how many messages one waits for the other, at the least."""
+        """The least number of messages of which one waits for the other."""
         if self.one_node:
             return 0
         few, many = sorted((self.sources.n, self.sinks.n))
-        found = (
+        tree_messages = (
             log2(self.sources.n) * self.summed + log2(self.sinks.n) * self.everything
         )
-        return found if self.at_home else found + ceil(many / few)
+        return tree_messages if self.at_home else tree_messages + ceil(many / few)
 
     @cached_property
     def long(self) -> bool:
@@ -399,11 +420,11 @@ class Flow:
     # -- where data lie in "node"
 
     def footprint(self, node: Hashable) -> int:
-        """The elements of "node" that a chunk takes there: the first is the longest."""
+        """The elements of "node" that a chunk takes; the first chunk is the longest."""
         return self._footprint_in(node) + self._footprint_out(node)
 
     def _footprint_in(self, node: Hashable) -> int:
-        """The elements that sources bring."""
+        """The elements that sources on a node bring."""
         if node not in self.sources.nodes:
             return 0
         chunk, x = self.parts.chunk(0), self.sources.nodes.index(node)
@@ -414,7 +435,7 @@ class Flow:
         return chunk.counts[x] if self.by == "sources" else chunk.total
 
     def _footprint_out(self, node: Hashable) -> int:
-        """The elements that sinks take."""
+        """The elements that sinks on a node take."""
         if node not in self.sinks.nodes or (self.one_node and self.summed):
             return 0
         chunk, y = self.parts.chunk(0), self.sinks.nodes.index(node)
@@ -423,23 +444,23 @@ class Flow:
         return 0 if self.at_home and not self.summed else chunk.counts[y]
 
     def _slot(self, chunk: Chunk, i: int) -> int:
-        """Where rank i of a vertex brings its vector, if they are summed."""
+        """The place to which rank i of a vertex brings its vector, to be summed."""
         return i * chunk.total
 
     def _out(self, node: Hashable) -> int:
-        """Where begins what sinks take, if it is not where it was brought."""
+        """The first element of the sinks' data, where these are not left as brought."""
         return self._footprint_in(node)
 
     # -- the stages
 
     def _parts(self, chunk: Chunk, at: int, only: int | None = None) -> dict[int, int]:
-        """Where each part begins in "node", or one that is there alone."""
+        """The first element of each part in "node", or of the only part there."""
         if only is not None:
             return {only: at}
         return {z: at + chunk.begins[z] for z in range(len(chunk.counts))}
 
     def bring(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy what a source has of chunk c into "node"."""
+        """Copy a source's elements of chunk c into "node"."""
         if r not in self.sources.places:
             return
         x, i = self.sources.places[r]
@@ -453,7 +474,7 @@ class Flow:
             yield Copy(own, near)
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """Copy what a sink wants of chunk c out of "node"."""
+        """Copy a sink's elements of chunk c out of "node"."""
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
@@ -471,13 +492,15 @@ class Flow:
         for own, near in pairs(self.parts, c, mine, where):
             yield Copy(near, own)
 
-    def _take_all(self, mine: Window, c: int, at: int) -> tuple[Local, ...]:
-        """All of chunk c, which begins at an element of "node": the same steps for all
-        sinks of a node."""
+    def _take_all(self, window: Window, c: int, at: int) -> tuple[Local, ...]:
+        """Copies of all of chunk c, which begins at element `at` of "node".
+
+        They are kept, as all sinks of a node take the same steps.
+        """
         if (c, at) not in self._taken:
             where = self._parts(self.parts.chunk(c), at)
-            every = pairs(self.parts, c, mine, where)
-            self._taken[c, at] = tuple(Copy(near, own) for own, near in every)
+            copies = pairs(self.parts, c, window, where)
+            self._taken[c, at] = tuple(Copy(near, own) for own, near in copies)
         return self._taken[c, at]
 
     @cached_property
@@ -485,7 +508,10 @@ class Flow:
         return {}
 
     def _take_sum(self, mine: Window, c: int, base: int) -> Iterator[Local]:
-        """The sum of all vectors of the only node, unless it was made before."""
+        """The copy of the sum on the only node; with one chunk, the reductions too.
+
+        With several chunks `combine` has summed the vectors in the stage before.
+        """
         chunk = self.parts.chunk(c)
         last, *others = range(len(self.sources.ranks[0]) - 1, -1, -1)
         for i in (last, *others) if self.chunks == 1 else (last,):
@@ -502,8 +528,11 @@ class Flow:
             yield from self._sums(x, chunk, shares[i][0], base)
 
     def _sums(self, x: int, chunk: Chunk, span: Span, base: int) -> Iterator[Local]:
-        """The vectors of vertex x from the last to the first, in the place of the last:
-        in rank order, where its ranks follow each other."""
+        """Reductions of the vectors of vertex x, from the last to the first.
+
+        The sum grows in the place of the last vector, in rank order where the ranks of
+        the vertex follow each other.
+        """
         *others, last = range(len(self.sources.ranks[x]))
         total = Span("node", base + self._slot(chunk, last) + span.start, span.size)
         for i in reversed(others):
@@ -513,7 +542,7 @@ class Flow:
     # -- across
 
     def across(self, r: int, c: int, base: int) -> Program:
-        """What a rank does with other nodes for chunk c, in the lanes it drives."""
+        """A rank's messages with other nodes for chunk c, in the lanes it drives."""
         programs = []
         for k in range(self.lanes):
             if self.at_home:
@@ -532,7 +561,7 @@ class Flow:
         base: int,
         program: Callable[..., Program],
     ) -> list[Program]:
-        """The program of a lane, if a rank drives it."""
+        """The program of a lane, if rank r drives the lane."""
         if r not in who.places:
             return []
         x, i = who.places[r]
@@ -541,7 +570,7 @@ class Flow:
         return [program(x, k, self.parts.chunk(c), base)]
 
     def _held(self, x: int, k: int, chunk: Chunk, base: int) -> Place:
-        """Where elements of lane k are that vertex x holds."""
+        """The place of the elements of lane k that vertex x holds."""
         if self.summed:
             base += self._slot(chunk, len(self.sources.ranks[x]) - 1)
         elif self.by == "sources":
@@ -550,7 +579,7 @@ class Flow:
         return lambda s: chunk.spans(k, base, s)
 
     def _wanted(self, y: int, k: int, chunk: Chunk, base: int) -> Place:
-        """Where elements of lane k go that vertex y wants."""
+        """The place of the elements of lane k that vertex y wants."""
         at = base + self._out(self.sinks.nodes[y])
         if self.everything:
             return lambda s: chunk.spans(k, at, s)
@@ -558,10 +587,10 @@ class Flow:
         return lambda s: (Span("node", piece.start + s.start - low, s.size),)
 
     def _combined(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
-        """The sum of the lane, unless it was made before, by all ranks of the node."""
+        """The round that sums a lane; none if all ranks of the node did so before."""
         if self.summed and self.chunks == 1:
-            every = chunk.spans(k, 0, Span("node", 0, chunk.lane(k).total))
-            steps = (s for span in every for s in self._sums(x, chunk, span, base))
+            spans = chunk.spans(k, 0, Span("node", 0, chunk.lane(k).total))
+            steps = (s for span in spans for s in self._sums(x, chunk, span, base))
             yield Round(then=tuple(steps))
 
     def _home(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
@@ -613,7 +642,7 @@ class Flow:
             yield from scatter(program, {"recv": where})
 
     def _blocks(self, k: int, chunk: Chunk) -> tuple[Blocks, Blocks]:
-        """How lane k lies on the sources, and how the sinks want it."""
+        """The blocks of lane k on the sources, and those that the sinks want."""
         lane = chunk.lane(k)
         held: Blocks = lane
         if self.by != "sources":
@@ -636,82 +665,92 @@ class Flow:
 
 
 def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
-    """Local steps in n parts of about as many elements each, in their order."""
-    every = list(steps)
+    """Local steps in n shares of about as many elements each, in their order."""
+    all_steps = list(steps)
     if n == 1:
-        return [tuple(every)]
-    total = sum(s.dst.size for s in every)
-    found: list[list[Local]] = [[] for _ in range(n)]
-    at = 0
-    for s in every:
-        done = 0
-        while done < s.dst.size:
-            k = min(at * n // total, n - 1)
-            size = min(s.dst.size - done, -(-total * (k + 1) // n) - at)
-            found[k].append(s if size == s.dst.size else _slice(s, done, size))
-            done, at = done + size, at + size
-    return [tuple(part) for part in found]
+        return [tuple(all_steps)]
+    total = sum(step.dst.size for step in all_steps)
+    shares: list[list[Local]] = [[] for _ in range(n)]
+    position = 0
+    for step in all_steps:
+        sliced = 0
+        while sliced < step.dst.size:
+            k = min(position * n // total, n - 1)
+            size = min(step.dst.size - sliced, -(-total * (k + 1) // n) - position)
+            shares[k].append(
+                step if size == step.dst.size else _slice(step, sliced, size)
+            )
+            sliced, position = sliced + size, position + size
+    return [tuple(part) for part in shares]
 
 
 def _slice(s: Local, start: int, size: int) -> Local:
-    """A local step for some of its elements."""
+    """A local step for `size` of its elements, from `start` on."""
     src, dst = (Span(x.buf, x.start + start, size) for x in (s.src, s.dst))
     return type(s)(src, dst)
 
 
 def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:
-    """Chunks through stages: in step t stage s does chunk t - s, and a meeting ends all
-    steps but the last. What is local is spread over the rounds of the others, to be
-    done while their messages are in flight."""
+    """Chunks through stages: in step t stage s does chunk t - s.
+
+    A meeting ends all steps but the last. The steps of local stages are spread over the
+    rounds of the others, to be done while messages are in flight.
+    """
     last = chunks + len(stages) - 2
     for t in range(last + 1):
-        now = [
+        active = [
             list(stage(t - s)) for s, stage in enumerate(stages) if 0 <= t - s < chunks
         ]
-        local = [x for x in now if not any(r.comm for r in x)]
-        rounds = list(merge_rounds(*(iter(x) for x in now if any(r.comm for r in x))))
-        steps = (s for x in local for r in x for s in r.then)
+        local_stages = [x for x in active if not any(r.comm for r in x)]
+        rounds = list(
+            merge_rounds(*(iter(x) for x in active if any(r.comm for r in x)))
+        )
+        steps = (s for x in local_stages for r in x for s in r.then)
         parts = spread(steps, max(len(rounds), 1))
-        both = zip(rounds or [Round()], parts, strict=True)
-        *before, end = (Round(r.comm, (*r.then, *more)) for r, more in both)
+        pairs_of_round = zip(rounds or [Round()], parts, strict=True)
+        *before, end = (
+            Round(r.comm, (*r.then, *meanwhile)) for r, meanwhile in pairs_of_round
+        )
         yield from before
         yield Round(end.comm, end.then, meet=t < last)
 
 
 #: data on their way through nodes
-Transfer: TypeAlias = "Flow | Exchange"
+Transfer: TypeAlias = "Flow | NodeExchange"
 
 
 @lru_cache(maxsize=8)
 def planned(
-    nodes: Nodes, given: tuple[Transfer, ...], lanes: int, size: int, startup: float
+    nodes: Nodes, transfers: tuple[Transfer, ...], lanes: int, size: int, startup: float
 ) -> tuple[Transfer, ...]:
-    """Transfers in chunks that take up to `size` elements of a node's memory, and in so
-    many lanes; by default, in as many as still send long messages."""
-    need = max(sum(x.footprint(node) for x in given) for node in set(nodes))
-    most = max(max(x.sources.most, x.sinks.most) for x in given)
-    across = (max(x.volume for x in given), max(x.messages for x in given))
-    amount = Amount(need, *across, max(x.part for x in given))
-    chunks, lanes = shape(amount, most, size, startup, lanes)
-    return tuple(x.cut(chunks, lanes, startup) for x in given)
+    """Transfers in chunks that take up to `size` elements of a node's memory.
+
+    Without a number of lanes, there are as many as still send long messages.
+    """
+    need = max(sum(x.footprint(node) for x in transfers) for node in set(nodes))
+    ranks_per_vertex = max(max(x.sources.most, x.sinks.most) for x in transfers)
+    across = (max(x.volume for x in transfers), max(x.messages for x in transfers))
+    amount = Amount(need, *across, max(x.part for x in transfers))
+    chunks, lanes = shape(amount, ranks_per_vertex, size, startup, lanes)
+    return tuple(x.cut(chunks, lanes, startup) for x in transfers)
 
 
 def through_nodes(
     r: int,
     nodes: Nodes,
-    given: Sequence[Transfer],
+    transfers: Sequence[Transfer],
     lanes: int,
     size: int,
     startup: float,
 ) -> Program:
-    """What rank r does in transfers of one kind: in, across by lanes, out."""
-    every = planned(nodes, tuple(given), lanes, size, startup)
-    chunks = every[0].chunks
-    starts = list(accumulate((x.footprint(nodes[r]) for x in every), initial=0))
+    """The program of rank r in transfers of one kind: in, across by lanes, out."""
+    cut_transfers = planned(nodes, tuple(transfers), lanes, size, startup)
+    chunks = cut_transfers[0].chunks
+    starts = list(accumulate((x.footprint(nodes[r]) for x in cut_transfers), initial=0))
 
     def at(c: int) -> Iterator[tuple[Transfer, int]]:
-        """The transfers, and where the part of each for chunk c begins in "node"."""
-        for x, footprint in zip(every, starts, strict=False):
+        """The transfers, and the first element of each for chunk c in "node"."""
+        for x, footprint in zip(cut_transfers, starts, strict=False):
             yield x, c % len(stages) * starts[-1] + footprint
 
     def bring(c: int) -> Program:
@@ -727,9 +766,9 @@ def through_nodes(
         yield Round(then=tuple(s for x, base in at(c) for s in x.take(r, c, base)))
 
     stages = [bring]
-    if every[0].summed and chunks > 1:
+    if cut_transfers[0].summed and chunks > 1:
         stages.append(combine)
-    if not every[0].one_node:
+    if not cut_transfers[0].one_node:
         stages.append(across)
     stages.append(take)
     return pipeline(stages, chunks)

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...schedules.ir import Index, Mask
 
-#: how many elements pass in the time of a start-up, by default
-STARTUP = float(1 << 14)
+#: elements that pass in the time of a start-up, by default
+STARTUP_ELEMENTS = float(1 << 14)
 
 
 def startup_in(alpha: float, beta: float) -> float:
-    """How many elements pass in the time of a start-up, one at the least."""
+    """The elements that pass in the time of a start-up, one at the least."""
     return max(alpha / beta, 1.0) if beta > 0 else inf
 
 
@@ -24,8 +24,10 @@ def log2(n: int) -> int:
 
 
 def outer(v: Index) -> bool:
-    """Whether v is vertex 0, a root that lies outside the group of the others. Lanes
-    are all of one group."""
+    """Whether v is vertex 0, a root that lies outside the group of the others.
+
+    The first lane decides for all lanes, which are of one group.
+    """
     return bool(np.ravel(v)[0] == 0)
 
 
@@ -35,15 +37,20 @@ def is_power(n: int) -> bool:
 
 
 def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
-    """For each round of a ring of n: which block place i receives, which it sends, and
-    whether a ring of that size still turns."""
+    """For each round of a ring of n, the blocks that place i receives and sends.
+
+    The third value says whether a ring of n still turns: lanes may have rings of
+    different sizes.
+    """
     for t in range(int(np.max(n)) - 1):
         yield (i - t - 1) % n, (i - t) % n, t < n - 1
 
 
 def tree(n: int, r: Index) -> Iterator[tuple[int, Mask, Mask]]:
-    """For each level of a binomial tree with root 0, leaves first: its step, whether r
-    hangs below r - step there, and whether r + step hangs below r."""
+    """The levels of a binomial tree with root 0, leaves first: (step, below, above).
+
+    `below` says whether r hangs below r - step, `above` whether r + step hangs below r.
+    """
     for level in range(log2(n)):
         step = 1 << level
         below = r % (2 * step) == step

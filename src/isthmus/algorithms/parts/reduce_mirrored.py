@@ -24,10 +24,10 @@ from ...schedules.layout import Shares
 
 @dataclass(frozen=True)
 class Mirror:
-    """How a reduction that is a broadcast backwards uses its buffers.
+    """The use of buffers in a reduction that is a broadcast backwards.
 
-    The first that arrives of a piece lies where the result grows: in "recv" at the
-    root, and elsewhere in "tmp", behind what arrives later.
+    The first message of a piece arrives where the result grows: in "recv" at the root,
+    and elsewhere in "tmp", behind the space for later messages.
     """
 
     pieces: Shares
@@ -36,31 +36,31 @@ class Mirror:
     incoming: int
 
     def places(self, piece: Span) -> tuple[tuple[Span, Mask], ...]:
-        """Where the result grows, and for whom."""
+        """The spans in which the result grows: at the root, and at the other ranks."""
         grown = Span("tmp", piece.start + self.incoming, piece.size)
         return (piece, self.at_root), (grown, self.at_root ^ True)
 
     def hand_on(self, c: Recv, piece: Span, begun: Mask) -> Iterator[Comm]:
-        """Send what has grown of a piece, or the own contribution."""
+        """Send the sum that has grown of a piece, or the own contribution."""
         (_, (grown, _)) = self.places(piece)
         yield Send(c.frm, (grown,), c.when & begun)
         yield Send(c.frm, (replace(piece, buf="send"),), c.when & (begun ^ True))
 
     def take(self, c: Send, piece: Span, begun: Mask) -> Iterator[Comm]:
-        """Receive the first of a piece where it grows, and what is later beside it."""
+        """Receive a piece's first message where its sum grows, later ones beside."""
         for place, here in self.places(piece):
             yield Recv(c.to, (place,), c.when & here & (begun ^ True))
         yield Recv(c.to, (Span("tmp", 0, piece.size),), c.when & begun)
 
     def combine(self, c: Send, piece: Span, begun: Mask) -> Iterator[Reduce]:
-        """Reduce the own contribution into the first, and what is later into both."""
+        """Reduce the own contribution and later messages into the first one."""
         own, came = replace(piece, buf="send"), Span("tmp", 0, piece.size)
         for place, here in self.places(piece):
             yield Reduce(own, place, c.when & here & self.gives & (begun ^ True))
             yield Reduce(came, place, c.when & here & begun)
 
     def back(self, forth: Round, begun: np.ndarray) -> Round:
-        """A round of the broadcast backwards; notes which pieces have begun to grow."""
+        """A round of the broadcast backwards; `begun` notes the pieces that grow."""
         lane = np.arange(np.size(self.at_root)) if np.ndim(self.at_root) else 0
         comm: list[Comm] = []
         steps: list[Reduce] = []
@@ -85,12 +85,12 @@ def mirrored(
     gives: Mask = True,
     incoming: int = 0,
 ) -> Program:
-    """A broadcast of pieces backwards: what was sent is received and reduced.
+    """A broadcast of pieces backwards: its sends become receives that are reduced.
 
-    Nobody may receive a piece twice in the broadcast. If nobody sends one twice, what
-    arrives is of higher ranks on a chain in rank order, and the own contribution goes
-    to its left. If somebody does, there must be scratch for a piece, and the operator
-    must be commutative.
+    No rank may receive a piece twice in the broadcast. If no rank sends a piece twice,
+    a message is of higher ranks on a chain in rank order, and the own contribution goes
+    to its left. Otherwise there must be scratch for a piece, and the operator must be
+    commutative.
     """
     mirror = Mirror(pieces, at_root, gives, incoming)
     begun = np.zeros((pieces.n, np.size(at_root)), bool)

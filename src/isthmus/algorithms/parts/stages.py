@@ -7,19 +7,21 @@ from ...schedules.layout import Blocks
 from ...schedules.registry import Stage, stage
 
 #: bytes a rank from which on neighbours pass on what they have
-RING = 1 << 17
+RING_BYTES_PER_RANK = 1 << 17
 
 
-def stage_for(n: int, nbytes: int, ring: int = RING) -> str:
-    """The intragroup allgather for n ranks that gather nbytes; of `ring` bytes a rank
-    and more, by neighbours."""
+def stage_for(n: int, nbytes: int, ring: int = RING_BYTES_PER_RANK) -> str:
+    """The intragroup allgather for n ranks that gather nbytes.
+
+    From `ring` bytes a rank on, by neighbours, since start-ups matter no more.
+    """
     if n <= 2 or nbytes >= n * ring:
         return "ring"
     return "bruck" if n & (n - 1) else "recursive_doubling"
 
 
-def stage_by_size(unit: int, ring: int = RING) -> Stage:
-    """The stage that fits a group and what it gathers, in units of `unit` bytes."""
+def stage_by_size(unit: int, ring: int = RING_BYTES_PER_RANK) -> Stage:
+    """The stage that fits a group and its total, counted in units of `unit` bytes."""
 
     def program(n: int, r: Index, blocks: Blocks) -> Program:
         return stage(stage_for(n, blocks.total * unit, ring))(n, r, blocks)

@@ -53,16 +53,16 @@ from .nodes import Team, pipeline
 from .patterns import log2
 from .reduce_mirrored import mirrored
 
-#: rounds between two meetings, at the most
-BETWEEN = 4
-#: lanes, by default: one is busy while the other carries a part
-LANES = 2
+#: the most rounds between two meetings
+ROUNDS_BETWEEN_MEETINGS = 4
+#: lanes, by default: one combines a part while the other carries one
+STREAM_LANES = 2
 #: chunks of `size` elements that "node" can hold, as in a pipeline of flows
-CHUNKS = 4
+STREAM_CHUNKS = 4
 
 
 @dataclass(frozen=True)
-class Shape:
+class StreamShape:
     """The lanes and parts of a stream, and its rounds between two meetings."""
 
     lanes: int
@@ -71,21 +71,28 @@ class Shape:
 
     @property
     def shared(self) -> bool:
-        """Whether all ranks of a node combine what arrives, and meet once more in every
-        round. Where only one round of them fits, parts are long, and it
-        takes less than the driver alone would."""
+        """Whether all ranks of a node combine a part, and meet once more a round.
+
+        Where the parts of one round only fit into "node", they are long, and all ranks
+        together take less time than the driver alone would.
+        """
         return self.between == 1
 
 
 def parts_in(between: int, sums: bool) -> int:
-    """The parts that pass through "node" for so many rounds, at the most: one arrives
-    in a round; of a sum, up to two begin in each of the first rounds."""
+    """The most parts that pass through "node" between two meetings.
+
+    One part arrives in a round; of a sum, up to two begin in each of the first rounds.
+    """
     return min(2 * between, between + 2) if sums else between
 
 
 def copies(ranks: int, sums: bool) -> int:
-    """How often "node" holds them: twice for what arrives, and for what every
-    rank but the last brings; three times for the sum, to which the last one brings."""
+    """The copies of each part in "node".
+
+    There are two for an arriving part and for the part of every rank but the last, and
+    three for the sum, into which the last rank brings its own.
+    """
     return 2 * (ranks - 1) + 3 if sums else 2
 
 
@@ -98,25 +105,31 @@ def stream_shape(
     sums: bool,
     lanes: int = 0,
     n: int = 0,
-) -> Shape:
-    """The shape for m elements on nodes of up to so many ranks: the number of parts
-    that is fastest, or more of them where a round would not fit in "node"."""
-    footprint = CHUNKS * size / copies(ranks, sums)
+) -> StreamShape:
+    """The shape for m elements on nodes of up to `ranks` ranks.
+
+    The number of parts is the fastest, or larger where a round would not fit in "node".
+    """
+    footprint = STREAM_CHUNKS * size / copies(ranks, sums)
     n = n or bcast.parts(vertices, ceil(m), startup)
     if m * parts_in(1, sums) > n * footprint:
         n = min(ceil(m * parts_in(1, sums) / footprint), max(ceil(m), 1))
-    fits = (b for b in range(BETWEEN, 1, -1) if m * parts_in(b, sums) <= n * footprint)
-    return Shape(lanes or min(LANES, ranks), n, next(fits, 1))
+    fits = (
+        b
+        for b in range(ROUNDS_BETWEEN_MEETINGS, 1, -1)
+        if m * parts_in(b, sums) <= n * footprint
+    )
+    return StreamShape(lanes or min(STREAM_LANES, ranks), n, next(fits, 1))
 
 
 @dataclass(frozen=True)
 class Vertex:
-    """What a vertex does in each lane, step by step, and the parts that pass through
-    "node" for each step, by lane; `footprint` elements at the most.
+    """A vertex's rounds in each lane, step by step, and each step's parts in "node".
 
-    Of a sum, the part that begins at element j of the vector lies at `slots[j]` of
-    "node", where it grows until it is sent; behind all of them, at `end`, is space for
-    two parts that arrive.
+    `spans` has these parts with their lanes, `footprint` elements at the most. Of a
+    sum, the part that begins at element j of the vector lies at `slots[j]` of "node",
+    where it grows until it is sent; behind all slots, at `end`, is space for two
+    arriving parts.
     """
 
     lanes: tuple[list[list[Round]], ...]
@@ -126,13 +139,15 @@ class Vertex:
 
     @cached_property
     def footprint(self) -> int:
-        """The elements that pass for a step, at the most."""
+        """The most elements that pass through "node" for a step."""
         return max(sum(int(s.size) for _, s in spans) for spans in self.spans)
 
     @cached_property
     def arriving(self) -> list[list[tuple[Span, bool]]]:
-        """The sums that grow by what arrives in each step but the last, and whether the
-        next one sends them."""
+        """The sums that arriving parts add to in each step but the last.
+
+        With each sum stands whether the next step sends it.
+        """
         steps = list(zip(*self.lanes, strict=True))
         sent = [{s for x in now for y in x for s in reads(y)} for now in steps]
         grow = [[s.dst for x in now for y in x for s in y.then] for now in steps]
@@ -143,8 +158,8 @@ class Vertex:
 
 
 @lru_cache(maxsize=64)
-def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
-    """Vertex v of so many, for m elements: the same for all ranks of its node."""
+def vertex(vertices: int, v: int, m: int, shape: StreamShape, sums: bool) -> Vertex:
+    """Vertex v of `vertices`, for m elements: one object for all ranks of its node."""
     pieces, count = Shares(shape.parts, m), shape.parts - 1 + log2(vertices)
     most, n = int(pieces.size(0)), shape.between
 
@@ -159,7 +174,7 @@ def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
     forth = plain(bcast.circulant(vertices, v, m, 0, shape.parts))
     used: list[dict[int, Span]] = [{} for _ in range(0, max(count, 1), n)]
     for t, x in enumerate(reversed(forth)):
-        # with what arrives the node's sum is combined after the round, if all do so
+        # where all ranks combine, an arriving part is added after its round
         for late, spans in ((0, writes(x)), (shape.shared, reads(x))):
             used[min((t + late) // n, len(used) - 1)] |= {s.start: s for s in spans}
     slots = _slots(used, most) if sums and v else {}
@@ -176,8 +191,10 @@ def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
                 mine = _postponed(plain(mine), most)
         lanes.append(steps(mine))
     if not sums:
-        every = (merge_rounds(*map(iter, x)) for x in zip(*lanes, strict=True))
-        passing = [[s for x in rounds for s in writes(x)] for rounds in every]
+        rounds_of_steps = (
+            merge_rounds(*map(iter, x)) for x in zip(*lanes, strict=True)
+        )
+        passing = [[s for x in rounds for s in writes(x)] for rounds in rounds_of_steps]
     else:
         passing = _first_used(used) if v else [[] for _ in used]
     end = max(slots.values(), default=-most) + most
@@ -186,40 +203,40 @@ def vertex(vertices: int, v: int, m: int, shape: Shape, sums: bool) -> Vertex:
 
 
 def _first_used(used: list[dict[int, Span]]) -> list[list[Span]]:
-    """The spans of "send" of the parts that are used in each step, and in none before
-    it."""
-    seen: set[int] = set()
-    found = []
+    """The spans of "send" of the parts that each step is the first to use."""
+    used_before: set[int] = set()
+    new_spans = []
     for parts in used:
-        new = (s for j, s in parts.items() if j not in seen)
-        found.append([Span("send", s.start, s.size) for s in new])
-        seen |= parts.keys()
-    return found
+        first_time = (s for j, s in parts.items() if j not in used_before)
+        new_spans.append([Span("send", s.start, s.size) for s in first_time])
+        used_before |= parts.keys()
+    return new_spans
 
 
 def _slots(used: list[dict[int, Span]], size: int) -> dict[int, int]:
-    """Where the parts are that are used in each step, each from two steps before its
-    first one, when it is brought, to its last: who comes takes what is free."""
+    """The place in "node" of each part, which it has until the last step that uses it.
+
+    A part takes a free place two steps before its first use, when it is brought.
+    """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for t, parts in enumerate(used):
         for j in parts:
             first.setdefault(j, t)
             last[j] = t
-    found: dict[int, int] = {}
+    slots: dict[int, int] = {}
     taken: list[tuple[int, int]] = []  # until when, and which
     free: list[int] = []
     for j in sorted(first, key=first.__getitem__):
         while taken and taken[0][0] < first[j] - 2:
             heappush(free, heappop(taken)[1])
-        found[j] = heappop(free) if free else len(taken) * size
-        heappush(taken, (last[j], found[j]))
-    return found
+        slots[j] = heappop(free) if free else len(taken) * size
+        heappush(taken, (last[j], slots[j]))
+    return slots
 
 
 def _growing(forth: list[Round], slots: dict[int, int]) -> Program:
-    """A broadcast backwards, in which parts grow in "node": what arrives is combined
-    with what is there."""
+    """A broadcast backwards, in which sums grow in "node" by arriving parts."""
     for x in reversed(forth):
         comm: list[Send | Recv] = []
         steps: list[Reduce] = []
@@ -236,7 +253,7 @@ def _growing(forth: list[Round], slots: dict[int, int]) -> Program:
 
 
 def _only(r: Round, lane: Callable[[Span], int], k: int) -> Round:
-    """A round with the messages of lane k alone."""
+    """A round with the messages of lane k only."""
     own = (
         all(lane(s) == k for s in (*reads(Round((c,))), *writes(Round((c,)))))
         for c in r.comm
@@ -245,21 +262,24 @@ def _only(r: Round, lane: Callable[[Span], int], k: int) -> Round:
 
 
 def _postponed(rounds: list[Round], footprint: int) -> Program:
-    """Rounds in which what arrived in the one before is combined, beside the messages,
-    unless these carry it; so two buffers for what arrives take turns."""
+    """Rounds in which the part that arrived in the round before is combined.
+
+    The combining goes on beside the messages, unless these carry its result, so two
+    buffers for arriving parts take turns.
+    """
     waiting: Sequence[Local] = ()
-    found: list[Round] = []
+    postponed: list[Round] = []
     for t, x in enumerate(rounds):
         (moved,) = scatter(iter([x]), {"tmp": partial(_turned, footprint, t % 2)})
-        now = Round(moved.comm, waiting)
-        if found and meanwhile(now)[1]:
-            found[-1] = Round(found[-1].comm, (*found[-1].then, *waiting))
-            now = Round(moved.comm)
-        found.append(now)
+        current = Round(moved.comm, waiting)
+        if postponed and meanwhile(current)[1]:
+            postponed[-1] = Round(postponed[-1].comm, (*postponed[-1].then, *waiting))
+            current = Round(moved.comm)
+        postponed.append(current)
         waiting = moved.then
     if waiting:
-        found[-1] = Round(found[-1].comm, (*found[-1].then, *waiting))
-    return iter(found)
+        postponed[-1] = Round(postponed[-1].comm, (*postponed[-1].then, *waiting))
+    return iter(postponed)
 
 
 def _turned(footprint: int, turn: int, s: Span) -> Spans:
@@ -269,41 +289,45 @@ def _turned(footprint: int, turn: int, s: Span) -> Spans:
 
 @dataclass(frozen=True)
 class Stream:
-    """A vector of m elements between a root, vertex 0, and its leaves: vertex x + 1 is
-    vertex x of theirs."""
+    """A vector of m elements between a root, vertex 0, and its leaves.
+
+    Vertex x + 1 is vertex x of the leaves' team.
+    """
 
     root: int
     leaves: Team
     m: int
-    shape: Shape
+    shape: StreamShape
 
     def where(self, r: int) -> tuple[int, int, int]:
-        """The vertex of a rank, its index there, and how many there are."""
+        """The vertex of a rank, the rank's index there, and the vertex's ranks."""
         if r == self.root:
             return 0, 0, 1
         x, i = self.leaves.places[r]
         return x + 1, i, len(self.leaves.ranks[x])
 
     def vertex(self, v: int, sums: bool) -> Vertex:
-        """What a vertex does."""
+        """The rounds of a vertex, and the parts that pass through its "node"."""
         return vertex(self.leaves.n + 1, v, self.m, self.shape, sums)
 
     def driven(self, of: Vertex, mine: range, t: int) -> Program:
-        """Step t of some lanes."""
+        """Step t of the lanes that a rank drives."""
 
         def number(k: int, x: Index) -> int:
             return self.leaves.driver(int(x) - 1, k) if x else self.root
 
-        every = (renumber(iter(of.lanes[k][t]), partial(number, k)) for k in mine)
-        return merge_rounds(*every)
+        lane_programs = (
+            renumber(iter(of.lanes[k][t]), partial(number, k)) for k in mine
+        )
+        return merge_rounds(*lane_programs)
 
     def down(self, r: int) -> Program:
-        """From the root's "recv" to the "recv" of all leaves."""
+        """The broadcast from the root's "recv" to the "recv" of all leaves."""
         v, i, n = self.where(r)
         of, mine = self.vertex(v, sums=False), range(i, self.shape.lanes, n)
 
         def passes(t: int) -> Iterator[tuple[bool, Span, Span]]:
-            """What came in step t, whether to this rank, and where in "node" it is."""
+            """Parts of step t: whether to this rank, span, place in "node"."""
             at = t % 2 * of.footprint
             for k, s in of.spans[t] if n > 1 else ():
                 yield k in mine, s, Span("node", at, s.size)
@@ -325,14 +349,16 @@ class Stream:
         return pipeline([lambda t: then(receive(t), put(t)), take], 1)
 
     def up(self, r: int) -> Program:
-        """From the "send" of all leaves, combined, to the root's "recv"."""
+        """The reduction of the "send" of all leaves to the root's "recv"."""
         v, i, n = self.where(r)
         of, mine = self.vertex(v, sums=True), range(i, self.shape.lanes, n)
         most = int(Shares(self.shape.parts, self.m).size(0))
 
         def passes(t: int) -> Iterator[tuple[Span, range]]:
-            """What is for step t, and where in "node" each rank but the last brings it:
-            that one brings it to where it grows."""
+            """Parts for step t, and the places in "node" of each rank but the last.
+
+            The last rank brings its part to where the sum grows.
+            """
             at = of.end + 2 * most + t % 2 * (n - 1) * of.footprint
             for _, s in of.spans[t]:
                 yield s, range(at, at + (n - 1) * of.footprint, of.footprint)
@@ -363,12 +389,14 @@ class Stream:
             return rounds
 
         def came(t: int) -> int:
-            """Where in "node" a part arrives in step t, if all ranks combine it."""
+            """The place in "node" of a part of step t that all combine."""
             return of.end + t % 2 * most
 
         def arrived(t: int, urgent: bool) -> Iterator[Reduce]:
-            """The share of a rank in combining what arrived in step t: what is sent in
-            the next one at once, else beside its messages."""
+            """A rank's share in combining the parts that arrived in step t.
+
+            Sums that the next step sends are urgent; the others wait for its messages.
+            """
             for total, at_once in of.arriving[t] if v and 0 <= t < steps - 1 else ():
                 if at_once == urgent:
                     part = Span("node", came(t), total.size)

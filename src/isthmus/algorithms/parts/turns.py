@@ -15,21 +15,21 @@ from math import ceil
 
 from ...schedules.ir import Index, Span, Spans
 from ...schedules.layout import Blocks, Side, clip, pick
-from .patterns import STARTUP, startup_in
+from .patterns import STARTUP_ELEMENTS, startup_in
 
-#: a piece takes so many times as long as a start-up
-LONG = 32
-#: bytes: no longer start-up than that, or pieces get so long that they queue
-SHORT = 1 << 12
+#: the time of a piece, in start-ups
+PIECE_STARTUPS = 32
+#: the longest start-up, in bytes that pass meanwhile: longer pieces would queue
+MAX_STARTUP_BYTES = 1 << 12
 
 
 def _way(here: Side, there: Side) -> int:
-    """Up or down."""
+    """The direction in which a group meets the other: up (1) or down (-1)."""
     return 1 if here.base < there.base else -1
 
 
 def partners(r: Index, here: Side, there: Side) -> list[Index]:
-    """Whom rank r meets in each of max(p, q) turns; beyond the other group, nobody."""
+    """The partner of rank r in each of max(p, q) turns; a number past q is nobody."""
     most, way = max(here.n, there.n), _way(here, there)
     return [(r + way * t) % most for t in range(most)]
 
@@ -40,18 +40,18 @@ def first_partner(r: Index, here: Side, there: Side) -> Index:
 
 
 def all_partners(r: Index, here: Side, there: Side) -> list[Index]:
-    """All of the other group in the order in which rank r meets them."""
+    """All ranks of the other group in the order in which rank r meets them."""
     first, way = first_partner(r, here, there), _way(here, there)
     return [(first + way * t) % there.n for t in range(there.n)]
 
 
-def piece_size(startup: float = STARTUP) -> int:
-    """Elements of a piece, if so many pass in the time of a start-up."""
-    return max(round(LONG * startup), 1)
+def piece_size(startup: float = STARTUP_ELEMENTS) -> int:
+    """The elements of a piece, if `startup` of them pass in the time of a start-up."""
+    return max(round(PIECE_STARTUPS * startup), 1)
 
 
 def piece(blocks: Blocks, j: Index, start: int, most: int) -> Spans:
-    """At most so many elements of block j, from one of them on."""
+    """Elements of block j from `start` on, `most` at the most."""
     size = clip(blocks.size(j) - start, 0, most)
     return (Span(blocks.buf, blocks.offset(j) + start, size),)
 
@@ -64,7 +64,6 @@ def paced_cost(
     beta: float,
     startup: float | None = None,
 ) -> float:
-    """max(p, q) turns of k elements, in pieces as long as alpha and beta say, unless a
-    start-up is given."""
+    """The time of max(p, q) turns of k elements, in pieces that fit a start-up."""
     most = piece_size(startup or min(startup_in(alpha, beta), max(k, 1.0)))
     return max(p, q) * (max(ceil(k / most), 1) * alpha + k * beta)
