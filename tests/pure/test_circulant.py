@@ -11,7 +11,7 @@ from isthmus.algorithms.parts.circulant import receive_table, receives, rounds, 
 from isthmus.choose import estimate
 from isthmus.choose.estimate import Machine
 from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.schedules.ahead import posting
+from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import Uneven
 from isthmus.schedules.program import trim

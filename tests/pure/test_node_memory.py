@@ -18,7 +18,7 @@ from isthmus.check.placements import every, in_a_row, loads, placements, scatter
 from isthmus.collectives.schedule import COLLECTIVES, groups
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
-from isthmus.schedules.ahead import posting
+from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.schedules.program import extent, lay
 from isthmus.verify.contracts import Contract

@@ -20,7 +20,7 @@ from isthmus.choose.recipe import (
     listed,
 )
 from isthmus.choose.recipe_between import Pair, alltoall
-from isthmus.schedules.ahead import posting
+from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv
 from isthmus.schedules.program import reads, writes
 from isthmus.schedules.registry import algorithms

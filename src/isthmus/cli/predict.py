@@ -15,7 +15,7 @@ from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
 from ..predict.case import WHOLE, Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
-from ..schedules.names import BETWEEN, form, mpi_name
+from ..schedules.names import FORMS_BETWEEN, form, mpi_name
 from ..schedules.schedule import Model
 from ..spelling import unknown
 from ..units import show_bytes, show_time
@@ -30,7 +30,7 @@ MESSAGES, EVENTS = 10_000_000, 600_000
 #: processes, of both groups together
 LARGEST = 1 << 16
 #: collectives whose sizes follow from the bytes of each process
-PREDICTED = tuple(name for name in BETWEEN if name != "alltoallv")
+PREDICTED = tuple(name for name in FORMS_BETWEEN if name != "alltoallv")
 
 
 def _case(

@@ -18,7 +18,14 @@ import typer
 
 from ..collectives.collective import shares
 from ..collectives.schedule import COLLECTIVES, groups as groups_of
-from ..schedules.names import BETWEEN, FORMS, WHERE, form, mpi_name, number_of_groups
+from ..schedules.names import (
+    FORMS,
+    FORMS_BETWEEN,
+    WHERE,
+    form,
+    mpi_name,
+    number_of_groups,
+)
 from ..schedules.registry import algorithms
 from ..spelling import unknown
 from ..units import read_bytes, show_bytes
@@ -119,7 +126,7 @@ def resolve(
 def _form(collective: str, names: Sequence[str], options: Given) -> str:
     """The form of a collective that the options and the algorithms ask for."""
     number = _groups_asked(options)
-    if collective in COLLECTIVES and collective not in BETWEEN:
+    if collective in COLLECTIVES and collective not in FORMS_BETWEEN:
         own = number_of_groups(collective)
         if number not in (None, own):
             raise ValueError(f"{collective} is {WHERE[own]}: --groups has {number}")

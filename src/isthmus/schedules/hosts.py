@@ -1,4 +1,4 @@
-"""What messages of each rank cost, where hosts differ."""
+"""The costs of messages of each rank, where hosts differ."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from functools import cached_property
 
 import numpy as np
 
-#: what was measured varies by less than this where hosts are equal
-UNEQUAL = 2.0
+#: hosts are unequal beyond this ratio: measurements of equal hosts vary by less
+MIN_UNEQUAL_RATIO = 2.0
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """Start-up time and time per element of the host of each rank. A message takes what
-    the slower of its two ends takes."""
+    """Start-up time and time per element of the host of each rank.
+
+    A message takes as long as the slower of its two ends.
+    """
 
     alphas: tuple[float, ...]
     betas: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse one without the other."""
+        """Refuse start-up times and times per element of different ranks."""
         if len(self.alphas) != len(self.betas):
             raise ValueError("as many start-up times as times per element are needed")
 
     @classmethod
     def equal(cls, n: int) -> Hosts:
-        """n hosts that do not differ."""
+        """n hosts of one speed."""
         return cls((0.0,) * n, (1.0,) * n)
 
     @cached_property
@@ -35,27 +37,31 @@ class Hosts:
         return np.array(self.alphas), np.array(self.betas)
 
     def times(self, a: np.ndarray, b: np.ndarray, size: np.ndarray | int) -> np.ndarray:
-        """How long messages between the ranks a and b take."""
+        """The times of messages between the ranks a and b."""
         alpha, beta = self._arrays
-        start = np.maximum(alpha[a], alpha[b])
-        found: np.ndarray = start + np.maximum(beta[a], beta[b]) * size
-        return found
+        startup = np.maximum(alpha[a], alpha[b])
+        durations: np.ndarray = startup + np.maximum(beta[a], beta[b]) * size
+        return durations
 
     def own(self, size: int) -> np.ndarray:
-        """How long a message of each rank to one as fast takes."""
+        """The time of a message of each rank to a rank of the same speed."""
         everyone = np.arange(len(self.alphas))
         return self.times(everyone, everyone, size)
 
     @property
     def unequal(self) -> bool:
-        """Whether some take more than UNEQUAL times as long as others."""
-        return any(max(x) > UNEQUAL * min(x) for x in (self.alphas, self.betas))
+        """Whether a host takes more than MIN_UNEQUAL_RATIO times as long as another."""
+        return any(
+            max(x) > MIN_UNEQUAL_RATIO * min(x) for x in (self.alphas, self.betas)
+        )
 
     def only(self, ranks: Iterable[int]) -> Hosts:
-        """The same of some ranks, in their order."""
-        few = list(ranks)
-        return Hosts(*(tuple(x[r] for r in few) for x in (self.alphas, self.betas)))
+        """The hosts of a selection of ranks, in its order."""
+        chosen_ranks = list(ranks)
+        return Hosts(
+            *(tuple(x[r] for r in chosen_ranks) for x in (self.alphas, self.betas))
+        )
 
     def in_units(self, unit: int) -> Hosts:
-        """The same for elements of so many of what were elements."""
+        """The hosts' times per element where an element is `unit` of today's."""
         return Hosts(self.alphas, tuple(unit * x for x in self.betas))

@@ -20,8 +20,10 @@ Mask: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Elements of a named buffer: "send", "recv" or "tmp", which are a rank's own, or
-    "node", which the ranks of a node share."""
+    """Elements of a named buffer.
+
+    A rank has its own "send", "recv" and "tmp"; the ranks of a node share "node".
+    """
 
     buf: str
     start: Index
@@ -30,8 +32,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Many spans of one buffer as two arrays, whose first axis goes over the pieces and
-    whose second, if there is one, over the lanes. Equal to a tuple of the spans."""
+    """Many spans of one buffer as two arrays, equal to a tuple of the spans.
+
+    The first axis goes over the pieces, a second, if there is one, over the lanes.
+    There may be thousands of spans, and in arrays none of them needs an object.
+    """
 
     buf: str
     start: np.ndarray
@@ -55,7 +60,7 @@ class Pieces:
 
 
 Spans: TypeAlias = tuple[Span, ...]
-#: what a message carries
+#: the elements that a message carries
 Data: TypeAlias = Spans | Pieces
 
 
@@ -119,7 +124,7 @@ class Reduce:
 
 
 def is_signal(data: Data) -> bool:
-    """Whether a message has no data at all, and is sent for being sent."""
+    """Whether a message has no spans: it is sent to tell that a rank came so far."""
     return isinstance(data, tuple) and not data
 
 
@@ -129,7 +134,7 @@ Local: TypeAlias = Copy | Reduce
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps(Sequence[Local]):
-    """Many local steps of one kind, of one rank, as arrays. Equal to a tuple of all."""
+    """Many local steps of one kind, of one rank, as arrays; equal to a tuple."""
 
     kind: type[Local]
     src: Pieces
@@ -152,8 +157,10 @@ class Steps(Sequence[Local]):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Communication that is in flight at once, then local steps once it is done; then,
-    if it meets, the rank waits until all ranks of its node have come to that meeting.
+    """Communication in flight at once, then local steps, then perhaps a meeting.
+
+    Local steps come once the communication is done. At a meeting the rank waits until
+    all ranks of its node have come to that meeting.
 
     The order of the sends, and of the receives, is the order in which they take the
     rank's port. A message whose spans are all empty is no message; one that has no

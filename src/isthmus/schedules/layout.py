@@ -1,4 +1,4 @@
-"""Blocks that lie one after the other in a buffer, and how to cut and find them."""
+"""Blocks that lie one after the other in a buffer: cutting and finding them."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ def lesser(x: Index, y: Index) -> Index:
 
 
 def cut(total: Index, n: Index, i: Index) -> Index:
-    """Where part i begins when total is cut into n parts, the longer ones first."""
+    """The first element of part i of n parts of `total`, the longer parts first."""
     return i * (total // n) + lesser(i, total % n)
 
 
 class Blocks:
-    """n blocks in rank order; block i is the elements offset(i) to offset(i + 1).
+    """n blocks in rank order; block i has the elements from offset(i) to offset(i + 1).
 
-    Beyond the first and the last block lies nothing: such a block is empty.
+    Blocks before the first and beyond the last are empty, so most algorithms need no
+    special cases at the edges.
     """
 
     n: int
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         raise NotImplementedError
 
     @property
@@ -63,7 +64,7 @@ class Blocks:
         return self.offset(i + 1) - self.offset(i)
 
     def of(self, i: Index, j: Index) -> Index:
-        """The size of block j of rank i, where that is known of other ranks."""
+        """The size of block j of rank i, if a rank knows the blocks of others."""
         raise ValueError(
             "a rank does not know the blocks of others: an algorithm that must know "
             "them is registered with own_counts=True"
@@ -78,7 +79,7 @@ class Blocks:
         return self.range(i, i + 1)
 
     def within(self, buf: str) -> Blocks:
-        """The same blocks in another buffer."""
+        """These blocks in another buffer."""
         return replace(self, buf=buf)  # type: ignore[type-var]
 
     def window(self, i: Index, n: int) -> Spans:
@@ -96,7 +97,7 @@ class Even(Blocks):
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         return clip(i, 0, self.n) * self.each
 
     def of(self, i: Index, j: Index) -> Index:
@@ -110,7 +111,7 @@ class Even(Blocks):
 
 @dataclass(frozen=True)
 class Uneven(Blocks):
-    """Blocks of the given counts."""
+    """Blocks of these counts."""
 
     counts: Sequence[int] | np.ndarray
     buf: str = "recv"
@@ -122,16 +123,16 @@ class Uneven(Blocks):
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where each block begins, and where the last ends."""
+        """The edges of the blocks: n + 1 numbers of elements."""
         return np.concatenate(([0], np.cumsum(self.counts, dtype=np.int64)))
 
     @cached_property
     def _ends(self) -> list[int]:
-        """The same in plain ints."""
+        """The edges in plain ints, which are faster to look up for one rank."""
         return self.offsets.tolist()  # type: ignore[no-any-return]
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         if type(i) is int:
             return self._ends[clip(i, 0, self.n)]
         return self.offsets[clip(i, 0, self.n)]
@@ -146,14 +147,14 @@ class Uneven(Blocks):
 
 @dataclass(frozen=True)
 class Shares(Blocks):
-    """total elements cut into n nearly equal shares, the longer ones first."""
+    """`whole` elements cut into n nearly equal shares, the longer ones first."""
 
     n: int
     whole: int
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """Where share i begins."""
+        """The first element of share i."""
         return cut(self.whole, self.n, clip(i, 0, self.n))
 
     def find(self, x: Index) -> Index:
@@ -166,7 +167,11 @@ class Shares(Blocks):
 
 @dataclass(frozen=True)
 class OwnBlock(Blocks):
-    """Blocks of which a rank knows its own, where that lies, and the total."""
+    """Blocks of which a rank knows its own, its place and the total only.
+
+    An algorithm that asks for another block raises, so one that lacks the flag
+    `own_counts` fails its tests: without the flag the runtime does not ask other ranks.
+    """
 
     n: int
     index: int
@@ -176,7 +181,7 @@ class OwnBlock(Blocks):
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins, if that is known."""
+        """The first element of block i, if the rank knows it."""
         known = {0: 0, self.index: self.start, self.index + 1: self.start + self.own}
         known[self.n] = self.whole
         if np.ndim(i) or i not in known:
@@ -189,14 +194,14 @@ class OwnBlock(Blocks):
 
 @dataclass(frozen=True)
 class Mapped(Blocks):
-    """Blocks whose beginnings a function gives."""
+    """Blocks whose first elements a function gives."""
 
     n: int
     begin: Callable[[Index], Index]
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         return self.begin(clip(i, 0, self.n))
 
 
@@ -205,7 +210,7 @@ GroupBlocks = Even | Uneven | OwnBlock | Shares
 
 @dataclass(frozen=True)
 class Leaves(Blocks):
-    """An empty block, of a root outside a group, and then those of the group."""
+    """The empty block of a root outside a group, and then the blocks of the group."""
 
     group: GroupBlocks
 
@@ -220,7 +225,7 @@ class Leaves(Blocks):
         return self.group.buf
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         return self.group.offset(clip(i - 1, 0, self.group.n))
 
     def find(self, x: Index) -> Index:
@@ -230,8 +235,7 @@ class Leaves(Blocks):
 
 @dataclass(frozen=True)
 class Rows(Blocks):
-    """The blocks of rank r, of which row r of a table says where each begins and where
-    the last ends."""
+    """The blocks of rank r, whose edges are row r of a table."""
 
     offsets: np.ndarray
     r: Index
@@ -243,7 +247,7 @@ class Rows(Blocks):
         return len(self.offsets[0]) - 1
 
     def offset(self, i: Index) -> Index:
-        """Where block i begins."""
+        """The first element of block i."""
         return self.offsets[self.r, clip(i, 0, self.n)]
 
     def of(self, i: Index, j: Index) -> Index:
@@ -253,9 +257,9 @@ class Rows(Blocks):
 
 @dataclass(frozen=True)
 class Side:
-    """One group: where its numbering begins, and the blocks its ranks contribute.
+    """One group: its first rank's number, and the blocks that its ranks contribute.
 
-    As a span of the receivers' "recv" buffer, blocks[i] is where rank i's block goes.
+    As a span of the receivers' "recv" buffer, blocks[i] is the place of rank i's block.
     """
 
     base: int
@@ -271,12 +275,12 @@ class Side:
         return self.base + i
 
     def own(self, i: Index) -> Spans:
-        """What rank i contributes, in its own send buffer."""
+        """The contribution of rank i, in its own send buffer."""
         return (Span("send", 0, self.blocks.size(i)),)
 
 
 def overlap(x: Blocks, i: Index, y: Blocks, j: Index) -> tuple[Index, Index]:
-    """Start and size of what block i of x and block j of y have in common."""
+    """Start and size of the elements that block i of x and block j of y share."""
     low = pick(x.offset(i) > y.offset(j), x.offset(i), y.offset(j))
     high = lesser(x.offset(i) + x.size(i), y.offset(j) + y.size(j))
     return low, pick(high > low, high - low, 0)

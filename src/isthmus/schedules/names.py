@@ -1,4 +1,4 @@
-"""The one name of a collective for people, and the names of its forms.
+"""The name of a collective for people, and the names of its forms.
 
 MPI has one name, `Allgather`, whether the communicator has one group or two. Here these
 are different problems with different algorithms, so the registry has a form for each:
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ..spelling import unknown
 
-_SAME = (
+_FORMS_OF_ONE_NAME = (
     "bcast",
     "reduce",
     "gatherv",
@@ -24,23 +24,25 @@ _SAME = (
     "barrier",
 )
 #: collectives with blocks of one size, which inside one group are those of any sizes
-_REGULAR = ("gather", "scatter", "allgather", "reduce_scatter_block")
+_FORMS_WITH_EQUAL_BLOCKS = ("gather", "scatter", "allgather", "reduce_scatter_block")
 #: the form inside one group, between two, among several, of each collective
-INSIDE = {name: name for name in _SAME} | {
+FORMS_INSIDE = {name: name for name in _FORMS_OF_ONE_NAME} | {
     "gather": "gatherv",
     "scatter": "scatterv",
     "allgather": "allgatherv",
     "reduce_scatter_block": "reduce_scatter",
 }
-BETWEEN = {name: f"inter_{name}" for name in (*_SAME, *_REGULAR)}
-SEVERAL = {
+FORMS_BETWEEN = {
+    name: f"inter_{name}" for name in (*_FORMS_OF_ONE_NAME, *_FORMS_WITH_EQUAL_BLOCKS)
+}
+FORMS_SEVERAL = {
     "allgather": "multi_allgatherv",
     "allgatherv": "multi_allgatherv",
     "alltoall": "multi_alltoallv",
     "alltoallv": "multi_alltoallv",
 }
 #: by the number of groups, where 3 stands for more
-FORMS = {1: INSIDE, 2: BETWEEN, 3: SEVERAL}
+FORMS = {1: FORMS_INSIDE, 2: FORMS_BETWEEN, 3: FORMS_SEVERAL}
 WHERE = {
     1: "inside one group",
     2: "between two groups",
@@ -64,9 +66,9 @@ def described(form: str) -> str:
 
 
 def form(collective: str, groups: int) -> str:
-    """The form of a collective for so many groups."""
-    if collective not in BETWEEN:
-        raise ValueError(unknown("collective", collective, sorted(BETWEEN)))
+    """The form of a collective for a number of groups."""
+    if collective not in FORMS_BETWEEN:
+        raise ValueError(unknown("collective", collective, sorted(FORMS_BETWEEN)))
     forms = FORMS[min(groups, 3)]
     if collective not in forms:
         raise ValueError(

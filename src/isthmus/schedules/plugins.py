@@ -15,11 +15,11 @@ def load(paths: Iterable[str]) -> None:
         file = Path(path)
         if not file.is_file():
             raise ValueError(f"{path}: no such file to import algorithms from")
-        found = sys.modules.get(file.stem)
-        where = getattr(found, "__file__", None)
-        if where is not None and os.path.samefile(where, file):
+        loaded = sys.modules.get(file.stem)
+        loaded_from = getattr(loaded, "__file__", None)
+        if loaded_from is not None and os.path.samefile(loaded_from, file):
             continue
-        if found is not None:
+        if loaded is not None:
             raise ValueError(f"{path}: there is another module {file.stem!r}")
         spec = spec_from_file_location(file.stem, file)
         assert spec is not None and spec.loader is not None

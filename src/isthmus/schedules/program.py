@@ -46,18 +46,20 @@ def merge_rounds(*programs: Program) -> Program:
 
 
 def fused(*programs: Program) -> Program:
-    """Round k of all programs in one round, and their messages in one message each,
-    where all have the same peers."""
+    """Round k of all programs in one round, with one message to each peer.
+
+    Messages are joined where all programs have the same peers in the round.
+    """
     for rounds in zip_longest(*programs, fillvalue=Round()):
         columns = list(zip_longest(*(r.comm for r in rounds)))
         comm = [c for r in rounds for c in r.comm]
-        if all(map(_alike, columns)):
-            comm = [_one(column) for column in columns]
+        if all(map(_have_one_peer, columns)):
+            comm = [_joined(column) for column in columns]
         steps = tuple(s for r in rounds for s in r.then)
         yield Round(tuple(comm), steps, any(r.meet for r in rounds))
 
 
-def _alike(column: tuple[Comm | None, ...]) -> bool:
+def _have_one_peer(column: tuple[Comm | None, ...]) -> bool:
     """Whether messages are all sends or all receives, with one peer."""
     first = column[0]
     if isinstance(first, Send):
@@ -71,26 +73,28 @@ def _same(x: Index, y: Index) -> bool:
     return bool(np.array_equal(x, y))
 
 
-def _one(column: tuple[Any, ...]) -> Comm:
+def _joined(column: tuple[Any, ...]) -> Comm:
     """One message with the data of several, where each is sent."""
     data = tuple(Span(s.buf, s.start, s.size * c.when) for c in column for s in c.data)
     return replace(column[0], data=data, when=True)  # type: ignore[no-any-return]
 
 
 def apart(*programs: Program) -> Program:
-    """Round k of all programs in one round, each program with a "tmp" of its own."""
+    """Round k of all programs in one round, each program with its own part of "tmp"."""
     if len(programs) == 1:
         return programs[0]
-    at, found = 0, []
+    scratch_end, laid_out = 0, []
     for program in programs:
-        rounds = list(lay(program, {"tmp": ("tmp", at)}) if at else program)
-        at = max(at, extent(rounds, "tmp"))
-        found.append(iter(rounds))
-    return merge_rounds(*found)
+        rounds = list(
+            lay(program, {"tmp": ("tmp", scratch_end)}) if scratch_end else program
+        )
+        scratch_end = max(scratch_end, extent(rounds, "tmp"))
+        laid_out.append(iter(rounds))
+    return merge_rounds(*laid_out)
 
 
 def pad(program: Program, n: int) -> Program:
-    """The program with empty rounds at its end, so that it has n."""
+    """The program with empty rounds at its end, n rounds in all."""
     for r in program:
         yield r
         n -= 1
@@ -130,15 +134,19 @@ def renumber(program: Program, number: Callable[[Index], Index]) -> Program:
         yield Round(tuple(map(move, r.comm)), r.then, r.meet)
 
 
-_OTHER = {"send": "recv", "recv": "send"}
+_SWAPPED_BUFFER = {"send": "recv", "recv": "send"}
 
 
 def backwards(program: Program, swap: bool = True) -> Program:
-    """The program in reverse: what was sent is received, what was copied is copied
-    back. What lay in "send" lies in "recv" and the other way round, if they swap."""
+    """The program in reverse: sends become receives, copies go back.
+
+    With `swap`, data that lay in "send" lie in "recv", and the other way round.
+    """
 
     def other(span: Span) -> Span:
-        return replace(span, buf=_OTHER.get(span.buf, span.buf)) if swap else span
+        return (
+            replace(span, buf=_SWAPPED_BUFFER.get(span.buf, span.buf)) if swap else span
+        )
 
     def back(c: Comm) -> Comm:
         if isinstance(c, Library):
@@ -165,7 +173,7 @@ def _copied_back(s: Local, other: Callable[[Span], Span]) -> Copy:
 
 
 def place(program: Program, where: Callable[[Span], Spans]) -> Program:
-    """The program with the spans of its messages laid somewhere else."""
+    """The program with the spans of its messages mapped by a function."""
 
     def moved(c: Comm) -> Comm:
         if isinstance(c, Library):
@@ -180,7 +188,7 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
 
 
 def masked(program: Program, when: Mask) -> Program:
-    """The program for some lanes, and nothing for the others."""
+    """The program for the lanes of a mask, and no messages and steps for the others."""
 
     def message(c: Comm) -> Comm:
         if isinstance(c, Library):
@@ -193,7 +201,7 @@ def masked(program: Program, when: Mask) -> Program:
 
 
 def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
-    """The program with some of its buffers laid into others, from an element on."""
+    """The program with buffers laid into others, from `where`'s element on."""
 
     def moved(span: Span) -> Span:
         buf, start = where.get(span.buf, (span.buf, 0))
@@ -205,7 +213,7 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
 
 
 def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
-    """The same elements in two places, as pairs of spans that lie together in both."""
+    """Elements in two places as pairs of spans, each consecutive in both places."""
     left, right = list(reversed(src)), list(reversed(dst))
     while left and right:
         x, y = left.pop(), right.pop()
@@ -218,7 +226,7 @@ def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
 
 
 def scatter(program: Program, where: Mapping[str, Callable[[Span], Spans]]) -> Program:
-    """The plain rounds of a rank with some buffers in several places each."""
+    """The plain rounds of a rank, with buffers that lie in several places each."""
 
     def moved(span: Span) -> Spans:
         return where[span.buf](span) if span.buf in where else (span,)
@@ -246,10 +254,14 @@ def _spans(span: Span, n: int) -> list[Span]:
     ]
 
 
-def _some(data: Pieces) -> Pieces:
+def _nonempty_pieces(data: Pieces) -> Pieces:
     """The pieces of one lane that are not empty."""
-    some = data.size > 0
-    return data if some.all() else Pieces(data.buf, data.start[some], data.size[some])
+    has_elements = data.size > 0
+    return (
+        data
+        if has_elements.all()
+        else Pieces(data.buf, data.start[has_elements], data.size[has_elements])
+    )
 
 
 def _messages(c: Comm, n: int) -> list[Comm | None]:
@@ -261,16 +273,20 @@ def _messages(c: Comm, n: int) -> list[Comm | None]:
         ends = zip(_column(peers, n), _column(c.when, n), strict=True)
         return [kind(peer, ()) if when else None for peer, when in ends]
     if isinstance(c.data, Pieces) and c.data.start.ndim == 1:
-        left = _some(c.data)
-        return [kind(int(peers), left) if c.when and len(left) else None]
+        nonempty_pieces = _nonempty_pieces(c.data)
+        return [
+            kind(int(peers), nonempty_pieces)
+            if c.when and len(nonempty_pieces)
+            else None
+        ]
     spans = zip(*(_spans(s, n) for s in c.data), strict=True)
-    found: list[Comm | None] = []
+    messages: list[Comm | None] = []
     for peer, data, when in zip(
         _column(peers, n), spans, _column(c.when, n), strict=True
     ):
-        some = tuple(s for s in data if s.size) if when else ()
-        found.append(kind(peer, some) if some else None)
-    return found
+        nonempty = tuple(s for s in data if s.size) if when else ()
+        messages.append(kind(peer, nonempty) if nonempty else None)
+    return messages
 
 
 def _steps(s: Local, n: int) -> list[Local | None]:
@@ -282,19 +298,19 @@ def _steps(s: Local, n: int) -> list[Local | None]:
 
 
 def per_rank(program: Iterable[Round], n: int) -> list[list[Round]]:
-    """The rounds of n lanes, each in plain ints and without what is empty."""
+    """The rounds of each of n lanes, in plain ints, without empty messages."""
     ranks: list[list[Round]] = [[] for _ in range(n)]
     for r in program:
         comm = list(zip(*(_messages(c, n) for c in r.comm), strict=True)) or [()] * n
         then = list(zip(*(_steps(s, n) for s in r.then), strict=True)) or [()] * n
         for rounds, messages, steps in zip(ranks, comm, then, strict=True):
-            left = Round(
+            lane_round = Round(
                 tuple(c for c in messages if c is not None),
                 tuple(s for s in steps if s is not None),
                 r.meet,
             )
-            if left.comm or left.then or left.meet:
-                rounds.append(left)
+            if lane_round.comm or lane_round.then or lane_round.meet:
+                rounds.append(lane_round)
     return ranks
 
 
@@ -303,7 +319,10 @@ def _is_plain(s: Span) -> bool:
 
 
 def _message(c: Comm) -> Comm | None:
-    """One rank's message; if its spans are plain, as most are, without a copy."""
+    """One rank's message without its empty spans; None if nothing is left of it.
+
+    Plain spans, as most are, are not copied: this runs for every message of a plan.
+    """
     if isinstance(c, Library) or isinstance(c.data, Pieces) or not c.data:
         return _messages(c, 1)[0]
     peer = c.to if isinstance(c, Send) else c.frm
@@ -313,20 +332,19 @@ def _message(c: Comm) -> Comm | None:
         return None
     if all(s.size for s in c.data):
         return c
-    some = tuple([s for s in c.data if s.size])
-    return type(c)(peer, some) if some else None
+    nonempty = tuple([s for s in c.data if s.size])
+    return type(c)(peer, nonempty) if nonempty else None
 
 
 def _step(s: Local) -> Local | None:
-    """One rank's local step; if its spans are plain, without a copy."""
+    """One rank's local step, not copied if plain; None if masked out or empty."""
     if not (type(s.when) is bool and _is_plain(s.src) and _is_plain(s.dst)):
         return _steps(s, 1)[0]
     return s if s.when and s.dst.size else None
 
 
 def plain(program: Iterable[Round]) -> list[Round]:
-    """One rank's rounds in plain ints, without messages and steps that are empty or
-    masked out."""
+    """One rank's rounds in plain ints, without empty and masked messages and steps."""
     rounds = []
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
@@ -338,12 +356,12 @@ def plain(program: Iterable[Round]) -> list[Round]:
 
 
 def trim(program: Iterable[Round]) -> list[Round]:
-    """The same without rounds that are empty."""
+    """One rank's rounds in plain ints, without empty rounds, messages and steps."""
     return [r for r in plain(program) if r.comm or r.then or r.meet]
 
 
 def reads(r: Round) -> Iterator[Span]:
-    """The spans a round's messages are taken from."""
+    """The spans that a round's messages read."""
     for c in r.comm:
         if isinstance(c, Send):
             yield from c.data
@@ -352,7 +370,7 @@ def reads(r: Round) -> Iterator[Span]:
 
 
 def writes(r: Round) -> Iterator[Span]:
-    """The spans a round's messages are put into."""
+    """The spans that a round's messages write."""
     for c in r.comm:
         if isinstance(c, Recv):
             yield from c.data
@@ -365,8 +383,10 @@ def _meet(x: Span, y: Span) -> bool:
 
 
 def meanwhile(r: Round) -> tuple[Sequence[Local], Sequence[Local]]:
-    """The local steps that can be done while the messages of the round are in flight,
-    since they touch nothing that these or a step before them write; and the others."""
+    """The local steps to do while the round's messages are in flight; and the others.
+
+    The first touch nothing that the messages write, or that a step before them writes.
+    """
     if not r.comm:
         return r.then, ()
     if any(isinstance(c, Library) for c in r.comm):
@@ -397,13 +417,13 @@ def data_of(r: Round) -> Iterator[Data]:
 
 
 def _end(data: Data, buf: str) -> int:
-    """Where the last of the spans that lie in a buffer ends there."""
+    """The end of the last span of these in a buffer."""
     if isinstance(data, Pieces):
         return int((data.start + data.size).max()) if data.buf == buf else 0
     return max((s.start + s.size for s in data if s.buf == buf), default=0)
 
 
 def extent(rounds: Iterable[Round], buf: str) -> int:
-    """How many elements of a buffer the rounds need."""
+    """The number of elements of a buffer that the rounds need."""
     ends = (_end(data, buf) for r in rounds for data in data_of(r))
     return max(ends, default=0)

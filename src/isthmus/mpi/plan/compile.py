@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...schedules.ahead import posting
+from ...schedules.early_receives import posting
 from ...schedules.ir import (
     Copy as CopySpan,
     Data,
