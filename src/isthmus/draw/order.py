@@ -8,15 +8,15 @@ memory of a node, or meets. No data are needed for that: `steps` adds them.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..schedules.ir import Comm, Data, Library, Local, Pieces, Recv, Round, Send
+from ..schedules.ir import Data, Library, Local, Pieces, Recv, Round, Send
 from ..schedules.program import data_of
 from ..schedules.schedule import Schedule
-from ..verify.errors import Deadlock
-from .palette import Node, nodes_of
+from ..verify.matcher import Matcher, Rank
+from .palette import nodes_of
 
 #: a local step, and the rank that does it
 Done = tuple[int, Local]
@@ -58,133 +58,63 @@ def _takes_time(r: Round) -> bool:
     return bool(r.comm) or r.meet or any(map(in_node, data_of(r)))
 
 
-class _Rank:
-    """A rank's rounds, and what of its round is still in flight."""
-
-    def __init__(self, number: int, rounds: list[Round]) -> None:
-        self.number, self.rounds = number, deque(rounds)
-        #: the round that it is in, or none
-        self.round: Round | None = None
-        self.open: list[Comm] = []
-        #: whether it waits for the others of its node
-        self.waits = False
-
-    def enter(self) -> list[Comm]:
-        """Take the next round, if it is in none."""
-        if self.round is not None or self.waits:
-            return []
-        self.round = self.rounds.popleft() if self.rounds else None
-        self.open = list(self.round.comm) if self.round else []
-        return self.open
-
-    def leave(self) -> Iterator[Done]:
-        """End the round; the local steps of it, and of those that follow and take no
-        time."""
-        assert self.round is not None
-        yield from self.work(self.round)
-        self.waits, self.round = self.round.meet, None
-        if not self.waits:
-            yield from self.skip()
-
-    def skip(self) -> Iterator[Done]:
-        """The local steps of the rounds that follow and take no time."""
-        while self.rounds and not _takes_time(self.rounds[0]):
-            yield from self.work(self.rounds.popleft())
-
-    def work(self, r: Round) -> Iterator[Done]:
-        """The local steps of a round."""
-        return ((self.number, s) for s in r.then)
-
-
 @dataclass
-class _Meeting:
-    """The ranks of a node, and those that have come to its next meeting."""
+class _Gathered:
+    """What happens in a step, as it is found: rank by rank, not in this order."""
 
-    node: Node
-    come: list[_Rank] = field(default_factory=list)
+    #: each with the first send of its pair: its step, the sender, its place there
+    messages: list[tuple[tuple[int, int, int], Sent]] = field(default_factory=list)
+    library: list[Library] = field(default_factory=list)
+    then: list[Done] = field(default_factory=list)
+    meetings: list[int] = field(default_factory=list)
 
-    def end(self) -> list[_Rank]:
-        """Let everyone go on, if all have come."""
-        if len(self.come) < len(self.node.ranks):
-            return []
-        everyone, self.come = self.come, []
-        for rank in everyone:
-            rank.waits = False
-        return everyone
-
-
-class _Machine:
-    """All ranks, and the ends of messages that wait for their other end."""
-
-    def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
-        self.ranks = [_Rank(r, rounds) for r, rounds in enumerate(programs)]
-        nodes = nodes_of(schedule.nodes or range(schedule.n))
-        self.meetings = [_Meeting(node) for node in nodes]
-        self.where = {r: k for k, node in enumerate(nodes) for r in node.ranks}
-        self.sends: dict[tuple[int, int], deque[Send]] = defaultdict(deque)
-        self.recvs: dict[tuple[int, int], deque[Recv]] = defaultdict(deque)
-        self.halls: dict[tuple[int, int], list[Library]] = defaultdict(list)
-
-    def begin(self) -> tuple[Done, ...]:
-        """The local steps before all messages."""
-        return tuple(x for rank in self.ranks for x in rank.skip())
-
-    def enter(self) -> bool:
-        """Let every rank that is free take its next round; whether any is at work."""
-        for number, rank in enumerate(self.ranks):
-            for c in rank.enter():
-                if isinstance(c, Send):
-                    self.sends[number, c.to].append(c)
-                elif isinstance(c, Recv):
-                    self.recvs[c.frm, number].append(c)
-                else:
-                    self.halls[c.base, c.n].append(c)
-        return any(rank.round or rank.waits for rank in self.ranks)
-
-    def messages(self) -> Iterator[Sent]:
-        """Move every message that has both its ends."""
-        for (source, target), sends in self.sends.items():
-            recvs = self.recvs[source, target]
-            while sends and recvs:
-                found = Sent(source, target, sends.popleft(), recvs.popleft())
-                _drop(self.ranks[source].open, found.send)
-                _drop(self.ranks[target].open, found.recv)
-                yield found
-
-    def library(self) -> Iterator[Library]:
-        """Call the library in every group that has come as a whole."""
-        for (base, n), calls in self.halls.items():
-            if len(calls) < n:
-                continue
-            for member, call in zip(self.ranks[base : base + n], calls, strict=True):
-                _drop(member.open, call)
-            yield calls[0]
-            calls.clear()
-
-    def step(self, first: tuple[Done, ...]) -> Step:
-        """One step of all ranks."""
-        messages, library = tuple(self.messages()), tuple(self.library())
-        ready = [x for x in self.ranks if x.round is not None and not x.open]
-        then = [x for rank in ready for x in rank.leave()]
-        for rank in ready:
-            if rank.waits:
-                self.meetings[self.where[rank.number]].come.append(rank)
-        met = []
-        for k, meeting in enumerate(self.meetings):
-            if everyone := meeting.end():
-                met.append(k)
-                then += [x for rank in everyone for x in rank.skip()]
-        if not (messages or library or ready):
-            raise Deadlock("ranks wait for each other for ever")
-        return Step(first, messages, library, tuple(then), tuple(met))
+    def step(self, first: tuple[Done, ...] = ()) -> Step:
+        """The step, in the order of ranks."""
+        messages = tuple(m for _, m in sorted(self.messages, key=lambda x: x[0]))
+        library = tuple(sorted(self.library, key=lambda call: call.base))
+        then = tuple(sorted(self.then, key=lambda done: done[0]))
+        return Step(first, messages, library, then, tuple(sorted(self.meetings)))
 
 
-def _drop(open_: list[Comm], c: Comm) -> None:
-    """Take away this very end, or the only call of the library."""
-    same = (
-        x is c or (isinstance(x, Library) and isinstance(c, Library)) for x in open_
-    )
-    del open_[next(i for i, is_it in enumerate(same) if is_it)]
+class _Steps:
+    """Keeps what happens in each step."""
+
+    def __init__(self, node_of: dict[int, int]) -> None:
+        self.node_of = node_of
+        self.found: dict[int, _Gathered] = defaultdict(_Gathered)
+        #: local steps before all messages, and the ranks that have no other step yet
+        self.first: list[Done] = []
+        self.early: set[int] = set()
+        #: from whom to whom messages go, and when the first was posted
+        self.pairs: dict[tuple[int, int], tuple[int, int, int]] = {}
+
+    def enters(self, rank: Rank, r: Round) -> None:
+        if _takes_time(r):
+            self.found[rank.step]  # a step, though nothing may happen in it
+            self.early.discard(rank.number)
+        for k, c in enumerate(r.comm):
+            if isinstance(c, Send):
+                when = rank.step, rank.number, k
+                self.pairs.setdefault((rank.number, c.to), when)
+
+    def moves(self, source: Rank, send: Send, target: Rank, recv: Recv) -> None:
+        sent = Sent(source.number, target.number, send, recv)
+        when = self.pairs[source.number, target.number]
+        self.found[max(source.step, target.step)].messages.append((when, sent))
+
+    def gathers(self, ranks: Sequence[Rank], calls: Sequence[Library]) -> None:
+        self.found[max(rank.step for rank in ranks)].library.append(calls[0])
+
+    def works(self, rank: Rank, r: Round) -> None:
+        done = [(rank.number, s) for s in r.then]
+        if rank.number in self.early:
+            self.first += done
+        elif done:
+            at = rank.step if _takes_time(r) else rank.step - 1
+            self.found[at].then += done
+
+    def meets(self, ranks: Sequence[Rank]) -> None:
+        self.found[ranks[0].step].meetings.append(self.node_of[ranks[0].number])
 
 
 def order(
@@ -192,10 +122,15 @@ def order(
 ) -> Iterator[Step]:
     """The steps of a schedule, until every rank has done its rounds; `programs` are
     those of all ranks, where they are at hand."""
-    machine = _Machine(schedule, programs or schedule.all_ranks())
-    first = machine.begin()
-    while machine.enter():
-        yield machine.step(first)
+    nodes = nodes_of(schedule.nodes or range(schedule.n))
+    steps = _Steps({r: k for k, node in enumerate(nodes) for r in node.ranks})
+    steps.early = set(range(schedule.n))
+    where = schedule.nodes or range(schedule.n)
+    rounds = programs or schedule.all_ranks()
+    Matcher(rounds, steps, where, _takes_time).run()
+    first = tuple(sorted(steps.first, key=lambda done: done[0]))
+    for k in sorted(steps.found):
+        yield steps.found[k].step(first)
         first = ()
     if first:
         yield Step(first, (), (), (), ())
