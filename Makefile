@@ -87,8 +87,8 @@ mutants: .venv/mpich/.test ## what the tests notice of small faults in the runti
 
 lint: .venv/mpich/.lint ## style and types
 	@failed=0; \
-	$(MPICH)/ruff check --quiet src tests || failed=1; \
-	$(MPICH)/ruff format --check src tests || failed=1; \
+	$(MPICH)/ruff check --quiet src tests packaging || failed=1; \
+	$(MPICH)/ruff format --check src tests packaging || failed=1; \
 	$(MPICH)/mypy --no-error-summary || failed=1; \
 	! command -v pyright >/dev/null || pyright || failed=1; \
 	exit $$failed
@@ -107,7 +107,7 @@ dist: .venv/release/.tools ## the sdist and the wheel, into dist/
 	@ls dist
 
 release-check: dist ## build, check and install the release; run its demo and examples
-	@.venv/release/bin/python packaging/check.py $(ARGS)
+	@PYTHONPATH=docs .venv/release/bin/python packaging/check.py $(ARGS)
 
 release-tag: ## whether TAG=v1.2.3 is the version of the package, the citation and the changelog
 	@$(PYTHON) packaging/tag.py "$(TAG)"

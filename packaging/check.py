@@ -2,9 +2,9 @@
 
 A wheel may build and still lack a file that is only in the repository, or a dependency
 that every developer happens to have. So it is checked as a user meets it: the metadata
-by twine, the files by check-manifest, the licences by name; then the wheel is installed
-in an environment with nothing else, away from the repository, where demo and examples
-run.
+by twine, the files by check-manifest, the licences by name; then, for both libraries,
+the wheel is installed in an environment with nothing else, and README followed there
+line by line (follow.py).
 
 `make release-check ARGS="mpich examples"`: which libraries (mpich, openmpi; both), and
 "examples" to run these too (all programs of docs/examples; minutes).
@@ -12,28 +12,20 @@ run.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+import follow
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-LIBRARIES = ("mpich", "openmpi")
-#: commands that a first-time user types, and seconds that each may take
-COMMANDS = (
-    ("isthmus --version", 60),
-    ("isthmus list allgatherv", 60),
-    ("isthmus check --max 2 --placements 1", 300),
-    ("isthmus predict allgather --groups 6,2", 120),
-    ("isthmus draw allgather segmented --groups 6,2 -o steps.png", 120),
-    ("isthmus explore allgather segmented --groups 6,2 -o page.html", 120),
-    ("isthmus demo --ranks 4", 300),
-)
+#: does some lines in a shell, and gives each when it ended well
+Part = Callable[[follow.Shell], Iterator[str]]
 #: ranks of an example, where they are not the usual ones; mismatch ends with an error,
 #: as it must, and the last four are no MPI programs
 USUAL_RANKS = 8
@@ -43,24 +35,11 @@ RANKS |= dict.fromkeys(("schedule", "costs", "dialogue", "leaders"), 1)
 FILES = ("py.typed", "explore/d3/LICENSE", "explore/web/page.html", "explore/d3/d3.js")
 
 
-def run(command: Sequence[str | Path], where: Path, seconds: float = 600) -> str:
-    """The output of a command; one that fails ends the check."""
-    words = " ".join(map(str, command))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    done = subprocess.run(
-        [str(x) for x in command],
-        cwd=where,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=seconds,
-    )
-    if done.returncode:
-        sys.exit(f"{done.stdout}\nfailed with status {done.returncode}: {words}")
-    print(f"passed: {words}", flush=True)
-    return done.stdout
+def tool(name: str, *words: str | Path) -> None:
+    """Run a tool of the environment in which a release is built."""
+    print(f"{name} …", flush=True)
+    if status := subprocess.run([BIN / name, *words], cwd=ROOT).returncode:
+        sys.exit(f"{name} ended with status {status}")
 
 
 def metadata(wheel: Path) -> None:
@@ -86,38 +65,40 @@ def metadata(wheel: Path) -> None:
     print(f"passed: files, licences and links of {wheel.name}")
 
 
-def installed(wheel: Path, library: str, examples: bool) -> None:
+def examples(shell: follow.Shell) -> Iterator[str]:
+    """Run the programs of docs/examples with the installed package."""
+    for path in sorted((ROOT / "docs" / "examples").glob("*.py")):
+        if ranks := RANKS.get(path.stem, USUAL_RANKS):
+            line = f"mpiexec -n {ranks} python -m mpi4py {path}"
+            shell.run(line)
+            yield line
+
+
+def installed(wheel: Path, library: str, parts: Sequence[Part]) -> None:
     """Install the wheel alone, and do what a new user does."""
     with tempfile.TemporaryDirectory(prefix="isthmus-release-") as name:
-        folder = Path(name)
-        run([sys.executable, "-m", "venv", "env"], folder)
-        bin_ = folder / "env" / "bin"
-        extras = f"{wheel}[{library},cli]"
-        run([bin_ / "python", "-m", "pip", "install", "-q", extras], folder, 1200)
-        for line, seconds in COMMANDS:
-            command, *words = line.split()
-            run([bin_ / command, *words], folder, seconds)
-        for program in sorted((ROOT / "docs" / "examples").glob("*.py")) * examples:
-            ranks = RANKS.get(program.stem, USUAL_RANKS)
-            if not ranks:
-                continue
-            launch = [bin_ / "mpiexec", "-n", str(ranks), bin_ / "python", program]
-            if library == "openmpi":
-                launch[1:1] = ["--oversubscribe", "--allow-run-as-root"]
-            run(launch, folder)
+        shell = follow.install(wheel, Path(name), library)
+        for part in parts:
+            for line in part(shell):
+                print(f"passed with {library}: {line}", flush=True)
 
 
 def main(words: Sequence[str]) -> None:
     """Check all that is in dist/."""
     (wheel,), (sdist,) = (list((ROOT / "dist").glob(x)) for x in ("*.whl", "*.tar.gz"))
-    run([BIN / "twine", "check", "--strict", wheel, sdist], ROOT)
+    tool("twine", "check", "--strict", wheel, sdist)
     if (ROOT / ".git").exists():
-        run([BIN / "check-manifest"], ROOT)
+        tool("check-manifest")
     metadata(wheel)
-    for library in [x for x in LIBRARIES if x in words] or LIBRARIES:
-        installed(wheel, library, "examples" in words)
+    parts: list[Part] = [follow.quick, follow.program, follow.longer]
+    parts += [examples] * ("examples" in words)
+    for library in [x for x in follow.LIBRARIES if x in words] or follow.LIBRARIES:
+        installed(wheel, library, parts)
     print("all passed")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except follow.Failed as error:
+        sys.exit(f"failed: {error}")

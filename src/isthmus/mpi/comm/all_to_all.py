@@ -28,7 +28,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Gather to All; between groups, everyone receives those of the other one."""
+        """The blocks of all ranks, or of the other group, to every rank."""
         self._blocking("Allgather", algorithm, sendbuf, recvbuf)
 
     Iallgather = nonblocking(Allgather)
@@ -41,7 +41,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Gather to All."""
+        """Persistent Allgather."""
         return self._persistent("Allgather", (sendbuf, recvbuf), info, algorithm)
 
     def Allgatherv(
@@ -51,7 +51,7 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Gather to All Vector: as Allgather, with blocks of different sizes."""
+        """Allgather with blocks of different sizes."""
         self._blocking("Allgatherv", algorithm, sendbuf, recvbuf)
 
     Iallgatherv = nonblocking(Allgatherv)
@@ -64,11 +64,11 @@ class Gathering(Collective):
         *,
         algorithm: str | None = None,
     ) -> MPI.Prequest:
-        """Persistent Gather to All Vector."""
+        """Persistent Allgatherv."""
         return self._persistent("Allgatherv", (sendbuf, recvbuf), info, algorithm)
 
     def allgather(self, sendobj: Any, *, algorithm: str | None = None) -> list[Any]:
-        """Gather to All, for any object; large arrays in it are not pickled."""
+        """Allgather of any object; large arrays in it are not pickled."""
         from ..objects import objects
 
         context = self._context()
@@ -91,7 +91,7 @@ class Sums(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce to All: everyone receives the sum of all, or of the other group."""
+        """The sum over all ranks, or over the other group, to every rank."""
         self._blocking("Allreduce", algorithm, sendbuf, recvbuf, op)
 
     Iallreduce = nonblocking(Allreduce)
@@ -177,7 +177,7 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """All to All: a block to, and one from, each, or each of the other group."""
+        """A block to, and one from, each rank, or each of the other group."""
         self._blocking("Alltoall", algorithm, sendbuf, recvbuf)
 
     Ialltoall = nonblocking(Alltoall)
@@ -200,7 +200,7 @@ class Exchanges(Collective):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """All to All Vector: as Alltoall, with blocks of different sizes."""
+        """Alltoall with blocks of different sizes."""
         self._blocking("Alltoallv", algorithm, sendbuf, recvbuf)
 
     Ialltoallv = nonblocking(Alltoallv)

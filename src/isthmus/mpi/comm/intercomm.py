@@ -53,7 +53,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         *,
         algorithm: str | None = None,
     ) -> None:
-        """All to All General: as Alltoallv, with blocks of different types."""
+        """Alltoallv with blocks of different types."""
         self._blocking("Alltoallw", algorithm, sendbuf, recvbuf)
 
     Ialltoallw = nonblocking(Alltoallw)
@@ -84,7 +84,7 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         return self._persistent("Barrier", (), info, algorithm)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
-        """All to All, for any objects; large arrays in them are not pickled."""
+        """Alltoall of any objects; large arrays in them are not pickled."""
         from ..objects import objects
 
         return objects.alltoall(cast("InterContext", self._context()), sendobj)
