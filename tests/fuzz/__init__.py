@@ -24,6 +24,7 @@ tenth.
     series.py       one call, made many times, in all forms
     modes.py        kinds of episodes: right calls, wrong ones, several threads, ...
     broken.py       an exception at any line of a call
+    operators.py    operators in Python that raise
     bounds.py       memory and time that calls may take
     holdings.py     what a process holds after a tenth of the time, and in the end
     launch.py       processes with a limit of time, and the command

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from mpi4py import MPI
+
 import isthmus
 
 from . import places
@@ -127,7 +129,7 @@ def _break_one(stage: Stage, place: Place) -> None:
     for turn in range(warm):
         series.start(turn).end(0)
     counting = Injection(allocates=bool(stage.rng.random() < 0.5))
-    _one(series, warm, counting)
+    _Call(series, warm).make(counting)
     if not stage.rng.random() < 0.5:  # what is kept for the call is not there
         sizes = {"equal": "some", "some": "equal", "zeros": "long", "long": "zeros"}
         size = sizes.get(series.drawn.size, series.drawn.size)
@@ -139,14 +141,15 @@ def _break_one(stage: Stage, place: Place) -> None:
         injection = Injection(at, is_signal, counting.allocates)
     else:
         place.comm.timeout = OTHERS_SECONDS
-    calls = [_one(series, warm + 1, injection)]
+    one = _Call(series, warm + 1)
+    calls = [one.make(injection)]
     if injection is not None and calls[0].error:
         # at once, and with the same data: where nothing was said, this is the call that
         # the others are waiting in
-        calls.append(_one(series, warm + 1, None))
+        calls.append(one.make(None))
     where = injection.where if injection else ""
     rows = place.everyone.allgather((calls, where))
-    last = place.everyone.allgather(_one(series, warm + 1, None))
+    last = place.everyone.allgather(_Call(series, warm + 1).make(None))
     wheres = " ".join(x for _, x in rows)
     kind = "SIGINT" if is_signal else "MemoryError"
     series.now = f"{kind} on rank {odd} at {wheres}, {form} {series}"
@@ -165,27 +168,53 @@ _OURS = (
 )
 
 
-def _one(series: Series, turn: int, injection: Injection | None) -> _Seen:
-    """Make one call, whatever comes of it."""
-    mine = transfer(series.place.group, series.drawn, turn)
-    args, buffers = series.arguments(mine)
-    begin, error = time.monotonic(), ""
+class _Call:
+    """A call with its data, made once, or again where it has failed.
 
-    def call() -> None:
-        request = series._make(series.form, args, series.algorithm)
-        if request is not None:
-            request.Wait()
+    A persistent call that was set up is started again: to set it up again would be
+    another call, which the other ranks do not make. Where a signal has ended the wait,
+    the call goes on, and is waited for again.
+    """
 
-    try:
-        if injection is None:
-            call()
-        else:
-            injection.run(call)
-    except BaseException as raised:
-        error = f"{type(raised).__name__}: {str(raised)[:200]}"
-    seconds = time.monotonic() - begin
-    fault = "".join(x.fault() for x in buffers)
-    return _Seen(error, "" if error else fault, seconds, bool(error) and not fault)
+    def __init__(self, series: Series, turn: int) -> None:
+        mine = transfer(series.place.group, series.drawn, turn)
+        self.series = series
+        self.args, self.buffers = series.arguments(mine)
+        self._persistent: MPI.Prequest | None = None
+        self._interrupted: MPI.Request | None = None
+
+    def make(self, injection: Injection | None) -> _Seen:
+        """Make the call, whatever comes of it."""
+        begin, error = time.monotonic(), ""
+        try:
+            if injection is None:
+                self._go()
+            else:
+                injection.run(self._go)
+        except BaseException as raised:
+            error = f"{type(raised).__name__}: {str(raised)[:200]}"
+        seconds = time.monotonic() - begin
+        fault = "".join(x.fault() for x in self.buffers)
+        return _Seen(error, "" if error else fault, seconds, bool(error) and not fault)
+
+    def _go(self) -> None:
+        request, self._interrupted = self._interrupted or self._begun(), None
+        try:
+            if request is not None:
+                request.Wait()
+        except KeyboardInterrupt:
+            self._interrupted = request
+            raise
+
+    def _begun(self) -> MPI.Request | None:
+        """The request of the call; None if it is blocking."""
+        series = self.series
+        if series.form != "persistent":
+            return series.make(series.form, self.args, series.algorithm)
+        if self._persistent is None:
+            self._persistent = series.set_up(self.args, series.algorithm)
+        self._persistent.Start()
+        return self._persistent
 
 
 def _judged(calls: list[list[_Seen]], last: list[_Seen], odd: int) -> str:

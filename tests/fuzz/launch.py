@@ -30,11 +30,12 @@ SHARES = {
     "checked": 1,
     "sizes": 1,
     "broken": 2,
+    "operators": 1,
     "memory": 1,
     "speed": 1,
 }
 #: modes that leave communicators behind in the middle of a call, which nobody can free
-LEAVING = ("broken", "sizes", "spawned")
+LEAVING = ("broken", "operators", "sizes", "spawned")
 #: modes after which what a process holds is not compared: those, and large arrays
 UNCOMPARED = (*LEAVING, "memory")
 #: episodes after which what is kept for calls does not grow any more
@@ -43,6 +44,10 @@ WARM_EPISODES = 20
 EPISODE_SECONDS, GRACE_SECONDS = 60, 30
 #: a line of output that tells of a fault
 FAULT = re.compile(r"^FAULT (\S+) (\d+) rank (\d+): (.*)$", re.M)
+#: the line that a launch ends with
+ENDED = re.compile(r"^\d+ episodes, (\d+) calls in", re.M)
+#: what a rank had after a tenth of the time, and in the end, in KiB
+HOLDINGS = re.compile(r"^rank \d+ has .*'KiB': (\d+).* then .*'KiB': (\d+)", re.M)
 _HERE = Path(__file__).parent
 
 
@@ -101,6 +106,26 @@ class Report:
     episodes: int
     output: str
 
+    @property
+    def calls(self) -> int:
+        """The calls that rank 0 made."""
+        return sum(map(int, ENDED.findall(self.output)))
+
+    @property
+    def grown_kib(self) -> int | None:
+        """What the process that grew most has more than after a tenth of the time;
+        None where that is not compared."""
+        sizes = HOLDINGS.findall(self.output)
+        return max((int(last) - int(first) for first, last in sizes), default=None)
+
+    def __str__(self) -> str:
+        grown = self.grown_kib
+        memory = "" if grown is None else f", {grown:+} KiB after the first tenth"
+        return (
+            f"{self.episodes} episodes, {self.calls} calls, {len(self.faults)} faults"
+            f"{memory}"
+        )
+
 
 def run(plan: Plan) -> Report:
     """Run a launch to its end, or to the end of its time."""
@@ -124,7 +149,7 @@ def run(plan: Plan) -> Report:
     for mode, seed, rank, text in FAULT.findall(output):
         found.setdefault((mode, int(seed)), f"rank {rank}: {text}")
     begun = re.findall(r"^begin (\S+) (\d+)$", output, re.M)
-    if _may_leave(plan) and re.search(r"^\d+ episodes in", output, re.M):
+    if _may_leave(plan) and ENDED.search(output):
         status = 0  # Open MPI's launcher takes it ill that MPI was not finalized
     if status != 0 and not found and begun:
         mode, seed = begun[-1]
@@ -169,6 +194,7 @@ def on_a_rank(plan: Plan) -> None:
     world = MPI.COMM_WORLD
     sys.setswitchinterval(1e-4)  # threads take turns often
     from fuzz.holdings import grown, holdings
+    from fuzz.series import made
 
     begin, k = time.monotonic(), 0
     first: tuple[int, dict[str, int]] | None = None
@@ -193,7 +219,7 @@ def on_a_rank(plan: Plan) -> None:
             _tell(world, "holdings", plan.seed, wrong)
     if world.rank == 0:
         took = time.monotonic() - begin
-        print(f"{k} episodes in {took:.0f} s", flush=True)
+        print(f"{k} episodes, {sum(made.values())} calls in {took:.0f} s", flush=True)
     world.Barrier()
     sys.stdout.flush()
     # communicators that were broken on purpose cannot be freed, nor MPI finalized
@@ -292,17 +318,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.on_a_rank:
         on_a_rank(plans[0])
         return 0
-    library, bad = library_of(find_mpiexec() or ""), 0
+    library, bad, calls = library_of(find_mpiexec() or ""), 0, 0
     for plan in plans:
         report = run(plan)
-        print(
-            f"{library}, {plan.ranks} ranks, {plan.level}: {report.episodes} episodes, "
-            f"{len(report.faults)} faults",
-            flush=True,
-        )
+        print(f"{library}, {plan.ranks} ranks, {plan.level}: {report}", flush=True)
         if asked.verbose:
             print(report.output)
         for fault in report.faults:
             print(f"  {fault.mode} {fault.seed}: {fault.text}\n  {fault.repeat}")
         bad += len(report.faults)
+        calls += report.calls
+    print(f"status {int(bad > 0)}, {calls} calls")
     return int(bad > 0)

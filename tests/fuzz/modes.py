@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import isthmus
 
-from . import bounds, broken, places
+from . import bounds, broken, operators, places
 from .places import Place
 from .series import FORMS, FaultError, Going, Options, Series
 from .standins import use_device
@@ -57,6 +57,10 @@ class Stage:
     def is_multiple(self) -> bool:
         """Whether threads may call MPI at the same time."""
         return self.level == MPI.THREAD_MULTIPLE
+
+    def is_refusal(self, error: BaseException) -> bool:
+        """Whether an error says that a call is not there at this thread level."""
+        return not self.is_multiple and "MPI_THREAD_MULTIPLE" in str(error)
 
 
 @contextmanager
@@ -101,8 +105,7 @@ def _begun(stage: Stage, series: Series, turn: int) -> Going | None:
     try:
         return series.start(turn)
     except RuntimeError as error:
-        stops = isinstance(error, isthmus.Stalled | isthmus.ProcessLost)
-        if stage.is_multiple or stops or "MPI_THREAD_MULTIPLE" not in str(error):
+        if not stage.is_refusal(error):
             raise
         return None
 
@@ -321,7 +324,7 @@ def _all_raise(stage: Stage, place: Place, mine: Series, turn: int) -> None:
     args, _ = mine.arguments(transfer(place.group, mine.drawn, turn))
     mine.now = f"call {turn}, mismatch, {mine.form} {mine}"
     try:
-        request = mine._make(mine.form, args, None)
+        request = mine.make(mine.form, args, None)
         if request is not None:
             request.Wait()
     except isthmus.MismatchError:
@@ -378,7 +381,7 @@ def _mismatched(stage: Stage, place: Place, series: Series, odd: int) -> None:
     series.now = f"mismatched sizes, {series}, rank {odd} sends more"
     error = ""
     try:
-        series._make("blocking", args, series.algorithm)
+        series.make("blocking", args, series.algorithm)
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     faults = [] if error else [x.fault() for x in buffers]
@@ -399,6 +402,7 @@ MODES: Mapping[str, Callable[[Stage], Any]] = {
     "checked": checked,
     "sizes": sizes,
     "broken": broken.broken_calls,
+    "operators": operators.operators,
     "memory": bounds.memory,
     "speed": bounds.speed,
 }

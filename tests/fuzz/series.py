@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,6 +72,10 @@ class Options:
     composition: MPI.Op = field(default_factory=lambda: MPI.OP_NULL)
     operations: Sequence[str] = tuple(OPERATIONS)
     forms: Sequence[str] = FORMS
+
+
+#: calls that this process has made, by their operations
+made: Counter[str] = Counter()
 
 
 class FaultError(Exception):
@@ -224,7 +229,7 @@ class Series:
             print(f"rank {MPI.COMM_WORLD.rank}: {self.now}", flush=True)
         self._refused(form, args, mine)
         restarts = int(self.rng.integers(3))
-        going = Going(self.now, self._make(form, args, self.algorithm), buffers)
+        going = Going(self.now, self.make(form, args, self.algorithm), buffers)
         if form == "persistent":
             for _ in range(restarts):
                 going.start_again()
@@ -260,25 +265,39 @@ class Series:
         saying, dtype = self.sayings[name], np.dtype(self.drawn.dtype)
         return Buffer(saying, side, dtype, name == "send")
 
-    def _make(
+    def make(
         self, form: str, args: tuple[Any, ...], algorithm: str | None, **more: Any
     ) -> MPI.Request | None:
         """Make a call in one of its forms."""
         comm, op = self.place.comm, self.drawn.op
-        how = {} if algorithm is None else {"algorithm": algorithm}
-        is_mpi4py = self.place.kind == "inside" and op == "Bcast"
-        if is_mpi4py and form != "blocking":
-            how = {}
-        how |= more
+        how = self._how(form, algorithm, **more)
+        made[op] += 1
         if form == "blocking":
             getattr(comm, op)(*args, **how)
             return None
         if form == "nonblocking":
             request: MPI.Request = getattr(comm, f"I{op.lower()}")(*args, **how)
             return request
-        persistent: MPI.Prequest = getattr(comm, f"{op}_init")(*args, **how)
+        persistent = self.set_up(args, algorithm, **more)
         persistent.Start()
         return persistent
+
+    def set_up(
+        self, args: tuple[Any, ...], algorithm: str | None, **more: Any
+    ) -> MPI.Prequest:
+        """Make a persistent call, and do not start it."""
+        how = self._how("persistent", algorithm, **more)
+        request: MPI.Prequest = getattr(self.place.comm, f"{self.drawn.op}_init")(
+            *args, **how
+        )
+        return request
+
+    def _how(self, form: str, algorithm: str | None, **more: Any) -> dict[str, Any]:
+        """The arguments of a call by name."""
+        is_mpi4py = self.place.kind == "inside" and self.drawn.op == "Bcast"
+        if algorithm is None or (is_mpi4py and form != "blocking"):
+            return more
+        return {"algorithm": algorithm, **more}
 
     # -- calls that are refused
 
@@ -296,7 +315,7 @@ class Series:
         way, wrong, more = spoil(self.alone, self.drawn.op, args)
         before, self.now = self.now, f"{self.now}, refused for {way}"
         try:
-            self._make(form, wrong, self.algorithm, **more)
+            self.make(form, wrong, self.algorithm, **more)
         except Exception as error:
             if isinstance(error, isthmus.Stalled | isthmus.ProcessLost):
                 raise FaultError(f"{self.now}: {error}") from error
