@@ -12,7 +12,7 @@ from launcher.mpirun import obstacle
 from sampling import LONG
 
 #: kinds of episodes that take seconds each, or need a quiet machine: in long runs only
-SLOW = ("spawned", "broken", "memory", "speed")
+SLOW = ("spawned", "broken", "operators", "memory", "speed")
 QUICK = tuple(x for x in SHARES if x not in SLOW)
 
 

@@ -40,7 +40,9 @@ LEFT_OUT = ("devices/cuda.py", "devices/libraries.py", "dlpack.py")
 NO_TESTS = ("test_way_of_a_call.py", "test_bench.py", "test_examples.py")
 #: what a mutant gets first, and what it gets if it survives that
 QUICK_TESTS, QUICK_SECONDS, FEW_RANKS = 14, 5.0, 3
-MORE_TESTS, MORE_SECONDS = 60, 20.0
+MORE = 60, 20.0
+#: what those get that are tried again: all, within reason
+ALL_TESTS, ALL_SECONDS = 1000, 150.0
 #: seconds for the tests of one file, when the lines are looked for
 TRACED_SECONDS = 280.0
 #: seconds for a run of pytest beyond its tests
@@ -292,6 +294,24 @@ def sample(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
     return [mutant for _, _, mutant in ranked[:size]]
 
 
+def listed(mutants: list[Mutant], table: Path) -> list[Mutant]:
+    """Those that have survived in the table of another run, though lines may have moved
+    since."""
+    found = []
+    with open(table, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            same = [
+                mutant
+                for mutant in mutants
+                if (mutant.file, mutant.mutation.shown)
+                == (row["file"], row["mutation"])
+            ]
+            line = int(row["line"])
+            same.sort(key=lambda mutant: abs(mutant.mutation.first_line - line))
+            found += same[: row["outcome"] in ("survived", "not executed")]
+    return found
+
+
 def chosen(tests: Sequence[Test], most: int, seconds: float) -> list[Test]:
     """Quick tests of as many files as may be, those on few ranks first."""
     files: dict[str, list[Test]] = {}
@@ -323,7 +343,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = Log(Path(asked.log))
     tests = tests_with_lines(asked, is_over)
     print(f"{len(tests)} tests, {time.monotonic() - begin:.0f} s", flush=True)
-    mutants = sample(all_mutants(asked.of), asked.sample, asked.seed)
+    mutants = all_mutants(asked.of)
+    if asked.again:
+        mutants, more = listed(mutants, Path(asked.again)), (ALL_TESTS, ALL_SECONDS)
+    else:
+        mutants, more = sample(mutants, asked.sample, asked.seed), MORE
     copies: SimpleQueue[Sources] = SimpleQueue()
     with tempfile.TemporaryDirectory() as name:
         for k in range(asked.jobs):
@@ -334,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return
             copy = copies.get()
             try:
-                _try(mutant, tests, copy, log, asked.factor)
+                _try(mutant, tests, copy, log, asked.factor, more)
             finally:
                 copies.put(copy)
 
@@ -346,9 +370,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _try(
-    mutant: Mutant, tests: list[Test], copy: Sources, log: Log, factor: float
+    mutant: Mutant,
+    tests: list[Test],
+    copy: Sources,
+    log: Log,
+    factor: float,
+    more: tuple[int, float],
 ) -> None:
-    """Run tests that come to a mutant's line, up to the first that fails."""
+    """Run tests that come to a mutant's line, up to the first that fails: some quick
+    ones, and then so many more."""
     that_execute = [test for test in tests if test.executes(mutant)]
     on_few = [test for test in that_execute if test.ranks <= FEW_RANKS]
     quick = chosen(on_few or that_execute, QUICK_TESTS, QUICK_SECONDS)
@@ -356,7 +386,7 @@ def _try(
     begin, count = time.monotonic(), 0
     said, by = "survived" if quick else "not executed", ""
     copy.write(mutant)
-    for part in (quick, chosen(others, MORE_TESTS, MORE_SECONDS)):
+    for part in (quick, chosen(others, *more)):
         if not part or said != "survived":
             continue
         count += len(part)
@@ -377,6 +407,7 @@ def _original(name: str) -> bytes:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="small faults in the runtime")
     parser.add_argument("--sample", type=int, default=300, help="mutants")
+    parser.add_argument("--again", help="table of a run, whose survivors get all tests")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 3))
     parser.add_argument("--minutes", type=float, default=60.0, help="in all")
