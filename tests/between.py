@@ -10,6 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from groups import Pair, same
+from isthmus.collectives.records import made_by
 from isthmus.schedules import registry
 
 ROOTED = ["Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv"]
@@ -24,10 +25,6 @@ MUTUAL = [
 ]
 OPERATIONS = [*ROOTED, *MUTUAL, "Allgather", "Allgatherv"]
 REDUCING = [x for x in OPERATIONS if "educe" in x]
-_COLLECTIVES = {
-    "Alltoallw": "inter_alltoallv",
-    "Reduce_scatter_block": "inter_reduce_scatter",
-}
 
 #: how many elements a rank contributes, by its number
 KINDS = {
@@ -43,7 +40,7 @@ _PRIME = 65521
 
 def names(op: str, commutative: bool = True) -> list[str]:
     """The algorithms for an operation."""
-    found = registry.algorithms(_COLLECTIVES.get(op, f"inter_{op.lower()}"))
+    found = registry.algorithms(made_by(op, 2).name)
     return ["auto", *(a.name for a in found if commutative or not a.commutative)]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from between import Case, data
+from isthmus.collectives.records import made_by
 from isthmus.schedules import registry
 
 SUMS = ["Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
@@ -15,12 +16,11 @@ EXCHANGES = ["Alltoall", "Alltoallv"]
 OPERATIONS = [*SUMS, *EXCHANGES]
 OPTIONS = {"Alltoall": ["bruck(radix=3)"], "Alltoallv": ["bruck(radix=3)"]}
 OPTIONS["Reduce_scatter"] = ["circulant(n=3)"]
-_COLLECTIVES = {"Allgather": "allgatherv", "Reduce_scatter_block": "reduce_scatter"}
 
 
 def names(op: str, commutative: bool = True, n: int = 4) -> list[str]:
     """The algorithms for an operation in a group of n, some with options."""
-    found = registry.algorithms(_COLLECTIVES.get(op, op.lower()))
+    found = registry.algorithms(made_by(op, 1).name)
     fit = (a for a in found if a.needs(n))
     ours = [a.name for a in fit if commutative or not a.commutative]
     return ["auto", *ours, *(OPTIONS.get(op, []) if commutative else [])]

@@ -25,7 +25,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus.bench.environment import environment
-from isthmus.settings import BETWEEN, INSIDE
+from isthmus.collectives.records import operations
 
 WORLD = MPI.COMM_WORLD
 FOLDER, LIMIT, SLOT = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -192,10 +192,11 @@ local = WORLD.Split(0 if low else 1)
 inter = local.Create_intercomm(0, WORLD, half if low else 0, 11)
 cases = []
 for form in FORMS:
-    cases += [collective("between", op, form, inter) for op in BETWEEN]
+    cases += [collective("between", op, form, inter) for op in operations(2)]
     cases.append(redistribution("between", form, inter))
     # a nonblocking or persistent Bcast inside a group is the MPI library's own
-    some = [op for op in INSIDE if op != "Bcast" or form == "blocking"]
+    every = operations(1, on_mpi=True)
+    some = [op for op in every if op != "Bcast" or form == "blocking"]
     cases += [collective("inside", op, form, WORLD) for op in some]
     cases.append(redistribution("inside", form, WORLD))
 for case in cases:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import distributions, lab
-    from .collectives.schedule import schedule
+    from .collectives.records import schedule
     from .groups.compare import register_comparison
     from .groups.encoding import register_encoding
     from .mpi.comm.coupling import Coupling
@@ -43,7 +43,7 @@ _HOMES = {
     "recording": "mpi.measure.recorder",
     "register_comparison": "groups.compare",
     "register_encoding": "groups.encoding",
-    "schedule": "collectives.schedule",
+    "schedule": "collectives.records",
     "split": "mpi.groups.groups",
     "stalled_report": "mpi.comm.report",
 }

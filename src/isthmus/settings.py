@@ -29,35 +29,9 @@ TIMEOUT = "ISTHMUS_TIMEOUT"
 #: Python files with algorithms of users
 IMPORT = "ISTHMUS_IMPORT"
 
-#: each names an algorithm, between groups as ISTHMUS_BCAST, inside one as
-#: ISTHMUS_INTRA_BCAST
-BETWEEN = (
-    "Allgather",
-    "Allgatherv",
-    "Allreduce",
-    "Alltoall",
-    "Alltoallv",
-    "Alltoallw",
-    "Barrier",
-    "Bcast",
-    "Gather",
-    "Gatherv",
-    "Reduce",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-    "Scatter",
-    "Scatterv",
-)
-INSIDE = (
-    "Allgather",
-    "Allgatherv",
-    "Allreduce",
-    "Alltoall",
-    "Alltoallv",
-    "Bcast",
-    "Reduce_scatter",
-    "Reduce_scatter_block",
-)
+#: followed by the name of an operation in capitals, each names an algorithm: between
+#: groups as ISTHMUS_BCAST, inside one as ISTHMUS_INTRA_BCAST
+BETWEEN, INSIDE = "ISTHMUS_", "ISTHMUS_INTRA_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +39,30 @@ class Settings:
     """What holds for a communicator."""
 
     checked: bool
-    #: the algorithm of each operation, between groups and inside one
-    between: Mapping[str, str]
-    inside: Mapping[str, str]
+    #: the variables that may name an algorithm, and what they say
+    algorithms: Mapping[str, str]
     #: ranks of a node that share memory; 0 for all
     per_node: int = 0
     trial: bool = True
     #: what is done with buffers in device memory, if that is asked
     device: str | None = None
 
+    def algorithm(self, prefix: str, operation: str) -> str:
+        """The algorithm asked for an operation, BETWEEN groups or INSIDE one."""
+        names = [operation.upper()]
+        if operation == "Allgatherv":  # has the algorithms of Allgather, and is one too
+            names.append("ALLGATHER")
+        asked = (self.algorithms.get(prefix + name) for name in names)
+        return next((name for name in asked if name), "auto")
+
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
     """What the variables say now."""
     environ = os.environ if environ is None else environ
 
-    def algorithms(prefix: str, operations: tuple[str, ...]) -> dict[str, str]:
-        names = {op: environ.get(prefix + op.upper()) for op in operations}
-        names["Allgatherv"] = names["Allgatherv"] or names["Allgather"]
-        return {op: name or "auto" for op, name in names.items()}
-
     return Settings(
         environ.get(CHECK, "0") not in ("", "0"),
-        algorithms("ISTHMUS_", BETWEEN),
-        algorithms("ISTHMUS_INTRA_", INSIDE),
+        {name: said for name, said in environ.items() if name.startswith(BETWEEN)},
         int(environ.get(PER_NODE) or 0),
         environ.get(TRIAL, "1") not in ("", "0"),
         device(environ),

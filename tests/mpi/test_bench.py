@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from isthmus.bench.compare import compare
 from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
-from isthmus.bench.operations import ACROSS, INSIDE
+from isthmus.bench.operations import measured
 from isthmus.mpi.measure.measure import Stand
 from sampling import LONG, some
 from support import agree
@@ -27,7 +27,7 @@ def stands(comm):
 def test_every_operation_gives_the_right_bytes(comm):
     for groups in stands(comm):
         stand = Stand(groups)
-        for turn, op in enumerate(ACROSS if len(groups) == 2 else INSIDE):
+        for turn, op in enumerate(measured(len(groups))):
             for each in some((0, 1, 1000), 2, turn):
                 one = case(op, groups, each)
                 job = Job(groups, (one,), contenders(["auto"], False), seconds=0.0)
@@ -42,7 +42,7 @@ def test_every_operation_gives_the_right_bytes(comm):
 def test_a_call_that_does_nothing_is_wrong(comm):
     for groups in stands(comm):
         stand = Stand(groups)
-        for op in ACROSS if len(groups) == 2 else INSIDE:
+        for op in measured(len(groups)):
             trial = stand.prepare(case(op, groups, 100), NATIVE)
             trial.wipe()
             receives = trial.received.nbytes > 0

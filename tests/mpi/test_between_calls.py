@@ -14,9 +14,9 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus.choose.between import Times
+from isthmus.collectives.records import made_by, tried
 from isthmus.mpi.context import inter as context_inter
 from isthmus.mpi.costs import trial
-from isthmus.mpi.costs.candidates import OPERATIONS as CANDIDATES, TRIED
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(2, 5)
@@ -315,7 +315,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
             agree(comm, not case.fault, case.fault)
             case.clear()
         left = [x for x in context.plans.plans() if x.native is not None]
-        if op in TRIED:  # others are left where they are short
+        if made_by(op, 2).tried_as:  # others are left where they are short
             wanted = 1 if op == "Barrier" else 2
             agree(comm, len(left) == wanted, f"{len(left)} calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)
@@ -365,7 +365,7 @@ def test_what_is_tried_is_there(comm, monkeypatch):
                 if comm.rank == turn % comm.size:
                     context.plans.clear()
         times = context.times
-        assert {*times} == {*TRIED.values()}
+        assert {*times} == {*tried()}
         for found in times.values():
             assert {"flat", "node_aware"} <= {*found.seconds}
             assert all(t > 0 for row in found.seconds.values() for t in row)
@@ -382,10 +382,10 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
             ours, "_blocking", lambda op, name, *args: made.append(name)
         )
         ours._context().measure()
-        for collective, op in CANDIDATES.items():
+        for collective, op in tried().items():
             made.clear()
             trial.tried(ours, collective)
-            first = made[: len(trial.candidates(ours._context(), op))]
+            first = made[: len(trial.candidates(ours._context(), collective))]
             different = len({*first}) == len(first)
             agree(comm, different, f"{op} {first}")
         monkeypatch.setattr(ours, "_blocking", make)

@@ -8,6 +8,7 @@ import pytest
 from between import Kit, call
 from groups import pair
 from isthmus import settings
+from isthmus.collectives.records import operations
 from support import FORMS, agree, done
 
 pytestmark = pytest.mark.mpi(3)
@@ -15,11 +16,11 @@ pytestmark = pytest.mark.mpi(3)
 
 def _variables():
     """Those that name an algorithm."""
-    names = [f"ISTHMUS_{op.upper()}" for op in settings.BETWEEN]
-    return [*names, *[f"ISTHMUS_INTRA_{op.upper()}" for op in settings.INSIDE]]
+    names = [settings.BETWEEN + op.upper() for op in operations(2)]
+    return [*names, *[settings.INSIDE + op.upper() for op in operations(1)]]
 
 
-@pytest.mark.parametrize("op", settings.BETWEEN)
+@pytest.mark.parametrize("op", operations(2))
 def test_a_change_after_the_first_call_has_no_effect(comm, monkeypatch, op):
     groups = pair(comm, 1)
     groups.ours.Barrier()

@@ -12,7 +12,9 @@ from mpi4py import MPI
 
 import isthmus
 from groups import SHAPES, pair, same, values
-from isthmus.choose.recipe import Equal, Placement, Sizes, between, inside, listed
+from isthmus.collectives.known import listed, unit_of
+from isthmus.collectives.placement import Placement
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.distributions import counts
 from isthmus.mpi.buffers.selection import HOST_PACKER
 from isthmus.mpi.plan.compile import Compiler, Ranks
@@ -80,12 +82,12 @@ def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
     """Between 4096 and 4096 ranks: no table of all ranks, for a regular exchange."""
     each = 512
     units = dict.fromkeys(("send", "recv", "tmp"), 64)
-    between.cache_clear()
+    sizes = {"p": p, "q": q, "ka": each // 64, "kb": each // 64}
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     start = time.perf_counter()
-    found = between(name, Sizes(Equal(p, each), Equal(q, each)), 4000)
-    plan = compiled(found.rounds, units, {"send": each, "recv": q * each})
+    rounds = COLLECTIVES["inter_allgather"].schedule(name, sizes, unit=64).rank(4000)
+    plan = compiled(rounds, units, {"send": each, "recv": q * each})
     seconds = time.perf_counter() - start
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -134,24 +136,26 @@ def test_a_plan_among_ten_thousand_ranks(comm, name, kind):
     """Unequal counts: what one rank builds grows with its messages, in arrays."""
     p, r = 10_000, 17
     sizes = counts(kind, p, 64 * p)
-    nodes = tuple(i // 16 for i in range(p))
-    inside.cache_clear()
+    placement = Placement(tuple(i // 16 for i in range(p)), startup_bytes=24_000.0)
     start = time.perf_counter()
-    found = inside(name, listed(sizes), r, 24_000.0, Placement(nodes))
-    units = found.units
-    plan = compiled(found.rounds, units, {"recv": 64 * p})
+    group = listed(sizes)
+    unit = unit_of(group.bits)
+    blocks = {"counts": group.blocks(unit)}
+    made = COLLECTIVES["allgatherv"].schedule(name, blocks, placement, unit)
+    rounds, units = made.rank(r), dict.fromkeys(("recv", "tmp"), unit)
+    plan = compiled(rounds, units, {"recv": 64 * p})
     seconds = time.perf_counter() - start
-    assert len(messages_of(plan)) <= 2 * sum(len(x.comm) for x in found.rounds)
+    assert len(messages_of(plan)) <= 2 * sum(len(x.comm) for x in rounds)
     received = sum(
         int(c.data.size.sum())
         if isinstance(c.data, Pieces)
         else sum(s.size for s in c.data)
-        for x in found.rounds
+        for x in rounds
         for c in x.comm
         if isinstance(c, Recv)
     )
-    assert received * found.units["recv"] == sum(sizes) - sizes[r]
-    print(f"{name}, {kind}: {len(found.rounds)} rounds, {seconds * 1e3:.0f} ms")
+    assert received * unit == sum(sizes) - sizes[r]
+    print(f"{name}, {kind}: {len(rounds)} rounds, {seconds * 1e3:.0f} ms")
 
 
 class AnyCall:

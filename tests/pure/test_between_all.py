@@ -14,7 +14,7 @@ from isthmus.algorithms.parts.patterns import STARTUP_ELEMENTS, is_power, log2
 from isthmus.choose import between as choose_between
 from isthmus.choose.estimate import Machine
 from isthmus.collectives import between
-from isthmus.collectives.schedule import COLLECTIVES
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.loggops import LogGOPS
 from isthmus.export.goal import goal
@@ -31,7 +31,7 @@ from sampling import LONG, some
 
 ENTRIES = [
     (collective, entry)
-    for collective in [*between.COLLECTIVES, "reduce_scatter"]
+    for collective in [*(x.name for x in between.RECORDS), "reduce_scatter"]
     if "allgather" not in collective
     for entry in registry.algorithms(collective)
 ]

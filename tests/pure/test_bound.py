@@ -18,7 +18,7 @@ from isthmus.bound.steps import Fewest, hearing, startups, whole
 from isthmus.bound.transfer import transfer
 from isthmus.cli import main
 from isthmus.cli.examples import EXAMPLES
-from isthmus.collectives.schedule import COLLECTIVES
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 
 GIANT = {"a": [4, 0, 0], "b": [1, 1, 1]}

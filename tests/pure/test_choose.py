@@ -11,7 +11,7 @@ from isthmus.choose import between as choose_between, choose, estimate, inside
 from isthmus.choose.between import Times
 from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import Machine
-from isthmus.collectives.schedule import schedule
+from isthmus.collectives.records import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX, counts
 

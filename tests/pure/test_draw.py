@@ -12,7 +12,7 @@ import pytest
 import isthmus
 from isthmus import schedule
 from isthmus.collectives import between
-from isthmus.collectives.schedule import COLLECTIVES
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.draw.palette import groups_of
 from isthmus.draw.sheet import runs
 from isthmus.draw.steps import steps
@@ -39,7 +39,7 @@ ROOTED = {
 EXAMPLES = {of: record.example for of, record in COLLECTIVES.items()}
 OTHERS = {
     of: EXAMPLES[of]
-    for of in [*between.COLLECTIVES, "reduce_scatter"]
+    for of in [*(x.name for x in between.RECORDS), "reduce_scatter"]
     if "allgather" not in of
 }
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}
@@ -168,7 +168,7 @@ def test_a_meeting_that_a_rank_misses_is_a_deadlock():
         return iter([Round(meet=True)] * (2 - r))
 
     nothing = Contract(lambda r: {"recv": blank(0)}, lambda r: {})
-    made = Schedule("by_hand", "", nothing, program, (range(2),), (0, 0), True)
+    made = Schedule("by_hand", "", lambda: nothing, program, (range(2),), (0, 0), True)
     with pytest.raises(Deadlock):
         list(steps(made))
 

@@ -14,7 +14,7 @@ import pytest
 import isthmus
 from browser import Browser, find
 from isthmus.check import sweep
-from isthmus.collectives.schedule import groups
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machines import load
 from isthmus.cost.placement import MACHINE
 from isthmus.cost.recorded import of_events
@@ -43,7 +43,7 @@ def every(each: int, most: int = 4) -> list[Schedule]:
     """Some schedules of every algorithm: sizes, options and placements at random."""
     rng, found = random.Random(SEED), {}
     for case in sweep.cases(most, SEED):
-        if len(groups(case.collective, case.sizes)) > 2:
+        if len(COLLECTIVES[case.collective].ranks(case.sizes)) > 2:
             continue  # of more groups there is no page
         key = case.collective, resolve(case.collective, case.algorithm)[0].name
         found.setdefault(key, []).append(case)

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms.alltoallv import Passing
 from isthmus.algorithms.parts.patterns import log2
-from isthmus.collectives.schedule import COLLECTIVES
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send

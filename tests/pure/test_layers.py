@@ -32,7 +32,7 @@ KNOWS = {
     "bound": {"collectives", "cost", "schedules", "spelling"},
     "collectives": {"algorithms", "schedules", "spelling", "verify"},
     "check": {"collectives", "schedules", "verify"},
-    "choose": {"algorithms", "cost", "schedules", "settings"},
+    "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "spelling", "verify"},
@@ -41,12 +41,18 @@ KNOWS = {
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "schedules", "units"},
-    "mpi": {"choose", "cost", "distributions", "groups", "redistribution"}
+    "mpi": {
+        "choose",
+        "collectives",
+        "cost",
+        "distributions",
+        "groups",
+        "redistribution",
+    }
     | {"schedules", "settings"},
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
-    "choose": {"collectives"},
     "schedules": {"cost", "draw", "explore", "verify"},
     "redistribution": {"draw"},
     "mpi": {"algorithms"},
@@ -168,7 +174,7 @@ def test_the_classes_are_light_to_import():
 def test_a_choice_needs_no_model_of_costs():
     """A program that only communicates loads none, nor pictures."""
     code = (
-        "import isthmus.choose.between, isthmus.choose.recipe_between, sys; "
+        "import isthmus.choose.between, isthmus.collectives.records, sys; "
         "print(*(m for m in sys.modules if m.partition('.')[0] == 'isthmus'))"
     )
     argv = [sys.executable, "-c", code]

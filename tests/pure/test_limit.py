@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 import isthmus
 from isthmus.bench.job import case, must_move
 from isthmus.check import sweep
-from isthmus.collectives.schedule import COLLECTIVES, groups, schedule
+from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.cost.limit import crossing, limit, limits
@@ -37,7 +37,7 @@ def cases(draw):
     ranks = draw(st.sampled_from([x for x in record.groups(6) if sum(x) <= 9]))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     sizes = draw(st.sampled_from(record.verified_on(rng, *ranks)))
-    n = sum(groups(collective, sizes))
+    n = sum(COLLECTIVES[collective].ranks(sizes))
     nodes = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     entry = draw(st.sampled_from(list(algorithms(collective))))
     some = sweep.with_options if entry.node_memory else lambda e, _: sweep._names(e)

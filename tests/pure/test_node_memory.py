@@ -15,7 +15,7 @@ import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.check import sweep
 from isthmus.check.placements import every, in_a_row, loads, placements, scattered
-from isthmus.collectives.schedule import COLLECTIVES, groups
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
 from isthmus.schedules.early_receives import posting
@@ -238,7 +238,7 @@ def placed(draw):
     """An algorithm that shares memory, with options and sizes, on any nodes."""
     of, entry = draw(st.sampled_from(SHARED))
     sizes = draw(st.sampled_from(EVERY[of]))
-    n = sum(groups(of, sizes))
+    n = sum(COLLECTIVES[of].ranks(sizes))
     name = draw(st.sampled_from(sweep.with_options(entry, n)))
     nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
     return isthmus.schedule(of, name, nodes=nodes, **sizes)
@@ -277,7 +277,7 @@ def long(draw):
     sizes = {
         k: x if k in ("p", "q", "root") else times(x, factor) for k, x in sizes.items()
     }
-    n = sum(groups(of, sizes))
+    n = sum(COLLECTIVES[of].ranks(sizes))
     nodes = draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n))
     size, startup = draw(st.integers(16 * n, 64 * n)), draw(st.sampled_from([1, 100]))
     name = f"node_aware(size={size},startup={startup},lanes={draw(st.integers(0, 3))})"
@@ -309,8 +309,8 @@ def test_memory_of_streams_is_bounded(of, ranks):
 @pytest.mark.parametrize(("of", "entry"), SHARED, ids=[of for of, _ in SHARED])
 def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
     """On one node, in several chunks: every meeting is needed."""
-    sizes = max(EVERY[of], key=lambda x: (sum(groups(of, x)), str(x)))
-    n = sum(groups(of, sizes))
+    sizes = max(EVERY[of], key=lambda x: (sum(COLLECTIVES[of].ranks(x)), str(x)))
+    n = sum(COLLECTIVES[of].ranks(sizes))
     made = isthmus.schedule(of, entry.name, **sizes)
     programs = made.all_ranks()
     met = [[k for k, x in enumerate(rounds) if x.meet] for rounds in programs]

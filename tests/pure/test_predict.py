@@ -10,7 +10,7 @@ from itertools import count, product
 import pytest
 
 from isthmus.cli import main
-from isthmus.cli.predict import PREDICTED
+from isthmus.cli.predict import predicted
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.distributions import SIX
@@ -161,12 +161,12 @@ def test_the_choice_inside_a_group_is_close_to_the_best(kind):
         assert times[found.chosen] <= 1.1 * found.rows[0].time, (p, k)
 
 
-@pytest.mark.parametrize("name", PREDICTED)
+@pytest.mark.parametrize("name", predicted())
 def test_predict_every_collective_on_nodes(cli, name):
     """Inside a group and between two; on nodes, on one node, and by closed forms."""
     forms = ["--bytes 600 --per-node 2", "--bytes 600 --per-node 16"]
     ways = product(["4", "4,3"], [*forms, "--per-node 2 --most 0"])
-    for groups, form in some(ways, 4, PREDICTED.index(name)):
+    for groups, form in some(ways, 4, predicted().index(name)):
         status, out, _ = cli(f"predict {name} --groups {groups} {form}")
         assert status == 0 and "node_aware" in out
         assert "most" in form or "\nnode_aware " in out

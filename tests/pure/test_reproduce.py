@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from isthmus.algorithms.parts.piece_size import square_root
-from isthmus.collectives.schedule import schedule
+from isthmus.collectives.records import schedule
 from isthmus.distributions import SIX, counts
 from isthmus.reproduce import (
     kang2019,

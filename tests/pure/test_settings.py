@@ -9,6 +9,7 @@ import pytest
 
 import isthmus
 from isthmus import settings
+from isthmus.collectives.records import operations
 
 SOURCE = Path(isthmus.__file__).parent
 GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
@@ -17,8 +18,8 @@ OWN = {"ISTHMUS_LAB_JOB"}
 
 
 def _names():
-    between = {f"ISTHMUS_{op.upper()}" for op in settings.BETWEEN}
-    inside = {f"ISTHMUS_INTRA_{op.upper()}" for op in settings.INSIDE}
+    between = {settings.BETWEEN + op.upper() for op in operations(2)}
+    inside = {settings.INSIDE + op.upper() for op in operations(1, on_mpi=True)}
     return (
         between
         | inside
@@ -48,13 +49,17 @@ def test_no_other_file_names_a_variable_to_read():
 
 
 def test_what_is_not_set_is_auto_and_allgatherv_follows_allgather():
-    assert set(settings.read({}).between.values()) == {"auto"}
-    found = settings.read({"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_INTRA_BCAST": "x"})
-    assert found.between["Allgather"] == found.between["Allgatherv"] == "direct"
-    assert found.between["Bcast"] == "auto"
-    assert found.inside["Bcast"] == "x"
+    nothing = settings.read({})
+    for prefix in (settings.BETWEEN, settings.INSIDE):
+        assert nothing.algorithm(prefix, "Allgather") == "auto"
+    said = settings.read({"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_INTRA_BCAST": "x"})
+    assert said.algorithm(settings.BETWEEN, "Allgather") == "direct"
+    assert said.algorithm(settings.BETWEEN, "Allgatherv") == "direct"
+    assert said.algorithm(settings.BETWEEN, "Bcast") == "auto"
+    assert said.algorithm(settings.INSIDE, "Bcast") == "x"
     both = {"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_ALLGATHERV": "balanced"}
-    assert settings.read(both).between["Allgatherv"] == "balanced"
+    name = settings.read(both).algorithm(settings.BETWEEN, "Allgatherv")
+    assert name == "balanced"
 
 
 def test_only_known_words_say_what_is_done_with_device_memory():

@@ -11,8 +11,8 @@ from isthmus.algorithms.multi_allgatherv import best_size
 from isthmus.choose import several
 from isthmus.choose.choose import BUILT_IN
 from isthmus.choose.estimate import Machine
-from isthmus.choose.recipe_several import allgatherv as recipe
-from isthmus.collectives.schedule import COLLECTIVES
+from isthmus.collectives.placement import Placement
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Round, Send, Span
@@ -189,14 +189,16 @@ def test_pieces_get_shorter_where_start_ups_do():
 
 def test_a_rank_builds_its_rounds_in_units():
     groups = ((64, 128), (32,), (0, 320, 96))
-    found = recipe("ring", groups, 1, 0, NETWORK)
-    assert found.units["recv"] == 32
+    sizes = {"groups": [[k // 32 for k in counts] for counts in groups]}
+    placement = Placement(startup_bytes=NETWORK.startup)
+    record = COLLECTIVES["multi_allgatherv"]
+    on_mpi = record.schedule("ring", sizes, placement, unit=32)
     made = isthmus.schedule(
         "multi_allgatherv",
         f"ring(startup={NETWORK.startup / 32})",
         groups=[[k // 32 for k in counts] for counts in groups],
     )
-    assert list(found.rounds) == made.rank(2)
+    assert on_mpi.rank(2) == made.rank(2)
 
 
 def test_fused_programs_send_one_message():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.collectives.schedule import schedule
+from isthmus.collectives.records import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.reproduce import silva1999 as silva, silva1999_report as report
 from isthmus.reproduce.silva1999 import GROUPS, SIZES, Times, jobs, patterns

@@ -14,9 +14,9 @@ from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.tune import Measured
 from isthmus.choose import choose, fit
+from isthmus.choose.choose import inter_allgatherv
 from isthmus.choose.estimate import Machine
 from isthmus.choose.fit import Samples
-from isthmus.choose.recipe import Equal, Sizes, algorithm_for, between
 from isthmus.choose.tuning import (
     FIELDS,
     OWN,
@@ -28,7 +28,8 @@ from isthmus.choose.tuning import (
     wanted,
     written,
 )
-from isthmus.collectives import schedule as collectives
+from isthmus.collectives import records as collectives
+from isthmus.collectives.placement import Placement
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.predict import predict
 from isthmus.predict.case import Case
@@ -178,15 +179,16 @@ def test_a_simulation_takes_the_machine_of_the_tuning():
 
 
 def test_choices_follow_the_machine():
-    many = Sizes(Equal(8, 1 << 20), Equal(8, 1 << 20))
-    assert algorithm_for("auto", many) == "direct"
+    many = 8, 8, 8 << 20, 8 << 20, 1 << 20, False
+    assert inter_allgatherv(*many) == "direct"
     crowded = Machine(1e-6, 1e-9, sharing=4)  # everything leaves through one way out
-    assert algorithm_for("auto", many, crowded) == "segmented"
-    few = Sizes(Equal(8, 64), Equal(8, 64))
+    assert inter_allgatherv(*many, crowded) == "segmented"
     slow = Machine(1e-6, 1e-9, message=1e-5)
-    assert algorithm_for("auto", few, slow) == "segmented"
+    assert inter_allgatherv(8, 8, 512, 512, 64, False, slow) == "segmented"
+    record = collectives.COLLECTIVES["inter_allgather"]
+    sizes = {"p": 8, "q": 8, "ka": 64, "kb": 64}
     rounds = [
-        len(between("segmented", few, 0, replace(slow, ring=n)).rounds)
+        len(record.schedule("segmented", sizes, Placement(ring_bytes=n)).rank(0))
         for n in (1, 1 << 30)
     ]
     assert rounds == [1 + 7, 1 + 3]

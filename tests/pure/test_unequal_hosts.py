@@ -10,7 +10,7 @@ import pytest
 from isthmus.choose.between import blocks, whole
 from isthmus.choose.choose import bcast
 from isthmus.choose.estimate import Machine
-from isthmus.collectives.schedule import schedule
+from isthmus.collectives.records import schedule
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms

@@ -6,13 +6,12 @@ knows no more; only `bruck` must know the sizes of the blocks that pass through 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
 
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
-from ..schedules.layout import Blocks, Uneven
+from ..schedules.layout import Blocks, Passing
 from ..schedules.registry import algorithm
 
 ALLTOALLS = ("alltoall", "alltoallv")
@@ -76,17 +75,6 @@ def digits(p: int, radix: int) -> list[list[tuple[int, list[int]]]]:
 
 def _with_digit(p: int, radix: int, place: int, digit: int) -> list[int]:
     return [way for way in range(p) if way // place % radix == digit]
-
-
-@dataclass(frozen=True)
-class Passing(Uneven):
-    """The blocks that a rank sends, and the sizes of the blocks that pass through it.
-
-    Row l of `held` has, by way, the size of the block that the rank holds before the
-    block moves by digit l of its way.
-    """
-
-    held: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
 
 def _bruck_cost(p: int, k: float, alpha: float, beta: float, radix: int = 2) -> float:

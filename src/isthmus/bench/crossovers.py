@@ -10,7 +10,6 @@ import numpy as np
 from ..algorithms.parts.stages import stage_for
 from ..choose import choose, estimate, fit
 from ..choose.estimate import Machine
-from ..choose.recipe import Equal, Sizes, algorithm_for
 from ..choose.tuning import Tuning
 from ..predict.tuned import Tuned
 from . import job as jobs
@@ -168,9 +167,8 @@ def _auto(case: Case, machine: Machine) -> str:
         ).name
         return NATIVE.name if name == "library" else name
     p, q = len(case.a), len(case.b)
-    name = algorithm_for(
-        "auto", Sizes(Equal(p, case.a[0]), Equal(q, case.b[0])), machine
-    )
+    a, b = case.a[0], case.b[0]
+    name = choose.inter_allgatherv(p, q, p * a, q * b, max(a, b), False, machine)
     if name == "direct":
         return name
     stage = stage_for(p, sum(case.b), machine.ring)

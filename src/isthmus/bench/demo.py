@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from ..cost.placement import MACHINE
 from ..lab.mpiexec import own_rank
 from ..predict.case import Case as Predicted

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from .. import distributions
-from ..collectives.rooted import COLLECTIVES as OF_A_ROOT
-from ..collectives.schedule import COLLECTIVES, schedule
+from ..collectives.collective import BETWEEN
+from ..collectives.records import COLLECTIVES, made_by, schedule
 from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
-from ..schedules.names import form
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from ..verify.contracts import Contract
-from .operations import UNEVEN, VECTOR, check
+from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def of_groups(
     """A case in which the blocks of each group have bytes of their own, on average."""
     if len(set(each)) == 1:
         return case(op, groups, each[0], distribution)
-    if op in (*VECTOR, "redistribution"):
+    if is_vector(op) or op == REDISTRIBUTION:
         raise ValueError(f"{op}: one size, as all vectors are as long")
     first, last = (case(op, groups, n, distribution) for n in each)
     label = f"{show_bytes(each[0])} and {last.label}"
@@ -107,7 +106,7 @@ def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, 
         unit = 8 if each % 8 == 0 else 1
         elements = distributions.counts(distribution, n, n * each // unit)
         return tuple(unit * k for k in elements)
-    return uneven(each, n) if op in UNEVEN else (each,) * n
+    return uneven(each, n) if may_be_uneven(op) else (each,) * n
 
 
 def case(
@@ -115,9 +114,9 @@ def case(
 ) -> Case:
     """A case in which the block of each rank has so many bytes, on average."""
     check(op, groups)
-    if op == "redistribution":
+    if op == REDISTRIBUTION:
         return _redistribution(groups, each, distribution or KINDS[0])
-    if distribution is not None and op not in UNEVEN:
+    if distribution is not None and not may_be_uneven(op):
         raise ValueError(f"{op} has equal contributions: no distribution")
     a, *b = (_counts(op, n, each, distribution) for n in groups)
     kind = distribution or ""
@@ -133,7 +132,7 @@ def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
         tuple(8 * prod(x.local_shape(r)) for r in range(n))
         for x, n in zip(both, groups, strict=True)
     )
-    return Case(f"{show_bytes(each)} {kind}", "redistribution", a, b, kind, each)
+    return Case(f"{show_bytes(each)} {kind}", REDISTRIBUTION, a, b, kind, each)
 
 
 def planned(case: Case, algorithm: str, model: Model) -> Schedule:
@@ -154,7 +153,8 @@ def must_move(case: Case, hosts: Sequence[int]) -> Crossing:
         return Crossing(8 * passed.enters, 8 * passed.leaves, 8 * passed.total)
     name, sizes = _sizes(case)
     taking_part = list(hosts)
-    if name in OF_A_ROOT:
+    record = COLLECTIVES[name]
+    if record.is_rooted and record.groups == BETWEEN:
         del taking_part[1 : len(case.a)]
     hosts_of_all = crossing(_contract(name, sizes).demand(), taking_part)
     idle = max(hosts) + 1 - len(hosts_of_all.enters)
@@ -177,10 +177,9 @@ def _contract(name: str, sizes: dict[str, Any]) -> Contract:
 def _sizes(case: Case) -> tuple[str, dict[str, Any]]:
     """The collective of a case, by its full name, and its sizes; of bytes."""
     blocks = [list(counts) for counts in (case.a, case.b) if counts]
-    plain = case.op.removesuffix("_block").replace("alltoallw", "alltoallv")
-    name = form(plain, len(blocks))
-    of_bytes = COLLECTIVES[name].of_bytes
-    return name, _table(blocks) if of_bytes is None else of_bytes(*blocks)
+    record = made_by(case.op.removesuffix("_block"), len(blocks))
+    of_bytes = record.of_bytes
+    return record.name, _table(blocks) if of_bytes is None else of_bytes(*blocks)
 
 
 def _table(blocks: Sequence[list[int]]) -> dict[str, Any]:

@@ -5,52 +5,39 @@ Across two groups the root of a rooted operation is rank 0 of group A.
 
 from __future__ import annotations
 
+from ..collectives.collective import BETWEEN, BLOCK, BLOCKS, NOTHING, VECTOR
+from ..collectives.records import made_by, operations
 from ..schedules.names import WHERE
 from ..spelling import unknown
 
-#: those of MPI between two groups
-MPI_ACROSS = (
-    "barrier",
-    "bcast",
-    "reduce",
-    "gather",
-    "gatherv",
-    "scatter",
-    "scatterv",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-)
-ACROSS = (*MPI_ACROSS, "redistribution")
-#: those that isthmus has inside one group
-INSIDE = (
-    "bcast",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-)
-#: those with a persistent form, by the number of groups
-PERSISTENT = {1: INSIDE[1:], 2: ACROSS}
+#: what is no operation of MPI, and only between groups
+REDISTRIBUTION = "redistribution"
 #: how people redistribute by hand
 BY_HAND = ("isend", "gather_bcast")
-#: those of a vector, and not of a block for each rank
-VECTOR = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
-#: those whose blocks may differ in size
-UNEVEN = ("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw")
+
+
+def measured(groups: int) -> list[str]:
+    """The operations that can be measured, of so many groups."""
+    names = [x.lower() for x in operations(groups, on_mpi=True)]
+    return [*names, REDISTRIBUTION] if groups > 1 else names
+
+
+def is_vector(op: str) -> bool:
+    """Whether every rank gives a vector, and not a block for each or of its own."""
+    return op != REDISTRIBUTION and made_by(op, BETWEEN).gives == VECTOR
+
+
+def may_be_uneven(op: str) -> bool:
+    """Whether blocks may differ in size."""
+    if op == REDISTRIBUTION:
+        return False
+    record = made_by(op, BETWEEN)
+    return record.is_irregular and record.gives != VECTOR
 
 
 def check(op: str, groups: tuple[int, ...]) -> None:
     """Refuse an operation that does not exist between or inside groups."""
-    known = INSIDE if len(groups) == 1 else ACROSS
+    known = measured(len(groups))
     if op not in known:
         raise ValueError(unknown("operation", op, known, WHERE[len(groups)]))
 
@@ -61,14 +48,18 @@ def buffer_bytes(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> int:
     total = 0
     for mine, theirs in ((a, b), (b, a)) if b else ((a, a),):
         n = len(mine)
-        if op == "barrier":
+        if op == REDISTRIBUTION:
+            total += 3 * sum(theirs) + sum(mine)
             continue
-        if op.startswith("alltoall"):
+        record = made_by(op, BETWEEN)
+        if record.gives == NOTHING:
+            continue
+        if record.gives == BLOCKS and not record.is_rooted:
             total += sum(mine) * len(theirs) + 3 * n * sum(theirs)
-        elif op.startswith("allgather"):
+        elif record.gives == BLOCK and not record.is_rooted:
             total += n * (sum(mine) + 3 * sum(theirs))
-        elif op in VECTOR:
+        elif record.gives == VECTOR:
             total += 4 * n * max(mine)
-        else:  # with a root, and a redistribution
+        else:  # of blocks, with a root
             total += 3 * sum(theirs) + sum(mine)
     return total

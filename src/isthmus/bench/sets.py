@@ -11,7 +11,7 @@ from ..reproduce import kang2019 as paper
 from ..spelling import unknown
 from ..units import DECIMAL, show_bytes
 from .job import Case, Job, case
-from .operations import MPI_ACROSS, VECTOR
+from .operations import REDISTRIBUTION, is_vector, measured
 
 PROCESSES = 32
 #: bytes of a block, and of all blocks together
@@ -57,6 +57,11 @@ def _traff2008(scale: float) -> Cases:
     return found
 
 
+def _of_mpi() -> list[str]:
+    """MPI's own operations between two groups."""
+    return [op for op in measured(2) if op != REDISTRIBUTION]
+
+
 def _silva1999(scale: float) -> Cases:
     """Collectives between two groups of 16, all that Silva and Silva 1999 proposed.
 
@@ -65,8 +70,8 @@ def _silva1999(scale: float) -> Cases:
     groups = PROCESSES // 2, PROCESSES // 2
     found: Cases = []
     for each in _scaled(BLOCKS[:1], scale, 1):
-        for op in MPI_ACROSS:
-            size = groups[0] * each if op in VECTOR else each
+        for op in _of_mpi():
+            size = groups[0] * each if is_vector(op) else each
             made = case(op, groups, size)
             label = op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL)}"
             found.append((groups, replace(made, label=label, kind=op, each=each)))
@@ -88,13 +93,13 @@ def _all(
 
 def _one_node(scale: float) -> Cases:
     """All operations between two groups of 8: for a node of 16 cores."""
-    sizes = dict.fromkeys(MPI_ACROSS, NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
+    sizes = dict.fromkeys(_of_mpi(), NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
     return _all((8, 8), sizes, scale)
 
 
 def _four_a_host(scale: float) -> Cases:
     """Short and long data between groups of 16: for 8 hosts with 4 ranks each."""
-    vectors = dict.fromkeys(VECTOR, (4096, 983_040))
+    vectors = dict.fromkeys(filter(is_vector, _of_mpi()), (4096, 983_040))
     blocks = {"allgather": (4096, 96_000), "alltoall": (4096, 192_000)}
     return _all((16, 16), vectors | blocks, scale)
 

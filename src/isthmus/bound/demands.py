@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ..collectives.schedule import COLLECTIVES
+from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from ..spelling import unknown
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..schedules.registry import Algorithm, algorithms, find
 from .demands import Problem, problem

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from ..collectives.collective import Sizes
-from ..collectives.schedule import COLLECTIVES, groups, schedule
+from ..collectives.records import COLLECTIVES, schedule
 from ..schedules.registry import Algorithm, algorithms, collectives
 from ..verify.errors import ScheduleError
 from ..verify.verify import verify
@@ -78,7 +78,7 @@ def _placed(collective: str, entry: Algorithm, found: list[Sizes]) -> Iterator[S
     for sizes in found:
         yield sizes
         if "nodes" in entry.options:
-            ranks = range(sum(groups(collective, sizes)))
+            ranks = range(sum(COLLECTIVES[collective].ranks(sizes)))
             yield {**sizes, "nodes": [r // 3 for r in ranks]}
             yield {**sizes, "nodes": [r % 3 for r in ranks]}
 
@@ -119,7 +119,7 @@ def on_nodes(collective: str, most: int, seed: int, placed: int) -> Iterator[Cas
         list(COLLECTIVES[collective].sweep(max(most, placed), rng)) if entries else []
     )
     for found, where in _where(collective, every, placed, rng):
-        ranks = groups(collective, found[0])
+        ranks = COLLECTIVES[collective].ranks(found[0])
         n = sum(ranks)
         for t, nodes in enumerate(where):
             for entry in (x for x in entries if _works(x, ranks)):
@@ -135,7 +135,7 @@ def _where(
     collective: str, every: list[list[Sizes]], placed: int, rng: np.random.Generator
 ) -> Iterator[tuple[list[Sizes], Iterable[Nodes]]]:
     """Sizes, and the placements to try them on; of larger groups, some at random."""
-    ranks = [groups(collective, found[0]) for found in every]
+    ranks = [COLLECTIVES[collective].ranks(found[0]) for found in every]
     small = [max(n) <= placed or sum(n) <= placed + 1 for n in ranks]
     larger = rng.permutation(np.flatnonzero(np.logical_not(small)))[:LARGER].tolist()
     for i, (found, n) in enumerate(zip(every, ranks, strict=True)):
@@ -149,7 +149,7 @@ def placements_in(found: Iterable[Case]) -> int:
     """How many placements of how many ranks there are in some cases."""
     return len(
         {
-            (groups(case.collective, case.sizes), tuple(case.sizes["nodes"]))
+            (COLLECTIVES[case.collective].ranks(case.sizes), tuple(case.sizes["nodes"]))
             for case in found
             if "nodes" in case.sizes
         }
@@ -162,7 +162,7 @@ def _flat(collective: str, most: int, seed: int) -> Iterator[Case]:
     stages = [stage.name for stage in algorithms("allgatherv") if not stage.node_memory]
     rng = np.random.default_rng(seed)
     for found in COLLECTIVES[collective].sweep(most, rng):
-        ranks = groups(collective, found[0])
+        ranks = COLLECTIVES[collective].ranks(found[0])
         for entry in entries:
             for sizes in _placed(collective, entry, found):
                 if _works(entry, ranks):

@@ -15,6 +15,8 @@ import numpy as np
 
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.turns import PIECE_STARTUPS
+from ..collectives.collective import BLOCK, BLOCKS, VECTOR
+from ..collectives.records import COLLECTIVES
 from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
 from . import unequal_hosts
@@ -66,7 +68,7 @@ def whole(
         known = hosts, m, machine.startup, commutative
         return cheapest(unequal_hosts.times(collective, *known, q=q), what)
     # what arrives is combined, before it goes on
-    byte = 1.5 if collective == "inter_reduce" else 1.0
+    byte = 1.5 if COLLECTIVES[collective].combines else 1.0
     p, cost = q + 1, (machine.alpha, byte * machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
@@ -111,7 +113,7 @@ def combined(
     shares = "bruck" if commutative else "ordered"
     in_shares = {shares: cost(shares, machine.changing)}
     # among equals the first is taken: direct copies nothing between two processes
-    if collective == "inter_allreduce":
+    if COLLECTIVES[collective].gets == VECTOR:
         times = {"direct": cost("direct"), **in_shares, "doubling": cost("doubling")}
     else:
         times = {"direct": cost("direct", machine.changing), **in_shares}
@@ -150,13 +152,18 @@ def per_byte(
     of the node follow each other, and its partners do not change. The MPI library has
     its own ways, and once is the least.
     """
-    bytes_ = {"inter_allgather": max(p, q), "inter_allreduce": 2}.get(collective, 1)
+    record = COLLECTIVES[collective]
+    bytes_ = 1
+    if not record.is_rooted and record.gives == BLOCK:
+        bytes_ = max(p, q)
+    elif not record.is_rooted and record.gets == VECTOR:
+        bytes_ = 2
     port = bytes_ * machine.beta
     flat = machine.sharing * port
-    if collective in ("inter_alltoall", "inter_gather", "inter_scatter"):
+    if record.gives == BLOCKS or (record.is_rooted and record.gives != VECTOR):
         return dict.fromkeys((NODE, FLAT, LIBRARY), (flat, flat))
     found = {NODE: (port, port), FLAT: (flat, flat), LIBRARY: (port, port)}
-    if collective in ("inter_bcast", "inter_reduce"):
+    if record.is_rooted:
         found |= {NODE: (port, port * machine.changing), CHAIN: (flat, port * runs)}
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ..collectives.records import COLLECTIVES, schedule
 from ..schedules.hosts import Hosts
 from ..schedules.registry import Algorithm, algorithms
 
@@ -40,7 +41,6 @@ def _time(
     startup: float,
     **sizes: int,
 ) -> float:
-    from ..collectives.schedule import COLLECTIVES, schedule
     from ..cost.alphabeta import Unequal
 
     size = "m" if "m" in COLLECTIVES[collective].example else "k"

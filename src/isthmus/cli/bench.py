@@ -11,12 +11,13 @@ import typer
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
 from ..bench.job import Case, Job
-from ..bench.operations import BY_HAND, PERSISTENT
+from ..bench.operations import BY_HAND, REDISTRIBUTION
 from ..bench.place import place
+from ..collectives.collective import INSIDE
+from ..collectives.records import made_by
 from ..cost.placement import MACHINE
 from ..lab.mpiexec import own_rank
 from ..redistribution.cases import KINDS
-from ..schedules.names import form
 from ..schedules.registry import named
 from ..spelling import unknown
 from .files import check_file, check_picture, save
@@ -44,7 +45,7 @@ DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgathe
 def _try(name: str, case: Case) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
     if case.b and not case.op.startswith("allgather"):
-        named(form(case.op.replace("alltoallw", "alltoallv"), 2), name)
+        named(made_by(case.op, 2).name, name)
         return
     made = jobs.planned(case, name, MACHINE)
     for group in made.groups:
@@ -63,13 +64,14 @@ def _check(job: Job) -> Job:
     op = job.cases[0].op
     for contender in job.contenders:
         name = contender.algorithm
-        if op == "redistribution":
+        if op == REDISTRIBUTION:
             _try_by_hand(name)
         elif name not in ("auto", "native", "copy"):
             _try(name, job.cases[0])
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
-        if contender.persistent and op not in PERSISTENT[len(job.groups)]:
+        is_inside = len(job.groups) == 1
+        if contender.persistent and is_inside and made_by(op, INSIDE).is_rooted:
             raise ValueError(f"{op} has no persistent form here")
     return job
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from ..bound.demands import problem
 from ..bound.distances import Bounds, Row, bounds, rows
 from ..bound.steps import Fewest, shown
-from ..collectives.schedule import groups
+from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from . import simulate as sim
 from .options import Json
@@ -75,7 +75,7 @@ def _words(found: Bounds) -> str:
 
 def _names(form: str, sizes: dict[str, Any]) -> list[str]:
     """The ranks as pictures name them: a0, a1, b0, …"""
-    ranks = groups(form, sizes)
+    ranks = COLLECTIVES[form].ranks(sizes)
     if len(ranks) == 1:
         return [str(i) for i in range(ranks[0])]
     return [f"{'abcdefghijkl'[g]}{i}" for g, n in enumerate(ranks) for i in range(n)]

@@ -11,17 +11,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..collectives.collective import BETWEEN, INSIDE, VECTOR, Collective
+from ..collectives.records import made_by, operations
 from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
-from ..predict.case import WHOLE, Case
+from ..predict.case import Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
-from ..schedules.names import FORMS_BETWEEN, form, mpi_name
+from ..schedules.names import mpi_name
 from ..schedules.schedule import Model
 from ..spelling import unknown
 from ..units import show_bytes, show_time
 from . import simulate as sim
 from .options import note, one_or_two_groups
-from .sizes import GROUPS, ONE_SIDED, PerNode, in_groups
+from .sizes import GROUPS, PerNode, has_one_root, in_groups
 from .terminal import Steps
 
 #: ends of messages, of all algorithms together, that are simulated in some ten seconds;
@@ -29,8 +31,6 @@ from .terminal import Steps
 MESSAGES, EVENTS = 10_000_000, 600_000
 #: processes, of both groups together
 LARGEST = 1 << 16
-#: collectives whose sizes follow from the bytes of each process
-PREDICTED = tuple(name for name in FORMS_BETWEEN if name != "alltoallv")
 
 
 def _case(
@@ -42,20 +42,32 @@ def _case(
         raise ValueError(f"--groups {groups}: {LARGEST} processes are the most")
     each = in_groups(bytes_, len(sizes))
     name = mpi_name(collective)
-    if name not in PREDICTED:
-        raise ValueError(unknown("collective", collective, PREDICTED))
+    if name not in predicted():
+        raise ValueError(unknown("collective", collective, predicted()))
     if len(sizes) == 1 and collective.startswith("inter_"):
         raise ValueError(f"{collective} is between two groups, as in --groups 512,128")
     if name != collective:
         note(f"{collective} is now {name}, with --groups {groups}")
-    full = form(name, len(sizes)).removesuffix("_block")
-    if distribution != "regular" and full != "allgatherv":
+    record = _record(name, len(sizes))
+    has_counts = record.is_irregular and not record.is_rooted and not record.combines
+    if distribution != "regular" and (record.groups != INSIDE or not has_counts):
         raise ValueError("--distribution is for allgatherv inside one group")
-    if len(sizes) == 2 and name in ONE_SIDED:
+    if has_one_root(record.name):
         sizes, each = (1, sizes[1]), each[-1:]
-    if full.startswith("inter_") and "reduce" in full and len(set(each)) > 1:
+    if record.gives == VECTOR and len(set(each)) > 1:
         raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")
-    return Case(full, sizes, tuple(each), distribution, per_node)
+    return Case(record.name, sizes, tuple(each), distribution, per_node)
+
+
+def predicted() -> list[str]:
+    """The operations whose sizes follow from the bytes of each process."""
+    return [x.lower() for x in operations(BETWEEN) if _record(x, BETWEEN).of_bytes]
+
+
+def _record(operation: str, groups: int) -> Collective:
+    """The collective of an operation; of blocks of one size the one of any sizes, as
+    the sum of any number of bytes can be cut into those."""
+    return made_by(operation.lower().removesuffix("_block"), groups)
 
 
 def _affordable(model: Model) -> int:
@@ -87,7 +99,7 @@ def _heading(case: Case, machine: str | None) -> str:
     each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
     if case.distribution != "regular":
         each += f" on average, {case.distribution}"
-    elif case.collective not in ("bcast", "reduce", *WHOLE):
+    elif case.record.gives != VECTOR or not case.record.is_rooted:
         each += " each"
     where = machine or "2 µs and 12 GB/s"
     if case.per_node:

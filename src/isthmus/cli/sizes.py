@@ -16,16 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ..collectives.collective import shares
-from ..collectives.schedule import COLLECTIVES, groups as groups_of
-from ..schedules.names import (
-    FORMS,
-    FORMS_BETWEEN,
-    WHERE,
-    form,
-    mpi_name,
-    number_of_groups,
-)
+from ..collectives.collective import BETWEEN, NOTHING, VECTOR, shares
+from ..collectives.records import COLLECTIVES, groups_of, made_by
+from ..schedules.names import WHERE, mpi_name, number_of_groups
 from ..schedules.registry import algorithms
 from ..spelling import unknown
 from ..units import read_bytes, show_bytes
@@ -83,8 +76,6 @@ SIZES = {
     **{name: _old_text() for name in ("a", "b", "sizes")},
 }
 PLACES = ("nodes", "per_node")
-#: a root's group counts as one rank in these
-ONE_SIDED = ("bcast", "reduce", "gather", "gatherv", "scatter", "scatterv")
 
 
 def sized(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,31 +117,31 @@ def resolve(
 def _form(collective: str, names: Sequence[str], options: Given) -> str:
     """The form of a collective that the options and the algorithms ask for."""
     number = _groups_asked(options)
-    if collective in COLLECTIVES and collective not in FORMS_BETWEEN:
+    if collective in COLLECTIVES and not groups_of(collective):
         own = number_of_groups(collective)
         if number not in (None, own):
             raise ValueError(f"{collective} is {WHERE[own]}: --groups has {number}")
         sizes = COLLECTIVES[collective].example
-        ranks = ",".join(map(str, groups_of(collective, sizes)))
+        ranks = ",".join(map(str, COLLECTIVES[collective].ranks(sizes)))
         note(f"{collective} is now {mpi_name(collective)}, with --groups as in {ranks}")
         return collective
     if number is not None:
-        asked = form(collective, number)
+        asked = made_by(collective, number).name
         _check_algorithms(collective, asked, names)
         return asked
-    known = [n for n in FORMS if collective in FORMS[n]]
-    if not known:
-        return form(collective, 1)  # says what there is
-    for n in known:
-        if all(_has(FORMS[n][collective], name) for name in names):
-            return form(collective, n)
-    every = [entry.name for n in known for entry in algorithms(FORMS[n][collective])]
+    forms = {n: made_by(collective, n).name for n in groups_of(collective)}
+    if not forms:
+        return made_by(collective, 1).name  # says what there is
+    for form in forms.values():
+        if all(_has(form, name) for name in names):
+            return form
+    every = [entry.name for form in forms.values() for entry in algorithms(form)]
     for name in names:
         if _base(name) not in every:
             words = unknown("algorithm", name, sorted({*every}), f"for {collective}")
             raise ValueError(words)
     where = {
-        name: next(WHERE[n] for n in known if _has(FORMS[n][collective], name))
+        name: next(WHERE[n] for n, form in forms.items() if _has(form, name))
         for name in names
     }
     words = ", ".join(f"{name} is {place}" for name, place in where.items())
@@ -181,7 +172,7 @@ def _check_algorithms(collective: str, asked: str, names: Sequence[str]) -> None
     """Refuse an algorithm that is for another number of groups, and say which."""
     for name in names:
         others = [
-            n for n, forms in FORMS.items() if _has(forms.get(collective, ""), name)
+            n for n in groups_of(collective) if _has(made_by(collective, n).name, name)
         ]
         if others and number_of_groups(asked) not in others:
             example = {1: "8", 2: "6,2", 3: "3,2,2"}[others[0]]
@@ -214,10 +205,10 @@ def _sizes(found: str, options: Given, times: int) -> dict[str, Any]:
     example = COLLECTIVES[found].example
     sizes = {name: _larger(name, size, times) for name, size in example.items()}
     ranks = _ranks(found, options)
-    if "bytes" in options and found.endswith("barrier"):
+    if "bytes" in options and COLLECTIVES[found].gives == NOTHING:
         raise ValueError(f"--bytes {options['bytes']}: a barrier moves nothing")
     derived = {"groups", "bytes", "counts"} & options.keys()
-    if derived or ranks != groups_of(found, example):
+    if derived or ranks != COLLECTIVES[found].ranks(example):
         sizes |= _derived(found, ranks, options, times)
     old = {
         name: counts_in(name, x) if isinstance(x, str) else x
@@ -234,14 +225,20 @@ def _sizes(found: str, options: Given, times: int) -> dict[str, Any]:
     return sizes | old
 
 
+def has_one_root(found: str) -> bool:
+    """Whether the first group is a root alone, as others of it have no part."""
+    record = COLLECTIVES[found]
+    return record.is_rooted and record.groups == BETWEEN
+
+
 def _takes_counts(found: str) -> bool:
     return bool({"counts", "a", "groups"} & COLLECTIVES[found].example.keys())
 
 
 def _ranks(found: str, options: Given) -> tuple[int, ...]:
     """The ranks of each group: as given, else those of the example."""
-    ranks = list(groups_of(found, COLLECTIVES[found].example))
-    rooted = number_of_groups(found) == 2 and mpi_name(found) in ONE_SIDED
+    record = COLLECTIVES[found]
+    ranks, rooted = list(record.ranks(record.example)), has_one_root(found)
     if "groups" in options:
         ranks = integers(options["groups"], "--groups")
     elif "p" in options and not rooted:
@@ -261,17 +258,16 @@ def _each(
     found: str, ranks: tuple[int, ...], options: Given, times: int
 ) -> tuple[int, ...]:
     """The bytes of a block, or of a vector, in each group."""
-    rooted = number_of_groups(found) == 2 and mpi_name(found) in ONE_SIDED
-    vector = "reduce" in found or mpi_name(found) == "bcast"
+    rooted, vector = has_one_root(found), COLLECTIVES[found].gives == VECTOR
     if "bytes" in options:
         each = read_each(options["bytes"], len(ranks))
         if vector and len(set(each)) > 1:
             raise ValueError(f"--bytes {options['bytes']}: all vectors have one size")
         return (each[-1],) * len(ranks) if rooted else each
     example = COLLECTIVES[found].example
-    if "ka" in example and "reduce" not in found:
+    if "ka" in example and not vector:
         return example["ka"] * times, example["kb"] * times
-    if "scatter" in found and vector:  # each gets two elements of the sum
+    if not {"m", "k"} & example.keys() and vector:  # each gets two elements of the sum
         return (2 * lcm(*ranks) * times,) * len(ranks)
     one = next((example[name] for name in ("m", "k") if name in example), USUAL_BLOCK)
     return (one * times,) * len(ranks)
@@ -284,7 +280,7 @@ def _derived(
     each = _each(found, ranks, options, times)
     counts = _counts(found, ranks, each, options)
     (p, q), (ka, kb) = (*ranks, 0)[:2], (*each, 0)[:2]
-    if found == "inter_reduce_scatter_block":
+    if COLLECTIVES[found].gives == VECTOR and "ka" in COLLECTIVES[found].example:
         if each[0] % lcm(p, q):
             raise ValueError(
                 f"--bytes {show_bytes(each[0])}: the vector is cut into {p} and into "
@@ -316,7 +312,8 @@ def _counts(
     """The blocks of the ranks of each group."""
     text = options.get("counts")
     if text is None:
-        cut = shares if "reduce_scatter" in found else lambda k, n: [k] * n
+        is_cut = COLLECTIVES[found].gives == VECTOR
+        cut = shares if is_cut else lambda k, n: [k] * n
         return [cut(k, n) for n, k in zip(ranks, each, strict=True)]
     if not _takes_counts(found):
         raise ValueError(f"{mpi_name(found)} has blocks of one size: --bytes")
@@ -354,7 +351,7 @@ def _note_old(found: str, old: dict[str, Any], sizes: dict[str, Any]) -> None:
         pair = str(ka) if ka == kb else f"{ka}:{kb}"
         between = "ka" in blocks or "kb" in blocks
         now = pair if between else str(next(iter(blocks.values())))
-        if "scatter" in found and "reduce" in found:  # the whole vector
+        if COLLECTIVES[found].gives == VECTOR and between:  # the whole vector
             now = str(sizes["p"] * ka)
         note(f"{words} is now --bytes {now}")
     if lists:

@@ -1,4 +1,4 @@
-"""The collectives between two groups that have no root."""
+"""The records of the collectives between two groups that have no root."""
 
 from __future__ import annotations
 
@@ -8,69 +8,77 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.parts.stages import stage_by_size
 from ..schedules.ir import Index, Program
-from ..schedules.layout import Even, GroupBlocks, Rows, Side
+from ..schedules.layout import Even, GroupBlocks, Side
 from ..schedules.registry import Algorithm, Stage
 from ..schedules.schedule import Made
 from ..verify import contracts
 from ..verify.contracts import Contract
 from .collective import (
+    BETWEEN,
+    BLOCK,
+    BLOCKS,
     KINDS,
+    NOTHING,
     PAIRS,
+    VECTOR,
     VECTORS,
     Collective,
     Sizes,
     among,
+    blocks_of,
     counts_of,
-    offsets,
     rows_of,
     shares,
-    two_groups,
-    uneven,
+    table_of,
 )
 
 
 def _two(
-    entry: Algorithm,
+    algorithm: Algorithm,
     a: GroupBlocks,
     b: GroupBlocks,
-    contract: Contract,
-    more: Callable[[int, Index], Sequence[Any]] = lambda i, x: (),
+    promise: Callable[[], Contract],
+    arguments: Callable[[int, Index], Sequence[Any]] = lambda i, x: (),
 ) -> Made:
-    """A collective of two groups, and what else the algorithm is told of a rank."""
+    """A collective of two groups; `arguments` is what else the algorithm is told of
+    rank x of group i."""
     sides = Side(0, a), Side(a.n, b)
 
     def program(i: int, x: Index) -> Program:
-        return entry.program(x, sides[i], sides[1 - i], *more(i, x))
+        return algorithm.program(x, sides[i], sides[1 - i], *arguments(i, x))
 
-    return among(sides, contract, program)
+    return among(sides, promise, program)
 
 
 def _gathered(
-    entry: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
+    algorithm: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
 ) -> Made:
-    contract = contracts.multi_allgatherv([counts_of(a), counts_of(b)])
-    last = (stage or stage_by_size(unit=1),)
-    return _two(entry, a, b, contract, lambda i, x: last)
+    def promise() -> Contract:
+        return contracts.multi_allgatherv([counts_of(a), counts_of(b)])
+
+    return _two(algorithm, a, b, promise, lambda i, x: (stage,))
 
 
-def _scattered(entry: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks) -> Made:
+def _scattered(algorithm: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks) -> Made:
     if a.total != b.total:
         raise ValueError(
             f"the blocks of A are {a.total} elements together, those of B {b.total}: "
             "must be the same"
         )
-    both = counts_of(a), counts_of(b)
-    contract = contracts.inter_reduce_scatter(*both, entry.commutative)
-    return _two(entry, a, b, contract)
+
+    def promise() -> Contract:
+        both = counts_of(a), counts_of(b)
+        return contracts.inter_reduce_scatter(*both, algorithm.commutative)
+
+    return _two(algorithm, a, b, promise)
 
 
 def _even(of: Callable[..., Made]) -> Callable[..., Made]:
     """Of blocks of one size in each group."""
 
-    def make(entry: Algorithm, s: Any, p: int, q: int, ka: int, kb: int) -> Made:
-        return of(entry, s, Even(p, ka), Even(q, kb))
+    def make(algorithm: Algorithm, s: Any, p: int, q: int, ka: int, kb: int) -> Made:
+        return of(algorithm, s, Even(p, ka), Even(q, kb))
 
     return make
 
@@ -78,46 +86,55 @@ def _even(of: Callable[..., Made]) -> Callable[..., Made]:
 def _uneven(of: Callable[..., Made]) -> Callable[..., Made]:
     """Of blocks of any sizes."""
 
-    def make(entry: Algorithm, s: Any, a: Sequence[int], b: Sequence[int]) -> Made:
-        return of(entry, s, uneven("a", a), uneven("b", b))
+    def make(algorithm: Algorithm, s: Any, a: Sequence[int], b: Sequence[int]) -> Made:
+        return of(algorithm, s, blocks_of("a", a), blocks_of("b", b))
 
     return make
 
 
-def _allreduce(entry: Algorithm, _: None, p: int, q: int, m: int) -> Made:
-    contract = contracts.inter_allreduce(p, q, m, entry.commutative)
-    return _two(entry, Even(p, 0), Even(q, 0), contract, lambda i, x: (m,))
+def _allreduce(algorithm: Algorithm, _: None, p: int, q: int, m: int) -> Made:
+    def promise() -> Contract:
+        return contracts.inter_allreduce(p, q, m, algorithm.commutative)
+
+    return _two(algorithm, Even(p, 0), Even(q, 0), promise, lambda i, x: (m,))
 
 
-def _alltoall(entry: Algorithm, _: None, p: int, q: int, ka: int, kb: int) -> Made:
-    contract = contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
+def _alltoall(algorithm: Algorithm, _: None, p: int, q: int, ka: int, kb: int) -> Made:
+    def promise() -> Contract:
+        return contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
+
     others, each = (q, p), (ka, kb)
 
     def blocks(i: int, x: Index) -> tuple[Even, Even]:
         return Even(others[i], each[i], "send"), Even(others[i], each[1 - i])
 
-    return _two(entry, Even(p, 0), Even(q, 0), contract, blocks)
+    return _two(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
 
 
 def _alltoallv(
-    entry: Algorithm, _: None, ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]
+    algorithm: Algorithm,
+    _: None,
+    ab: Sequence[Sequence[int]],
+    ba: Sequence[Sequence[int]],
 ) -> Made:
-    to_b, to_a = rows_of("ab", ab), rows_of("ba", ba)
-    if to_b.shape != to_a.shape[::-1]:
-        raise ValueError(f"ab is {to_b.shape}, ba {to_a.shape}: must be p×q and q×p")
-    sent = offsets(to_b), offsets(to_a)
-    received = offsets(to_a.T), offsets(to_b.T)
-    p, q = to_b.shape
+    tables = table_of("ab", ab), table_of("ba", ba)
+    p, q = tables[0].shape
+    if tables[1].shape != (q, p):
+        raise ValueError(
+            f"ab is {tables[0].shape}, ba {tables[1].shape}: must be p×q and q×p"
+        )
 
-    def blocks(i: int, x: Index) -> tuple[Rows, Rows]:
-        return Rows(sent[i], x, "send"), Rows(received[i], x)
+    def promise() -> Contract:
+        return contracts.inter_alltoallv(*map(rows_of, tables))
 
-    contract = contracts.inter_alltoallv(to_b, to_a)
-    return _two(entry, Even(p, 0), Even(q, 0), contract, blocks)
+    def blocks(i: int, x: Index) -> Sequence[Any]:
+        return tables[i].sent(x), tables[1 - i].received(x)
+
+    return _two(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
 
 
-def _barrier(entry: Algorithm, _: None, p: int, q: int) -> Made:
-    return _two(entry, Even(p, 0), Even(q, 0), contracts.barrier(p + q))
+def _barrier(algorithm: Algorithm, _: None, p: int, q: int) -> Made:
+    return _two(algorithm, Even(p, 0), Even(q, 0), lambda: contracts.barrier(p + q))
 
 
 def _pairs(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
@@ -132,8 +149,8 @@ def _cut(rng: np.random.Generator, total: int, n: int) -> list[int]:
     """Counts of that total, one of them with half of it."""
     counts = np.bincount(rng.integers(n, size=total // 2), minlength=n)
     counts[rng.integers(n)] += total - total // 2
-    found: list[int] = counts.tolist()
-    return found
+    parts: list[int] = counts.tolist()
+    return parts
 
 
 def _common(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
@@ -159,62 +176,107 @@ def _each(a: list[int], b: list[int]) -> Sizes:
     return {"p": len(a), "q": len(b), "ka": a[0], "kb": b[0]}
 
 
-COLLECTIVES = {
-    "inter_allgather": Collective(
-        _even(_gathered),
-        {"p": 6, "q": 2, "ka": 6, "kb": 6},
-        _even_pairs,
-        _each,
-        two_groups,
+RECORDS = (
+    Collective(
+        name="inter_allgather",
+        operations=("Allgather",),
+        groups=BETWEEN,
+        gives=BLOCK,
+        gets=BLOCKS,
+        make=_even(_gathered),
+        example={"p": 6, "q": 2, "ka": 6, "kb": 6},
+        cases=_even_pairs,
+        of_bytes=_each,
+        tried_as="inter_allgather",
     ),
-    "inter_allgatherv": Collective(
-        _uneven(_gathered),
-        {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
-        _pairs,
-        lambda a, b: {"a": a, "b": b},
-        two_groups,
+    Collective(
+        name="inter_allgatherv",
+        operations=("Allgatherv",),
+        groups=BETWEEN,
+        gives=BLOCK,
+        gets=BLOCKS,
+        is_irregular=True,
+        make=_uneven(_gathered),
+        example={"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
+        cases=_pairs,
+        of_bytes=lambda a, b: {"a": a, "b": b},
+        tried_as="inter_allgather",
     ),
-    "inter_allreduce": Collective(
-        _allreduce,
-        {"p": 4, "q": 2, "m": 8},
-        lambda rng, p, q: [{"p": p, "q": q, "m": m} for m in VECTORS],
-        lambda a, b: {"p": len(a), "q": len(b), "m": a[0]},
-        two_groups,
+    Collective(
+        name="inter_allreduce",
+        operations=("Allreduce",),
+        groups=BETWEEN,
+        gives=VECTOR,
+        gets=VECTOR,
+        combines=True,
+        make=_allreduce,
+        example={"p": 4, "q": 2, "m": 8},
+        cases=lambda rng, p, q: [{"p": p, "q": q, "m": m} for m in VECTORS],
+        of_bytes=lambda a, b: {"p": len(a), "q": len(b), "m": a[0]},
+        tried_as="inter_allreduce",
     ),
-    "inter_reduce_scatter": Collective(
-        _uneven(_scattered),
-        {"a": [3, 0, 4, 1], "b": [5, 3]},
-        _of_one_total,
-        lambda a, b: {"a": shares(a[0], len(a)), "b": shares(a[0], len(b))},
-        two_groups,
+    Collective(
+        name="inter_reduce_scatter",
+        operations=("Reduce_scatter",),
+        groups=BETWEEN,
+        gives=VECTOR,
+        gets=BLOCK,
+        combines=True,
+        is_irregular=True,
+        make=_uneven(_scattered),
+        example={"a": [3, 0, 4, 1], "b": [5, 3]},
+        cases=_of_one_total,
+        of_bytes=lambda a, b: {"a": shares(a[0], len(a)), "b": shares(a[0], len(b))},
+        tried_as="inter_reduce_scatter_block",
     ),
-    "inter_reduce_scatter_block": Collective(
-        _even(_scattered),
-        {"p": 4, "q": 2, "ka": 2, "kb": 4},
-        _common,
-        groups=two_groups,
+    Collective(
+        name="inter_reduce_scatter_block",
+        operations=("Reduce_scatter_block",),
+        groups=BETWEEN,
+        gives=VECTOR,
+        gets=BLOCK,
+        combines=True,
+        make=_even(_scattered),
+        example={"p": 4, "q": 2, "ka": 2, "kb": 4},
+        cases=_common,
+        tried_as="inter_reduce_scatter_block",
     ),
-    "inter_alltoall": Collective(
-        _alltoall,
-        {"p": 4, "q": 2, "ka": 3, "kb": 3},
-        _even_pairs,
-        _each,
-        two_groups,
+    Collective(
+        name="inter_alltoall",
+        operations=("Alltoall",),
+        groups=BETWEEN,
+        gives=BLOCKS,
+        gets=BLOCKS,
+        make=_alltoall,
+        example={"p": 4, "q": 2, "ka": 3, "kb": 3},
+        cases=_even_pairs,
+        of_bytes=_each,
+        tried_as="inter_alltoall",
     ),
-    "inter_alltoallv": Collective(
-        _alltoallv,
-        {
+    Collective(
+        name="inter_alltoallv",
+        operations=("Alltoallv", "Alltoallw"),
+        groups=BETWEEN,
+        gives=BLOCKS,
+        gets=BLOCKS,
+        is_irregular=True,
+        make=_alltoallv,
+        example={
             "ab": [[2, 1], [0, 3], [1, 1], [4, 0]],
             "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
         },
-        _tables,
-        groups=two_groups,
+        cases=_tables,
     ),
-    "inter_barrier": Collective(
-        _barrier,
-        {"p": 4, "q": 2},
-        lambda rng, p, q: [{"p": p, "q": q}],
-        lambda a, b: {"p": len(a), "q": len(b)},
-        two_groups,
+    Collective(
+        name="inter_barrier",
+        operations=("Barrier",),
+        groups=BETWEEN,
+        gives=NOTHING,
+        gets=NOTHING,
+        make=_barrier,
+        example={"p": 4, "q": 2},
+        cases=lambda rng, p, q: [{"p": p, "q": q}],
+        of_bytes=lambda a, b: {"p": len(a), "q": len(b)},
+        tried_as="inter_barrier",
     ),
-}
+)

@@ -1,6 +1,9 @@
-"""A collective, whatever its algorithm: how its schedule is made, and of what sizes.
+"""A collective, whatever its algorithm: the record that all else asks about it.
 
-A record for each is in `inside`, `rooted`, `between` or `several`.
+The records are in `inside`, `rooted`, `between` and `several`. From sizes and a
+placement a record makes the schedule of an algorithm: the one that is verified,
+simulated and drawn, and the one of which a communicator runs its own rank's rounds.
+What a command, a benchmark or a setting must know of a collective is a field here.
 """
 
 from __future__ import annotations
@@ -12,13 +15,24 @@ from typing import Any
 
 import numpy as np
 
+from ..algorithms.parts.stages import stage_by_size
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Blocks, Shares, Side, Uneven
-from ..schedules.schedule import Made
+from ..schedules.registry import resolve
+from ..schedules.schedule import Made, Schedule
 from ..verify.contracts import Contract
+from .known import Counts, OwnLines, Table
+from .placement import UNPLACED, Placement
 
 Sizes = dict[str, Any]
-Counts = Callable[[np.random.Generator, int], list[int]]
+#: draws the counts of n ranks
+Draw = Callable[[np.random.Generator, int], list[int]]
+
+#: how many groups a collective is of; 3 stands for any number
+INSIDE, BETWEEN, SEVERAL = 1, 2, 3
+#: what a rank gives, or gets: a whole vector, one block, a block for each that it sends
+#: to or receives from, or nothing
+VECTOR, BLOCK, BLOCKS, NOTHING = "vector", "block", "a block for each", "nothing"
 
 
 def one_group(most: int) -> Iterable[tuple[int, ...]]:
@@ -39,29 +53,91 @@ def several_groups(most: int) -> Iterator[tuple[int, ...]]:
     yield from ((most, 1, 2), (2, most, most), (1, 1, 1, 1), (2, 1, 3, 1, 2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collective:
     """All that must be said of a collective once."""
 
-    #: the schedule, of an algorithm, a stage or None, and sizes by their names
+    name: str
+    #: MPI's names of the operations that it makes; of several, the first is the general
+    #: one
+    operations: tuple[str, ...]
+    #: INSIDE, BETWEEN or SEVERAL
+    groups: int
+    #: VECTOR, BLOCK, BLOCKS or NOTHING; of a root, what it has or gets
+    gives: str
+    gets: str
+    #: what all ranks do and promise, of an algorithm, a stage or None, and sizes by
+    #: their names; sizes may be those that one rank knows (see `known`)
     make: Callable[..., Made]
-    #: sizes that fit on a picture; their names are what it takes
+    #: sizes that fit on a picture; their names are what `make` takes
     example: Sizes
     #: for groups of so many ranks, the sizes that algorithms are verified on; the first
     #: is the one that named stages are tried on
-    verified_on: Callable[..., list[Sizes]]
+    cases: Callable[..., list[Sizes]]
     #: the sizes, of the bytes that each rank of each group gives
     of_bytes: Callable[..., Sizes] | None = None
-    #: the groups to verify algorithms on, of up to so many ranks
-    groups: Callable[[int], Iterable[tuple[int, ...]]] = one_group
+    #: whether one rank has, or gets, everything
+    is_rooted: bool = False
+    #: whether contributions are combined by an operator
+    combines: bool = False
+    #: whether the blocks of ranks may differ
+    is_irregular: bool = False
+    #: whether a rank's own contribution lies where results go
+    is_in_place: bool = False
+    #: whether communicators make it; else that of the MPI library is taken
+    is_on_mpi: bool = True
+    #: the collective whose candidates are tried on a communicator, in regular calls of
+    #: all ranks, to choose for this one
+    tried_as: str = ""
+
+    def schedule(
+        self,
+        algorithm: str,
+        sizes: Sizes,
+        placement: Placement = UNPLACED,
+        unit: int = 1,
+    ) -> Schedule:
+        """The schedule of all ranks, of sizes in elements of `unit` bytes."""
+        entry, stage = resolve(self.name, algorithm)
+        stage = stage or stage_by_size(unit, placement.ring_bytes)
+        made = self.make(placement.told(entry, unit), stage, **sizes)
+        n = made.groups[-1].stop
+        return Schedule(
+            self.name,
+            algorithm,
+            *made,
+            nodes=tuple(placement.nodes) or (0,) * n,
+            node_memory=entry.node_memory,
+            is_in_place=self.is_in_place,
+            unit=unit,
+            sizes=sizes,
+        )
 
     def sweep(self, most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         """The sizes to verify algorithms on, on groups of up to so many ranks."""
-        return (self.verified_on(rng, *ranks) for ranks in self.groups(most))
+        is_pair = self.groups == BETWEEN and not self.is_rooted
+        ranks = two_groups if is_pair else one_group
+        if self.groups == SEVERAL:
+            ranks = several_groups
+        return (self.cases(rng, *n) for n in ranks(most))
+
+    def ranks(self, sizes: Sizes) -> tuple[int, ...]:
+        """The ranks of each group; of a root and another group, one and those."""
+        if self.groups == SEVERAL:
+            return tuple(sizes.get("sizes") or map(len, sizes["groups"]))
+        sized = (sizes[name] for name in _RANKS if name in sizes)
+        ranks = tuple(n if isinstance(n, int) else len(n) for n in sized)
+        return (1, *ranks) if self.is_rooted and self.groups == BETWEEN else ranks
+
+
+#: sizes that say how many ranks a group has
+_RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
 
 
 def among(
-    sides: Sequence[Side], contract: Contract, program: Callable[[int, Index], Program]
+    sides: Sequence[Side],
+    promise: Callable[[], Contract],
+    program: Callable[[int, Index], Program],
 ) -> Made:
     """A collective of groups, of what a rank of group i does, or all of an array."""
     bases = [side.base for side in sides]
@@ -71,11 +147,14 @@ def among(
         return program(i, r - bases[i])
 
     groups = tuple(range(side.base, side.base + side.n) for side in sides)
-    return Made(contract, of, groups)
+    return Made(promise, of, groups)
 
 
-def uneven(name: str, counts: Sequence[int]) -> Uneven:
-    """The blocks of a group, of the given counts, checked."""
+def blocks_of(name: str, counts: Sequence[int] | Blocks) -> Any:
+    """The blocks of a group: those of the given counts, checked, or those that a rank
+    knows."""
+    if isinstance(counts, Blocks):
+        return counts
     if len(counts) == 0:
         raise ValueError(f"{name} is empty: a group has at least one rank")
     if min(counts) < 0:
@@ -93,19 +172,22 @@ def shares(m: int, n: int) -> list[int]:
     return counts_of(Shares(n, m))
 
 
-def rows_of(name: str, rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """A table of counts, checked."""
+def table_of(name: str, rows: Sequence[Sequence[int]] | Counts) -> Counts:
+    """A table of counts, checked, or the lines of one that a rank knows."""
+    if isinstance(rows, Table | OwnLines):
+        return rows
     table = np.array(rows, np.int64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"{name} must be a table: a row for each sender")
     if table.min() < 0:
         raise ValueError(f"a count in {name} = {table.min()}: must be at least 0")
-    return table
+    return Table(table)
 
 
-def offsets(table: np.ndarray) -> np.ndarray:
-    """Where the blocks of each row begin, and where the last ends."""
-    return np.pad(np.cumsum(table, 1), ((0, 0), (1, 0)))
+def rows_of(table: Counts) -> np.ndarray:
+    """All rows of a table, for the promise of a collective of which all is known."""
+    assert isinstance(table, Table), "a promise needs what every rank sends"
+    return table.rows
 
 
 def equal(rng: np.random.Generator, n: int) -> list[int]:
@@ -132,8 +214,8 @@ def empty(rng: np.random.Generator, n: int) -> list[int]:
 
 
 #: counts to verify algorithms on: of one group, and of two
-KINDS: tuple[Counts, ...] = (mixed, equal, giant, empty)
-PAIRS: tuple[tuple[Counts, Counts], ...] = (
+KINDS: tuple[Draw, ...] = (mixed, equal, giant, empty)
+PAIRS: tuple[tuple[Draw, Draw], ...] = (
     (mixed, mixed),
     (equal, giant),
     (giant, mixed),
@@ -141,7 +223,7 @@ PAIRS: tuple[tuple[Counts, Counts], ...] = (
     (empty, empty),
 )
 #: the elements of vectors and of blocks
-VECTORS, BLOCKS = (24, 7, 0), (4, 1, 0)
+VECTORS, BLOCK_SIZES = (24, 7, 0), (4, 1, 0)
 
 
 def of_kinds(rng: np.random.Generator, n: int) -> list[Sizes]:

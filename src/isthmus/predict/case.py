@@ -7,18 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import distributions
-from ..collectives.schedule import COLLECTIVES, schedule
+from ..collectives.collective import BETWEEN, NOTHING, Collective
+from ..collectives.records import COLLECTIVES, schedule
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
 from ..verify.contracts import Contract
-
-#: collectives of one group in which one process has or gets everything
-ROOTED = ("bcast", "reduce", "gatherv", "scatterv")
-#: collectives of a root and another group, of all it has or gets, or of a block each
-WHOLE = ("inter_bcast", "inter_reduce")
-BLOCKS = ("inter_gather", "inter_gatherv", "inter_scatter", "inter_scatterv")
-#: sums of vectors
-SUMS = ("allreduce", "reduce_scatter", "inter_allreduce", "inter_reduce_scatter")
 
 
 @dataclass(frozen=True)
@@ -37,6 +30,16 @@ class Case:
     per_node: int = 0
 
     @property
+    def record(self) -> Collective:
+        """The record of the collective."""
+        return COLLECTIVES[self.collective]
+
+    @property
+    def _is_of_one_root(self) -> bool:
+        """Whether the first group is a root alone."""
+        return self.record.is_rooted and self.record.groups == BETWEEN
+
+    @property
     def counts(self) -> list[int]:
         """The bytes of every process of the one group."""
         (p,), (k,) = self.groups, self.each
@@ -45,7 +48,7 @@ class Case:
     @property
     def totals(self) -> tuple[int, ...]:
         """The bytes that each group gives."""
-        if self.collective in ROOTED + WHOLE + BLOCKS + SUMS:
+        if self.record.is_rooted or self.record.combines:
             return self.each
         return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
 
@@ -56,7 +59,7 @@ class Case:
         n, every = self.per_node, sum(self.groups)
         if not n:
             return ()
-        if self.collective in WHOLE + BLOCKS and every > n:
+        if self._is_of_one_root and every > n:
             return 0, *(1 + r // n for r in range(every - 1))
         return tuple(r // n for r in range(every))
 
@@ -81,17 +84,17 @@ class Case:
     @property
     def claimed(self) -> tuple[int, ...]:
         """The sizes that closed forms take."""
-        if self.collective.endswith("barrier"):
+        if self.record.gives == NOTHING:
             return self.groups
-        if len(self.groups) == 1 or self.collective in WHOLE + BLOCKS:
+        if len(self.groups) == 1 or self._is_of_one_root:
             return sum(self.groups), self.each[0]
-        if self.collective in SUMS:
+        if self.record.combines:
             return (*self.groups, self.each[0])
         return (*self.groups, *self.each)
 
     def _sizes(self) -> dict[str, Any]:
         """The sizes of the schedule."""
-        of_bytes = COLLECTIVES[self.collective].of_bytes
+        of_bytes = self.record.of_bytes
         assert of_bytes is not None, self.collective
         if self.distribution != "regular":
             return of_bytes(self.counts)

@@ -42,7 +42,7 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
         yield Round((Recv(source, (received,), r == target), send))
 
     nothing = Contract(lambda r: {}, lambda r: {})
-    one = Schedule("message", "", nothing, program, (range(n),))
+    one = Schedule("message", "", lambda: nothing, program, (range(n),))
     return model.simulate(one).time
 
 

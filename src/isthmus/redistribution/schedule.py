@@ -200,7 +200,7 @@ def schedule(
     return Schedule(
         "redistribution",
         "list schedule" if whole.turns is not None else "shifted",
-        whole.contract(),
+        whole.contract,
         lambda r: iter(rounds(whole.parts[r], whole.turns, nodes)),
         groups,
         sizes={"shape": list(whole.shape)},

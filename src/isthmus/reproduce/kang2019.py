@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy
 from ..cost.limit import copying, limits as limits_of_machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from .kang2019 import CLUSTERS, SETTINGS, Cluster, Point, Setting
 from .output import legend, panels
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..schedules.schedule import Schedule
 

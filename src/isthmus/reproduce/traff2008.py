@@ -17,7 +17,7 @@ import numpy as np
 from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.piece_size import best, smallest, square_root
-from ..collectives.schedule import schedule
+from ..collectives.records import schedule
 from ..cost.alphabeta import AlphaBeta
 from ..cost.hierarchy import Hierarchy, Level
 from ..cost.machines import load

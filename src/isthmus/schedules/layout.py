@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -143,6 +143,14 @@ class Uneven(Blocks):
             return clip(bisect_right(self._ends, x) - 1, 0, self.n - 1)
         i = np.searchsorted(self.offsets, x, side="right") - 1
         return clip(i, 0, self.n - 1)
+
+
+@dataclass(frozen=True)
+class Passing(Uneven):
+    """What a rank sends, and the sizes of the blocks that pass through it: of row l,
+    by the ways that they go, those that it holds before digit l of that way."""
+
+    held: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
 
 @dataclass(frozen=True)

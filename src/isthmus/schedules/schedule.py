@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -25,10 +26,10 @@ class Model(Protocol):
 
 
 class Made(NamedTuple):
-    """What a collective promises, what a rank does in it or all those of an array, and
-    the ranks that may be in one array, in order."""
+    """What gives the promise of a collective, what a rank does in it or all those of an
+    array, and the ranks that may be in one array, in order."""
 
-    contract: Contract
+    promise: Callable[[], Contract]
     program: Callable[[Index], Program]
     groups: tuple[range, ...]
 
@@ -39,7 +40,8 @@ class Schedule:
 
     collective: str
     algorithm: str
-    contract: Contract
+    #: gives what must be in every buffer in the end
+    promise: Callable[[], Contract] = field(repr=False)
     #: what a rank does, or all those of an array
     program: Callable[[Index], Program] = field(repr=False)
     #: the ranks of each group, in order
@@ -49,8 +51,17 @@ class Schedule:
     #: whether rounds use the memory of nodes: then they are built rank by rank, else
     #: for the ranks of a group at once
     node_memory: bool = False
+    #: whether a rank's own contribution lies where results go
+    is_in_place: bool = False
+    #: the bytes of an element
+    unit: int = 1
     #: the sizes that it was made with, by their names
     sizes: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def contract(self) -> Contract:
+        """What every rank begins with, and must have in the end."""
+        return self.promise()
 
     @property
     def n(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import between as choose, recipe_between as recipes
-from ...choose.choose import Choice
-from ...choose.recipe import (
+from ...choose import between as choose
+from ...choose.choose import Choice, inter_allgatherv
+from ...collectives.known import (
+    Equal,
     Group,
-    Recipe,
-    Sizes,
+    OwnLines,
     Summed,
-    algorithm_for,
-    between,
+    Table,
     listed,
+    unit_of,
 )
 from ...schedules.registry import named, resolve
+from ...schedules.schedule import Schedule
 from ..buffers.operators import Operator, operator_for
 from ..buffers.user_buffer import (
     UserBuffer,
@@ -37,24 +38,33 @@ from ..plan.steps import Await, Synchronize
 from ..plan.task import Contributions, Task
 from ..waiting.errors import MismatchError
 from .between_rooted import READERS as ROOTED
+from .call import Readers
 from .choosing import chosen
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
 Counts = tuple[int, ...]
+#: what reads the arguments of all operations between two groups
+READERS = Readers(ROOTED)
 
 
 def _contributions(c: InterContext, here: int, there: int) -> Contributions:
     """Where every rank of the own group contributes so many bytes, and every rank of
     the other one so many."""
-    a, b = (there, here) if c.mine else (here, there)
+    a, b = _in_order(c, here, there)
     return [a] * c.p + [b] * c.q
+
+
+def _in_order(c: InterContext, ours: Any, theirs: Any) -> tuple[Any, Any]:
+    """What belongs to the own group and to the other one, that of group A first."""
+    return (theirs, ours) if c.mine else (ours, theirs)
 
 
 # -- a block of each to everyone of the other group
 
 
+@READERS.reads("Allgather")
 def allgather(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -65,21 +75,25 @@ def allgather(
     recv = read_block(recvbuf, writable=True, n=c.there)
     check_disjoint(send, recv)
     sent, expected = send.nbytes, recv.sizes
-    sizes = c.sizes(sent, expected, None)
-    name, native = _gathering(c, name, form, sizes)
+    groups = _in_order(c, Equal(c.here, sent), Equal(c.there, expected[0]))
+    name, native = _gathering(c, name, form, groups)
     known: dict[str, Any] = {"send": (send,), "recv": (recv,), "sent": sent}
     known["expected"] = dict(zip(c.senders, expected, strict=True))
     if native:
         call = NativeCall("Allgather", block_extent(send), block_extent(recv))
         return Task(algorithm=name, native=call, **known)
 
-    def recipe() -> Recipe:
-        return between(name, sizes, c.number, c.machine, c.placement)
+    def schedule() -> Schedule:
+        a, b = groups
+        unit = unit_of(a.bits | b.bits)
+        sizes = {"p": c.p, "q": c.q, "ka": a.each // unit, "kb": b.each // unit}
+        return c.schedule("inter_allgather", name, sizes, unit)
 
     contributions = partial(_contributions, c, sent, expected[0])
-    return Task(algorithm=name, recipe=recipe, contributions=contributions, **known)
+    return Task(algorithm=name, schedule=schedule, contributions=contributions, **known)
 
 
+@READERS.reads("Allgatherv")
 def allgatherv(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -104,13 +118,15 @@ def gathered(c: InterContext, name: str, form: str, send: Any, recv: Any) -> Tas
     known: dict[str, Any] = {"send": (send,), "recv": (recv,), "sent": sent}
     known["expected"] = dict(zip(c.senders, expected, strict=True))
 
-    def recipe(own: Group | None = None) -> Recipe:
-        sizes = c.sizes(sent, expected, own or alone(c, sent))
-        algorithm, _ = _gathering(c, name, form, sizes, is_irregular=True)
-        return between(algorithm, sizes, c.number, c.machine, c.placement)
+    def schedule(own: Group | None = None) -> Schedule:
+        a, b = groups = _in_order(c, own or alone(c, sent), listed(expected))
+        algorithm, _ = _gathering(c, name, form, groups, is_irregular=True)
+        unit = unit_of(a.bits | b.bits)
+        sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
+        return c.schedule("inter_allgatherv", algorithm, sizes, unit)
 
     def contributions(own: Group | None = None) -> Contributions:
-        here = list((own or alone(c, sent)).counts)  # type: ignore[union-attr]
+        here = (own or alone(c, sent)).counts.tolist()  # type: ignore[union-attr]
         return [*expected, *here] if c.mine else [*here, *expected]
 
     question = None
@@ -118,7 +134,7 @@ def gathered(c: InterContext, name: str, form: str, send: Any, recv: Any) -> Tas
         question = own_group(c, name, sent, expected)
     return Task(
         algorithm=name,
-        recipe=recipe,
+        schedule=schedule,
         question=question,
         contributions=contributions,
         **known,
@@ -126,18 +142,24 @@ def gathered(c: InterContext, name: str, form: str, send: Any, recv: Any) -> Tas
 
 
 def _gathering(
-    c: InterContext, name: str, form: str, sizes: Sizes, is_irregular: bool = False
+    c: InterContext,
+    name: str,
+    form: str,
+    groups: tuple[Group, Group],
+    is_irregular: bool = False,
 ) -> tuple[str, bool]:
     """The algorithm of an Allgather(v), once the sizes are known, and whether it is the
     library's."""
     if name != "auto":
         return name, False
-    total = sizes.a.blocks.total + sizes.b.blocks.total
+    a, b = groups
+    largest = max(a.largest, b.largest)
 
     def flat() -> Choice:
-        return Choice(algorithm_for("auto", sizes, c.machine), "without node memory")
+        sizes = c.p, c.q, a.total, b.total, largest, is_irregular, c.machine
+        return Choice(inter_allgatherv(*sizes), "without node memory")
 
-    each = total // (c.p + c.q)
+    each = (a.total + b.total) // (c.p + c.q)
     return chosen(
         c, "inter_allgather", name, form, each, flat, may_be_native=not is_irregular
     )
@@ -162,7 +184,7 @@ def own_group(
     if name != "auto":
         needs_all = resolve("inter_allgatherv", name)[0].own_counts
     if needs_all:
-        return ask_each(c.group, [own], lambda rows: (listed(rows),))
+        return ask_each(c.group, [own], lambda rows: (listed(rows[:, 0]),))
     return _told_by_one(c, own, expected)
 
 
@@ -263,6 +285,7 @@ def _native_sum(op: str, send: UserBuffer, recv: UserBuffer) -> NativeCall:
     return NativeCall(op, elements_extent(send), elements_extent(recv), is_bytes=False)
 
 
+@READERS.reads("Allreduce")
 def allreduce(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
@@ -277,11 +300,12 @@ def allreduce(
     if is_native:
         native = _native_sum("Allreduce", send, recv)
         return _summed(c, name, send, recv, operator=by, native=native)
-    how = send.counts[0], by.extent, c.machine.startup
-    recipe = partial(recipes.allreduce, name, c.pair, *how)
-    return _summed(c, name, send, recv, operator=by, recipe=recipe)
+    sizes = {"p": c.p, "q": c.q, "m": send.counts[0]}
+    schedule = partial(c.schedule, "inter_allreduce", name, sizes, by.extent)
+    return _summed(c, name, send, recv, operator=by, schedule=schedule)
 
 
+@READERS.reads("Reduce_scatter_block")
 def reduce_scatter_block(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
@@ -294,21 +318,23 @@ def reduce_scatter_block(
             f"message: {total} elements are sent, and {each} received by each of "
             f"{c.here}; the other group has {c.there}"
         )
-    counts = (each,) * c.here, (total // c.there,) * c.there
     # mpi4py compares what is sent with the size of the wrong group
     how: dict[str, Any] = {"may_be_native": c.p == c.q}
     name, is_native = _combining(
-        c, "inter_reduce_scatter", name, form, send.nbytes, by, **how
+        c, "inter_reduce_scatter_block", name, form, send.nbytes, by, **how
     )
     if is_native:
         one = replace(send, counts=recv.counts)  # mpi4py takes the count of a block
         native = _native_sum("Reduce_scatter_block", one, recv)
         return _summed(c, name, send, recv, operator=by, native=native)
-    ends = *counts, by.extent, c.machine.startup
-    recipe = partial(recipes.reduce_scatter, name, c.pair, *ends)
-    return _summed(c, name, send, recv, operator=by, recipe=recipe)
+    ka, kb = _in_order(c, each, total // c.there)
+    sizes = {"p": c.p, "q": c.q, "ka": ka, "kb": kb}
+    collective = "inter_reduce_scatter_block"
+    schedule = partial(c.schedule, collective, name, sizes, by.extent)
+    return _summed(c, name, send, recv, operator=by, schedule=schedule)
 
 
+@READERS.reads("Reduce_scatter")
 def reduce_scatter(
     c: InterContext,
     name: str,
@@ -340,18 +366,19 @@ def reduce_scatter(
         native = _native_sum("Reduce_scatter", send, recv)
         return _summed(c, name, send, recv, operator=by, native=native)
 
-    def recipe(here: Counts, there: Counts) -> Recipe:
-        how = here, there, by.extent, c.machine.startup
-        return recipes.reduce_scatter(name, c.pair, *how)
+    def schedule(a: Counts, b: Counts) -> Schedule:
+        sizes = {"a": a, "b": b}
+        return c.schedule("inter_reduce_scatter", name, sizes, by.extent)
 
     everyone = range(c.size)
     question = ask_each(everyone, (own, total), partial(_counts, c), is_local=False)
-    return _summed(c, name, send, recv, operator=by, recipe=recipe, question=question)
+    asked: dict[str, Any] = {"schedule": schedule, "question": question}
+    return _summed(c, name, send, recv, operator=by, **asked)
 
 
 def _counts(c: InterContext, rows: np.ndarray) -> tuple[Counts, Counts]:
-    """What everyone of the own and of the other group receives; everyone sends as much
-    as each group receives in all."""
+    """What everyone of groups A and B receives; everyone sends as much as each group
+    receives in all."""
     sums = {"A": int(rows[: c.p, 0].sum()), "B": int(rows[c.p :, 0].sum())}
     for number, sent in enumerate(rows[:, 1].tolist()):
         for group, received in sums.items():
@@ -360,13 +387,13 @@ def _counts(c: InterContext, rows: np.ndarray) -> tuple[Counts, Counts]:
                     f"isthmus Reduce_scatter: {c.who(number)} sends {sent} elements, "
                     f"and group {group} receives {received} in all"
                 )
-    a, b = tuple(rows[: c.p, 0].tolist()), tuple(rows[c.p :, 0].tolist())
-    return (b, a) if c.mine else (a, b)
+    return tuple(rows[: c.p, 0].tolist()), tuple(rows[c.p :, 0].tolist())
 
 
 # -- a block to each of the other group
 
 
+@READERS.reads("Alltoall")
 def alltoall(c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any) -> Task:
     """Alltoall."""
     send = read_block(sendbuf, writable=False, n=c.there)
@@ -380,12 +407,18 @@ def alltoall(c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any) 
     if is_native:
         native = NativeCall("Alltoall", block_extent(send), block_extent(recv))
         return Task(native=native, **known)
-    how = "inter_alltoall", name, c.pair, sent, expected, c.machine.startup
-    recipe = partial(recipes.alltoall, *how)
+
+    def schedule() -> Schedule:
+        unit = unit_of(sent[0] | expected[0])
+        ka, kb = (k // unit for k in _in_order(c, sent[0], expected[0]))
+        sizes = {"p": c.p, "q": c.q, "ka": ka, "kb": kb}
+        return c.schedule("inter_alltoall", name, sizes, unit)
+
     contributions = partial(_contributions, c, sent[0], expected[0])
-    return Task(recipe=recipe, contributions=contributions, **known)
+    return Task(schedule=schedule, contributions=contributions, **known)
 
 
+@READERS.reads("Alltoallv")
 def alltoallv(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -396,6 +429,7 @@ def alltoallv(
     return exchange(c, name, form, (send,), (recv,), send.sizes, recv.sizes)
 
 
+@READERS.reads("Alltoallw")
 def alltoallw(
     c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -422,20 +456,31 @@ def exchange(
     how: dict[str, Any] = {"may_be_native": False}
     name, _ = chosen(c, "inter_alltoallv", name, form, 0, flat, **how)
     known = _exchanged(c, name, send, recv, sent, expected)
+    schedule = partial(_exchanging, c, name)
     if not named("inter_alltoallv", name).own_counts:
-        ends = name, c.pair, sent, expected, c.machine.startup
-        return Task(recipe=partial(recipes.alltoall, "inter_alltoallv", *ends), **known)
+        out = OwnLines((c.here, c.there), row=sent)
+        back = OwnLines((c.there, c.here), column=expected)
+        return Task(schedule=partial(schedule, out, back), **known)
 
-    def recipe(rows: bytes) -> Recipe:
-        return recipes.alltoall_known(name, c.pair, rows, c.machine.startup)
-
-    def contributions(rows: bytes) -> Contributions:
-        table = np.frombuffer(rows, np.int64).reshape(c.here, 2, c.there)
-        here, there = table[:, 0].sum(1).tolist(), table[:, 1].sum(0).tolist()
+    def contributions(out: Table, back: Table) -> Contributions:
+        here, there = out.rows.sum(1).tolist(), back.rows.sum(1).tolist()
         return [*there, *here] if c.mine else [*here, *there]
 
-    question = ask_each(c.group, [*sent, *expected], lambda rows: (rows.tobytes(),))
-    return Task(recipe=recipe, question=question, contributions=contributions, **known)
+    def tables(rows: np.ndarray) -> tuple[Table, Table]:
+        each = rows.reshape(c.here, 2, c.there)
+        return Table(each[:, 0]), Table(each[:, 1].T)
+
+    question = ask_each(c.group, [*sent, *expected], tables)
+    asked: dict[str, Any] = {"question": question, "contributions": contributions}
+    return Task(schedule=schedule, **asked, **known)
+
+
+def _exchanging(
+    c: InterContext, name: str, out: Table | OwnLines, back: Table | OwnLines
+) -> Schedule:
+    """The schedule of what the own group sends to the other one, and gets of it."""
+    ab, ba = _in_order(c, out, back)
+    return c.schedule("inter_alltoallv", name, {"ab": ab, "ba": ba})
 
 
 def _exchanged(
@@ -446,6 +491,7 @@ def _exchanged(
     return {"algorithm": name, **known}
 
 
+@READERS.reads("Barrier")
 def barrier(c: InterContext, name: str, form: str) -> Task:
     """Barrier; without the memory of nodes that of the MPI library, of both groups as
     one."""
@@ -457,19 +503,5 @@ def barrier(c: InterContext, name: str, form: str) -> Task:
         if name == "library":
             return Task(algorithm=name, steps=(Synchronize(0), Await((0,), 1)))
     named("inter_barrier", name)
-    return Task(algorithm=name, recipe=partial(recipes.barrier, name, c.pair))
-
-
-#: what reads the arguments of each operation
-READERS: dict[str, Callable[..., Task]] = {
-    **ROOTED,
-    "Allgather": allgather,
-    "Allgatherv": allgatherv,
-    "Allreduce": allreduce,
-    "Reduce_scatter": reduce_scatter,
-    "Reduce_scatter_block": reduce_scatter_block,
-    "Alltoall": alltoall,
-    "Alltoallv": alltoallv,
-    "Alltoallw": alltoallw,
-    "Barrier": barrier,
-}
+    schedule = partial(c.schedule, "inter_barrier", name, {"p": c.p, "q": c.q})
+    return Task(algorithm=name, schedule=schedule)

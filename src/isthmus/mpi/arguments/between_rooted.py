@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from ...choose import between as choose, recipe_between as recipes
+from ...choose import between as choose
 from ...choose.choose import Choice
-from ...choose.recipe import Recipe
-from ...choose.recipe_between import RootedGroup
+from ...collectives.known import unit_of
+from ...schedules.hosts import Hosts
+from ...schedules.layout import GroupBlocks, OwnBlock, Uneven
 from ...schedules.registry import named
+from ...schedules.schedule import Schedule
 from ..buffers.operators import operator_for
 from ..buffers.user_buffer import read_block, read_vector
 from ..plan.native import (
@@ -24,10 +27,33 @@ from ..plan.native import (
 )
 from ..plan.question import NOTHING_TO_ASK, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
+from .call import Readers
 from .choosing import chosen
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext
+
+#: what reads the arguments of operations with a root
+READERS = Readers()
+
+
+@dataclass(frozen=True, slots=True)
+class RootedGroup:
+    """A root, vertex 0, and the q ranks of the other group, vertices 1 to q.
+
+    `root` and `base` are the numbers of the root and of the other group's first rank;
+    `v` is the own vertex.
+    """
+
+    q: int
+    v: int
+    root: int
+    base: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all vertices."""
+        return self.root, *range(self.base, self.base + self.q)
 
 
 def rooted_group(c: InterContext, root: int) -> RootedGroup | None:
@@ -35,15 +61,19 @@ def rooted_group(c: InterContext, root: int) -> RootedGroup | None:
     if root == MPI.PROC_NULL:
         return None
     if root == MPI.ROOT:
-        return RootedGroup(c.there, 0, c.number, c.there_base, c.rooted_placement)
+        return RootedGroup(c.there, 0, c.number, c.there_base)
     if not 0 <= root < c.there:
         raise ValueError(
             f"root {root}: the other group has ranks 0 to {c.there - 1}; in the root's "
             "own group, the root gives MPI.ROOT and the others MPI.PROC_NULL"
         )
-    return RootedGroup(
-        c.here, 1 + c.index, c.there_base + root, c.here_base, c.rooted_placement
-    )
+    return RootedGroup(c.here, 1 + c.index, c.there_base + root, c.here_base)
+
+
+def _unequal_hosts(c: InterContext, at: RootedGroup) -> Hosts | None:
+    """The hosts of all vertices, if they are known to be unequal."""
+    hosts = c.placement.unequal_hosts
+    return hosts and hosts.only(at.numbers)
 
 
 def without_part(c: InterContext, name: str, collective: str) -> Task:
@@ -56,7 +86,7 @@ def without_part(c: InterContext, name: str, collective: str) -> Task:
 def _task(
     name: str,
     is_native: bool,
-    recipe: Callable[..., Recipe],
+    schedule: Callable[..., Schedule],
     at: RootedGroup,
     data: tuple[Data, ...],
     sizes: tuple[int, ...],
@@ -71,8 +101,10 @@ def _task(
     else:
         each = sizes if len(sizes) == at.q else sizes * at.q
         peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
-    known: dict[str, Any] = {"participants": tuple(at.numbers), "root": at.root, **more}
-    known |= {"native": native} if is_native else {"recipe": recipe}
+    known: dict[str, Any] = {"participants": at.numbers, "root": at.root, **more}
+    known |= (
+        {"native": native} if is_native else {"schedule": schedule, "ranks": at.numbers}
+    )
     if goes_down == (at.v == 0):
         return Task(algorithm=name, send=data, sent=peers, **known)
     return Task(algorithm=name, recv=data, expected=peers, **known)
@@ -82,6 +114,7 @@ def _equal_contributions(c: InterContext, n: int) -> Callable[..., Contributions
     return lambda *_: [n] * c.size
 
 
+@READERS.reads("Bcast")
 def bcast(c: InterContext, name: str, form: str, buf: Any, root: int) -> Task:
     """Bcast."""
     at = rooted_group(c, root)
@@ -107,16 +140,19 @@ def broadcast(
     native: NativeCall,
 ) -> Task:
     """The task of a Bcast, of data that may lie in several places."""
-    n = data.nbytes
-    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine, hosts=at.hosts)
+    n, hosts = data.nbytes, _unequal_hosts(c, at)
+    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine, hosts=hosts)
     name, is_native = chosen(c, "inter_bcast", name, form, n, by_size)
-    recipe = partial(recipes.bcast, name, at, n, c.machine.startup)
+    unit = unit_of(n)
+    sizes = {"q": at.q, "m": n // unit}
+    schedule = partial(c.schedule, "inter_bcast", name, sizes, unit, at.numbers)
     ends = at, (data,), (n,)
     more: dict[str, Any] = {"contributions": _equal_contributions(c, n)}
     more |= {"goes_down": True, "native": native}
-    return _task(name, is_native, recipe, *ends, **more)
+    return _task(name, is_native, schedule, *ends, **more)
 
 
+@READERS.reads("Reduce")
 def reduce(
     c: InterContext,
     name: str,
@@ -133,10 +169,11 @@ def reduce(
     data = read_block(sendbuf if at.v else recvbuf, writable=at.v == 0)
     by = operator_for(op, data)
     n, count, commutes = data.nbytes, data.counts[0], op.is_commutative
-    known = c.machine, commutes, at.hosts
+    known = c.machine, commutes, _unequal_hosts(c, at)
     by_size = partial(choose.whole, "inter_reduce", at.q, n, *known)
     name, is_native = chosen(c, "inter_reduce", name, form, n, by_size, commutes)
-    recipe = partial(recipes.reduce, name, at, count, by.extent, c.machine.startup)
+    sizes = {"q": at.q, "m": count}
+    schedule = partial(c.schedule, "inter_reduce", name, sizes, by.extent, at.numbers)
     extent = elements_extent(data)
     ends = (extent, None) if at.v else (None, extent)
     more: dict[str, Any] = {
@@ -145,7 +182,7 @@ def reduce(
         "goes_down": False,
         "native": NativeCall("Reduce", ends[0], ends[1], is_bytes=False),
     }
-    return _task(name, is_native, recipe, at, (data,), (n,), **more)
+    return _task(name, is_native, schedule, at, (data,), (n,), **more)
 
 
 def blocks(
@@ -161,26 +198,43 @@ def blocks(
     """A gather or scatter of blocks of those sizes in bytes: at the root, of everyone's
     if they differ; elsewhere of the own one."""
     is_irregular = collective.endswith("v")
-    counts = sizes if is_irregular else (sizes[0],) * at.q
-    by_size = partial(_by_size, c, collective, at, counts[0])
+    by_size = partial(_by_size, c, collective, at, sizes[0])
     n = 0 if is_irregular else sizes[0]
     how: dict[str, Any] = {"may_be_native": not is_irregular}
     name, is_native = chosen(c, collective, name, form, n, by_size, **how)
-    recipe = partial(recipes.blocks, collective, name, at)
+    schedule = partial(_of_counts, c, collective, name, at)
     more: dict[str, Any] = {"native": native, "goes_down": "scatter" in collective}
     asks = not is_native and is_irregular and named(collective, name).own_counts
     if asks and at.v:
         more["question"] = ask_each(c.group, sizes[:1], first_column)
         more["contributions"] = partial(_of_blocks, c, at)
-    else:
-        recipe = partial(recipe, counts)
+    elif is_irregular:
+        schedule = partial(schedule, sizes)
         if asks:  # the root knows all, and counts what others do to ask each other
             more["question"] = NOTHING_TO_ASK
-        if not is_irregular:
-            more["contributions"] = _equal_contributions(c, n)
-        elif len(counts) == at.q:
-            more["contributions"] = lambda: _of_blocks(c, at, counts)
-    return _task(name, is_native, recipe, at, data, sizes, **more)
+        if len(sizes) == at.q:
+            more["contributions"] = lambda: _of_blocks(c, at, sizes)
+    else:
+        each = {"q": at.q, "k": n}
+        schedule = partial(c.schedule, collective, name, each, 1, at.numbers)
+        more["contributions"] = _equal_contributions(c, n)
+    return _task(name, is_native, schedule, at, data, sizes, **more)
+
+
+def _of_counts(
+    c: InterContext,
+    collective: str,
+    name: str,
+    at: RootedGroup,
+    counts: tuple[int, ...],
+) -> Schedule:
+    """The schedule of blocks of so many bytes; of one count where only the own block is
+    known."""
+    group: GroupBlocks = Uneven(counts)
+    if len(counts) < at.q:
+        (own,) = counts
+        group = OwnBlock(at.q, at.v - 1, 0, own, own)
+    return c.schedule(collective, name, {"counts": group}, 1, at.numbers)
 
 
 def _of_blocks(
@@ -196,7 +250,7 @@ def _of_blocks(
 def _by_size(c: InterContext, collective: str, at: RootedGroup, k: int) -> Choice:
     if collective.endswith("v"):
         return Choice("linear", "as only the root knows all sizes")
-    return choose.blocks(collective, at.q, k, c.machine, at.hosts)
+    return choose.blocks(collective, at.q, k, c.machine, _unequal_hosts(c, at))
 
 
 def _pieces(
@@ -228,30 +282,31 @@ def _pieces(
     return blocks(c, name, form, collective, at, (data,), data.sizes, native)
 
 
-def _gather(op: str) -> Callable[..., Task]:
-    def read(
-        c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, root: int
-    ) -> Task:
-        return _pieces(c, name, form, op, recvbuf, sendbuf, root)
-
-    return read
-
-
-def _scatter(op: str) -> Callable[..., Task]:
-    def read(
-        c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, root: int
-    ) -> Task:
-        return _pieces(c, name, form, op, sendbuf, recvbuf, root)
-
-    return read
+def _gather(
+    op: str,
+    c: InterContext,
+    name: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    root: int,
+) -> Task:
+    return _pieces(c, name, form, op, recvbuf, sendbuf, root)
 
 
-#: what reads the arguments of each operation
-READERS: dict[str, Callable[..., Task]] = {
-    "Bcast": bcast,
-    "Reduce": reduce,
-    "Gather": _gather("Gather"),
-    "Gatherv": _gather("Gatherv"),
-    "Scatter": _scatter("Scatter"),
-    "Scatterv": _scatter("Scatterv"),
-}
+def _scatter(
+    op: str,
+    c: InterContext,
+    name: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    root: int,
+) -> Task:
+    return _pieces(c, name, form, op, sendbuf, recvbuf, root)
+
+
+for _op in ("Gather", "Gatherv"):
+    READERS[_op] = partial(_gather, _op)
+for _op in ("Scatter", "Scatterv"):
+    READERS[_op] = partial(_scatter, _op)

@@ -31,6 +31,20 @@ if TYPE_CHECKING:
 #: reads the arguments of an operation for a communicator, an algorithm and a form
 Reader: TypeAlias = Callable[..., Task]
 
+
+class Readers(dict[str, Reader]):
+    """The readers of one kind of communicator, by MPI's names of the operations."""
+
+    def reads(self, operation: str) -> Callable[[Reader], Reader]:
+        """Make the function below the reader of an operation."""
+
+        def register(reader: Reader) -> Reader:
+            self[operation] = reader
+            return reader
+
+        return register
+
+
 BLOCKING, NONBLOCKING, PERSISTENT = "blocking", "nonblocking", "persistent"
 #: of a call that is a part of another one, and never left to the MPI library
 OURS = "ours"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...choose.between import FLAT, LIBRARY, NODE, check, untried
 from ...choose.choose import Choice
+from ...collectives.collective import VECTOR
+from ...collectives.records import COLLECTIVES
 from .call import BLOCKING
 
 if TYPE_CHECKING:
@@ -42,15 +44,17 @@ def chosen(
     if name != "auto":
         check(collective, name, commutative)
         return name, False
-    choice, times = flat(), c.times.get(collective)
+    record = COLLECTIVES[collective]
+    choice, times = flat(), c.times.get(record.tried_as)
     may_be_native &= form == BLOCKING
     if times is None:
-        is_short = collective == "inter_bcast" and nbytes <= SHORT_BCAST_BYTES
+        is_bcast = record.is_rooted and record.gives == VECTOR and not record.combines
+        is_short = is_bcast and nbytes <= SHORT_BCAST_BYTES
         if is_short and form == BLOCKING:
             log_choice(collective, Choice(LIBRARY, f"for {nbytes} bytes of a root"))
             return LIBRARY, True
         # two have one message; of irregular calls, some ranks would have to ask
-        has_many = c.size > 2 and not collective.endswith("v")
+        has_many = c.size > 2 and not record.is_irregular
         if commutative and c.node_memory and has_many:
             choice = untried(choice, c.per_byte(collective))
         log_choice(collective, choice)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose import choose, inside as choose_inside, recipe, recipe_inside as recipes
+from ...choose import choose, inside as choose_inside
 from ...choose.between import check
 from ...choose.choose import BUILT_IN, Choice
 from ...choose.inside import Weighed
-from ...choose.recipe import Equal, Group, Recipe, listed
-from ...schedules.registry import Algorithm, fitting, named, resolve
+from ...collectives.known import Equal, Group, OwnLines, Table, listed, unit_of
+from ...schedules.registry import fitting, named
+from ...schedules.schedule import Schedule
 from ..buffers.operators import Operator, operator_for
 from ..buffers.user_buffer import (
     UserBuffer,
@@ -32,13 +33,15 @@ from ..plan.native import (
 )
 from ..plan.question import Question, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
-from .call import NONBLOCKING, OURS, PERSISTENT
+from .call import NONBLOCKING, OURS, PERSISTENT, Readers
 from .choosing import log_choice
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext
 
 Counts = tuple[int, ...]
+#: what reads the arguments of operations inside one group
+READERS = Readers()
 #: the name of the MPI library's own call
 LIBRARY = "library"
 _HINT_ALLGATHER = "; for data that are in their place already, send MPI.IN_PLACE"
@@ -67,6 +70,7 @@ def _is_left(c: IntraContext, form: str, nbytes: int | None, is_faster: bool) ->
 # -- Allgather(v) and Bcast
 
 
+@READERS.reads("Allgather")
 def allgather(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -76,6 +80,7 @@ def allgather(
     return _gather(c, name, form, sendbuf, recv, native)
 
 
+@READERS.reads("Allgatherv")
 def allgatherv(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -149,15 +154,15 @@ def gathered(
     if name == LIBRARY and native is not None:
         return Task(native=native, **data)
     return Task(
-        recipe=partial(_gathering, c, name, sizes),
+        schedule=partial(_gathering, c, name, _group(sizes)),
         contributions=lambda: sizes,
         **data,
     )
 
 
-def _gathering(c: IntraContext, name: str, sizes: Counts) -> Recipe:
-    startup = _startup(c, resolve("allgatherv", name)[0])
-    return recipe.inside(name, _group(sizes), c.number, startup, c.placement)
+def _gathering(c: IntraContext, name: str, group: Group) -> Schedule:
+    unit = unit_of(group.bits)
+    return c.schedule("allgatherv", name, {"counts": group.blocks(unit)}, unit)
 
 
 def _group(sizes: Counts) -> Group:
@@ -167,16 +172,12 @@ def _group(sizes: Counts) -> Group:
     return listed(sizes)
 
 
-def _startup(c: IntraContext, entry: Algorithm) -> float:
-    """What a start-up is in bytes, measured only for who wants to know."""
-    return c.machine.startup if "startup" in entry.options else 1.0
-
-
 def _check_fits(c: IntraContext, collective: str, name: str) -> None:
     if name not in ("auto", LIBRARY):
         fitting(collective, name, c.p)
 
 
+@READERS.reads("Bcast")
 def bcast(c: IntraContext, name: str, form: str, buf: Any, root: int) -> Task:
     """Bcast."""
     _check_fits(c, "bcast", name)
@@ -185,7 +186,7 @@ def bcast(c: IntraContext, name: str, form: str, buf: Any, root: int) -> Task:
     data = read_block(buf, writable=c.number != root)
     n = data.nbytes
     if name == "auto":
-        at = root, c.placement.unequal
+        at = root, c.placement.unequal_hosts
         choice = choose.bcast(c.p, n, lambda: c.machine, c.small, *at)
         log_choice("Bcast", choice)
         name = choice.name
@@ -203,15 +204,16 @@ def bcast(c: IntraContext, name: str, form: str, buf: Any, root: int) -> Task:
         ends = (extent, None) if is_root else (None, extent)
         return Task(native=NativeCall("Bcast", *ends), **more)
     return Task(
-        recipe=partial(_broadcasting, c, name, n, root),
+        schedule=partial(_broadcasting, c, name, n, root),
         contributions=lambda: [n] * c.p,
         **more,
     )
 
 
-def _broadcasting(c: IntraContext, name: str, n: int, root: int) -> Recipe:
-    how = root, _startup(c, resolve("bcast", name)[0]), c.placement
-    return recipe.bcast(name, n, c.p, c.number, *how)
+def _broadcasting(c: IntraContext, name: str, n: int, root: int) -> Schedule:
+    unit = unit_of(n)
+    sizes = {"p": c.p, "m": n // unit, "root": root}
+    return c.schedule("bcast", name, sizes, unit)
 
 
 # -- sums
@@ -281,6 +283,7 @@ def _native_sum(
     return NativeCall(op, first, elements_extent(recv), is_bytes=False)
 
 
+@READERS.reads("Allreduce")
 def allreduce(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
@@ -301,14 +304,12 @@ def allreduce(
     if is_left:
         native = _native_sum("Allreduce", send, recv, is_in_place)
         return _summed(c, name, send, by, native=native, **more)
-
-    def rounds() -> Recipe:
-        how = by.extent, _startup(c, named("allreduce", name)), c.placement
-        return recipes.allreduce(name, c.p, c.number, send.counts[0], *how)
-
-    return _summed(c, name, send, by, recipe=rounds, **more)
+    sizes = {"p": c.p, "m": send.counts[0]}
+    schedule = partial(c.schedule, "allreduce", name, sizes, by.extent)
+    return _summed(c, name, send, by, schedule=schedule, **more)
 
 
+@READERS.reads("Reduce_scatter_block")
 def reduce_scatter_block(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
@@ -332,6 +333,7 @@ def reduce_scatter_block(
     return _scattered(c, "Reduce_scatter_block", name, form, *ends, counts, is_in_place)
 
 
+@READERS.reads("Reduce_scatter")
 def reduce_scatter(
     c: IntraContext,
     name: str,
@@ -395,15 +397,15 @@ def _scattered(
         native = _native_sum(op, replace(send, counts=first.counts), whole, is_in_place)
         return _summed(c, name, send, combine, native=native, **more)
 
-    def rounds(counts: Counts) -> Recipe:
-        how = combine.extent, _startup(c, named("reduce_scatter", name)), c.placement
-        return recipes.reduce_scatter(name, counts, c.number, *how)
+    def schedule(counts: Counts) -> Schedule:
+        sizes = {"counts": counts}
+        return c.schedule("reduce_scatter", name, sizes, combine.extent)
 
     if counts is None:
         more["question"] = ask_each(c.group, recv.counts, first_column)
-        more["recipe"] = rounds
+        more["schedule"] = schedule
     else:
-        more["recipe"] = partial(rounds, counts)
+        more["schedule"] = partial(schedule, counts)
     return _summed(c, name, send, combine, **more)
 
 
@@ -429,6 +431,7 @@ def _exchanged(
     )
 
 
+@READERS.reads("Alltoall")
 def alltoall(c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any) -> Task:
     """Alltoall."""
     recv = read_block(recvbuf, writable=True, n=c.p)
@@ -448,15 +451,14 @@ def alltoall(c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any) 
         first = None if is_in_place else block_extent(send)
         more["native"] = NativeCall("Alltoall", first, block_extent(recv))
         return _exchanged(c, name, send, recv, **more)
-
-    def rounds() -> Recipe:
-        how = _startup(c, named("alltoall", name)), c.placement
-        return recipes.alltoall(name, c.p, c.number, each, *how)
-
-    more |= {"recipe": rounds, "contributions": lambda: [each] * c.p}
+    unit = unit_of(each)
+    sizes = {"p": c.p, "k": each // unit}
+    more["schedule"] = partial(c.schedule, "alltoall", name, sizes, unit)
+    more["contributions"] = lambda: [each] * c.p
     return _exchanged(c, name, send, recv, **more)
 
 
+@READERS.reads("Alltoallv")
 def alltoallv(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -481,26 +483,32 @@ def alltoallv(
         entry = fitting("alltoallv", name, c.p)
         if entry.node_memory:
             more["question"] = ask_each(
-                c.group, send.sizes, lambda rows: (name, rows.tobytes())
+                c.group, send.sizes, lambda rows: (name, Table(rows))
             )
-            more["contributions"] = partial(_row_sums, c)
+            more["contributions"] = _row_sums
         elif entry.own_counts and c.p > 1:
             more["question"] = _ask_passing(c, name, send)
 
-    def rounds(algorithm: str = name, held: bytes = b"") -> Recipe:
-        if (entry := named("alltoallv", algorithm)).node_memory:
-            how = _startup(c, entry), c.placement
-            return recipes.alltoallv_known(algorithm, c.number, held, *how)
-        if c.p == 1 and entry.own_counts:
-            held = np.array(send.sizes, np.int64).tobytes()
-        return recipes.alltoallv(algorithm, c.number, send.sizes, recv.sizes, held)
+    def schedule(algorithm: str = name, known: Table | bytes = b"") -> Schedule:
+        table = known if isinstance(known, Table) else _own_lines(c, send, recv, known)
+        return c.schedule("alltoallv", algorithm, {"table": table})
 
-    return _exchanged(c, name, send, recv, recipe=rounds, **more)
+    return _exchanged(c, name, send, recv, schedule=schedule, **more)
 
 
-def _row_sums(c: IntraContext, name: str, rows: bytes) -> Contributions:
-    table = np.frombuffer(rows, np.int64).reshape(c.p, c.p)
-    sums: list[int] = table.sum(1).tolist()
+def _own_lines(
+    c: IntraContext, send: UserBuffer, recv: UserBuffer, passing: bytes
+) -> OwnLines:
+    """What this rank sends to each and receives from each, and what passes through it,
+    if it was told; of one rank alone, its own block does."""
+    lines = send.sizes, recv.sizes
+    rows = np.frombuffer(passing, np.int64) if passing else np.array(send.sizes)
+    told = rows.reshape(-1, c.p) if passing or c.p == 1 else None
+    return OwnLines((c.p, c.p), *lines, passing=told)
+
+
+def _row_sums(name: str, table: Table) -> Contributions:
+    sums: list[int] = table.rows.sum(1).tolist()
     return sums
 
 
@@ -554,16 +562,3 @@ def _ask_passing(
         return name, known
 
     return Question(b"".join(said), read, sends=sends, receives=receives)
-
-
-#: what reads the arguments of each operation
-READERS: dict[str, Callable[..., Task]] = {
-    "Allgather": allgather,
-    "Allgatherv": allgatherv,
-    "Bcast": bcast,
-    "Allreduce": allreduce,
-    "Reduce_scatter": reduce_scatter,
-    "Reduce_scatter_block": reduce_scatter_block,
-    "Alltoall": alltoall,
-    "Alltoallv": alltoallv,
-}

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from mpi4py import MPI
 
-from ...choose import recipe_several as recipes
-from ...choose.recipe import Recipe
+from ...choose.several import allgatherv as choose_allgatherv
+from ...collectives.known import OwnLines, unit_of
 from ...schedules.registry import named, resolve
+from ...schedules.schedule import Schedule
 from ..buffers.user_buffer import UserBuffer, check_disjoint, read_block, read_vector
 from ..plan.question import ask_each, first_column
 from ..plan.task import Data, Task
+from .call import Readers
 
 if TYPE_CHECKING:
     from ..context.several import SeveralContext
 
 Counts = tuple[int, ...]
+#: what reads the arguments of operations among several groups
+READERS = Readers()
 
 
 def known(c: SeveralContext, name: str) -> None:
@@ -42,6 +46,7 @@ def _ends(
     return send, recv
 
 
+@READERS.reads("Allgather")
 def allgather(
     c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -54,9 +59,11 @@ def allgather(
             f"{recv.sizes[0]} from each; blocks of different sizes are for Allgatherv"
         )
     own = (send.nbytes,) * c.sizes[c.mine]
-    return _gathered(c, name, send, recv, recipe=partial(_recipe, c, name, recv, own))
+    schedule = partial(_gathering, c, name, recv, own)
+    return _gathered(c, name, send, recv, schedule=schedule)
 
 
+@READERS.reads("Allgatherv")
 def allgatherv(
     c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -68,16 +75,21 @@ def allgatherv(
 def gathered(c: SeveralContext, name: str, form: str, send: Data, recv: Data) -> Task:
     """The task of an Allgatherv, of data that may lie in several places."""
     question = ask_each(c.group, [send.nbytes], first_column)
-    recipe = partial(_recipe, c, name, recv)
-    return _gathered(c, name, send, recv, question=question, recipe=recipe)
+    schedule = partial(_gathering, c, name, recv)
+    return _gathered(c, name, send, recv, question=question, schedule=schedule)
 
 
-def _recipe(c: SeveralContext, name: str, recv: Data, own: Counts) -> Recipe:
+def _gathering(c: SeveralContext, name: str, recv: Data, own: Counts) -> Schedule:
+    """The schedule of an Allgatherv, once the counts of the own group are known."""
     sizes = recv.sizes
-    counts = (*sizes[: c.base], *own, *sizes[c.base :])
+    counts = np.array((*sizes[: c.base], *own, *sizes[c.base :]), np.int64)
+    unit = unit_of(int(np.bitwise_or.reduce(counts)))
     ends = accumulate(c.sizes, initial=0)
-    groups = tuple(counts[low:high] for low, high in pairwise(ends))
-    return recipes.allgatherv(name, groups, c.mine, c.index, c.machine)
+    groups = [counts[low:high] for low, high in pairwise(ends)]
+    if name == "auto":
+        name = choose_allgatherv(groups, c.machine).name
+    of_units = [x // unit for x in groups]
+    return c.schedule("multi_allgatherv", name, {"groups": of_units}, unit)
 
 
 def _gathered(
@@ -88,6 +100,7 @@ def _gathered(
     return Task(algorithm=name, expected=expected, **ends, **more)
 
 
+@READERS.reads("Alltoall")
 def alltoall(
     c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -95,6 +108,7 @@ def alltoall(
     return _exchange(c, name, sendbuf, recvbuf, is_irregular=False)
 
 
+@READERS.reads("Alltoallv")
 def alltoallv(
     c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
@@ -124,22 +138,15 @@ def _exchange(
             f"message: {sizes[0][0]} bytes are sent to each, {sizes[1][0]} received; "
             "blocks of different sizes are for Alltoallv"
         )
-    recipe = partial(recipes.alltoallv, name, c.sizes, c.mine, c.index, *sizes)
+    table = OwnLines((c.size, c.size), *sizes)
+    tables = {"sizes": c.sizes, "table": table}
+    schedule = partial(c.schedule, "multi_alltoallv", name, tables)
     sent, expected = (dict(zip(c.senders, x, strict=True)) for x in sizes)
     return Task(
         algorithm=name,
-        recipe=recipe,
+        schedule=schedule,
         send=(send,),
         recv=(recv,),
         sent=sent,
         expected=expected,
     )
-
-
-#: what reads the arguments of each operation
-READERS: dict[str, Callable[..., Task]] = {
-    "Allgather": allgather,
-    "Allgatherv": allgatherv,
-    "Alltoall": alltoall,
-    "Alltoallv": alltoallv,
-}

@@ -116,11 +116,11 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         return inter, missing
 
     def _try(self, op: str) -> None:
+        from ...collectives.records import made_by
         from ..context.inter import InterContext
-        from ..costs.candidates import TRIED
         from ..costs.trial import tried
 
-        c, collective = self._context(), TRIED[op]
+        c, collective = self._context(), made_by(op, 2).tried_as
         assert isinstance(c, InterContext)
         with c.uninterrupted():
             c.measure()

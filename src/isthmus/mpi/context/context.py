@@ -15,8 +15,12 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.recipe import Placement
+from ...collectives.collective import Sizes
+from ...collectives.placement import Placement
+from ...collectives.records import COLLECTIVES
 from ...schedules.hosts import Hosts
+from ...schedules.registry import Algorithm, resolve
+from ...schedules.schedule import Schedule
 from ...settings import Settings, read
 from ..buffers.devices import arrays as device
 from ..buffers.node_memory import (
@@ -146,7 +150,7 @@ class Context:
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         hosts = tuning.hosts(tuned, comm)
         half = memory.segments[0].half
-        self.placement = Placement(self.nodes, half // CHUNKS, hosts)
+        self.placement = Placement(self.nodes, hosts, half // CHUNKS)
         self.cut = eager(self.nodes) or (DEVICE_PIECE_BYTES if self.devices else 0)
         self.tuned = tuning.machine(tuned, self.nodes)
 
@@ -333,6 +337,26 @@ class Context:
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment."""
+        raise NotImplementedError
+
+    def schedule(
+        self,
+        collective: str,
+        algorithm: str,
+        sizes: Sizes,
+        unit: int = 1,
+        ranks: Sequence[int] | None = None,
+    ) -> Schedule:
+        """The schedule of a collective on this communicator, or on some of its ranks,
+        of sizes in elements of `unit` bytes; they may be those that this rank knows."""
+        entry, _ = resolve(collective, algorithm)
+        placement = self._placement_for(entry, ranks)
+        return COLLECTIVES[collective].schedule(algorithm, sizes, placement, unit)
+
+    def _placement_for(
+        self, algorithm: Algorithm, ranks: Sequence[int] | None
+    ) -> Placement:
+        """What an algorithm is told of where ranks are."""
         raise NotImplementedError
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:

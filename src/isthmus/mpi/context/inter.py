@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -13,8 +13,10 @@ from mpi4py import MPI
 from ...choose.between import Times, per_byte, runs
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
-from ...choose.recipe import Equal, Group, Placement, Sizes, listed
-from ...choose.recipe_between import Pair
+from ...collectives.placement import Placement
+from ...collectives.records import made_by
+from ...schedules.registry import Algorithm
+from ...settings import BETWEEN
 from ..arguments.between import READERS
 from ..buffers.node_memory import (
     HALF_BYTES,
@@ -22,7 +24,6 @@ from ..buffers.node_memory import (
     NodeMemory,
     RootedTurns,
 )
-from ..costs.candidates import TRIED
 from ..costs.probe import probe
 from ..costs.tuning import shared
 from ..waiting.bounded import bounded
@@ -86,16 +87,19 @@ class InterContext(Context):
         self.machine: Machine = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
-    @property
-    def rooted_placement(self) -> Placement:
-        """Where ranks are, for calls with a root, which have smaller halves."""
+    def _placement_for(
+        self, algorithm: Algorithm, ranks: Sequence[int] | None
+    ) -> Placement:
+        """Where ranks are; calls with a root, which some ranks make, have smaller
+        halves."""
+        machine = self.machine
+        placement = replace(
+            self.placement, startup_bytes=machine.startup, ring_bytes=machine.ring
+        )
+        if ranks is None:
+            return placement
         half = self._rooted_turns[0].segment.half
-        return replace(self.placement, size=half // CHUNKS)
-
-    @property
-    def pair(self) -> Pair:
-        """The own group and the other one, as recipes take them."""
-        return Pair(self.here, self.there, self.mine, self.index, self.placement)
+        return replace(placement.only(ranks), chunk_bytes=half // CHUNKS)
 
     def _use(self, memory: NodeMemory) -> None:
         """Make calls in some memory of nodes."""
@@ -195,8 +199,8 @@ class InterContext(Context):
     def warm_up(self, op: str) -> Callable[[], bool] | None:
         """Counts the calls of an operation that go ahead, until its candidates are
         tried."""
-        collective = TRIED.get(op)
-        if not self.tries or collective is None or collective in self.times:
+        collective = made_by(op, 2).tried_as
+        if not self.tries or not collective or collective in self.times:
             return None
         if self.observer is not None:
             return None
@@ -209,13 +213,9 @@ class InterContext(Context):
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_BCAST=circulant."""
-        return self.settings.between[op] if algorithm is None else algorithm
-
-    def sizes(self, sent: int, received: tuple[int, ...], own: Group | None) -> Sizes:
-        """Everyone's bytes; of an irregular call, once the own group is known."""
-        here: Group = own or Equal(self.here, sent)
-        there: Group = listed(received) if own else Equal(self.there, received[0])
-        return Sizes(here, there) if self.mine == 0 else Sizes(there, here)
+        if algorithm is not None:
+            return algorithm
+        return self.settings.algorithm(BETWEEN, op)
 
 
 def _comes_second(inter: MPI.Intercomm) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN
 from ...choose.estimate import Machine
+from ...collectives.placement import Placement
+from ...schedules.registry import Algorithm
+from ...settings import INSIDE
 from ..arguments.inside import READERS
 from ..costs.probe import probe
 from ..costs.tuning import shared
@@ -38,7 +42,18 @@ class IntraContext(Context):
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment, as in
         ISTHMUS_INTRA_BCAST=circulant."""
-        return self.settings.inside[op] if algorithm is None else algorithm
+        if algorithm is not None:
+            return algorithm
+        return self.settings.algorithm(INSIDE, op)
+
+    def _placement_for(
+        self, algorithm: Algorithm, ranks: Sequence[int] | None
+    ) -> Placement:
+        """Where ranks are; what a start-up is worth is measured only for algorithms
+        that want to know."""
+        if "startup" not in algorithm.options:
+            return self.placement
+        return replace(self.placement, startup_bytes=self.machine.startup)
 
     @property
     def machine(self) -> Machine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
+from ...collectives.placement import Placement
+from ...schedules.registry import Algorithm
 from ..arguments.several import READERS
 from ..costs.tuning import shared
 from .attribute import limit_of
@@ -57,6 +60,13 @@ class SeveralContext(Context):
             number -= self.sizes[group]
             group += 1
         return f"group {group} rank {number}"
+
+    def _placement_for(
+        self, algorithm: Algorithm, ranks: Sequence[int] | None
+    ) -> Placement:
+        """Where ranks are."""
+        startup, ring = self.machine.startup, self.machine.ring
+        return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
     @cached_property
     def machine(self) -> Machine:

@@ -18,8 +18,9 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose.between import FLAT, LIBRARY, NODE, Times
+from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
+from ...collectives.records import COLLECTIVES
 from ..arguments.call import BLOCKING, Call
-from .candidates import OPERATIONS
 
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
@@ -31,21 +32,21 @@ LIMIT = 0.04
 SHORT, MANY, FEW, SLOW = 1 << 10, (10, 5), (4, 5), (1, 1)
 
 
-def arguments(comm: Any, op: str, nbytes: int) -> tuple[Any, ...]:
+def arguments(comm: Any, collective: str, nbytes: int) -> tuple[Any, ...]:
     """Of a call of about so many bytes."""
-    c = comm._context()
+    c, record = comm._context(), COLLECTIVES[collective]
     here, there, n = c.here, c.there, max(nbytes // 8, 1)
 
     def buffer(k: int) -> np.ndarray:
         return np.ones(k)  # zeros that nobody wrote share one page of memory
 
-    if op == "Barrier":
+    if record.gives == NOTHING:
         return ()
-    if op == "Allgather":
+    if record.gives == BLOCK:
         return buffer(n), buffer(n * there)
-    if op == "Alltoall":
+    if record.gives == BLOCKS:
         return buffer(n * there), buffer(n * there)
-    if op == "Allreduce":
+    if record.gets == VECTOR:
         return buffer(n), buffer(n), MPI.SUM
     n = -(-n // lcm(here, there)) * lcm(here, there)
     return buffer(n), buffer(n // here), MPI.SUM
@@ -71,15 +72,17 @@ def _best(
     return best
 
 
-def candidates(c: Any, op: str) -> list[str]:
-    """What may be chosen for an operation."""
-    found = [FLAT]
+def candidates(c: Any, collective: str) -> list[str]:
+    """What may be chosen for a collective."""
+    names = [FLAT]
     if c.node_memory:
-        found.append(NODE)
-    if c.p == c.q or op != "Reduce_scatter_block":
+        names.append(NODE)
+    record = COLLECTIVES[collective]
+    is_cut = record.combines and record.gets == BLOCK
+    if c.p == c.q or not is_cut:
         # else mpi4py compares what is sent with the wrong group's size
-        found.append(LIBRARY)
-    return found
+        names.append(LIBRARY)
+    return names
 
 
 def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
@@ -87,7 +90,8 @@ def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
     times = comm._context().times
     times[collective] = Times((0,), {FLAT: (0.0,)}, {})
     try:
-        call = Call(comm._context(), OPERATIONS[collective], BLOCKING, "auto", args)
+        (op,) = COLLECTIVES[collective].operations
+        call = Call(comm._context(), op, BLOCKING, "auto", args)
         return call.task().algorithm
     finally:
         del times[collective]
@@ -95,14 +99,14 @@ def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
 
 def tried(comm: Any, collective: str) -> Times:
     """Try the candidates for a collective; by all ranks together."""
-    c, op = comm._context(), OPERATIONS[collective]
-    names = candidates(c, op)
+    c, (op,) = comm._context(), COLLECTIVES[collective].operations
+    names = candidates(c, collective)
     columns: dict[int, np.ndarray] = {}
     spent, sizes = 0.0, SIZES if c.one_node else FAR_SIZES
-    for nbytes in sizes[:1] if op == "Barrier" else sizes:
+    for nbytes in sizes[:1] if COLLECTIVES[collective].gives == NOTHING else sizes:
         if spent > LIMIT and len(columns) > 1:
             break
-        args = arguments(comm, op, nbytes)
+        args = arguments(comm, collective, nbytes)
         flat = _flat(comm, collective, args)
         calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
         algorithms = {FLAT: flat}

@@ -20,7 +20,7 @@ from ..plan.task import Data, Task
 from .encoding import decode, encode, room_for
 
 if TYPE_CHECKING:
-    from ...choose.recipe_between import RootedGroup
+    from ..arguments.between_rooted import RootedGroup
     from ..context.context import Context
 
 Value = TypeVar("Value")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...choose.recipe import Recipe
-from ...schedules.program import extent
+from ...schedules.ir import Round
+from ...schedules.program import extent, renumber
+from ...schedules.schedule import Schedule
 from ..buffers.node_memory import SAID_BYTES
 from .arrange import Arrangement, arrange
 from .compile import Compiler, Ranks
@@ -43,7 +44,7 @@ def plan_of(
     task: Task,
     answer: Sequence[Any] = (),
 ) -> Plan:
-    """The plan of a task, whose recipe depends on what was answered."""
+    """The plan of a task, whose schedule depends on what was answered."""
     arranged = arrange(task)
     known: dict[str, Any] = {
         "values": values,
@@ -56,14 +57,14 @@ def plan_of(
     }
     if task.steps:
         return Plan(**known, steps=task.steps, slots=len(task.steps))
-    if task.recipe is None:  # this rank has no part in it, or the library makes it
+    if task.schedule is None:  # this rank has no part in it, or the library makes it
         return Plan(**known, writes=task.native is not None and bool(task.recv))
-    recipe = task.recipe(*answer)
-    known["algorithm"] = recipe.entry.name
+    schedule = task.schedule(*answer)
+    known["algorithm"] = schedule.algorithm
     contributions = None
-    if recipe.entry.node_memory and task.contributions is not None:
+    if schedule.node_memory and task.contributions is not None:
         contributions = task.contributions(*answer)
-    compiler = _compiler(context, task, recipe, arranged, contributions)
+    compiler = _compiler(context, task, schedule, arranged, contributions)
     return Plan(
         **known,
         steps=tuple(compiler.steps),
@@ -83,16 +84,17 @@ def operand_of(task: Task) -> int:
 def _compiler(
     context: Context,
     task: Task,
-    recipe: Recipe,
+    schedule: Schedule,
     arranged: Arrangement,
     contributions: Contributions | None,
 ) -> Compiler:
-    """The rounds of a recipe as steps."""
-    units, rounds = dict(recipe.units), recipe.rounds
-    scratch = extent(rounds, "tmp") * units.get("tmp", 1)
+    """The rounds of this rank as steps."""
+    unit, rounds = schedule.unit, _rounds(schedule, task.ranks, context.number)
+    units = dict.fromkeys(("send", "recv", "tmp", "node"), unit)
+    scratch = extent(rounds, "tmp") * unit
     places = {"tmp": layout(scratch, TMP)}
     segment = context.channel_of(task.root).segment
-    places["node"] = layout(extent(rounds, "node") * units.get("node", 1), NODE)
+    places["node"] = layout(extent(rounds, "node") * unit, NODE)
     sources: dict[str, Layout] = {}
     before: list[tuple[list[Run], list[Run]]] = []
     meanwhile: list[tuple[list[Run], list[Run]]] = []
@@ -105,9 +107,9 @@ def _compiler(
         scratch, send = scratch + nbytes, copy
     if task.own_block is not None:
         recv, sources, copies = _own_block(task, arranged)
-        (before if recipe.entry.node_memory else meanwhile).extend(copies)
+        (before if schedule.node_memory else meanwhile).extend(copies)
         places["recv"] = recv
-    elif recipe.in_place:
+    elif schedule.is_in_place:
         places["recv"] = send or recv
     else:
         places["send"], places["recv"] = send, recv
@@ -123,6 +125,16 @@ def _compiler(
         compiler.copy(*copy_runs)
     compiler.rounds(rounds, meanwhile)
     return compiler
+
+
+def _rounds(
+    schedule: Schedule, ranks: Sequence[int] | None, number: int
+) -> Sequence[Round]:
+    """What the rank of a number does; `ranks` has the numbers of the schedule's."""
+    if ranks is None:
+        return schedule.rank(number)
+    rounds = schedule.rank(ranks.index(number))
+    return list(renumber(iter(rounds), ranks.__getitem__))
 
 
 def _own_block(

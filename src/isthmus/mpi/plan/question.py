@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-#: the arguments of a recipe, or the next question, by what was answered
+#: the sizes that a schedule wants, or the next question, by what was answered
 Reader: TypeAlias = "Callable[[bytes], tuple[Any, ...] | Question]"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...choose.recipe import Recipe
+from ...schedules.schedule import Schedule
 from ..buffers.operators import Operator
 from ..buffers.user_buffer import Parts, UserBuffer
 
@@ -27,14 +27,17 @@ class Task:
 
     #: the algorithm, for people
     algorithm: str
-    #: gives the rounds; its arguments are what was answered, if others must be asked
-    recipe: Callable[..., Recipe] | None = None
+    #: gives what all ranks do, as far as this rank knows the sizes; its arguments are
+    #: what was answered, if others must be asked
+    schedule: Callable[..., Schedule] | None = None
+    #: the numbers of the ranks of the schedule, where these are not all ranks in order
+    ranks: tuple[int, ...] | None = None
     send: tuple[Data, ...] = ()
     recv: tuple[Data, ...] = ()
     operator: Operator | None = None
     #: what must be asked first
     question: Question | None = None
-    #: gives what each rank contributes; its arguments are those of `recipe`
+    #: gives what each rank contributes; its arguments are those of `schedule`
     contributions: Callable[..., Contributions] | None = None
     #: the numbers of those who have a part in it; None for all ranks
     participants: tuple[int, ...] | None = None
