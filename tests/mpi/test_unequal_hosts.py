@@ -66,7 +66,7 @@ def test_auto_goes_by_the_hosts_of_a_tuning(comm, monkeypatch):
     for hosts in (slow, {"host0": (1e-5, 1e-9)}, {}):
         with using(Tuning(origin, between=machine, hosts=hosts)):
             ours = isthmus.Intracomm(comm.Dup())
-            found = ours._context().placement.unequal
+            found = ours._context().placement.unequal_hosts
         agree(comm, (found is not None) == (len(hosts) == 5))
         agree(comm, found is None or found.alphas[4] == 1e-4)
         data = np.full(99, float(comm.rank))
