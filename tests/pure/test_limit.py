@@ -34,9 +34,9 @@ def cases(draw):
     """Any algorithm of any collective, with sizes, options and a placement."""
     collective = draw(st.sampled_from(sorted(COLLECTIVES)))
     record = COLLECTIVES[collective]
-    ranks = draw(st.sampled_from([x for x in record.groups(6) if sum(x) <= 9]))
+    ranks = draw(st.sampled_from([x for x in record.shapes(6) if sum(x) <= 9]))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
-    sizes = draw(st.sampled_from(record.verified_on(rng, *ranks)))
+    sizes = draw(st.sampled_from(record.cases(rng, *ranks)))
     n = sum(COLLECTIVES[collective].ranks(sizes))
     nodes = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     entry = draw(st.sampled_from(list(algorithms(collective))))
@@ -250,7 +250,7 @@ def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups()
     one = type(made)(
         "inter_allreduce",
         "by hand",
-        contract,
+        lambda: contract,
         lambda r: iter(programs[int(r)]),
         made.groups,
         THREE_ON_A_NODE,

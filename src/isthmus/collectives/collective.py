@@ -115,11 +115,15 @@ class Collective:
 
     def sweep(self, most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         """The sizes to verify algorithms on, on groups of up to so many ranks."""
-        is_pair = self.groups == BETWEEN and not self.is_rooted
-        ranks = two_groups if is_pair else one_group
+        return (self.cases(rng, *n) for n in self.shapes(most))
+
+    def shapes(self, most: int) -> Iterable[tuple[int, ...]]:
+        """The groups that `cases` takes, of up to so many ranks; of a root and another
+        group, the latter."""
         if self.groups == SEVERAL:
-            ranks = several_groups
-        return (self.cases(rng, *n) for n in ranks(most))
+            return several_groups(most)
+        is_pair = self.groups == BETWEEN and not self.is_rooted
+        return two_groups(most) if is_pair else one_group(most)
 
     def ranks(self, sizes: Sizes) -> tuple[int, ...]:
         """The ranks of each group; of a root and another group, one and those."""
