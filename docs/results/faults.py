@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from isthmus.lab import Lab, Network
-from isthmus.lab.mpiexec import find_mpiexec, is_open_mpi
+from isthmus.launch.mpiexec import find_mpiexec, is_open_mpi
 
 RANK = str(Path(__file__).with_name("faults_rank.py"))
 HOSTS, VICTIM = 4, 3

@@ -29,7 +29,7 @@ from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
 from isthmus.collectives.records import operations, schedule
 from isthmus.lab import Limits, Link
-from isthmus.lab.links import BURST
+from isthmus.lab.links import BURST_BYTES
 from isthmus.schedules.ir import Send
 
 ACROSS = [op.lower() for op in operations(2)]
@@ -154,7 +154,7 @@ def test_what_must_move_inside_a_group(op, apart, shared):
 
 def test_the_limit_is_that_of_the_rank_that_needs_longest():
     one = case("allgather", (2, 2), 1 << 20)
-    rest = (2 << 20) - BURST
+    rest = (2 << 20) - BURST_BYTES
     four = partial(Place, hosts=4)
     assert four(rates=(100.0,) * 4).limit(one) == rest / 100
     assert four(rates=(100.0, 100.0, 10.0, 100.0)).limit(one) == rest / 10
@@ -391,7 +391,7 @@ def test_csv_has_a_row_for_each_result():
     rows = list(csv.DictReader(io.StringIO(record().csv())))
     assert [row["contender"] for row in rows] == ["native", "auto", "copy"] * 2
     assert float(rows[1]["seconds"]) == 1e-3 and float(rows[1]["ratio"]) == 4
-    assert float(rows[1]["limit"]) == ((2 << 20) - BURST) / 1e6
+    assert float(rows[1]["limit"]) == ((2 << 20) - BURST_BYTES) / 1e6
     assert rows[2]["multiple"] == ""
 
 

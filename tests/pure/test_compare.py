@@ -23,8 +23,9 @@ from isthmus.bench.job import (
     uneven,
 )
 from isthmus.bench.outcome import Outcome, Result, merge
-from isthmus.lab import mpiexec as mpiexec_module
-from isthmus.lab.mpiexec import LaunchError
+from isthmus.launch import local, mpiexec as mpiexec_module
+from isthmus.launch.environment import on_one_host
+from isthmus.launch.mpiexec import LaunchError
 from isthmus.units import read_bytes, show_bytes, show_time
 
 AUTO = Contender("auto")
@@ -267,7 +268,7 @@ def mpiexec(tmp_path, monkeypatch):
         last = "for results; do :; done\n"
         path.write_text(f"#!/bin/sh\n{version}{last}{body}\n")
         path.chmod(0o755)
-        monkeypatch.setattr(launch, "find_mpiexec", lambda: str(path))
+        monkeypatch.setattr(local, "find_mpiexec", lambda: str(path))
         return str(path)
 
     return write
@@ -278,10 +279,11 @@ def told(found):
     return f"echo {b64encode(pickle.dumps(found)).decode()} >> $results"
 
 
-def test_the_user_environment_wins(mpiexec):
-    found = launch.environment(mpiexec(""), {"OMPI_MCA_pml": "ucx", "HOME": "h"})
-    assert found["OMPI_MCA_pml"] == "ucx" and found["HOME"] == "h"
-    assert found["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+def test_the_user_environment_wins():
+    variables = on_one_host(True, {"OMPI_MCA_pml": "ucx", "HOME": "h"})
+    assert variables["OMPI_MCA_pml"] == "ucx" and variables["HOME"] == "h"
+    assert variables["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+    assert "OMPI_MCA_pml" not in on_one_host(False, {})
 
 
 def test_lines_come_as_they_are_written(mpiexec):

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from isthmus.lab import LabError, launch, links, names, spaces, tools
+from isthmus.lab import LabError, job, links, names, spaces, tools
+from isthmus.lab.job import placed
 from isthmus.lab.keeper import hold
 from isthmus.lab.lab import Lab
-from isthmus.lab.launch import placed
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_name_must_be_plain(name):
     assert names.owner(names.switch(name)) is None
 
 
-@given(st.text("az09", max_size=19), st.integers(0, names.MOST_HOSTS - 1))
+@given(st.text("az09", max_size=19), st.integers(0, names.MAX_HOSTS - 1))
 def test_namespaces_say_whose_they_are(rest, number):
     name = f"a{rest}"
     assert names.owner(names.switch(name)) == (name, None)
@@ -54,7 +54,7 @@ def test_what_is_not_ours_is_nobodys(other):
 
 
 def test_every_host_has_an_address_of_its_own():
-    found = [names.address(i) for i in range(names.MOST_HOSTS)]
+    found = [names.address(i) for i in range(names.MAX_HOSTS)]
     found.append(names.bridge_address())
     assert len(set(found)) == len(found)
     assert all(ip_address(x) in names.SUBNET for x in found)
@@ -82,14 +82,14 @@ def test_ranks_without_room_are_refused(n, hosts, per_host):
 
 
 def test_mpich_command():
-    assert " ".join(launch.mpich_command("/e/bin/mpiexec", "/t/ssh", [2, 1])) == (
+    assert " ".join(job.mpich_command("/e/bin/mpiexec", "/t/ssh", [2, 1])) == (
         "/e/bin/mpiexec -launcher ssh -launcher-exec /t/ssh -iface bridge0 "
         "-hosts 10.77.0.1:2,10.77.0.2:1 -n 3"
     )
 
 
 def test_open_mpi_command():
-    assert " ".join(launch.open_mpi_command("/e/bin/mpiexec", [2, 1])) == (
+    assert " ".join(job.open_mpi_command("/e/bin/mpiexec", [2, 1])) == (
         "/e/bin/mpiexec --host 10.77.0.1:2,10.77.0.2:1 -n 3 "
         "--map-by slot --bind-to none"
     )
@@ -98,7 +98,7 @@ def test_open_mpi_command():
 @pytest.mark.parametrize("open_mpi", [False, True])
 def test_the_users_environment_comes_first_but_for_the_path(open_mpi):
     given = {"PATH": "/bin", "FI_PROVIDER": "mine", "OMPI_MCA_btl": "mine", "A": "b"}
-    found = launch.environment(open_mpi, given)
+    found = job.environment(open_mpi, given)
     assert found["PATH"].split(os.pathsep) == [os.path.dirname(sys.executable), "/bin"]
     assert found["A"] == "b"
     assert found["FI_PROVIDER"] == found["OMPI_MCA_btl"] == "mine"
@@ -106,7 +106,7 @@ def test_the_users_environment_comes_first_but_for_the_path(open_mpi):
 
 def test_the_stand_in_for_ssh_finds_the_host(tmp_path):
     ssh, ip = tmp_path / "ssh", tmp_path / "ip"
-    ssh.write_text(launch.SSH.replace("LAB", "lab"))
+    ssh.write_text(job.SSH_SCRIPT.replace("LAB", "lab"))
     ip.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
     ip.chmod(0o700)
     for number in (0, 254, 255, 999):
@@ -139,7 +139,7 @@ def test_links_are_shaped_both_ways():
     )
 
 
-@pytest.mark.parametrize("hosts", [0, -1, names.MOST_HOSTS + 1])
+@pytest.mark.parametrize("hosts", [0, -1, names.MAX_HOSTS + 1])
 def test_a_lab_has_some_hosts_but_not_too_many(hosts):
     with pytest.raises(ValueError, match="hosts"):
         Lab(hosts)

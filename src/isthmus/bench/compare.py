@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..lab.mpiexec import LaunchError
+from ..launch.mpiexec import LaunchError
 from .job import Case, Contender, Job
 from .outcome import Outcome, Result
 

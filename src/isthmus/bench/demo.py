@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..collectives.records import schedule
 from ..cost.placement import MACHINE
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from ..predict.case import Case as Predicted
 from ..predict.predict import LIBRARY, default
 from ..schedules.registry import algorithms

@@ -7,35 +7,22 @@ the one process that shows it.
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 import subprocess
 import sys
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
-from ..lab.mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi, own_rank
+from ..launch.local import Here as Here, Start as Start
+from ..launch.mpiexec import LaunchError, own_rank
 from .outcome import Progress
 
-OPEN_MPI = {
-    # As in a container, and with more ranks than cores.
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # before Open MPI 5
-    # The transports inside one machine; naming them saves a second of probing. Vader is
-    # shared memory: its only name before Open MPI 5, and known there too.
-    "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_btl": "self,vader",
-}
 POLL = 0.05
-PATIENCE = 5.0
 TAIL = 12
 #: seconds without a word after which processes of our own are ended
 LIMIT = 600.0
@@ -45,52 +32,6 @@ PAUSE = 0.25
 Tell = Callable[[Any], None]
 #: what every rank does with a job; a function of a module, which others can import
 Work = Callable[[Any, Tell], None]
-
-
-def environment(mpiexec: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment, and what the user did not set."""
-    more = QUIET | OPEN_MPI if is_open_mpi(mpiexec) else QUIET
-    return more | dict(environ)
-
-
-class Running(Protocol):
-    """A program on many ranks, all of them ended at the end of a `with`."""
-
-    process: subprocess.Popen[Any]
-
-    def __enter__(self) -> Running: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-#: starts a program on so many ranks, which writes to a file
-Start = Callable[[Sequence[str], int, Any], Running]
-
-
-class Here:
-    """A program under an mpiexec on this host."""
-
-    def __init__(self, command: Sequence[str], n: int, output: Any) -> None:
-        mpiexec = find_mpiexec()
-        self.process = subprocess.Popen(
-            [mpiexec, "-n", str(n), *command],
-            env=environment(mpiexec, os.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End the process group of mpiexec, which ends its ranks if asked politely."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self.process.poll() is None:
-                os.killpg(self.process.pid, number)
-                with suppress(subprocess.TimeoutExpired):
-                    self.process.wait(PATIENCE)
 
 
 def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator[bytes]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..lab import Lab, LabError, Network, find, missing
-from ..lab.launch import placed
-from ..lab.links import BURST
-from ..lab.mpiexec import own_rank
+from ..lab.job import placed
+from ..lab.links import BURST_BYTES
 from ..lab.names import show_rate
+from ..launch.mpiexec import own_rank
 from .job import Case, must_move
 from .launch import Here, Start
 
@@ -54,11 +54,11 @@ class Place:
         ranks = placed(len(case.a) + len(case.b), self.hosts, self.per_host)
         hosts = [h for h, n in enumerate(ranks) for _ in range(n)]
         passed = must_move(case, hosts)
-        if passed.most < BURSTS * BURST:
+        if passed.most < BURSTS * BURST_BYTES:
             return None  # it hardly matters
         rates = np.array(self.rates[: len(ranks)])
-        each = (np.maximum(passed.enters, passed.leaves) - BURST) / rates
-        all_together = (passed.total - BURST * len(rates)) / rates.sum()
+        each = (np.maximum(passed.enters, passed.leaves) - BURST_BYTES) / rates
+        all_together = (passed.total - BURST_BYTES * len(rates)) / rates.sum()
         return float(max(each.max(), all_together))
 
 

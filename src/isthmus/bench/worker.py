@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from . import field
 from .compare import compare
 from .environment import Software

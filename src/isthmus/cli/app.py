@@ -74,7 +74,7 @@ def _say_notes(wanted: bool) -> None:
 
 def _complain(message: str, status: int) -> int:
     """Say what is wrong, once, whoever started how many of us."""
-    from ..lab.mpiexec import own_rank
+    from ..launch.mpiexec import own_rank
 
     if not own_rank():
         print(f"isthmus: {message}", file=sys.stderr)
@@ -83,7 +83,7 @@ def _complain(message: str, status: int) -> int:
 
 def _failure(error: BaseException) -> int:
     """The exit status of a command that ended with an error, told in one line."""
-    from ..lab.mpiexec import LaunchError
+    from ..launch.mpiexec import LaunchError
 
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         return _complain("stopped", 130)

@@ -16,7 +16,7 @@ from ..bench.place import place
 from ..collectives.collective import INSIDE
 from ..collectives.records import made_by
 from ..cost.placement import MACHINE
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from ..redistribution.cases import KINDS
 from ..schedules.registry import named
 from ..spelling import unknown

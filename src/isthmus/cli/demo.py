@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from ..bench import demo as tour, worker
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from .files import check_folder, make_folder, save
 from .options import check_processes, groups as two_groups
 from .terminal import Steps, busy, ended_in_order

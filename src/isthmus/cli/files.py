@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 
 #: matplotlib writes more kinds, which nobody asked for
 PICTURES = (".png", ".svg", ".pdf")

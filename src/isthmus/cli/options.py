@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from ..units import show_bytes
 
 #: of a link of a lab, where nothing else is asked for

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
 
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 
 
 def busy(console: Console, words: str) -> AbstractContextManager[Any]:

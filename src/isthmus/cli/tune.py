@@ -29,7 +29,7 @@ from ..choose.tuning import (
     wanted,
     written,
 )
-from ..lab.mpiexec import own_rank
+from ..launch.mpiexec import own_rank
 from ..units import show_bytes, show_time
 from .files import check_file, check_picture, save
 from .options import RATE, Named, check_processes

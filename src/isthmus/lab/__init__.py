@@ -6,8 +6,8 @@
 Hosts are network namespaces, links are shaped, MPI runs over TCP between them.
 """
 
+from .job import Job, OutOfTime
 from .lab import Lab, down, sweep
-from .launch import Job, OutOfTime
 from .limits import Limits
 from .links import Link
 from .network import Network, find

@@ -1,7 +1,8 @@
 """A process that outlives the maker of a lab, and takes the lab down after it.
 
-It waits for the end of its input, which comes however its maker ends. It has a session
-of its own, so that Ctrl-C is not for it, and it holds the lock on the lab's name.
+The keeper waits for the end of its input, which comes however its maker ends. It has a
+session of its own, since otherwise Ctrl-C would end it too, and holds the lock on the
+lab's name.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from socket import AF_UNIX, socket
 
 from .tools import LabError
 
-#: what a maker says whose lab is down already, or is to stay
-LEAVE = b"leave\n"
-#: a shell waits, since it is small; Python is started when there is something to do
-WAIT = 'read -r word || exec "$@"'
-DOWN = "import sys; from isthmus.lab.spaces import take_down; take_down(sys.argv[1])"
-PACKAGES = Path(__file__).parents[2]
+#: the word of a maker whose lab is down already, or is to stay
+LEAVE_LAB_ALONE = b"leave\n"
+#: a shell waits, since it is small; Python is started when the lab must be taken down
+WAIT_FOR_MAKER = 'read -r word || exec "$@"'
+TAKE_DOWN = (
+    "import sys; from isthmus.lab.spaces import take_down; take_down(sys.argv[1])"
+)
+PACKAGES_FOLDER = Path(__file__).parents[2]
 
 
 def hold(name: str) -> socket:
-    """The lock on a lab's name; the kernel drops it when all its holders have ended."""
+    """The lock on a lab's name, which the kernel drops when all holders have ended."""
     lock = socket(AF_UNIX)
     try:
         # A name that is no file: it is gone with the socket.
@@ -36,14 +39,16 @@ def hold(name: str) -> socket:
 
 def start(name: str, lock: socket) -> subprocess.Popen[bytes]:
     """Start the keeper of a lab."""
-    found = os.environ.get("PYTHONPATH")
-    path = os.pathsep.join([str(PACKAGES), *([found] if found else [])])
+    user_path = os.environ.get("PYTHONPATH")
+    python_path = os.pathsep.join(
+        [str(PACKAGES_FOLDER), *([user_path] if user_path else [])]
+    )
     return subprocess.Popen(
-        ["sh", "-c", WAIT, "sh", sys.executable, "-c", DOWN, name],
+        ["sh", "-c", WAIT_FOR_MAKER, "sh", sys.executable, "-c", TAKE_DOWN, name],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": python_path},
         pass_fds=[lock.fileno()],
         start_new_session=True,
     )

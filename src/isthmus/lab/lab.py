@@ -11,7 +11,7 @@ from socket import socket
 
 from . import keeper, links, spaces
 from .links import Progress
-from .names import MOST_HOSTS, check_name, read_rate
+from .names import MAX_HOSTS, check_name, read_rate
 from .network import Network
 from .tools import LabError, missing
 
@@ -21,9 +21,9 @@ _numbers = count()
 def state(name: str) -> str:
     """Whether a lab is "kept" until down, "held" by a process, or left by a "dead" one.
 
-    One that is being made is held.
+    A lab that is being made is held.
     """
-    if spaces.is_kept(name):
+    if spaces.is_permanent(name):
         return "kept"
     try:
         keeper.hold(name).close()
@@ -33,13 +33,13 @@ def state(name: str) -> str:
 
 
 def sweep() -> list[str]:
-    """Take down what labs left whose processes have died; their names."""
+    """Take down labs whose processes have died, and return their names."""
     dead = [name for name in spaces.everything() if state(name) == "dead"]
     return [name for name in dead if down(name)]
 
 
 def down(name: str) -> bool:
-    """Take down a lab that no process holds; whether there was one."""
+    """Take down a lab that no process holds; return whether the lab was there."""
     with keeper.hold(check_name(name)):
         return spaces.take_down(name)
 
@@ -60,8 +60,8 @@ class Lab:
         name: str | None = None,
         progress: Progress = lambda done: None,
     ) -> None:
-        if not 1 <= hosts <= MOST_HOSTS:
-            raise ValueError(f"{hosts} hosts: a lab has 1 to {MOST_HOSTS}")
+        if not 1 <= hosts <= MAX_HOSTS:
+            raise ValueError(f"{hosts} hosts: a lab has 1 to {MAX_HOSTS}")
         self.name = check_name(name or f"lab{getpid()}x{next(_numbers)}")
         self.rates = [read_rate(rate)] * hosts
         for host, other in (slow or {}).items():
@@ -73,7 +73,7 @@ class Lab:
         self._keeper: subprocess.Popen[bytes] | None = None
 
     def up(self) -> Network:
-        """Make the lab, and whatever happens have it taken down in the end."""
+        """Make the lab; a keeper takes it down in the end, whatever happens here."""
         if lack := missing():
             raise LabError(lack)
         sweep()
@@ -91,15 +91,15 @@ class Lab:
     def keep(self) -> None:
         """Let the lab stay when this process has ended, until `isthmus lab down`."""
         spaces.keep(self.name)
-        self._release(keeper.LEAVE)
+        self._release(keeper.LEAVE_LAB_ALONE)
 
     def down(self) -> None:
-        """Take the lab down; should this be interrupted, the keeper does it."""
+        """Take the lab down; if this is interrupted, the keeper does so."""
         word = b""
         try:
             if self._keeper is not None:
                 spaces.take_down(self.name)
-            word = keeper.LEAVE
+            word = keeper.LEAVE_LAB_ALONE
         finally:
             self._release(word)
 

@@ -10,51 +10,54 @@ from pathlib import Path
 from . import names
 from .tools import LabError, inside
 
-STREAM = str(Path(__file__).with_name("stream.py"))
-#: bytes to send: so many seconds of the link's rate, and not too few
-SECONDS, FEWEST = 0.6, 1 << 21
-TRIES = 3
-PATIENCE = 60.0
+STREAM_SCRIPT = str(Path(__file__).with_name("stream.py"))
+#: a stream lasts this long at the link's rate, but has at least these bytes
+STREAM_SECONDS, MIN_STREAM_BYTES = 0.6, 1 << 21
+LIMIT_ATTEMPTS = 3
+SECONDS_FOR_A_STREAM = 60.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What TCP gets: seconds before a small message is there, bytes a second."""
+    """TCP on a link: the seconds of a small message's way, and bytes a second."""
 
     alpha: float
     rate: float
 
 
 def measure(lab: str, sender: int, receiver: int, rate: int) -> Limits:
-    """The limits from one host to another, in about two seconds; rate: of the link.
+    """The limits from one host to another, in about two seconds.
 
-    The best of several tries, since a busy machine makes a link look slower.
+    `rate` is the link's, in bits a second. The best of several attempts counts, since a
+    busy machine makes a link look slower.
     """
-    size = max(FEWEST, int(SECONDS * rate / 8))
-    found = [_once(lab, sender, receiver, size) for _ in range(TRIES)]
-    return Limits(min(x.alpha for x in found), max(x.rate for x in found))
+    size = max(MIN_STREAM_BYTES, int(STREAM_SECONDS * rate / 8))
+    attempts = [_once(lab, sender, receiver, size) for _ in range(LIMIT_ATTEMPTS)]
+    return Limits(min(x.alpha for x in attempts), max(x.rate for x in attempts))
 
 
 def _once(lab: str, sender: int, receiver: int, size: int) -> Limits:
-    """One try, with so many bytes."""
-    with _python(lab, receiver, "receive", str(size // 4)) as taker:
-        assert taker.stdout is not None
-        to = names.address(receiver), taker.stdout.readline().strip(), str(size)
-        with _python(lab, sender, "send", *to) as giver:
+    """The limits by one stream of `size` bytes."""
+    with _python(lab, receiver, "receive", str(size // 4)) as receiving:
+        assert receiving.stdout is not None
+        target = names.address(receiver), receiving.stdout.readline().strip(), str(size)
+        with _python(lab, sender, "send", *target) as sending:
             try:
-                output, _ = taker.communicate(timeout=PATIENCE)
+                output, _ = receiving.communicate(timeout=SECONDS_FOR_A_STREAM)
                 return Limits(*map(float, output.split()))
             except (TypeError, subprocess.TimeoutExpired):
                 message = f"host {sender} does not reach host {receiver}"
                 raise LabError(message) from None
             finally:
-                giver.kill()
-                taker.kill()
+                sending.kill()
+                receiving.kill()
 
 
 def _python(lab: str, host: int, *arguments: str) -> subprocess.Popen[str]:
-    """One side, on its host."""
-    command = inside(names.host(lab, host), [sys.executable, "-I", STREAM, *arguments])
+    """The script of one side of a stream, started on its host."""
+    command = inside(
+        names.host(lab, host), [sys.executable, "-I", STREAM_SCRIPT, *arguments]
+    )
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

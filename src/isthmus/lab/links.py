@@ -1,4 +1,4 @@
-"""Hosts and links: what a lab is made of, and the commands that make it.
+"""Hosts and links, of which a lab consists, and the commands that make them.
 
 Each host is a network namespace with one link to a bridge, shaped in both directions.
 The bridge is in a namespace of its own too: the machine's network stays as it is.
@@ -15,16 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import names
-from .names import BRIDGE, PORT, SUBNET
+from .names import BRIDGE_DEVICE, PORT_PREFIX, SUBNET
 from .tools import batch, inside, run
 
 Progress = Callable[[int], object]
 #: bytes that a link lets through at once after a pause
-BURST = 64 << 10
-# What a host sends to another, the bridge hands on, and does not ask to do it directly.
-HAND_ON = f"""
+BURST_BYTES = 64 << 10
+# The bridge forwards packets between hosts, and does not redirect a host to the other.
+FORWARD_ON_BRIDGE = f"""
 cd /proc/sys/net/ipv4 && echo 1 >ip_forward &&
-echo 0 >conf/all/send_redirects && echo 0 >conf/{BRIDGE}/send_redirects
+echo 0 >conf/all/send_redirects && echo 0 >conf/{BRIDGE_DEVICE}/send_redirects
 """
 
 
@@ -38,12 +38,12 @@ class Link:
 
 def shape(device: str, rate: int, verb: str = "add") -> str:
     """The tc command that limits what goes into a device."""
-    bucket = f"tbf rate {rate}bit burst {BURST >> 10}kb limit 4mb"
+    bucket = f"tbf rate {rate}bit burst {BURST_BYTES >> 10}kb limit 4mb"
     return f"qdisc {verb} dev {device} root {bucket}"
 
 
 def _neighbour(address: str, device: str) -> str:
-    """The ip command that says who is at the other end, so that nobody need ask."""
+    """The ip command for a permanent neighbour, for whom no host need ask."""
     at = names.hardware(address)
     return f"neigh add {address} lladdr {at} dev {device} nud permanent"
 
@@ -52,26 +52,26 @@ def switch_commands() -> list[str]:
     """The ip commands that make the bridge."""
     own = names.bridge_address()
     return [
-        f"link add name {BRIDGE} address {names.hardware(own)} type bridge",
-        f"addr add {own}/{SUBNET.prefixlen} dev {BRIDGE}",
+        f"link add name {BRIDGE_DEVICE} address {names.hardware(own)} type bridge",
+        f"addr add {own}/{SUBNET.prefixlen} dev {BRIDGE_DEVICE}",
         "link set lo up",
-        f"link set {BRIDGE} addrgenmode none up",
+        f"link set {BRIDGE_DEVICE} addrgenmode none up",
     ]
 
 
 def port_commands(name: str, number: int) -> list[str]:
     """The ip commands that make a host's link, inside the switch."""
-    port, host = f"{PORT}{number}", names.address(number)
+    port, host = f"{PORT_PREFIX}{number}", names.address(number)
     peer = f"eth0 address {names.hardware(host)} netns {names.host(name, number)}"
     return [
         f"link add name {port} type veth peer name {peer}",
-        f"link set {port} master {BRIDGE} addrgenmode none up",
-        _neighbour(host, BRIDGE),
+        f"link set {port} master {BRIDGE_DEVICE} addrgenmode none up",
+        _neighbour(host, BRIDGE_DEVICE),
     ]
 
 
 def host_commands(number: int) -> list[str]:
-    """The ip commands that give a host its address and its way, inside the host."""
+    """The ip commands that give a host its address and its route, inside the host."""
     bridge = names.bridge_address()
     return [
         "link set lo up",
@@ -88,31 +88,31 @@ def build(name: str, rates: list[int], progress: Progress = lambda done: None) -
     everyone = [names.switch(name), *(names.host(name, i) for i in range(len(rates)))]
     batch("ip", [f"netns add {namespace}" for namespace in everyone])
     batch("ip", switch_commands(), everyone[0])
-    run(inside(everyone[0], ["sh", "-c", HAND_ON]))
+    run(inside(everyone[0], ["sh", "-c", FORWARD_ON_BRIDGE]))
     for i, rate in enumerate(rates):
         batch("ip", port_commands(name, i), everyone[0])
         batch("ip", host_commands(i), names.host(name, i))
         batch("tc", [shape("eth0", rate)], names.host(name, i))
         progress(i + 1)
-    ports = [shape(f"{PORT}{i}", rate) for i, rate in enumerate(rates)]
+    ports = [shape(f"{PORT_PREFIX}{i}", rate) for i, rate in enumerate(rates)]
     batch("tc", ports, everyone[0])
 
 
 def links(name: str) -> dict[int, Link]:
     """The link of each host, as the kernel has it."""
     space = names.switch(name)
-    shaped = run(["tc", "-n", space, "-j", "qdisc", "show"])
+    queues = run(["tc", "-n", space, "-j", "qdisc", "show"])
     rates = {
         entry["dev"]: 8 * entry["options"]["rate"]
-        for entry in json.loads(shaped)
+        for entry in json.loads(queues)
         if entry["kind"] == "tbf"
     }
-    shown = json.loads(run(["ip", "-n", space, "-j", "link", "show", "type", "veth"]))
+    devices = json.loads(run(["ip", "-n", space, "-j", "link", "show", "type", "veth"]))
     return {
-        int(entry["ifname"].removeprefix(PORT)): Link(
+        int(entry["ifname"].removeprefix(PORT_PREFIX)): Link(
             rates[entry["ifname"]], "UP" in entry["flags"]
         )
-        for entry in shown
+        for entry in devices
         if entry["ifname"] in rates
     }
 
@@ -120,10 +120,10 @@ def links(name: str) -> dict[int, Link]:
 def set_rate(name: str, number: int, rate: int) -> None:
     """Give a host's link another rate, in both directions."""
     batch("tc", [shape("eth0", rate, "replace")], names.host(name, number))
-    batch("tc", [shape(f"{PORT}{number}", rate, "replace")], names.switch(name))
+    batch("tc", [shape(f"{PORT_PREFIX}{number}", rate, "replace")], names.switch(name))
 
 
 def set_joined(name: str, number: int, joined: bool) -> None:
     """Pull a host's cable, or put it back."""
     state = "up" if joined else "down"
-    batch("ip", [f"link set {PORT}{number} {state}"], names.switch(name))
+    batch("ip", [f"link set {PORT_PREFIX}{number} {state}"], names.switch(name))

@@ -1,7 +1,8 @@
-"""What things of a lab are called, and rates as people write them.
+"""The names of a lab's namespaces, devices and addresses, and rates as text.
 
-A lab's name is in the name of each of its namespaces, so what is ours is known by name
-alone. All else is inside of them, where no name or address can clash with another's.
+A lab's name is in the name of each of its namespaces, so labs are known by name alone.
+All else is inside the namespaces, where no name or address can clash with another
+lab's.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from ipaddress import IPv4Network
 
 #: every lab has this network to itself; a host's address is its number and one
 SUBNET = IPv4Network("10.77.0.0/16")
-BRIDGE = "bridge0"
-PORT = "port"
+BRIDGE_DEVICE = "bridge0"
+PORT_PREFIX = "port"
 #: a bridge has no more ports than this
-MOST_HOSTS = 1000
+MAX_HOSTS = 1000
 
-NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
-NAMESPACE = re.compile(rf"isthmus-({NAME.pattern})-(switch|\d+)")
-RATE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg])bit\s*", re.IGNORECASE)
-FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9}
-SLOWEST = 64_000
+LAB_NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
+LAB_NAMESPACE = re.compile(rf"isthmus-({LAB_NAME.pattern})-(switch|\d+)")
+RATE_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg])bit\s*", re.IGNORECASE)
+BITS_PER_UNIT = {"k": 10**3, "m": 10**6, "g": 10**9}
+MIN_BITS_PER_SECOND = 64_000
 
 
 def check_name(name: str) -> str:
-    """The name of a lab, if it can be one."""
-    if not NAME.fullmatch(name):
+    """The name of a lab, or an error if it is not allowed."""
+    if not LAB_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a lab: lower-case letters and digits")
     return name
 
@@ -41,11 +42,11 @@ def host(name: str, number: int) -> str:
 
 
 def owner(namespace: str) -> tuple[str, int | None] | None:
-    """The lab and the host's number of a namespace; None if it is not ours."""
-    found = NAMESPACE.fullmatch(namespace)
-    if found is None:
+    """The lab and the host's number of a namespace; None if it is of no lab."""
+    match = LAB_NAMESPACE.fullmatch(namespace)
+    if match is None:
         return None
-    return found[1], None if found[2] == "switch" else int(found[2])
+    return match[1], None if match[2] == "switch" else int(match[2])
 
 
 def address(number: int) -> str:
@@ -54,7 +55,7 @@ def address(number: int) -> str:
 
 
 def bridge_address() -> str:
-    """Where hosts find mpiexec."""
+    """The address of the switch, where mpiexec runs."""
     return str(SUBNET[-2])
 
 
@@ -65,18 +66,20 @@ def hardware(address: str) -> str:
 
 def read_rate(text: str) -> int:
     """The bits a second of 50mbit, 1.5gbit, 800kbit."""
-    found = RATE.fullmatch(text)
-    if found is None:
+    match = RATE_PATTERN.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a rate; write 50mbit, 1gbit or 800kbit")
-    rate = round(float(found[1]) * FACTORS[found[2].lower()])
-    if rate < SLOWEST:
-        raise ValueError(f"{text}: a link has at least {show_rate(SLOWEST)}")
+    rate = round(float(match[1]) * BITS_PER_UNIT[match[2].lower()])
+    if rate < MIN_BITS_PER_SECOND:
+        raise ValueError(
+            f"{text}: a link has at least {show_rate(MIN_BITS_PER_SECOND)}"
+        )
     return rate
 
 
 def show_rate(rate: float) -> str:
     """A rate as it is written."""
     letter, factor = next(
-        ((x, f) for x, f in reversed(FACTORS.items()) if rate >= f), ("k", 10**3)
+        ((x, f) for x, f in reversed(BITS_PER_UNIT.items()) if rate >= f), ("k", 10**3)
     )
     return f"{rate / factor:g}{letter}bit"

@@ -1,4 +1,4 @@
-"""A lab that is up, to be used: run programs on it, change its links, measure it."""
+"""A lab that is up: running programs on it, changing its links, measuring it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from ..spelling import unknown
 from . import limits, links, names, spaces
-from .launch import Job, placed
+from .job import Job, placed
 from .tools import LabError
 
 
 @dataclass(frozen=True)
 class Network:
-    """So many hosts; each has a number, from 0."""
+    """The hosts of a lab that is up, numbered from 0."""
 
     name: str
     hosts: int
@@ -30,8 +30,8 @@ class Network:
     ) -> Job:
         """Start an MPI program on n ranks; `popen` goes to `subprocess.Popen`.
 
-        Host 0 has the first `per_host` ranks, host 1 the next, and so on; without it,
-        as few a host as will do.
+        Host 0 has the first `per_host` ranks, host 1 the next, and so on; by default
+        each host has as few ranks as are needed.
         """
         ranks = placed(n or self.hosts * (per_host or 1), self.hosts, per_host)
         return Job(self.name, command, ranks, **popen)
@@ -68,7 +68,7 @@ class Network:
         return links.links(self.name)
 
     def measure(self, sender: int = 0, receiver: int = 1) -> limits.Limits:
-        """What TCP gets between two hosts: the physical limit of any program."""
+        """The limits of TCP between two hosts, which no MPI program can beat."""
         if self._known(sender) == self._known(receiver):
             raise ValueError(f"host {sender} has no link to itself")
         ends = [self.links()[host] for host in (sender, receiver)]
@@ -78,7 +78,7 @@ class Network:
         return limits.measure(self.name, sender, receiver, slower)
 
     def _known(self, host: int) -> int:
-        """A host's number, if there is such a host."""
+        """A host's number, or an error if the lab has no such host."""
         if not 0 <= host < self.hosts:
             raise ValueError(f"no host {host}: they are 0 to {self.hosts - 1}")
         return host

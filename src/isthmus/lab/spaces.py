@@ -1,4 +1,4 @@
-"""The namespaces of all labs there are, who is inside, and taking them down."""
+"""The namespaces of all labs, the processes inside, and taking labs down."""
 
 from __future__ import annotations
 
@@ -13,108 +13,121 @@ from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
 from . import names
-from .names import BRIDGE
+from .names import BRIDGE_DEVICE
 from .tools import LabError, batch, run
 
-FOLDER = Path("/run/netns")
-#: said of a bridge whose lab is complete and to stay after its maker has ended
-KEPT = "kept"
-OWN = Path("/proc/self/ns/net")
-#: seconds between two looks at who is left, and until one gives up
-POLL, PATIENCE = 0.02, 20.0
+NAMESPACE_FOLDER = Path("/run/netns")
+#: the alias of a bridge whose lab is complete and stays after its maker has ended
+KEPT_ALIAS = "kept"
+OWN_NAMESPACE = Path("/proc/self/ns/net")
+#: seconds between two looks at processes that end, and until this is an error
+SECONDS_BETWEEN_LOOKS, SECONDS_TO_END_PROCESSES = 0.02, 20.0
 #: seconds within which a process shows its environment or is gone
-GLIMPSE = 1.0
+SECONDS_TO_SHOW_ENVIRONMENT = 1.0
 
 
 def everything() -> dict[str, list[str]]:
-    """The namespaces of each lab there is, dead or alive."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(FOLDER.glob("isthmus-*")):
-        if whose := names.owner(path.name):
-            found.setdefault(whose[0], []).append(path.name)
-    return found
+    """The namespaces of each lab, dead or alive."""
+    namespaces_of_lab: dict[str, list[str]] = {}
+    for path in sorted(NAMESPACE_FOLDER.glob("isthmus-*")):
+        if lab_and_host := names.owner(path.name):
+            namespaces_of_lab.setdefault(lab_and_host[0], []).append(path.name)
+    return namespaces_of_lab
 
 
 def inside(name: str) -> list[int]:
     """The processes that are on a host of a lab or in its switch."""
-    files = (FOLDER / namespace for namespace in everything().get(name, ()))
+    files = (NAMESPACE_FOLDER / namespace for namespace in everything().get(name, ()))
     # Our own network is never a lab's, whatever a file of that name says.
-    wanted = {_identity(file) for file in files} - {_identity(OWN), None}
+    lab_networks = {_identity(file) for file in files} - {
+        _identity(OWN_NAMESPACE),
+        None,
+    }
     return [
         int(process.name)
         for process in Path("/proc").glob("[0-9]*")
-        if _identity(process / "ns" / "net") in wanted
+        if _identity(process / "ns" / "net") in lab_networks
     ]
 
 
 def environment(pid: int) -> list[bytes]:
-    """The environment of a process in a lab; empty if it is gone.
+    """The environment of a process in a lab; empty if the process is gone.
 
-    A process shows none while it begins a program or ends: look until it does, or left.
+    A process shows none while it begins a program or ends, so this looks until there is
+    one, or the process has left the lab.
     """
-    process, deadline = Path(f"/proc/{pid}"), time.monotonic() + GLIMPSE
+    process, deadline = (
+        Path(f"/proc/{pid}"),
+        time.monotonic() + SECONDS_TO_SHOW_ENVIRONMENT,
+    )
     while _identity(process / "ns" / "net") and time.monotonic() < deadline:
         with suppress(OSError):
-            if found := (process / "environ").read_bytes():
-                return found.split(b"\0")
-        time.sleep(POLL)
+            if variables := (process / "environ").read_bytes():
+                return variables.split(b"\0")
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     return []
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """What tells one namespace from another; None if it is gone."""
+    """The device and inode of a namespace, which identify it; None if it is gone."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def end(who: Callable[[], list[int]]) -> None:
-    """End processes, and those that they start meanwhile.
+    """Kill processes, and those that they start meanwhile.
 
-    Not politely: MPI libraries that are asked to end wait for hosts that are cut off,
-    and say on all hosts what they make of it.
+    They are not asked to end: MPI libraries then wait for hosts that are cut off, and
+    print errors on all hosts.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + SECONDS_TO_END_PROCESSES
     while pids := who():
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise LabError(f"these processes do not end: {pids}")
-        time.sleep(POLL)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
 def take_down(name: str) -> bool:
-    """End what runs in a lab and remove it; whether there was one."""
-    found = everything().get(name, [])
+    """End all processes of a lab and remove it; return whether the lab was there."""
+    namespaces = everything().get(name, [])
     end(lambda: inside(name))
-    if found:
-        batch("ip", [f"netns del {namespace}" for namespace in found])
+    if namespaces:
+        batch("ip", [f"netns del {namespace}" for namespace in namespaces])
     for path in Path(gettempdir()).glob(f"{_prefix(name)}*"):
         shutil.rmtree(path, ignore_errors=True)
-    return bool(found)
+    return bool(namespaces)
 
 
 def folder(name: str) -> Path:
-    """A new folder for a job on a lab; it goes with the lab at the latest."""
+    """A new folder for a job on a lab, removed with the lab at the latest."""
     return Path(mkdtemp(prefix=_prefix(name)))
 
 
 def _prefix(name: str) -> str:
-    """How a lab's folders begin: others, without root, may have a lab of that name."""
-    return f"isthmus-lab-{name}-{OWN.stat().st_ino}-"
+    """The prefix of a lab's folders, with the inode of our own network.
+
+    Other users, without root, may have a lab of the same name in a network of their
+    own.
+    """
+    return f"isthmus-lab-{name}-{OWN_NAMESPACE.stat().st_ino}-"
 
 
 def keep(name: str) -> None:
-    """Mark a lab as complete, so that nobody takes it for the rest of a dead one."""
-    batch("ip", [f"link set {BRIDGE} alias {KEPT}"], names.switch(name))
+    """Mark a lab as complete, so that it is not swept as the rest of a dead one."""
+    batch("ip", [f"link set {BRIDGE_DEVICE} alias {KEPT_ALIAS}"], names.switch(name))
 
 
-def is_kept(name: str) -> bool:
-    """Whether a lab is complete and to stay."""
+def is_permanent(name: str) -> bool:
+    """Whether a lab is complete and stays after its maker has ended."""
     with suppress(LabError):
-        said = run(["ip", "-n", names.switch(name), "-j", "link", "show", BRIDGE])
-        return bool(json.loads(said)[0].get("ifalias") == KEPT)
+        bridge_state = run(
+            ["ip", "-n", names.switch(name), "-j", "link", "show", BRIDGE_DEVICE]
+        )
+        return bool(json.loads(bridge_state)[0].get("ifalias") == KEPT_ALIAS)
     return False

@@ -11,20 +11,20 @@ import sys
 import time
 from statistics import median
 
-TRIPS = 101
-CHUNK = 1 << 18
-PATIENCE = 20.0
+ROUND_TRIPS = 101
+STREAM_CHUNK_BYTES = 1 << 18
+SOCKET_TIMEOUT_SECONDS = 20.0
 
 
 def receive(skip: int) -> None:
-    """Send a byte to and fro, often; then take all that comes."""
+    """Time a byte to the sender and back, often; then receive the stream."""
     with socket.create_server(("0.0.0.0", 0)) as server:
-        server.settimeout(PATIENCE)
+        server.settimeout(SOCKET_TIMEOUT_SECONDS)
         print(server.getsockname()[1], flush=True)
         peer, _ = server.accept()
     with peer:
-        peer.settimeout(PATIENCE)
-        alpha = median(trip(peer) for _ in range(TRIPS)) / 2
+        peer.settimeout(SOCKET_TIMEOUT_SECONDS)
+        alpha = median(trip(peer) for _ in range(ROUND_TRIPS)) / 2
         print(alpha, rate(peer, skip))
 
 
@@ -37,10 +37,14 @@ def trip(peer: socket.socket) -> float:
 
 
 def rate(peer: socket.socket, skip: int) -> float:
-    """The bytes a second of a stream, once it has got going."""
+    """The bytes a second of a stream after its first `skip` bytes.
+
+    The first bytes are left out, since TCP begins slowly and the link lets a burst
+    through.
+    """
     total = skipped = 0
     first = last = 0.0
-    while piece := peer.recv(CHUNK):
+    while piece := peer.recv(STREAM_CHUNK_BYTES):
         total, last = total + len(piece), time.perf_counter()
         if not first and total >= skip:
             skipped, first = total, last
@@ -49,12 +53,12 @@ def rate(peer: socket.socket, skip: int) -> float:
 
 def send(address: str, port: int, size: int) -> None:
     """Return every byte, then send a stream."""
-    with socket.create_connection((address, port), PATIENCE) as peer:
+    with socket.create_connection((address, port), SOCKET_TIMEOUT_SECONDS) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for _ in range(TRIPS):
+        for _ in range(ROUND_TRIPS):
             peer.sendall(peer.recv(1))
-        piece = bytes(CHUNK)
-        for _ in range(0, size, CHUNK):
+        piece = bytes(STREAM_CHUNK_BYTES)
+        for _ in range(0, size, STREAM_CHUNK_BYTES):
             peer.sendall(piece)
 
 

@@ -1,4 +1,4 @@
-"""Running ip and tc, and finding out what is missing for a lab."""
+"""Running ip and tc, and finding tools and kernel features that a lab lacks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from .mpiexec import LaunchError
+from ..launch.mpiexec import LaunchError
 
 #: commands, and the packages that bring them
-TOOLS = {
+PACKAGE_OF_TOOL = {
     "ip": "iproute2",
     "tc": "iproute2",
     "unshare": "util-linux",
     "hostname": "hostname",
 }
-SBIN = "/usr/local/sbin", "/usr/sbin", "/sbin"
-#: features of the kernel, and how to try each in a namespace that leaves nothing behind
-FEATURES = {
+SBIN_FOLDERS = "/usr/local/sbin", "/usr/sbin", "/sbin"
+#: features of the kernel, and a command of unshare to try each, which leaves nothing
+KERNEL_FEATURES = {
     "network namespaces": "--net true",
     "host names of their own": "--uts true",
     "links between namespaces (veth)": "--net ip link add name x type veth",
@@ -34,15 +34,15 @@ class LabError(LaunchError):
 
 
 def run(command: Sequence[str], text: str = "") -> str:
-    """The output of a command; if it fails, what it said is the error."""
+    """The output of a command; if it fails, its message is the error."""
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True)
+        completed = subprocess.run(command, input=text, capture_output=True, text=True)
     except FileNotFoundError:
         raise LabError(f"there is no command {command[0]}") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise LabError(f"{' '.join(command)}: {said or done.returncode}")
-    return done.stdout
+    if completed.returncode:
+        message = " ".join((completed.stderr or completed.stdout).split())
+        raise LabError(f"{' '.join(command)}: {message or completed.returncode}")
+    return completed.stdout
 
 
 def inside(namespace: str, command: Sequence[str]) -> list[str]:
@@ -52,15 +52,17 @@ def inside(namespace: str, command: Sequence[str]) -> list[str]:
 
 def batch(tool: str, lines: Sequence[str], namespace: str | None = None) -> None:
     """Many commands of ip or tc at once, inside a namespace."""
-    where = ["-n", namespace] if namespace else []
-    run([tool, *where, "-batch", "-"], "".join(f"{line}\n" for line in lines))
+    namespace_option = ["-n", namespace] if namespace else []
+    run(
+        [tool, *namespace_option, "-batch", "-"], "".join(f"{line}\n" for line in lines)
+    )
 
 
 def rootless(command: Sequence[str]) -> list[str]:
     """A command line that runs another one as root of a network of its own.
 
-    Everyone may do that where the kernel lets users have namespaces of their own. What
-    is made inside ends with it.
+    Everyone may do that where the kernel lets users have namespaces of their own. All
+    namespaces made inside end with the command.
     """
     own = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
     ready = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
@@ -68,17 +70,17 @@ def rootless(command: Sequence[str]) -> list[str]:
 
 
 def _look_in_sbin() -> None:
-    """Find ip and tc where the PATH of users that become root does not lead."""
-    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    os.environ["PATH"] = os.pathsep.join(dict.fromkeys([*known, *SBIN]))
+    """Add the folders of ip and tc to PATH; who becomes root may lack them."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(dict.fromkeys([*folders, *SBIN_FOLDERS]))
 
 
 def missing() -> str | None:
-    """What this machine lacks for a lab, in one line; None if nothing."""
+    """The first thing that this machine lacks for a lab, in one line, or None."""
     if not sys.platform.startswith("linux"):
         return "a lab needs Linux"
     _look_in_sbin()
-    for tool, package in TOOLS.items():
+    for tool, package in PACKAGE_OF_TOOL.items():
         if shutil.which(tool) is None:
             return f"a lab needs the command {tool} (package {package})"
     if os.geteuid():
@@ -87,8 +89,8 @@ def missing() -> str | None:
 
 
 def _lacking_feature() -> str | None:
-    """The first feature that cannot be had, tried where nothing can be left behind."""
-    for feature, command in FEATURES.items():
+    """The first kernel feature that cannot be had, in one line, or None."""
+    for feature, command in KERNEL_FEATURES.items():
         try:
             run(["unshare", *command.split()])
         except LabError as error:

@@ -15,20 +15,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..launch.environment import between_hosts, started_by
+from ..launch.mpiexec import LaunchError, find_mpiexec, is_open_mpi
 from . import names, spaces
-from .mpiexec import QUIET, LaunchError, find_mpiexec, is_open_mpi
-from .names import BRIDGE, SUBNET
+from .names import BRIDGE_DEVICE, SUBNET
 from .tools import inside
 
-#: in the environment of every process of a job: which job
-TOKEN = "ISTHMUS_LAB_JOB"
+#: the variable that names the job in the environment of all its processes
+JOB_VARIABLE = "ISTHMUS_LAB_JOB"
 
 # TCP gives up a host that is silent after 5 tries, some 15 seconds; its usual 15 tries
 # take 15 minutes.
-GIVE_UP = "echo 5 >/proc/sys/net/ipv4/tcp_retries2"
+GIVE_UP_SILENT_HOSTS = "echo 5 >/proc/sys/net/ipv4/tcp_retries2"
 # The command comes as words that a shell reads once more, as with ssh. Shared memory is
 # each host's own, and goes with the last of its processes.
-SSH = f"""\
+SSH_SCRIPT = f"""\
 #!/bin/sh
 # called as: ssh [options] address command...
 while [ "${{1#-}}" != "$1" ]; do shift; done
@@ -37,70 +38,41 @@ number=$((${{rest%.*}} * 256 + ${{rest#*.}} - 1))
 exec ip netns exec "isthmus-LAB-$number" unshare --uts sh -c "
     hostname LAB-$number
     mount -t tmpfs tmpfs /dev/shm
-    {GIVE_UP}
+    {GIVE_UP_SILENT_HOSTS}
     $*"
 """
-SWITCH = ["sh", "-c", f'{GIVE_UP}; exec "$@"', "sh"]
-
-MPICH = {
-    "FI_PROVIDER": "tcp",
-    "MPIR_CVAR_CH4_NETMOD": "ofi",
-    # Built with UCX, which takes all hosts for one machine with one shared memory.
-    "UCX_TLS": "tcp,self",
-    # An empty name keeps Hydra from leaving a file in /tmp when a job is ended.
-    "HWLOC_XMLFILE": "",
-}
-OPEN_MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    # Each host believes that it has all cores, which it shares with all other hosts.
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_pml": "ob1",
-    # Between hosts tcp; vader, the older name of sm, is between processes of one host.
-    "OMPI_MCA_btl": "self,vader,tcp",
-    "OMPI_MCA_btl_tcp_if_include": str(SUBNET),
-    "OMPI_MCA_oob_tcp_if_include": str(SUBNET),
-    "PRTE_MCA_prte_if_include": str(SUBNET),
-    # All daemons are started from the switch, where the script is.
-    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
-}
-#: variables of Open MPI before 5 and since, for what takes ssh's place
-AGENTS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")
-#: and for where its daemons put their files
-FOLDERS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
+ENTER_SWITCH = ["sh", "-c", f'{GIVE_UP_SILENT_HOSTS}; exec "$@"', "sh"]
 
 
 class OutOfTime(LaunchError):
-    """A job was not over within its time limit; `output`: what it had written."""
+    """A job was not over within its time limit; `output` is what it had written."""
 
     def __init__(self, limit: float, output: Any = None) -> None:
-        said = f"not over within its time limit of {limit:g} s"
-        super().__init__(f"{said}; all its processes were ended")
+        cause = f"not over within its time limit of {limit:g} s"
+        super().__init__(f"{cause}; all its processes were ended")
         self.output = output
 
 
 def placed(n: int, hosts: int, per_host: int | None = None) -> list[int]:
-    """How many ranks each host has: host 0 the first `per_host`, and so on."""
+    """The number of ranks of each host: host 0 has the first `per_host`, and so on."""
     if n < 1:
         raise ValueError(f"{n} processes: must be at least one")
-    each = -(-n // hosts) if per_host is None else per_host
-    if not 0 < n <= each * hosts:
-        raise ValueError(f"{hosts} hosts, {each} processes each: no room for {n}")
-    return [min(each, n - first) for first in range(0, n, each)]
+    if per_host is None:
+        per_host = -(-n // hosts)
+    if not 0 < n <= per_host * hosts:
+        raise ValueError(f"{hosts} hosts, {per_host} processes each: no room for {n}")
+    return [min(per_host, n - first) for first in range(0, n, per_host)]
 
 
 def mpich_command(mpiexec: str, ssh: str, ranks: Sequence[int]) -> list[str]:
-    """MPICH's mpiexec, as far as the program."""
+    """The command line of MPICH's mpiexec up to the program."""
     hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
-    start = ["-launcher", "ssh", "-launcher-exec", ssh, "-iface", BRIDGE]
+    start = ["-launcher", "ssh", "-launcher-exec", ssh, "-iface", BRIDGE_DEVICE]
     return [mpiexec, *start, "-hosts", hosts, "-n", str(sum(ranks))]
 
 
 def open_mpi_command(mpiexec: str, ranks: Sequence[int]) -> list[str]:
-    """Open MPI's mpiexec, as far as the program."""
+    """The command line of Open MPI's mpiexec up to the program."""
     hosts = ",".join(f"{names.address(i)}:{k}" for i, k in enumerate(ranks))
     # Left to itself, every host would put its first rank on the first core.
     where = ["--map-by", "slot", "--bind-to", "none"]
@@ -108,10 +80,9 @@ def open_mpi_command(mpiexec: str, ranks: Sequence[int]) -> list[str]:
 
 
 def environment(open_mpi: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment, what is not set in it, and this Python found first."""
-    more = QUIET | (OPEN_MPI if open_mpi else MPICH)
+    """The user's environment, completed for a lab, this Python first on the PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
-    return more | dict(environ) | {"PATH": path}
+    return between_hosts(open_mpi, environ, str(SUBNET)) | {"PATH": path}
 
 
 class Job:
@@ -125,17 +96,15 @@ class Job:
         self.lab, self.token = lab, secrets.token_hex(8)
         self.folder = spaces.folder(lab)
         ssh = self.folder / "ssh"
-        ssh.write_text(SSH.replace("LAB", lab), encoding="utf-8")
+        ssh.write_text(SSH_SCRIPT.replace("LAB", lab), encoding="utf-8")
         ssh.chmod(0o700)
         if open_mpi:
             start = open_mpi_command(mpiexec, ranks)
         else:
             start = mpich_command(mpiexec, str(ssh), ranks)
-        line = [*SWITCH, *start, *command]
-        env = environment(open_mpi, os.environ) | {TOKEN: self.token}
-        env |= dict.fromkeys(AGENTS, str(ssh)) | dict.fromkeys(
-            FOLDERS, str(self.folder)
-        )
+        line = [*ENTER_SWITCH, *start, *command]
+        env = environment(open_mpi, os.environ) | {JOB_VARIABLE: self.token}
+        env |= started_by(str(ssh), str(self.folder))
         self.process: subprocess.Popen[Any] = subprocess.Popen(
             inside(names.switch(lab), line),
             env=env,
@@ -145,7 +114,7 @@ class Job:
         )
 
     def wait(self, timeout: float | None = None) -> tuple[Any, Any]:
-        """Wait for its end; what it wrote, where pipes were asked for."""
+        """Wait for the end of the job; its output and errors, if they go to pipes."""
         try:
             return self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -154,15 +123,15 @@ class Job:
             raise OutOfTime(timeout or 0.0, output) from None
 
     def processes(self) -> list[int]:
-        """Those of its processes that still run, on whatever host."""
+        """The processes of the job that still run, on any host."""
         return [pid for pid in spaces.inside(self.lab) if self._owns(pid)]
 
     def _owns(self, pid: int) -> bool:
         """Whether a process was started by this job."""
-        return f"{TOKEN}={self.token}".encode() in spaces.environment(pid)
+        return f"{JOB_VARIABLE}={self.token}".encode() in spaces.environment(pid)
 
     def stop(self) -> None:
-        """End all its processes, on all hosts."""
+        """End all processes of the job, on all hosts."""
         spaces.end(self.processes)
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)

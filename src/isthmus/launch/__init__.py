@@ -1,0 +1,1 @@
+"""Starting MPI programs with the mpiexec that is installed, here or on other hosts."""
