@@ -15,10 +15,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from isthmus.draw.palette import EMPTY, FAINT, INK, Group, colours, on
+from isthmus.draw.palette import EMPTY, FAINT, INK, RankGroup, colours, on
 from isthmus.groups import sorts, trees, vm
 from isthmus.groups.bins import BinTable, scan_bins, split_bins
-from isthmus.groups.chain import Link, from_size, rounds
+from isthmus.groups.chain import ChainLink, from_size, rounds
 from isthmus.groups.cheng import cheng
 from isthmus.groups.encoding import encode
 from isthmus.groups.jenkins import bin_of
@@ -92,7 +92,7 @@ def scan_figure(n: int = 6) -> Figure:
     run = vm.run(
         [scan(from_size(r, n), letters[r], operator.add) for r in range(n)], trace=True
     )
-    paint = colours([Group("ranks", "all", "r", range(n))])
+    paint = colours([RankGroup("ranks", "all", "r", range(n))])
     height = TOP + rounds(n) * ROW + 0.6
     page = Page(n, height, f"Inclusive scan on a chain of {n}")
     held = list(letters)
@@ -127,7 +127,7 @@ def bins_figure(colors: Sequence[str] = BINARY, bits: int = 2) -> Figure:
     links = [from_size(r, n) for r in range(n)]
     tables = vm.run([scan_bins(x, q) for x, q in zip(links, chosen, strict=True)])
     parts = vm.run([split_bins(x, q) for x, q in zip(links, chosen, strict=True)])
-    paint = colours([Group("bins", "all", "b", range(bins))])
+    paint = colours([RankGroup("bins", "all", "b", range(bins))])
     height = TOP + 1.1 + 2 * (bins + 1) * LINE + bins * 0.48
     page = Page(n, height, f"Splitting a chain of {n} by {bins} bins")
     y = TOP + 0.1
@@ -155,7 +155,7 @@ def bins_figure(colors: Sequence[str] = BINARY, bits: int = 2) -> Figure:
 
 
 def linked(
-    page: Page, links: list[Link], y: float, paint: list[Any], words: list[str]
+    page: Page, links: list[ChainLink], y: float, paint: list[Any], words: list[str]
 ) -> None:
     """The processes of a chain where they stand, and an arrow each way between two."""
     for link, colour, word in zip(links, paint, words, strict=True):
@@ -196,7 +196,7 @@ def bitonic_figure(items: Sequence[int] = ITEMS) -> Figure:
     sent = [m for m in run.trace if m.round >= k]  # after the addresses
     last = run.rounds
     page = Page(n, TOP + (last - k) * ROW + 0.6, f"Bitonic sort on a chain of {n}")
-    paint = colours([Group("items", "all", "i", range(n))])
+    paint = colours([RankGroup("items", "all", "i", range(n))])
     for t in range(k, last + 1):
         y = TOP + 0.15 + (t - k) * ROW
         page.label(y, f"after round {t - k}" if t > k else "at first")
@@ -267,7 +267,7 @@ def _row(page: Page, k: int, held: list[list[int]], words: str = "") -> None:
     """What all hold after k rounds."""
     y = TOP + 0.15 + k * ROW
     page.label(y, words or (f"after round {k}" if k else "at first"))
-    paint: Any = colours([Group("items", "all", "i", range(len(held)))])
+    paint: Any = colours([RankGroup("items", "all", "i", range(len(held)))])
     for r, items in enumerate(held):
         colour = paint[len(items) - 1] if items else EMPTY
         page.box(x_of(r), y, " ".join(map(str, items)), colour)
@@ -306,14 +306,14 @@ def _table_row(
 ) -> None:
     """The colours that each process knows, in the order of the chain."""
     kinds = list(dict.fromkeys(colors))
-    paint = colours([Group("colours", "all", "c", range(len(kinds)))])
+    paint = colours([RankGroup("colours", "all", "c", range(len(kinds)))])
     page.label(y, words)
     for r, known in enumerate(held):
         own = " ".join(colors[i] for i in sorted(known))
         page.box(x_of(r), y, own, paint[kinds.index(colors[r])])
 
 
-def _places(colors: Sequence[str]) -> list[Link]:
+def _places(colors: Sequence[str]) -> list[ChainLink]:
     """The places that the split itself finds."""
     n, codes = len(colors), [encode(color) for color in colors]
     run = vm.run(
@@ -327,10 +327,10 @@ CHAIN_ROW = 0.42
 
 NAMES = ("oak", "elm", "pine", "oak", "elm", "oak")
 KEYS = (0x3A, 0x1F, 0x3C, 0x0B, 0x1A, 0x3B)
-Chain = list[Link]
+Chain = list[ChainLink]
 
 
-def _chains(links: Sequence[Link | None]) -> list[Chain]:
+def _chains(links: Sequence[ChainLink | None]) -> list[Chain]:
     """The processes of every chain from left to right."""
     found = []
     for link in links:
@@ -374,7 +374,7 @@ def _is_group(chain: Chain, before: int, names: Sequence[str]) -> bool:
 def hash_figure(names: Sequence[str] = NAMES) -> Figure:
     """A chain split by hash bins again and again, until every chain has one colour."""
     n, kinds = len(names), list(dict.fromkeys(names))
-    paint = colours([Group("names", "all", "n", range(len(kinds)))])
+    paint = colours([RankGroup("names", "all", "n", range(len(kinds)))])
     steps = list(hash_steps(names))
     rows = sum(1.4 + len(parts) for _, parts in steps)
     page = Page(n, TOP + rows * CHAIN_ROW + 0.5, f"Splitting a chain of {n} by hashing")
@@ -421,7 +421,9 @@ def radix_figure(keys: Sequence[int] = KEYS) -> Figure:
     return page.figure
 
 
-def _relinked(chains: list[Chain], n: int, u: Sequence[int], bits: int) -> list[Link]:
+def _relinked(
+    chains: list[Chain], n: int, u: Sequence[int], bits: int
+) -> list[ChainLink]:
     """The processes of all chains, each chain in the order of u."""
     talks: list[Any] = [None] * n
     for link in (link for chain in chains for link in chain):
@@ -435,13 +437,13 @@ def _keys(
     page: Page,
     y: float,
     words: str,
-    chain: Sequence[Link],
+    chain: Sequence[ChainLink],
     keys: Sequence[int],
     moved: bool = False,
 ) -> None:
     """Processes with their keys where they stand, or moved side by side in order."""
     digits = sorted({key >> DIGIT_BITS for key in keys})
-    paint = colours([Group("digits", "all", "d", range(len(digits)))])
+    paint = colours([RankGroup("digits", "all", "d", range(len(digits)))])
     page.label(y, words)
     own = [keys[link.address] for link in chain]
     names = [f"P{x.address}: " if moved else "" for x in chain]
@@ -455,7 +457,7 @@ def _keys(
     )
 
 
-def _at(link: Link, column: int) -> Link:
+def _at(link: ChainLink, column: int) -> ChainLink:
     """A process drawn at another column, beside its neighbours."""
     right = None if link.right is None else column + 1
     return replace(link, address=column, right=right)

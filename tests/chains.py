@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from isthmus.groups import vm
-from isthmus.groups.chain import Link, from_addresses
+from isthmus.groups.chain import ChainLink, from_addresses
 
 
-def links(order: list[int], n: int) -> list[Link | None]:
+def links(order: list[int], n: int) -> list[ChainLink | None]:
     """The links of all n processes in the chain of those listed."""
     return [from_addresses(i, order) for i in range(n)]
 
@@ -26,12 +26,14 @@ def pickled(value: Any) -> Any:
     return pickle.loads(pickle.dumps(value))
 
 
-def run(chain: list[Link | None], dialogue: Callable[[Link], Any], **more: Any):
+def run(
+    chain: list[ChainLink | None], dialogue: Callable[[ChainLink], Any], **more: Any
+):
     """Run a dialogue on every process of a chain."""
     return vm.run([dialogue(link) if link else None for link in chain], **more)
 
 
-def members(chain: list[Link | None]) -> list[Link]:
+def members(chain: list[ChainLink | None]) -> list[ChainLink]:
     """The links of those in the chain, in its order."""
     return sorted((x for x in chain if x), key=lambda link: link.rank)
 
@@ -48,14 +50,14 @@ def in_order(value: Any) -> tuple[Any, ...]:
 
 
 def oracle(
-    chain: list[Link | None],
+    chain: list[ChainLink | None],
     colors: list[Any],
     keys: list[Any],
     split: bool = True,
     reorder: bool = True,
 ) -> list[Any]:
     """For every process (link, id, groups), found with a dict and a stable sort."""
-    groups: dict[Any, list[Link]] = {}
+    groups: dict[Any, list[ChainLink]] = {}
     for link in members(chain):
         color = colors[link.address] if split else 0
         if color is not None:

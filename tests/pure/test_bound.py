@@ -13,7 +13,7 @@ pytest.importorskip("scipy")
 
 import isthmus
 from isthmus.bound import distances
-from isthmus.bound.demands import KNOWN, Problem, problem
+from isthmus.bound.demands import PROBLEM_OF_COLLECTIVE, Problem, problem
 from isthmus.bound.steps import Fewest, hearing, startups, whole
 from isthmus.bound.transfer import transfer
 from isthmus.cli import main
@@ -139,7 +139,7 @@ def test_too_little_time_is_said():
     assert (found.steps, found.exact, found.moves) == (3, False, None)
 
 
-@pytest.mark.parametrize("collective", KNOWN)
+@pytest.mark.parametrize("collective", PROBLEM_OF_COLLECTIVE)
 def test_every_example_has_a_problem(collective):
     sizes = COLLECTIVES[collective].example
     asked = problem(collective, **sizes)

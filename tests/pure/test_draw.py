@@ -28,7 +28,7 @@ pytest.importorskip("matplotlib")
 from matplotlib import rc_context
 
 from isthmus.draw import circle, palette, speed
-from isthmus.draw.schedule import COLUMNS, figure
+from isthmus.draw.schedule import MAX_STEP_COLUMNS, figure
 
 ROOTED = {
     "inter_bcast": {"q": 5, "m": 6},
@@ -217,8 +217,8 @@ def test_ranks_steps_and_sizes_are_named():
 def test_steps_in_the_middle_of_a_long_schedule_are_left_out():
     made = schedule("inter_allgather", "root_gathering_ring", p=6, q=6, ka=6, kb=6)
     n, said = len(list(steps(made))), words(figure(made))
-    assert n > COLUMNS
-    assert f"… {n - COLUMNS} steps …" in said
+    assert n > MAX_STEP_COLUMNS
+    assert f"… {n - MAX_STEP_COLUMNS} steps …" in said
     assert "step 1" in said and f"step {n}" in said
 
 
@@ -263,7 +263,10 @@ def test_labels_count_inside_the_group():
 
 
 def test_the_ratio_is_written_at_the_bars():
-    pairs = [speed.Pair("8 B", "10 µs", "5 µs", 2.0), speed.Pair("x", "a", "b", 0.1)]
+    pairs = [
+        speed.SpeedRow("8 B", "10 µs", "5 µs", 2.0),
+        speed.SpeedRow("x", "a", "b", 0.1),
+    ]
     said = words(speed.figure("title", "subtitle", pairs))
     assert {"title", "2.00×", "0.10×", "native 10 µs", "isthmus 5 µs"} <= {*said}
 
@@ -278,9 +281,9 @@ def test_pictures_and_pages_have_the_same_colours():
     style = (root / "page.css").read_text("utf-8")
     light = dict(re.findall(r"--([\w-]+): (#\w{6});", style.partition("@media")[0]))
     names = {"send": "SEND", "receive": "RECEIVE", "idle": "IDLE"}
-    names |= {"critical": "PATH", "work": "WORKS", "waits": "WAITS"}
+    names |= {"critical": "PATH", "work": "WORK", "waits": "WAIT"}
     for name, constant in names.items():
-        assert light[name] == getattr(palette, constant), name
+        assert light[name] == getattr(palette, f"{constant}_COLOUR"), name
     for letter, ramp in palette.RAMPS.items():
         lightness = [sum(palette.on_ramp(letter, i / 20)) for i in range(21)]
         assert lightness == sorted(lightness, reverse=True), ramp

@@ -21,7 +21,7 @@ from matplotlib.colors import to_rgb
 
 from isthmus.draw.gantt import gantt
 from isthmus.draw.gantt_rows import busy, stays
-from isthmus.draw.palette import IDLE, RECEIVE, SEND, WORKS
+from isthmus.draw.palette import IDLE_COLOUR, RECEIVE_COLOUR, SEND_COLOUR, WORK_COLOUR
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 
@@ -102,7 +102,7 @@ def test_copies_and_meetings_are_drawn_and_named():
     assert {"copies, reduces", "waits for its node", "node 0", "r5"} <= {*said}
     assert not any(text.startswith("group") for text in said)
     colours = {to_rgb(c.get_facecolor()[0]) for c in picture.axes[0].collections}
-    assert to_rgb(WORKS) in colours
+    assert to_rgb(WORK_COLOUR) in colours
     # rows are in the order of nodes
     ticks = picture.axes[0].get_yticklabels()
     assert [t.get_text() for t in ticks] == ["r0", "r2", "r5", "r1", "r4", "r3"]
@@ -177,9 +177,11 @@ def luminance(colour: str, matrix: np.ndarray) -> float:
 @pytest.mark.parametrize("matrix", SEEN.values(), ids=SEEN)
 def test_colours_survive_colour_blindness(matrix):
     how = np.array(matrix.split(), float).reshape(3, 3)
-    idle, receive, send = (luminance(c, how) + 0.05 for c in (IDLE, RECEIVE, SEND))
+    idle, receive, send = (
+        luminance(c, how) + 0.05 for c in (IDLE_COLOUR, RECEIVE_COLOUR, SEND_COLOUR)
+    )
     assert idle / receive > 2.8 and idle / send > 4.5 and receive / send > 1.5
-    works = luminance(WORKS, how) + 0.05
+    works = luminance(WORK_COLOUR, how) + 0.05
     assert idle / works > 1.6 and works / receive > 1.6
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from chains import links, members, pickled, run, some_order
 from isthmus.groups import scans, trees
-from isthmus.groups.chain import Link, from_addresses, from_size, rounds
+from isthmus.groups.chain import ChainLink, from_addresses, from_size, rounds
 
 
 def test_a_link_is_five_numbers():
-    assert from_size(0, 1) == Link(0, 1, 0, None, None)
-    assert from_size(2, 4) == Link(2, 4, 2, 1, 3)
-    assert from_addresses(3, [5, 3, 0]) == Link(1, 3, 3, 5, 0)
+    assert from_size(0, 1) == ChainLink(0, 1, 0, None, None)
+    assert from_size(2, 4) == ChainLink(2, 4, 2, 1, 3)
+    assert from_addresses(3, [5, 3, 0]) == ChainLink(1, 3, 3, 5, 0)
     assert from_addresses(4, [5, 3, 0]) is None
 
 

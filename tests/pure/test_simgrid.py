@@ -62,7 +62,9 @@ def test_alpha_beta_is_what_simgrid_says(case):
     their start-ups, all but what the envelope takes, then pass at the same time.
     """
     made, model = make(case)
-    saved = case["start_ups_at_once"] * (model.alpha - simgrid.ENVELOPE * model.beta)
+    saved = case["start_ups_at_once"] * (
+        model.alpha - simgrid.ENVELOPE_BYTES * model.beta
+    )
     assert f"{made.simulate(model).time - saved:.6f}" == case["time"]
 
 
@@ -91,7 +93,7 @@ def test_simgrid_still_says_so(case, tmp_path):
 
 
 def test_the_command_has_the_options_that_the_export_tells():
-    assert " ".join(simgrid.OPTIONS) in GOLDEN["command"]
+    assert " ".join(simgrid.SMPIRUN_OPTIONS) in GOLDEN["command"]
 
 
 def test_a_trace_is_a_round_after_the_other():

@@ -157,7 +157,7 @@ def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
         words = f"the largest exchange ({name})"
         yield words, drawn.figure(made), folder / "exchange.png"
     pairs = [
-        speed.Pair(
+        speed.SpeedRow(
             found.case.label.replace(", ", "\n"),
             show_time(found.seconds(NATIVE)),
             show_time(found.seconds(OURS)),

@@ -1,2 +1,1 @@
-"""How far from optimal: lower bounds of small cases by linear programs, beside every
-algorithm."""
+"""Lower bounds of small cases by linear programs, beside every algorithm."""

@@ -1,8 +1,9 @@
-"""What a collective asks for, whatever the algorithm: who must have what in the end.
+"""The demands of a collective: the data that each process must have in the end.
 
-Every collective here is a set of multicasts: data of one process that some others must
-have. A sum is one backwards: reversed in time, a reduction hands every part of the
-result from the process that gets it to all that contribute, so it takes as long.
+Every collective here is a set of multicasts, whatever the algorithm: data of one
+process that others must have. A sum is a multicast backwards: reversed in time, a
+reduction hands every part of the result from the process that gets it to all that
+contribute, so it takes as long.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from ..spelling import unknown
 
-#: processes of all groups together: programs of more take too long
-MOST_RANKS = 12
+#: the most processes of all groups together: linear programs of more take too long
+MAX_BOUND_RANKS = 12
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Problem:
-    """All that n processes must have; of sums, reversed in time."""
+    """The demands of n processes; of sums, reversed in time."""
 
     n: int
     demands: tuple[Demand, ...]
@@ -39,7 +40,7 @@ class Problem:
 
     @property
     def port(self) -> int:
-        """The elements that some process must send, or receive, in any case."""
+        """The most elements that a process must send, or receive, by any algorithm."""
         sent = [0] * self.n
         received = [0] * self.n
         for x in self.demands:
@@ -50,12 +51,12 @@ class Problem:
 
 
 def _problem(n: int, demands: Sequence[Demand], reverse: bool = False) -> Problem:
-    if n > MOST_RANKS:
+    if n > MAX_BOUND_RANKS:
         raise ValueError(
-            f"{n} processes: a bound is found for {MOST_RANKS} at the most"
+            f"{n} processes: a bound is found for {MAX_BOUND_RANKS} at the most"
         )
-    some = [x for x in demands if x.size and x.targets]
-    return Problem(n, tuple(some), reverse)
+    nonempty = [x for x in demands if x.size and x.targets]
+    return Problem(n, tuple(nonempty), reverse)
 
 
 def _others(n: int, r: int) -> tuple[int, ...]:
@@ -63,7 +64,7 @@ def _others(n: int, r: int) -> tuple[int, ...]:
 
 
 def _to_other_groups(groups: Sequence[Sequence[int]], reverse: bool) -> Problem:
-    """The block of everyone to all of the other groups."""
+    """Each process's block, to all processes of the other groups."""
     bases = [0, *accumulate(map(len, groups))]
     n = bases[-1]
     demands = []
@@ -76,8 +77,8 @@ def _to_other_groups(groups: Sequence[Sequence[int]], reverse: bool) -> Problem:
 
 def _table(rows: Sequence[Sequence[int]]) -> Problem:
     n = len(rows)
-    every = [(i, j, k) for i, row in enumerate(rows) for j, k in enumerate(row)]
-    return _problem(n, [Demand(i, (j,), k) for i, j, k in every if i != j])
+    entries = [(i, j, k) for i, row in enumerate(rows) for j, k in enumerate(row)]
+    return _problem(n, [Demand(i, (j,), k) for i, j, k in entries if i != j])
 
 
 def _between(ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]) -> Problem:
@@ -87,20 +88,22 @@ def _between(ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]) -> Proble
 
 
 def problem(collective: str, **sizes: Any) -> Problem:
-    """What a collective asks for, of sizes as `isthmus.schedule` takes them."""
+    """The problem of a collective, with sizes as `isthmus.schedule` takes them."""
     record = COLLECTIVES.get(collective)
     if record is None:
-        raise ValueError(unknown("collective", collective, sorted(KNOWN)))
-    if collective not in KNOWN:
-        known = ", ".join(map(described, KNOWN))
+        raise ValueError(
+            unknown("collective", collective, sorted(PROBLEM_OF_COLLECTIVE))
+        )
+    if collective not in PROBLEM_OF_COLLECTIVE:
+        known = ", ".join(map(described, PROBLEM_OF_COLLECTIVE))
         raise ValueError(
             f"{described(collective)} has no bound here; there are: {known}"
         )
     if record.example.keys() != sizes.keys():
         takes, got = ", ".join(record.example), ", ".join(sizes)
         raise ValueError(f"{collective} takes {takes}; got {got}")
-    found: Problem = KNOWN[collective](**sizes)
-    return found
+    case: Problem = PROBLEM_OF_COLLECTIVE[collective](**sizes)
+    return case
 
 
 def _equal(p: int, q: int, ka: int, kb: int) -> tuple[list[int], list[int]]:
@@ -112,9 +115,11 @@ def _rooted(n: int, root: int, m: int, reverse: bool) -> Problem:
 
 
 def _each(counts: Sequence[int], root: int, out: bool) -> Problem:
-    """A block to or from every other process."""
-    some = [(i, k) for i, k in enumerate(counts) if i != root]
-    demands = [Demand(root, (i,), k) if out else Demand(i, (root,), k) for i, k in some]
+    """A block from the root to every other process, or to the root from each."""
+    other_blocks = [(i, k) for i, k in enumerate(counts) if i != root]
+    demands = [
+        Demand(root, (i,), k) if out else Demand(i, (root,), k) for i, k in other_blocks
+    ]
     return _problem(len(counts), demands)
 
 
@@ -125,7 +130,7 @@ def _inside(counts: Sequence[int], reverse: bool = False) -> Problem:
     )
 
 
-KNOWN: dict[str, Any] = {
+PROBLEM_OF_COLLECTIVE: dict[str, Any] = {
     "inter_allgather": lambda **s: _to_other_groups(_equal(**s), False),
     "inter_allgatherv": lambda a, b: _to_other_groups([a, b], False),
     "inter_reduce_scatter": lambda a, b: _to_other_groups([a, b], True),

@@ -1,4 +1,4 @@
-"""Every algorithm beside the bounds of a case: how far it is from optimal."""
+"""Every algorithm beside the bounds of a case: its distance from the optimum."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from .demands import Problem, problem
 from .steps import Fewest, startups, whole
 from .transfer import transfer
 
-#: sizes are taken so many times for the time of long data; all up to 10 divide it
-LONG = 2520
-#: where only start-ups count, and where only elements do
-STARTUPS, ELEMENTS = AlphaBeta(1.0, 0.0), AlphaBeta(0.0, 1.0)
-#: sizes that say how many ranks there are, or which one is the root
-RANKS = ("p", "q", "root")
+#: sizes times this are long data; all numbers up to 10 divide it, so blocks stay even
+LONG_DATA_FACTOR = 2520
+#: machines on which only start-ups cost time, and only elements
+STARTUPS_ONLY, ELEMENTS_ONLY = AlphaBeta(1.0, 0.0), AlphaBeta(0.0, 1.0)
+#: sizes that are numbers of ranks, or the root's
+RANK_SIZES = ("p", "q", "root")
 
 
 @dataclass(frozen=True)
-class Row:
-    """An algorithm: its start-ups, the elements' time of data that can be cut at will,
-    in multiples of the sizes given, and of elements that cannot."""
+class AlgorithmDistance:
+    """An algorithm's start-ups, and its transfer times in elements.
+
+    `transfer` is for data that can be cut at will, `whole` for elements that cannot.
+    """
 
     name: str
     startups: float
@@ -35,8 +37,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least start-ups, the least transfer time of data that can be cut at will, and
-    of whole elements; None where it took too long to find out."""
+    """The least start-ups, and the least transfer times of cut data and of elements.
+
+    The transfer time is None where its program took too long.
+    """
 
     startups: Fewest
     transfer: float | None
@@ -44,34 +48,40 @@ class Bounds:
 
 
 def _larger(sizes: dict[str, Any], times: int) -> dict[str, Any]:
-    """The sizes, but for the ranks, so many times as large."""
+    """The sizes times a factor, but for numbers of ranks and the root."""
 
     def grown(size: Any) -> Any:
         return [grown(x) for x in size] if isinstance(size, list) else size * times
 
     return {
-        name: size if name in RANKS else grown(size) for name, size in sizes.items()
+        name: size if name in RANK_SIZES else grown(size)
+        for name, size in sizes.items()
     }
 
 
 def _time(collective: str, name: str, model: AlphaBeta, sizes: dict[str, Any]) -> float:
-    """With short pieces where only elements count, with long ones where only start-ups
-    do, if the algorithm or its stage asks for that."""
-    first, *stage = name.split("+")
-    entries = [find(collective, first), *(find("allgatherv", x) for x in stage)]
-    option = "(startup=1)" if model is ELEMENTS else "(startup=1e15)"
-    told = [x.name + option * ("startup" in x.options) for x in entries]
-    return schedule(collective, "+".join(told), **sizes).simulate(model).time
+    """The time of an algorithm on a machine, with its pieces chosen for that machine.
+
+    Where only elements cost time pieces are short, where only start-ups do, long.
+    """
+    own_name, *stage_names = name.split("+")
+    entries = [
+        find(collective, own_name),
+        *(find("allgatherv", x) for x in stage_names),
+    ]
+    option = "(startup=1)" if model is ELEMENTS_ONLY else "(startup=1e15)"
+    algorithm_names = [x.name + option * ("startup" in x.options) for x in entries]
+    return schedule(collective, "+".join(algorithm_names), **sizes).simulate(model).time
 
 
 def _names(entry: Algorithm) -> tuple[str, ...]:
-    """With its own stage, if it has one, and with the one for unequal blocks."""
+    """The algorithm's name; if it has a stage, also with that for unequal blocks."""
     return (entry.name, f"{entry.name}+circulant") if entry.staged else (entry.name,)
 
 
-def rows(collective: str, sizes: dict[str, Any]) -> Iterator[Row]:
+def rows(collective: str, sizes: dict[str, Any]) -> Iterator[AlgorithmDistance]:
     """Every algorithm without node memory that works for these sizes."""
-    long = _larger(sizes, LONG)
+    long_sizes = _larger(sizes, LONG_DATA_FACTOR)
     entries = (
         entry
         for entry in algorithms(collective)
@@ -79,11 +89,11 @@ def rows(collective: str, sizes: dict[str, Any]) -> Iterator[Row]:
     )
     for name in (name for entry in entries for name in _names(entry)):
         try:
-            yield Row(
+            yield AlgorithmDistance(
                 name,
-                _time(collective, name, STARTUPS, sizes),
-                _time(collective, name, ELEMENTS, long) / LONG,
-                _time(collective, name, ELEMENTS, sizes),
+                _time(collective, name, STARTUPS_ONLY, sizes),
+                _time(collective, name, ELEMENTS_ONLY, long_sizes) / LONG_DATA_FACTOR,
+                _time(collective, name, ELEMENTS_ONLY, sizes),
             )
         except ValueError:
             # made for groups of other sizes
@@ -93,20 +103,22 @@ def rows(collective: str, sizes: dict[str, Any]) -> Iterator[Row]:
 def bounds(
     collective: str,
     sizes: dict[str, Any],
-    known: list[Row],
+    known: list[AlgorithmDistance],
     ports: int = 1,
     seconds: float = 20.0,
 ) -> Bounds:
-    """The bounds of a case, each found in about so many seconds; no bound is above what
-    a known algorithm takes."""
-    found: Problem = problem(collective, **sizes)
-    best = {
+    """The bounds of a case, each by a search of about `seconds`.
+
+    No bound is above the time of a known algorithm, which ends the search early.
+    """
+    case: Problem = problem(collective, **sizes)
+    fewest_known = {
         name: min((getattr(row, name) for row in known), default=inf)
         for name in ("startups", "whole")
     }
-    least = transfer(found, ports, seconds)
+    least_transfer = transfer(case, ports, seconds)
     return Bounds(
-        startups(found, ports, seconds, best["startups"]),
-        least,
-        whole(found, least or 0.0, ports, seconds, best["whole"]),
+        startups(case, ports, seconds, fewest_known["startups"]),
+        least_transfer,
+        whole(case, least_transfer or 0.0, ports, seconds, fewest_known["whole"]),
     )

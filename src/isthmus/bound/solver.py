@@ -20,10 +20,10 @@ def highs() -> tuple[Any, Any]:
 
 
 @dataclass
-class Program:
-    """Variables between 0 and 1, or without end, and linear constraints."""
+class LinearProgram:
+    """Variables from 0 to a bound, or without one, and linear constraints."""
 
-    #: of each variable its cost, its upper end, and whether it is whole
+    #: of each variable its cost, its upper bound, and 1 if it must be an integer
     cost: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Program:
     high: list[float] = field(default_factory=list)
 
     def variable(self, cost: float = 0.0, upper: float = inf, whole: int = 0) -> int:
-        """A new variable, by its number."""
+        """The number of a new variable."""
         self.cost.append(cost)
         self.upper.append(upper)
         self.whole.append(whole)
@@ -43,7 +43,7 @@ class Program:
     def require(
         self, terms: Iterable[tuple[int, float]], low: float, high: float
     ) -> None:
-        """The sum of some variables, each times a factor, must lie in a range."""
+        """Require that the sum of variables times factors lies between low and high."""
         row = len(self.low)
         for variable, factor in terms:
             self.rows.append(row)
@@ -53,19 +53,21 @@ class Program:
         self.high.append(high)
 
     def solve(self, seconds: float) -> tuple[bool | None, np.ndarray | None]:
-        """Whether there is a solution, None if the time was too short to say; and the
-        best one found."""
+        """Whether a solution exists, and the best one of the search.
+
+        None stands for a search that was too short to tell.
+        """
         optimize, sparse = highs()
         shape = len(self.low), len(self.cost)
         matrix = sparse.csr_array((self.factors, (self.rows, self.columns)), shape)
-        found = optimize.milp(
+        outcome = optimize.milp(
             np.array(self.cost),
             integrality=np.array(self.whole),
             bounds=optimize.Bounds(0.0, np.array(self.upper)),
             constraints=optimize.LinearConstraint(matrix, self.low, self.high),
             options={"time_limit": max(seconds, 0.1)},
         )
-        if found.x is not None:
-            return True, found.x
+        if outcome.x is not None:
+            return True, outcome.x
         # 2 is infeasible; 1 and 4 are limits and numerical trouble
-        return (False if found.status == 2 else None), None
+        return (False if outcome.status == 2 else None), None

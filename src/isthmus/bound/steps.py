@@ -18,12 +18,12 @@ from time import monotonic
 import numpy as np
 
 from .demands import Demand, Problem
-from .solver import Program
+from .solver import LinearProgram
 
 
 @dataclass(frozen=True)
-class Move:
-    """An element, or a block, that goes from one process to another in a step."""
+class ElementMove:
+    """The move of an element or a block from one process to another in a step."""
 
     step: int
     source: int
@@ -33,39 +33,44 @@ class Move:
 
 @dataclass(frozen=True)
 class Fewest:
-    """The steps that are needed at the least; a schedule of so many, if one was found;
-    if the time was too short for that, more may be needed."""
+    """The least number of steps, and a schedule of as many if the search gave one.
+
+    If not `exact`, the time was too short, and more steps may be needed.
+    """
 
     steps: int
     exact: bool
-    #: of which elements, or blocks, as `Move.demand` numbers them
+    #: the elements or blocks that `ElementMove.demand` numbers
     demands: tuple[Demand, ...] = ()
-    moves: tuple[Move, ...] | None = None
+    moves: tuple[ElementMove, ...] | None = None
 
 
 def hearing(problem: Problem, ports: int = 1) -> int:
-    """The steps in which who must hear of most processes can, or who must be heard of
-    by most: with every step at most ports + 1 times as many."""
+    """A lower bound of the steps, by the most processes that one must hear of.
+
+    With every step a process has data of at most ports + 1 times as many processes, and
+    its data are at as many.
+    """
     sources: list[set[int]] = [set() for _ in range(problem.n)]
-    most = 0
+    most_peers = 0
     for x in problem.demands:
-        most = max(most, len(x.targets))
+        most_peers = max(most_peers, len(x.targets))
         for target in x.targets:
             sources[target].add(x.source)
-    most = max(most, *map(len, sources), 0)
-    return ceil(log(most + 1, ports + 1) - 1e-9)
+    most_peers = max(most_peers, *map(len, sources), 0)
+    return ceil(log(most_peers + 1, ports + 1) - 1e-9)
 
 
 def single(problem: Problem) -> Problem:
-    """The same with every element on its own."""
-    every = [replace(x, size=1) for x in problem.demands for _ in range(x.size)]
-    return replace(problem, demands=tuple(every))
+    """The problem with a demand for each single element."""
+    unit_demands = [replace(x, size=1) for x in problem.demands for _ in range(x.size)]
+    return replace(problem, demands=tuple(unit_demands))
 
 
 def startups(
     problem: Problem, ports: int, seconds: float, known: float = inf
 ) -> Fewest:
-    """The fewest start-ups of messages of any length; `known` are enough."""
+    """The fewest start-ups of messages of any length, of which `known` are enough."""
     least = hearing(problem, ports) if problem.demands else 0
     return _fewest(problem, least, True, ports, seconds, known)
 
@@ -77,8 +82,7 @@ def whole(
     seconds: float,
     known: float = inf,
 ) -> Fewest:
-    """The fewest steps of an element each; at least so many are needed, and `known` are
-    enough."""
+    """The fewest steps of an element each: at least `least`, and `known` are enough."""
     steps = max(ceil(least - 1e-6), hearing(problem, ports) if problem.demands else 0)
     return _fewest(single(problem), steps, False, ports, seconds, known)
 
@@ -108,11 +112,11 @@ def _fewest(
 
 def _try(
     problem: Problem, steps: int, any_length: bool, ports: int, seconds: float
-) -> tuple[bool | None, tuple[Move, ...] | None]:
-    """Whether so many steps are enough, and a schedule."""
-    program, links = Program(), list(permutations(range(problem.n), 2))
-    moves: dict[Move, int] = {}
-    for c, demand in enumerate(problem.demands):
+) -> tuple[bool | None, tuple[ElementMove, ...] | None]:
+    """Whether a number of steps is enough, and a schedule of them."""
+    program, links = LinearProgram(), list(permutations(range(problem.n), 2))
+    variables: dict[ElementMove, int] = {}
+    for demand_number, demand in enumerate(problem.demands):
         for source, target in links:
             if target == demand.source:
                 continue
@@ -121,24 +125,24 @@ def _try(
             first = 0 if source == demand.source else 1
             last = steps if target in demand.targets else steps - 1
             for step in range(first, last):
-                move = Move(step, source, target, c)
-                moves[move] = program.variable(upper=1, whole=1)
-    by: dict[tuple[int, ...], list[int]] = {}
+                move = ElementMove(step, source, target, demand_number)
+                variables[move] = program.variable(upper=1, whole=1)
+    arrivals: dict[tuple[int, ...], list[int]] = {}
 
     def among(*key: int) -> list[tuple[int, float]]:
-        return [(x, 1.0) for x in by.get(key, ())]
+        return [(x, 1.0) for x in arrivals.get(key, ())]
 
-    for move, x in moves.items():
-        c = move.demand
-        by.setdefault((0, c, move.target), []).append(x)
-        by.setdefault((1, c, move.target, move.step), []).append(x)
-    for c, demand in enumerate(problem.demands):
+    for move, x in variables.items():
+        demand_number = move.demand
+        arrivals.setdefault((0, demand_number, move.target), []).append(x)
+        arrivals.setdefault((1, demand_number, move.target, move.step), []).append(x)
+    for demand_number, demand in enumerate(problem.demands):
         for rank in range(problem.n):
             if rank != demand.source:
                 low = 1 if rank in demand.targets else 0
-                program.require(among(0, c, rank), low, 1)
+                program.require(among(0, demand_number, rank), low, 1)
     # what is passed on has come before
-    for move, x in moves.items():
+    for move, x in variables.items():
         demand = problem.demands[move.demand]
         if move.source != demand.source:
             before = [
@@ -147,19 +151,23 @@ def _try(
                 for y, _ in among(1, move.demand, move.source, step)
             ]
             program.require([(x, 1.0), *before], -inf, 0)
-    _ports(program, moves, problem.n, any_length, ports)
-    _in_order(program, moves, problem)
+    _ports(program, variables, problem.n, any_length, ports)
+    _in_order(program, variables, problem)
     enough, solution = program.solve(seconds)
     if solution is None:
         return enough, None
-    taken = [move for move, x in moves.items() if solution[x] > 0.5]
-    return True, tuple(sorted(taken, key=lambda m: (m.step, m.source, m.demand)))
+    chosen_moves = [move for move, x in variables.items() if solution[x] > 0.5]
+    return True, tuple(sorted(chosen_moves, key=lambda m: (m.step, m.source, m.demand)))
 
 
 def _ports(
-    program: Program, moves: dict[Move, int], n: int, any_length: bool, ports: int
+    program: LinearProgram,
+    moves: dict[ElementMove, int],
+    n: int,
+    any_length: bool,
+    ports: int,
 ) -> None:
-    """In a step, each process has so many messages, to different processes."""
+    """Require that in a step each process has at most a message for each port."""
     link: dict[tuple[int, int, int], list[int]] = {}
     for move, x in moves.items():
         link.setdefault((move.step, move.source, move.target), []).append(x)
@@ -180,9 +188,13 @@ def _ports(
             program.require([(x, 1.0) for x in xs], 0, ports)
 
 
-def _in_order(program: Program, moves: dict[Move, int], problem: Problem) -> None:
-    """Of equal elements of one process, the first leaves it no later than the second:
-    any schedule is one of these, but for names, and the program has less to try."""
+def _in_order(
+    program: LinearProgram, moves: dict[ElementMove, int], problem: Problem
+) -> None:
+    """Require that of equal elements of one process the first leaves no later.
+
+    Any schedule is one of these, but for names, and the search has fewer to try.
+    """
     departures: dict[tuple[int, int], list[int]] = {}
     for move, x in moves.items():
         if move.source == problem.demands[move.demand].source:
@@ -197,18 +209,18 @@ def _in_order(program: Program, moves: dict[Move, int], problem: Problem) -> Non
                 program.require([(x, 1.0), *earlier], -inf, 0)
 
 
-def shown(found: Fewest, names: Callable[[int], str]) -> list[str]:
-    """The schedule, a line a step."""
+def shown(solution: Fewest, names: Callable[[int], str]) -> list[str]:
+    """The schedule as text, a line for each step."""
     lines = []
-    for step in range(found.steps):
-        here = [m for m in found.moves or () if m.step == step]
+    for step in range(solution.steps):
+        moves_of_step = [m for m in solution.moves or () if m.step == step]
         messages: dict[tuple[int, int], list[str]] = {}
-        for m in here:
-            source = found.demands[m.demand].source
+        for m in moves_of_step:
+            source = solution.demands[m.demand].source
             number = np.count_nonzero(
-                [x.source == source for x in found.demands[: m.demand]]
+                [x.source == source for x in solution.demands[: m.demand]]
             )
-            several = sum(x.source == source for x in found.demands) > 1
+            several = sum(x.source == source for x in solution.demands) > 1
             label = names(source) + (f".{number}" if several else "")
             messages.setdefault((m.source, m.target), []).append(label)
         words = (

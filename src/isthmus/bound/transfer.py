@@ -1,10 +1,10 @@
-"""The least transfer time: start-ups are free, and data are cut as fine as one likes.
+"""The least transfer time: start-ups are free, and data can be cut at will.
 
-Then who waits for whom is no matter, since a pipeline of short pieces hides it; what
-remains is how much passes through each port. Data of one source may take any ways and
-be copied anywhere: for every target, what reaches it is a flow from the source, and a
-message serves the flows to all targets at once. So the time is a linear program, and no
-algorithm is below it.
+Then the order of messages is no matter, since a pipeline of short pieces hides it; what
+remains is the load of each port. Data of one source may take any ways and be copied
+anywhere: for every target there is a flow from the source, and a message serves the
+flows to all targets at once. So the time is a linear program, and no algorithm is below
+it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 from itertools import permutations
 
 from .demands import Problem
-from .solver import Program
+from .solver import LinearProgram
 
 
 def transfer(problem: Problem, ports: int = 1, seconds: float = 30.0) -> float | None:
-    """In elements, with so many ports to different processes each; None if that takes
-    too long to find out."""
+    """The least transfer time in elements; None if the program takes too long.
+
+    Each process has a number of ports, to different processes.
+    """
     if not problem.demands:
         return 0.0
     links = list(permutations(range(problem.n), 2))
-    program = Program()
+    program = LinearProgram()
     time = program.variable(cost=1.0)
     loads: dict[tuple[int, int], list[int]] = {link: [] for link in links}
     for demand in problem.demands:

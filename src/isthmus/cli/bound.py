@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bound.demands import problem
-from ..bound.distances import Bounds, Row, bounds, rows
+from ..bound.distances import AlgorithmDistance, Bounds, bounds, rows
 from ..bound.steps import Fewest, shown
 from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
@@ -43,7 +43,7 @@ def _number(time: float) -> str:
     return f"{time:.2f}".rstrip("0").rstrip(".")
 
 
-def _table(found: Bounds, known: list[Row]) -> Table:
+def _table(found: Bounds, known: list[AlgorithmDistance]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("algorithm", no_wrap=True)
     for name in ("transfer", "×bound", "whole", "×bound", "start-ups", "×bound"):

@@ -12,7 +12,7 @@ from ..cost.placement import nodes as nodes_of
 from ..draw.circle import figure as on_circle
 from ..draw.gantt import gantt
 from ..draw.schedule import figure
-from ..explore.run import DETAIL, MOST
+from ..explore.run import MAX_PAGE_RANKS, MAX_RANKS_IN_DETAIL
 from ..redistribution import picture
 from ..redistribution.layouts import Layout
 from ..redistribution.order import LEAST
@@ -31,9 +31,9 @@ READABLE = 24
 
 def _check_ranks(n: int, times: bool, most: int = READABLE) -> None:
     """Refuse what would take long and nobody could read."""
-    most = MOST if times else most
+    most = MAX_PAGE_RANKS if times else most
     if n > most:
-        more = "" if times else f"; --gantt and isthmus explore show {MOST}"
+        more = "" if times else f"; --gantt and isthmus explore show {MAX_PAGE_RANKS}"
         raise ValueError(f"{n} ranks: a picture shows up to {most}{more}")
 
 
@@ -57,7 +57,7 @@ def _redistribution(
     path = output or Path(f"redistribution{'-gantt' * times}.png")
     check_picture(path)
     before, after, inside = ends
-    _check_ranks(inside or before.ranks + after.ranks, times, DETAIL)
+    _check_ranks(inside or before.ranks + after.ranks, times, MAX_RANKS_IN_DETAIL)
     with busy(Console(stderr=True), "drawing"):
         if times:
             made = schedule(*ends, least=LEAST)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..explore.page import USUAL, write
+from ..explore.page import DEFAULT_MACHINE_NAME, write
 from ..export import chrome
 from ..redistribution.order import LEAST
 from ..redistribution.schedule import schedule
@@ -82,5 +82,5 @@ def explore(
     machines = {name: sim.machine(name) for name in machine or ()}
     runs = {file.stem: chrome.read(file) for file in recorded or ()}
     with busy(Console(stderr=True), f"writing a page of {made[0].n} ranks"):
-        write(path, made, machines or {USUAL: sim.machine(None)}, runs)
+        write(path, made, machines or {DEFAULT_MACHINE_NAME: sim.machine(None)}, runs)
     print(path)

@@ -16,7 +16,7 @@ from ..bench.place import place
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
 from ..draw.gantt import gantts
-from ..explore.page import USUAL, write
+from ..explore.page import DEFAULT_MACHINE_NAME, write
 from ..export import chrome
 from ..units import show_bytes, show_time
 from . import simulate as sim
@@ -59,7 +59,7 @@ def write_page(
 ) -> None:
     """A page to explore the run in, beside the simulated one."""
     model = sim.machine(machine)
-    models = {Path(machine).stem if machine else USUAL: model}
+    models = {Path(machine).stem if machine else DEFAULT_MACHINE_NAME: model}
     write(path, [planned(case, algorithm, model)], models, recorded)
 
 

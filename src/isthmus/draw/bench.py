@@ -13,9 +13,9 @@ from .palette import FAINT, INK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NATIVE, LIMIT = "#8a8a8a", "#222222"
-COLOURS = ("#e6550d", "#3182bd", "#31a354", "#756bb1", "#c51b8a", "#a6761d")
-ACROSS = 4
+LIBRARY_BAR_COLOUR, LIMIT_COLOUR = "#8a8a8a", "#222222"
+ALGORITHM_COLOURS = ("#e6550d", "#3182bd", "#31a354", "#756bb1", "#c51b8a", "#a6761d")
+CHARTS_IN_A_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ class Dot:
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each contender; native has always the same."""
+    """A colour for each contender; that of `native` never changes."""
     others = [name for name in dict.fromkeys(names) if name != "native"]
-    return {"native": NATIVE} | dict(zip(others, cycle(COLOURS), strict=False))
+    return {"native": LIBRARY_BAR_COLOUR} | dict(
+        zip(others, cycle(ALGORITHM_COLOURS), strict=False)
+    )
 
 
 def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
@@ -50,7 +52,7 @@ def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
 
 
 def titles(picture: Figure, title: str, subtitle: str, left: float) -> None:
-    """Both above a figure, from a part of its width on."""
+    """The two titles above a figure, from a part of its width on."""
     height = picture.get_figheight()
     at: dict[str, Any] = {"x": left, "ha": "left", "va": "top"}
     picture.text(y=1 - 0.1 / height, s=title, fontsize=11, weight="bold", **at)
@@ -73,13 +75,13 @@ def plain(axes: Any) -> None:
 
 
 def units_of(sizes: Sequence[int]) -> Mapping[str, int]:
-    """The units in which sizes are whole: those of papers, or those of programs."""
+    """Powers of 1000 if all sizes are multiples of 1000, else powers of 1024."""
     return DECIMAL if all(n % 1000 == 0 for n in sizes) else BINARY
 
 
 def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
     """Time against size, both in powers."""
-    columns = min(len(kinds), ACROSS)
+    columns = min(len(kinds), CHARTS_IN_A_ROW)
     rows = -(-len(kinds) // columns)
     picture, grid = sheet(max(2.6 * columns, 5.0), 2.4 * rows, rows, columns)
     for axes in grid.flat[len(kinds) :]:
@@ -101,7 +103,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
             axes.plot(
                 *zip(*limits, strict=True),
                 "--",
-                color=LIMIT,
+                color=LIMIT_COLOUR,
                 lw=1,
                 marker="_",
                 label="limit",
@@ -140,7 +142,12 @@ def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
     for n, (i, limit) in enumerate(sorted(known.items())):
         label = "limit" if n == 0 else None
         axes.plot(
-            [i - 0.45, i + 0.45], [limit] * 2, "--", color=LIMIT, lw=1, label=label
+            [i - 0.45, i + 0.45],
+            [limit] * 2,
+            "--",
+            color=LIMIT_COLOUR,
+            lw=1,
+            label=label,
         )
     axes.set(xticks=range(len(kinds)))
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}

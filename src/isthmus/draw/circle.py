@@ -1,4 +1,4 @@
-"""A schedule of few ranks as a circle for each step: who sends what to whom."""
+"""A schedule of few ranks as a circle for each step, with an arrow for each message."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ import numpy as np
 
 from ..schedules.schedule import Schedule
 from .palette import EMPTY, INK, Colour, on, parts as part_colours
-from .steps import Message, Step, steps
+from .steps import MessagePicture, StepPicture, steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: with more ranks or parts than this, nothing could be told apart
-RANKS, PARTS = 24, 8
+#: more ranks or parts could not be told apart
+MAX_CIRCLE_RANKS, MAX_CIRCLE_PARTS = 24, 8
 #: of more steps than this, the others are left out
-PANELS = 12
+MAX_PANELS = 12
 #: inches of a panel; panels side by side
-PANEL, ACROSS = 3.0, 3
-CELL = 0.085
+PANEL_INCHES, PANELS_IN_A_ROW = 3.0, 3
+PART_INCHES = 0.085
 #: with more ranks than this, the panels are larger
-FEW = 12
+RANKS_IN_NORMAL_PANEL = 12
 GREY: Colour = (0.54, 0.54, 0.54)
 
 
 def _place(rank: int, n: int, radius: float = 1.0) -> tuple[float, float]:
-    """Where a rank lies on the circle: rank 0 at the top, then clockwise."""
+    """The point of a rank on the circle: rank 0 at the top, then clockwise."""
     angle = 2 * pi * rank / n
     return radius * sin(angle), radius * cos(angle)
 
 
 def _parts(data: np.ndarray, size: int) -> list[int]:
-    """The parts that some elements belong to."""
-    found: list[int] = np.unique(data["index"][data["lo"] >= 0] // size).tolist()
-    return found
+    """The numbers of the parts that elements belong to."""
+    numbers: list[int] = np.unique(data["index"][data["lo"] >= 0] // size).tolist()
+    return numbers
 
 
-def _arrow(axes: Any, message: Message, n: int, paint: list[Colour], size: int) -> None:
+def _arrow(
+    axes: Any, message: MessagePicture, n: int, paint: list[Colour], size: int
+) -> None:
     """A message, with the number of its part."""
     from matplotlib.patches import FancyArrowPatch
 
@@ -58,7 +60,7 @@ def _arrow(axes: Any, message: Message, n: int, paint: list[Colour], size: int) 
 
 
 def _words(parts: list[int]) -> str:
-    """Parts that follow each other as the first and the last."""
+    """The numbers of parts as text, consecutive ones as the first and the last."""
     if len(parts) > 2 and parts[-1] - parts[0] == len(parts) - 1:
         return f"{parts[0]}–{parts[-1]}"
     return ",".join(map(str, parts))
@@ -68,20 +70,22 @@ def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) ->
     """A rank's number, and outwards from it a dot for each part it may hold."""
     from matplotlib.patches import Circle
 
-    size = min(1, FEW / n)
+    size = min(1, RANKS_IN_NORMAL_PANEL / n)
     x, y = _place(rank, n)
     axes.add_patch(Circle((x, y), 0.13 * size, facecolor="white", edgecolor=INK))
     axes.text(x, y - 0.01, str(rank), fontsize=8, ha="center", va="center")
     for part, colour in enumerate(paint):
-        at = _place(rank, n, 1.13 + 0.13 * size + part * CELL)
+        dot = _place(rank, n, 1.13 + 0.13 * size + part * PART_INCHES)
         fill = colour if part in held else EMPTY
-        axes.add_patch(Circle(at, 0.45 * CELL, facecolor=fill))
+        axes.add_patch(Circle(dot, 0.45 * PART_INCHES, facecolor=fill))
 
 
-def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> None:
-    """One step: its messages, and what everyone holds after it."""
+def _panel(
+    axes: Any, k: int, step: StepPicture, paint: list[Colour], size: int
+) -> None:
+    """One step: its messages, and the parts of every rank after it."""
     n = len(step.memory)
-    far = 1.3 + CELL * len(paint)
+    far = 1.3 + PART_INCHES * len(paint)
     axes.set(xlim=(-far, far), ylim=(-far, far), aspect="equal")
     axes.axis("off")
     for message in step.messages:
@@ -95,17 +99,27 @@ def _panel(axes: Any, k: int, step: Step, paint: list[Colour], size: int) -> Non
 
 
 def figure(schedule: Schedule, parts: int) -> Figure:
-    """Every step of a broadcast in so many parts, on a circle of ranks."""
+    """Every step of a broadcast in a number of parts, on a circle of ranks."""
     from matplotlib.figure import Figure
 
-    if not 1 <= parts <= PARTS or schedule.n > RANKS:
-        raise ValueError(f"a circle has up to {RANKS} ranks and {PARTS} parts")
-    taken = list(steps(schedule))[:PANELS]
+    if not 1 <= parts <= MAX_CIRCLE_PARTS or schedule.n > MAX_CIRCLE_RANKS:
+        raise ValueError(
+            f"a circle has up to {MAX_CIRCLE_RANKS} ranks and {MAX_CIRCLE_PARTS} parts"
+        )
+    all_steps = list(steps(schedule))[:MAX_PANELS]
     m = max(len(schedule.contract.before(r)["recv"]) for r in range(schedule.n))
     size, paint = max(ceil(m / parts), 1), part_colours(parts)
-    down = ceil(len(taken) / ACROSS) or 1
-    panel = PANEL * max(1.0, schedule.n / (FEW + 4))
-    picture = Figure(figsize=(ACROSS * panel, down * panel), layout="constrained")
-    for k, step in enumerate(taken):
-        _panel(picture.add_subplot(down, ACROSS, k + 1), k, step, paint, size)
+    panel_rows = ceil(len(all_steps) / PANELS_IN_A_ROW) or 1
+    panel = PANEL_INCHES * max(1.0, schedule.n / (RANKS_IN_NORMAL_PANEL + 4))
+    picture = Figure(
+        figsize=(PANELS_IN_A_ROW * panel, panel_rows * panel), layout="constrained"
+    )
+    for k, step in enumerate(all_steps):
+        _panel(
+            picture.add_subplot(panel_rows, PANELS_IN_A_ROW, k + 1),
+            k,
+            step,
+            paint,
+            size,
+        )
     return picture

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost.timeline import MEETING
-from .gantt_rows import BETWEEN, HATCH, PORTS, Chart, draw_rows
+from .gantt_rows import GANTT_GAP, HATCH, MAX_RANKS_WITH_PORTS, Chart, draw_rows
 from .palette import (
     FAINT,
-    IDLE,
+    IDLE_COLOUR,
     INK,
-    PATH,
-    RECEIVE,
-    SEND,
-    WAITS,
-    WORKS,
-    Group,
-    Node,
+    PATH_COLOUR,
+    RECEIVE_COLOUR,
+    SEND_COLOUR,
+    WAIT_COLOUR,
+    WORK_COLOUR,
+    RankGroup,
+    RankNode,
     groups_of,
     nodes_of,
 )
@@ -34,20 +34,26 @@ if TYPE_CHECKING:
     from ..cost.timeline import Timeline
 
 # inches
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 10.0, 0.85, 0.3, 0.75, 0.92
-#: of the whole time
-WIDE = WIDTH - LEFT - RIGHT
-ROWS, TALLEST, LEAST = 7.0, 0.34, 0.03
-#: of BOTTOM, what the time axis takes
-AXIS = 0.5
+GANTT_WIDTH, GANTT_LEFT, GANTT_RIGHT, GANTT_TOP, GANTT_BOTTOM = (
+    10.0,
+    0.85,
+    0.3,
+    0.75,
+    0.92,
+)
+#: the width of the whole time
+GANTT_TIME_WIDTH = GANTT_WIDTH - GANTT_LEFT - GANTT_RIGHT
+GANTT_ROWS_HEIGHT, MAX_GANTT_ROW, MIN_GANTT_ROW = 7.0, 0.34, 0.03
+#: the height of the time axis, a part of GANTT_BOTTOM
+GANTT_AXIS = 0.5
 #: the least distance of two ranks' names
-APART = 0.15
-#: what lies between all groups or nodes, at most
-MOST = 2.0
+MIN_NAME_DISTANCE = 0.15
+#: the most space between all groups or nodes together
+MAX_GAPS = 2.0
 
 
 def _scale(seconds: float) -> tuple[float, str]:
-    """The unit that a time is best shown in."""
+    """The unit in which to show a time: its seconds, and its name."""
     for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= size:
             return size, name
@@ -57,7 +63,7 @@ def _scale(seconds: float) -> tuple[float, str]:
 def _names(chart: Chart) -> None:
     """The groups or the nodes, and as many ranks as there is room for."""
     step = 1
-    while step * chart.row < APART:
+    while step * chart.row < MIN_NAME_DISTANCE:
         step *= 2
     label = {rank: group.label(rank) for group in chart.groups for rank in group.ranks}
     ticks: list[tuple[float, str]] = []
@@ -68,7 +74,7 @@ def _names(chart: Chart) -> None:
     chart.axes.set_yticks([y for y, _ in ticks], [name for _, name in ticks])
 
 
-def _name(chart: Chart, block: Group | Node) -> None:
+def _name(chart: Chart, block: RankGroup | RankNode) -> None:
     """The name of a group or a node beside its ranks; a node has a line there too."""
     top, low = chart.top(block.ranks[0]), chart.top(block.ranks[-1]) - chart.bar
     fits = chart.row * len(block.ranks) > 0.62
@@ -77,14 +83,14 @@ def _name(chart: Chart, block: Group | Node) -> None:
     at: dict[str, Any] = {"ha": "center", "va": "center", "color": INK} | where
     x, y = -0.58 / chart.wide, (top + low) / 2
     chart.axes.text(x, y, words, fontsize=8.5, weight="bold", rotation=turned, **at)
-    if isinstance(block, Node):
+    if isinstance(block, RankNode):
         x = -0.42 / chart.wide
         line: dict[str, Any] = {"color": INK, "lw": 1.2, "clip_on": False} | where
         chart.axes.plot((x, x), (top, low), **line)
 
 
 def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
-    """What the colours mean."""
+    """The meaning of the colours."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -93,19 +99,23 @@ def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     blue = ("sends (upper half)", "receives (lower half)")
     if works:
         blue = ("sends (above)", "receives (below)")
-    if timelines[0].n > PORTS:
+    if timelines[0].n > MAX_RANKS_WITH_PORTS:
         blue = ("sends and receives", "sends or receives")
     keys: list[Any] = [
         Patch(color=colour, label=words)
-        for colour, words in zip((SEND, RECEIVE), blue, strict=True)
+        for colour, words in zip((SEND_COLOUR, RECEIVE_COLOUR), blue, strict=True)
     ]
-    keys += [Patch(color=WORKS, label="copies, reduces")] * works
-    keys += [Patch(color=IDLE, label="idle")]
+    keys += [Patch(color=WORK_COLOUR, label="copies, reduces")] * works
+    keys += [Patch(color=IDLE_COLOUR, label="idle")]
     if meets:
-        style: dict[str, Any] = {"facecolor": IDLE, "edgecolor": WAITS, "lw": 0}
+        style: dict[str, Any] = {
+            "facecolor": IDLE_COLOUR,
+            "edgecolor": WAIT_COLOUR,
+            "lw": 0,
+        }
         keys += [Patch(label="waits for its node", hatch=HATCH, **style)]
-    keys += [Line2D([], [], color=PATH, lw=1.5, label="critical path")]
-    where = (LEFT / WIDTH, 0.12 / figure.get_figheight())
+    keys += [Line2D([], [], color=PATH_COLOUR, lw=1.5, label="critical path")]
+    where = (GANTT_LEFT / GANTT_WIDTH, 0.12 / figure.get_figheight())
     style = {"frameon": False, "borderaxespad": 0, "borderpad": 0}
     style |= {"fontsize": 8, "ncol": len(keys), "labelcolor": INK}
     figure.legend(handles=keys, loc="lower left", bbox_to_anchor=where, **style)
@@ -131,8 +141,8 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _heading(timeline: Timeline, groups: list[Group]) -> str:
-    """The whole time, and how much of it nothing moves."""
+def _heading(timeline: Timeline, groups: list[RankGroup]) -> str:
+    """The whole time, the share of it in which ports idle, and counts, as text."""
     size, unit = _scale(timeline.time)
     ranks = " + ".join(str(len(g.ranks)) for g in groups)
     messages = _count(int(timeline.messages.sum()), "message")
@@ -150,13 +160,13 @@ def _panel(chart: Chart, timeline: Timeline, deep: float) -> None:
 
 
 def _title(
-    figure: Figure, timeline: Timeline, groups: list[Group], name: str, y: float
+    figure: Figure, timeline: Timeline, groups: list[RankGroup], name: str, y: float
 ) -> None:
     """The name and the numbers of a timeline, above its axes."""
     height = figure.get_figheight()
     for words, size, up in ((name, 11.0, 0.45), (_heading(timeline, groups), 8.5, 0.2)):
         weight = "bold" if words == name else "normal"
-        at = LEFT / WIDTH, (y + up) / height
+        at = GANTT_LEFT / GANTT_WIDTH, (y + up) / height
         figure.text(*at, words, fontsize=size, weight=weight, color=INK)
 
 
@@ -188,18 +198,25 @@ def gantts(
     edges = np.cumsum((0, *sizes)).tolist()
     named = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
     placed = nodes_of(nodes)
-    row = min(max(ROWS / n, LEAST), TALLEST)
+    row = min(max(GANTT_ROWS_HEIGHT / n, MIN_GANTT_ROW), MAX_GANTT_ROW)
     blocks = [x.ranks for x in placed or named]
-    rows = rows_of(blocks, row, between=min(BETWEEN, MOST / len(blocks)))
+    rows = rows_of(blocks, row, between=min(GANTT_GAP, MAX_GAPS / len(blocks)))
     deep, tops = rows.total, -np.array([rows.ranks[r] for r in range(n)])
-    apart = deep + TOP + AXIS
-    height = BOTTOM - AXIS + apart * len(timelines)
-    figure = Figure(figsize=(WIDTH, height))
+    apart = deep + GANTT_TOP + GANTT_AXIS
+    height = GANTT_BOTTOM - GANTT_AXIS + apart * len(timelines)
+    figure = Figure(figsize=(GANTT_WIDTH, height))
     total = max(timeline.time for timeline in timelines.values()) or 1.0
     for k, (name, timeline) in enumerate(timelines.items()):
-        y = BOTTOM + apart * (len(timelines) - 1 - k)
-        box = LEFT / WIDTH, y / height, 1 - (LEFT + RIGHT) / WIDTH, deep / height
-        chart = Chart(figure.add_axes(box), named, placed, row, tops, WIDE, total)
+        y = GANTT_BOTTOM + apart * (len(timelines) - 1 - k)
+        box = (
+            GANTT_LEFT / GANTT_WIDTH,
+            y / height,
+            1 - (GANTT_LEFT + GANTT_RIGHT) / GANTT_WIDTH,
+            deep / height,
+        )
+        chart = Chart(
+            figure.add_axes(box), named, placed, row, tops, GANTT_TIME_WIDTH, total
+        )
         _panel(chart, timeline, deep)
         _title(figure, timeline, named, name, y + deep)
     _legend(figure, list(timelines.values()))
@@ -212,5 +229,5 @@ def gantt(
     name: str = "",
     nodes: Sequence[Hashable] = (),
 ) -> Figure:
-    """Who communicates and who idles, of a timeline recorded with every message."""
+    """A picture of a timeline that was recorded with every message."""
     return gantts({name: timeline}, groups, nodes)

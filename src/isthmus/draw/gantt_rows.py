@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cost.timeline import MEETING, WORK
-from .palette import IDLE, PATH, RECEIVE, SEND, WAITS, WORKS, Group, Node
+from .palette import (
+    IDLE_COLOUR,
+    PATH_COLOUR,
+    RECEIVE_COLOUR,
+    SEND_COLOUR,
+    WAIT_COLOUR,
+    WORK_COLOUR,
+    RankGroup,
+    RankNode,
+)
 
 if TYPE_CHECKING:
     from ..cost.timeline import Events, Timeline, Work
@@ -22,21 +31,21 @@ if TYPE_CHECKING:
 HATCH = "//////"
 
 #: with more ranks than this, both ports of a rank share one bar
-PORTS = 32
+MAX_RANKS_WITH_PORTS = 32
 
 # inches
-BETWEEN = 0.22
+GANTT_GAP = 0.22
 #: messages at least this wide are set apart from each other
-SEEN = 0.05
+MIN_EDGED_INCHES = 0.05
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Where rows lie, in inches below the top of the axes, and the unit of time."""
+    """The places of rows, in inches below the top of the axes, and the unit of time."""
 
     axes: Any
-    groups: list[Group]
-    nodes: list[Node]
+    groups: list[RankGroup]
+    nodes: list[RankNode]
     row: float
     #: the upper edge of each rank's row
     tops: np.ndarray
@@ -69,27 +78,42 @@ def _boxes(
 def _ports(chart: Chart, e: Events, tall: float) -> None:
     """Sends in the upper part of a row, receives in the lower."""
     low = chart.bar - tall
-    seen = (e.end - e.start) * chart.wide / chart.total > SEEN
+    seen = (e.end - e.start) * chart.wide / chart.total > MIN_EDGED_INCHES
     edges = {"linewidths": np.where(seen, 0.6, 0.0), "edgecolors": "white"}
-    for who, colour, down in ((e.source, SEND, 0.0), (e.target, RECEIVE, low)):
+    for who, colour, down in (
+        (e.source, SEND_COLOUR, 0.0),
+        (e.target, RECEIVE_COLOUR, low),
+    ):
         y = chart.top(who) - down
         _boxes(chart, e.start, e.end, y, tall, facecolors=colour, **edges)
 
 
 def _waits(chart: Chart, w: Work) -> None:
     """Ranks that wait for the others of their node."""
-    some = w.kind == MEETING
-    style: dict[str, Any] = {"facecolors": IDLE, "edgecolors": WAITS, "linewidths": 0}
-    y = chart.top(w.rank[some])
-    _boxes(chart, w.start[some], w.end[some], y, chart.bar, hatch=HATCH, **style)
+    is_meeting = w.kind == MEETING
+    style: dict[str, Any] = {
+        "facecolors": IDLE_COLOUR,
+        "edgecolors": WAIT_COLOUR,
+        "linewidths": 0,
+    }
+    y = chart.top(w.rank[is_meeting])
+    _boxes(
+        chart,
+        w.start[is_meeting],
+        w.end[is_meeting],
+        y,
+        chart.bar,
+        hatch=HATCH,
+        **style,
+    )
 
 
 def _works(chart: Chart, w: Work, down: float, tall: float) -> None:
     """Ranks that copy or reduce, in a part of their row."""
-    some = w.kind == WORK
-    style: dict[str, Any] = {"facecolors": WORKS, "linewidths": 0}
-    y = chart.top(w.rank[some]) - down
-    _boxes(chart, w.start[some], w.end[some], y, tall, **style)
+    is_work = w.kind == WORK
+    style: dict[str, Any] = {"facecolors": WORK_COLOUR, "linewidths": 0}
+    y = chart.top(w.rank[is_work]) - down
+    _boxes(chart, w.start[is_work], w.end[is_work], y, tall, **style)
 
 
 def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
@@ -101,22 +125,28 @@ def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
     change = np.repeat([1, -1], 2 * len(e))
     order = np.lexsort((time, rank))
     rank, time, level = rank[order], time[order], np.cumsum(change[order])
-    last = np.append((rank[1:] != rank[:-1]) | (time[1:] != time[:-1]), True)
-    rank, time, level = rank[last], time[last], np.minimum(level[last], 2)
-    new = np.append(True, (rank[1:] != rank[:-1]) | (level[1:] != level[:-1]))
-    rank, time, level = rank[new], time[new], level[new]
-    some = np.flatnonzero(level > 0)
-    return rank[some], time[some], time[some + 1], level[some]
+    is_last_at_its_time = np.append(
+        (rank[1:] != rank[:-1]) | (time[1:] != time[:-1]), True
+    )
+    rank, time, level = (
+        rank[is_last_at_its_time],
+        time[is_last_at_its_time],
+        np.minimum(level[is_last_at_its_time], 2),
+    )
+    is_change = np.append(True, (rank[1:] != rank[:-1]) | (level[1:] != level[:-1]))
+    rank, time, level = rank[is_change], time[is_change], level[is_change]
+    is_busy = np.flatnonzero(level > 0)
+    return rank[is_busy], time[is_busy], time[is_busy + 1], level[is_busy]
 
 
 def _bars(chart: Chart, e: Events) -> None:
     """One bar for each rank: dark while it sends and receives, else lighter."""
     rank, start, end, level = busy(e, chart.total)
-    for ports, colour in ((1, RECEIVE), (2, SEND)):
-        some = level == ports
-        y = chart.top(rank[some])
+    for ports, colour in ((1, RECEIVE_COLOUR), (2, SEND_COLOUR)):
+        with_ports = level == ports
+        y = chart.top(rank[with_ports])
         style: dict[str, Any] = {"facecolors": colour, "linewidths": 0}
-        _boxes(chart, start[some], end[some], y, chart.bar, **style)
+        _boxes(chart, start[with_ports], end[with_ports], y, chart.bar, **style)
 
 
 def stays(ends: list[set[int]], first: int) -> list[int]:
@@ -124,16 +154,16 @@ def stays(ends: list[set[int]], first: int) -> list[int]:
 
     Neighbours on the path have a rank in common; it stays the same where it can.
     """
-    at = first
-    if len(ends) > 1 and (common := ends[0] & ends[1]) and at not in common:
-        at = min(common)
-    found = [at]
-    for before, here in pairwise(ends):
-        if found[-1] not in here:
-            found.append(min(before & here, default=min(here)))
+    rank = first
+    if len(ends) > 1 and (common := ends[0] & ends[1]) and rank not in common:
+        rank = min(common)
+    ranks = [rank]
+    for before, current in pairwise(ends):
+        if ranks[-1] not in current:
+            ranks.append(min(before & current, default=min(current)))
         else:
-            found.append(found[-1])
-    return found
+            ranks.append(ranks[-1])
+    return ranks
 
 
 def _path(chart: Chart, timeline: Timeline) -> None:
@@ -147,18 +177,21 @@ def _path(chart: Chart, timeline: Timeline) -> None:
     y = np.repeat([chart.top(r) - chart.bar / 2 for r in ranks], 2)
     x = np.array([(leg.start, leg.end) for leg in legs]).ravel()
     casing = [patheffects.withStroke(linewidth=3.4, foreground="white")]
-    style: dict[str, Any] = {"color": PATH, "lw": 1.6, "path_effects": casing}
+    style: dict[str, Any] = {"color": PATH_COLOUR, "lw": 1.6, "path_effects": casing}
     chart.axes.plot(x, y, **style, solid_joinstyle="miter", zorder=3)
 
 
 def draw_rows(chart: Chart, timeline: Timeline) -> None:
-    """The bars of all ranks, pale where they idle; what they do between messages is
-    in the middle of a row, or, where both ports share it, in its lower part."""
+    """The bars of all ranks, pale where they idle.
+
+    Work between messages is in the middle of a row or, where both ports share the row,
+    in its lower part.
+    """
     tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
-    idle: dict[str, Any] = {"facecolors": IDLE, "linewidths": 0}
+    idle: dict[str, Any] = {"facecolors": IDLE_COLOUR, "linewidths": 0}
     _boxes(chart, nothing, nothing + timeline.time, tops, chart.bar, **idle)
     e, w = timeline.events, timeline.work
-    ports, third = timeline.n <= PORTS, chart.bar / 3
+    ports, third = timeline.n <= MAX_RANKS_WITH_PORTS, chart.bar / 3
     if w:
         _waits(chart, w)
     if e and ports:

@@ -1,6 +1,7 @@
-"""Colours of ranks: a hue for each group, from light to dark in rank order; the same in
-pictures and in the pages of isthmus explore, where web/colours.js and web/page.css have
-them.
+"""Colours of ranks: a hue for each group, from light to dark in rank order.
+
+Pictures and the pages of isthmus explore share them; the pages have them in
+web/colours.js and web/page.css.
 
 Blue and orange stay apart for every kind of colour vision, and lightness needs none.
 """
@@ -19,7 +20,7 @@ INK, FAINT, EMPTY = "#222222", "#8a8a8a", "#efefef"
 
 
 @dataclass(frozen=True)
-class Group:
+class RankGroup:
     """Consecutive ranks that belong together."""
 
     name: str
@@ -28,12 +29,12 @@ class Group:
     ranks: range
 
     def label(self, rank: int) -> str:
-        """What a rank is called in a picture."""
+        """The name of a rank in a picture."""
         return f"{self.letter}{rank - self.ranks.start}"
 
 
 @dataclass(frozen=True)
-class Node:
+class RankNode:
     """Ranks that share memory, in rank order."""
 
     name: str
@@ -41,13 +42,18 @@ class Node:
     ranks: tuple[int, ...]
 
 
-def nodes_of(nodes: Iterable[Hashable]) -> list[Node]:
-    """The ranks of each node, from the node of each rank; nodes come in the order of
-    their first ranks."""
-    found: dict[Hashable, list[int]] = {}
+def nodes_of(nodes: Iterable[Hashable]) -> list[RankNode]:
+    """The ranks of each node, from the node of each rank.
+
+    Nodes come in the order of their first ranks.
+    """
+    ranks_of_node: dict[Hashable, list[int]] = {}
     for rank, node in enumerate(nodes):
-        found.setdefault(node, []).append(rank)
-    return [Node(f"node {x}", str(x), tuple(ranks)) for x, ranks in found.items()]
+        ranks_of_node.setdefault(node, []).append(rank)
+    return [
+        RankNode(f"node {x}", str(x), tuple(ranks))
+        for x, ranks in ranks_of_node.items()
+    ]
 
 
 #: the colours of each group, light to dark, by its letter, in pictures and in the pages
@@ -61,17 +67,24 @@ RAMPS = {
     "f": ("#e3e6e8", "#b6bdc3", "#858f98", "#58626b", "#2e363d"),
     "r": ("#f6e27f", "#a5c86a", "#4aa78c", "#2b7594", "#2f4682", "#3a2463"),
 }
-#: of a ramp, where the first rank and the last one are
-FIRST, LAST = 0.06, 0.92
+#: the places of the first rank and the last one on a ramp
+RAMP_BEGIN, RAMP_END = 0.06, 0.92
 #: of timelines: ports that send, receive or idle; the critical path
-SEND, RECEIVE, IDLE, PATH = "#08519c", "#2a77b4", "#eceff1", "#c2410c"
+SEND_COLOUR, RECEIVE_COLOUR, IDLE_COLOUR, PATH_COLOUR = (
+    "#08519c",
+    "#2a77b4",
+    "#eceff1",
+    "#c2410c",
+)
 #: a rank that copies or reduces, one that waits at a meeting
-WORKS, WAITS = "#5ab4ac", "#b59a4a"
+WORK_COLOUR, WAIT_COLOUR = "#5ab4ac", "#b59a4a"
 
 
 def on_ramp(letter: str, at: float) -> Colour:
-    """A colour of a group's ramp, from 0 to 1: a uniform cubic B-spline, as in the
-    pages (d3.interpolateRgbBasis)."""
+    """The colour at a place from 0 to 1 of a group's ramp.
+
+    A uniform cubic B-spline, since the pages have d3.interpolateRgbBasis.
+    """
     knots = np.array(
         [[int(x[i : i + 2], 16) for i in (1, 3, 5)] for x in RAMPS[letter]]
     )
@@ -86,34 +99,36 @@ def on_ramp(letter: str, at: float) -> Colour:
     return red, green, blue
 
 
-def groups_of(ranks: list[range]) -> list[Group]:
+def groups_of(ranks: list[range]) -> list[RankGroup]:
     """One group, or A, B and so on."""
     if len(ranks) == 1:
-        return [Group("ranks", "all", "r", ranks[0])]
+        return [RankGroup("ranks", "all", "r", ranks[0])]
     letters = ascii_uppercase[: len(ranks)]
     return [
-        Group(f"group {c}", c, c.lower(), r)
+        RankGroup(f"group {c}", c, c.lower(), r)
         for c, r in zip(letters, ranks, strict=True)
     ]
 
 
-def colours(groups: list[Group]) -> list[Colour]:
+def colours(groups: list[RankGroup]) -> list[Colour]:
     """The colour of every rank's data."""
-    found: list[Colour] = []
+    colour_of_rank: list[Colour] = []
     letters = [x for x in RAMPS if x != "r"]
     for k, group in enumerate(groups):
         n = len(group.ranks)
         letter = "r" if len(groups) == 1 else letters[k % len(letters)]
         for i in range(n):
             part = i / (n - 1) if n > 1 else 0.5
-            found.append(on_ramp(letter, FIRST + (LAST - FIRST) * part))
-    return found
+            colour_of_rank.append(
+                on_ramp(letter, RAMP_BEGIN + (RAMP_END - RAMP_BEGIN) * part)
+            )
+    return colour_of_rank
 
 
 def parts(n: int) -> list[Colour]:
-    """Colours for so many parts of one rank's data, in order."""
+    """Colours for n parts of one rank's data, in order."""
     return [
-        on_ramp("r", 0.04 + (LAST - 0.04) * i / (n - 1) if n > 1 else 0.4)
+        on_ramp("r", 0.04 + (RAMP_END - 0.04) * i / (n - 1) if n > 1 else 0.4)
         for i in range(n)
     ]
 

@@ -1,4 +1,4 @@
-"""A redistribution as a picture: how the array lies, how it will, who sends to whom."""
+"""A redistribution as a picture: the layouts before and after, and the messages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .palette import EMPTY, FAINT, INK, Colour, Group, colours, groups_of, on
+from .palette import EMPTY, FAINT, INK, Colour, RankGroup, colours, groups_of, on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: of more ranks than this, parts and messages have no labels
-LABELS = 16
-#: no element: nobody has it, or wants it
+#: parts and messages of more ranks have no labels
+MAX_LABELLED_RANKS = 16
+#: the owner of an element that no rank has or wants
 NOBODY = -1
 
 
@@ -30,8 +30,8 @@ def _painted(owners: np.ndarray, paint: Sequence[Colour]) -> np.ndarray:
     """A colour for each element."""
     from matplotlib.colors import to_rgb
 
-    every = np.array([*paint, to_rgb(EMPTY)])
-    return np.asarray(every[owners])
+    colour_of_owner = np.array([*paint, to_rgb(EMPTY)])
+    return np.asarray(colour_of_owner[owners])
 
 
 def _borders(axes: Axes, owners: np.ndarray) -> None:
@@ -51,7 +51,7 @@ def _borders(axes: Axes, owners: np.ndarray) -> None:
 def _names(
     axes: Axes,
     owners: np.ndarray,
-    group: Group,
+    group: RankGroup,
     colour: Any,
     replicas: dict[int, list[int]],
 ) -> None:
@@ -71,7 +71,7 @@ def _names(
 def _map(
     axes: Axes,
     owners: np.ndarray,
-    group: Group,
+    group: RankGroup,
     sources: np.ndarray,
     paint: Sequence[Colour],
     replicas: dict[int, list[int]],
@@ -81,7 +81,7 @@ def _map(
     colour = _painted(sources, paint)
     axes.imshow(colour, aspect="auto", interpolation="nearest")
     _borders(axes, owners)
-    if len(group.ranks) <= LABELS:
+    if len(group.ranks) <= MAX_LABELLED_RANKS:
         _names(axes, owners, group, colour, replicas)
     axes.set(xticks=[], yticks=[])
 
@@ -89,28 +89,28 @@ def _map(
 def _table(
     axes: Axes,
     messages: Sequence[tuple[int, int, int]],
-    ends: tuple[Group, Group],
+    ends: tuple[RankGroup, RankGroup],
     paint: Sequence[Colour],
 ) -> None:
-    """Who sends how much to whom: a square of that area."""
+    """A table of messages: a square whose area is the elements of the message."""
     from matplotlib.patches import Rectangle
 
     source, target = ends
-    most = max((n for *_, n in messages), default=1)
+    longest = max((n for *_, n in messages), default=1)
     for s, t, n in messages:
-        side = 0.92 * (n / most) ** 0.5
+        side = 0.92 * (n / longest) ** 0.5
         at = t - target.ranks.start - side / 2, s - source.ranks.start - side / 2
         axes.add_patch(Rectangle(at, side, side, color=paint[s], lw=0))
-        if max(len(source.ranks), len(target.ranks)) <= LABELS:
+        if max(len(source.ranks), len(target.ranks)) <= MAX_LABELLED_RANKS:
             where = t - target.ranks.start, s - source.ranks.start
             ink = on(paint[s]) if side > 0.45 else INK
             axes.text(*where, str(n), fontsize=6, ha="center", va="center", color=ink)
     rows, columns = len(source.ranks), len(target.ranks)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
     for ranks, set_ in ((target, axes.set_xticks), (source, axes.set_yticks)):
-        every = range(0, len(ranks.ranks), max(len(ranks.ranks) // 16, 1))
-        names = [ranks.label(ranks.ranks[i]) for i in every]
-        set_(list(every), names, fontsize=7)
+        tick_ranks = range(0, len(ranks.ranks), max(len(ranks.ranks) // 16, 1))
+        names = [ranks.label(ranks.ranks[i]) for i in tick_ranks]
+        set_(list(tick_ranks), names, fontsize=7)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     for side_ in axes.spines.values():
@@ -131,11 +131,11 @@ def figure(
     Colours are sources."""
     from matplotlib.figure import Figure
 
-    every = groups_of(list(groups))
-    source, target = every[0], every[-1]
-    paint = colours(every)
-    found = Figure(figsize=(11, 4.3), layout="constrained")
-    left, middle, right = found.subplots(1, 3, width_ratios=(1, 0.9, 1))
+    rank_groups = groups_of(list(groups))
+    source, target = rank_groups[0], rank_groups[-1]
+    paint = colours(rank_groups)
+    picture = Figure(figsize=(11, 4.3), layout="constrained")
+    left, middle, right = picture.subplots(1, 3, width_ratios=(1, 0.9, 1))
     _map(left, held, source, held, paint, replicas[0])
     _table(middle, messages, (source, target), paint)
     _map(right, wanted, target, sources, paint, replicas[1])
@@ -147,4 +147,4 @@ def figure(
     middle.set_xlabel(words, fontsize=7.5, color=INK)
     right.set_title("as it will lie, by source", fontsize=10, loc="left")
     right.set_xlabel(titles[1], fontsize=7.5, color=INK)
-    return found
+    return picture

@@ -14,28 +14,28 @@ import numpy as np
 from ..schedules.names import described
 from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank
-from .palette import EMPTY, FAINT, INK, Group, Node, groups_of, nodes_of, on
+from .palette import EMPTY, FAINT, INK, RankGroup, RankNode, groups_of, nodes_of, on
 from .sheet import (
-    BAR,
-    LEFT,
-    MARGIN,
-    MEETING,
-    ROW,
-    SCRATCH,
-    TOP,
+    MEETING_WIDTH,
+    NODE_BOX_MARGIN,
+    SCRATCH_BAR,
+    SHEET_BAR,
+    SHEET_LEFT,
+    SHEET_ROW,
+    SHEET_TOP,
     Sheet,
     blank_sheet,
     combined,
     runs,
 )
-from .steps import Message, Moved, Step, steps
+from .steps import MessagePicture, Moved, StepPicture, steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: of more steps than this, those in the middle are left out
-COLUMNS = 10
-SWATCH = 0.3
+#: columns of steps; of more steps, those in the middle are left out
+MAX_STEP_COLUMNS = 10
+SWATCH_INCHES = 0.3
 
 
 def _arrow(
@@ -46,8 +46,10 @@ def _arrow(
     dots: tuple[bool, bool] = (False, False),
     **style: Any,
 ) -> None:
-    """An arrow to a column, in the colour of its data where that is of one rank; with a
-    dot at its start, at its end."""
+    """An arrow to a column, in the colour of its data if these are of one rank.
+
+    `dots` says whether its start and its end have a dot.
+    """
     from matplotlib.patches import FancyArrowPatch
 
     owners = np.unique(data["lo"])
@@ -62,7 +64,7 @@ def _arrow(
             sheet.axes.plot([x], [y], marker="o", ms=4.5, color=colour, mew=0)
 
 
-def _message(sheet: Sheet, column: int, message: Message, width: float) -> None:
+def _message(sheet: Sheet, column: int, message: MessagePicture, width: float) -> None:
     """A message from rank to rank; a dot at an end that lies in shared memory."""
     rows = sheet.y(message.source), sheet.y(message.target)
     dots = message.from_node, message.to_node
@@ -70,25 +72,27 @@ def _message(sheet: Sheet, column: int, message: Message, width: float) -> None:
 
 
 def _moved(sheet: Sheet, column: int, moved: Sequence[Moved]) -> None:
-    """What ranks copied or reduced into the memory of their nodes, and out of it: for
-    each of them an arrow each way."""
-    where = {r: k for k, node in enumerate(sheet.nodes) for r in node.ranks}
-    every: dict[tuple[float, float], list[np.ndarray]] = {}
+    """Arrows for copies and reductions into node memory and out of it.
+
+    A rank has one arrow each way, however many steps it took.
+    """
+    node_of_rank = {r: k for k, node in enumerate(sheet.nodes) for r in node.ranks}
+    data_of_arrow: dict[tuple[float, float], list[np.ndarray]] = {}
     for x in moved:
         ends = (
-            sheet.y_shared(where[x.rank]) if buf == "node" else sheet.y(x.rank)
+            sheet.y_shared(node_of_rank[x.rank]) if buf == "node" else sheet.y(x.rank)
             for buf in (x.src, x.dst)
         )
         start, end = ends
-        every.setdefault((start, end), []).append(x.data)
-    for rows, data in every.items():
+        data_of_arrow.setdefault((start, end), []).append(x.data)
+    for rows, data in data_of_arrow.items():
         dashes: dict[str, Any] = {"linestyle": (0, (2.5, 1.5)), "lw": 0.9}
         _arrow(sheet, column, rows, np.concatenate(data), **dashes)
 
 
 def _meeting(sheet: Sheet, column: int, k: int) -> None:
     """A line after a column, across the ranks of a node that met there."""
-    x = sheet.x(column) + sheet.cell + MEETING / 2
+    x = sheet.x(column) + sheet.cell + MEETING_WIDTH / 2
     low, top = sheet.frame(k)
     sheet.axes.plot((x, x), (low + 0.04, top - 0.04), color=INK, lw=2.4)
 
@@ -97,7 +101,7 @@ def _library(sheet: Sheet, column: int, base: int, n: int) -> None:
     """A group that leaves a step to the MPI library."""
     x = sheet.x(column) - sheet.gutter / 2
     rows = [sheet.y(rank) for rank in range(base, base + n)]
-    top, low = max(rows) + BAR / 2, min(rows) - BAR / 2
+    top, low = max(rows) + SHEET_BAR / 2, min(rows) - SHEET_BAR / 2
     middle = (top + low) / 2
     sheet.box(x - 0.09, middle, 0.18, top - low, EMPTY)
     words = "MPI library" if n > 2 else "MPI"
@@ -107,7 +111,7 @@ def _library(sheet: Sheet, column: int, base: int, n: int) -> None:
 def _news(
     sheet: Sheet, x: float, y: float, old: np.ndarray, new: np.ndarray, scale: float
 ) -> None:
-    """A line under what came in this step."""
+    """A line under the elements that this step changed."""
     for start, end, changed in runs(old != new):
         if changed:
             ends = x + start * scale, x + end * scale
@@ -115,14 +119,14 @@ def _news(
 
 
 def _bar(sheet: Sheet, column: int, y: float, old: np.ndarray, new: np.ndarray) -> None:
-    """A buffer after a step, and what is new in it."""
+    """A buffer after a step, its new elements underlined."""
     x, scale = sheet.x(column), sheet.cell / max(len(new), 1)
     sheet.bar(x, y, new, scale)
-    _news(sheet, x, y - BAR / 2 - 0.025, old, new, scale)
+    _news(sheet, x, y - SHEET_BAR / 2 - 0.025, old, new, scale)
 
 
-def _column(sheet: Sheet, column: int, step: Step, before: Step) -> None:
-    """The messages of a step and what everyone holds after it."""
+def _column(sheet: Sheet, column: int, step: StepPicture, before: StepPicture) -> None:
+    """The messages of a step, and the buffers of every rank after it."""
     width = 1.1 if len(step.messages) <= 2 * len(step.memory) else 0.5
     if sheet.arrows:
         _moved(sheet, column, step.moved)
@@ -134,45 +138,47 @@ def _column(sheet: Sheet, column: int, step: Step, before: Step) -> None:
         y = sheet.y(rank)
         _bar(sheet, column, y, before.memory[rank]["recv"], memory["recv"])
         if len(tmp := memory["tmp"]):
-            below = y - BAR / 2 - 0.085
-            sheet.bar(sheet.x(column), below, tmp, sheet.cell / len(tmp), SCRATCH)
+            below = y - SHEET_BAR / 2 - 0.085
+            sheet.bar(sheet.x(column), below, tmp, sheet.cell / len(tmp), SCRATCH_BAR)
     for k in sheet.rows.shared:
         _bar(sheet, column, sheet.y_shared(k), before.shared[k], step.shared[k])
     for k in step.meetings if sheet.nodes else ():
         _meeting(sheet, column, k)
 
 
-def _contributions(sheet: Sheet, given: list[np.ndarray]) -> None:
-    """What every rank brings, to a common scale."""
-    scale = sheet.cell / max(1, *map(len, given))
-    for rank, marks in enumerate(given):
+def _contributions(sheet: Sheet, contributions: list[np.ndarray]) -> None:
+    """The contributions of all ranks, on one scale."""
+    scale = sheet.cell / max(1, *map(len, contributions))
+    for rank, marks in enumerate(contributions):
         y = sheet.y(rank)
-        sheet.text(LEFT - 0.1, y, sheet.label(rank), 8, ha="right")
-        sheet.bar(LEFT, y, marks, scale)
+        sheet.text(SHEET_LEFT - 0.1, y, sheet.label(rank), 8, ha="right")
+        sheet.bar(SHEET_LEFT, y, marks, scale)
         if not len(marks):
-            sheet.text(LEFT, y, "nothing", 6.5, ha="left", color=FAINT)
+            sheet.text(SHEET_LEFT, y, "nothing", 6.5, ha="left", color=FAINT)
     for k in sheet.rows.shared:
-        sheet.text(LEFT - 0.1, sheet.y_shared(k), "shared", 7, ha="right")
+        sheet.text(SHEET_LEFT - 0.1, sheet.y_shared(k), "shared", 7, ha="right")
 
 
-def _legend(sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[Step]) -> None:
-    """A swatch for every rank, and what else there is to see."""
+def _legend(
+    sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[StepPicture]
+) -> None:
+    """A swatch for every rank, and the signs that the picture has."""
     y = sheet.bottom - 0.32
     for group in sheet.groups:
         # rows by node do not say which group a rank is of
         name = group.name if sheet.nodes else f"from {group.short}"
-        sheet.text(LEFT - 0.1, y, name, 7.5, ha="right")
-        each = min(SWATCH, 4.8 / len(group.ranks))
+        sheet.text(SHEET_LEFT - 0.1, y, name, 7.5, ha="right")
+        each = min(SWATCH_INCHES, 4.8 / len(group.ranks))
         for i, rank in enumerate(group.ranks):
-            x, colour = LEFT + i * each, sheet.paint[rank]
+            x, colour = SHEET_LEFT + i * each, sheet.paint[rank]
             sheet.box(x, y, each * 0.95, 0.16, colour)
-            if each == SWATCH:
+            if each == SWATCH_INCHES:
                 sheet.text(x + each / 2, y, group.label(rank), 6.5, color=on(colour))
-        if each < SWATCH:
+        if each < SWATCH_INCHES:
             ends = " to ".join(
                 group.label(r) for r in group.ranks[:: len(group.ranks) - 1]
             )
-            sheet.text(LEFT + 4.9, y, ends, 7.5, ha="left")
+            sheet.text(SHEET_LEFT + 4.9, y, ends, 7.5, ha="left")
         y -= 0.22
     words = ["grey bar: nothing yet", "underlined: came in this step"]
     if sheet.arrows:
@@ -183,15 +189,15 @@ def _legend(sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[Step]) -> N
         words += ["thin bar: scratch memory"]
     if sums:
         words += ["Σ3: of three ranks, combined"]
-    sheet.text(LEFT, y, ";  ".join(words), 7.5, ha="left")
+    sheet.text(SHEET_LEFT, y, ";  ".join(words), 7.5, ha="left")
     if sheet.nodes:
         sheet.text(
-            LEFT, y - 0.17, ";  ".join(_node_words(sheet, taken)), 7.5, ha="left"
+            SHEET_LEFT, y - 0.17, ";  ".join(_node_words(sheet, taken)), 7.5, ha="left"
         )
 
 
-def _node_words(sheet: Sheet, taken: Sequence[Step]) -> list[str]:
-    """What there is to see of nodes."""
+def _node_words(sheet: Sheet, taken: Sequence[StepPicture]) -> list[str]:
+    """The signs for nodes that the picture has."""
     words = ["box: a node"]
     words += ["black line: its ranks meet"] * any(step.meetings for step in taken)
     words += ["shared: its memory"] * bool(sheet.rows.shared)
@@ -207,21 +213,23 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _size(group: Group, given: list[np.ndarray]) -> str:
-    """How many ranks a group has, and what they contribute."""
-    counts = sorted({len(given[r]) for r in group.ranks})
-    each = f"{_count(counts[-1], 'element')}"
-    each = f"{each} each" if len(counts) == 1 else f"{counts[0]} to {each}"
-    return f"{group.short}: {_count(len(group.ranks), 'rank')}, {each}"
+def _size(group: RankGroup, contributions: list[np.ndarray]) -> str:
+    """The number of a group's ranks and of the elements they contribute, as text."""
+    counts = sorted({len(contributions[r]) for r in group.ranks})
+    amount = f"{_count(counts[-1], 'element')}"
+    amount = f"{amount} each" if len(counts) == 1 else f"{counts[0]} to {amount}"
+    return f"{group.short}: {_count(len(group.ranks), 'rank')}, {amount}"
 
 
-def _headings(sheet: Sheet, schedule: Schedule, given: list[np.ndarray]) -> None:
+def _headings(
+    sheet: Sheet, schedule: Schedule, contributions: list[np.ndarray]
+) -> None:
     """The title, and the names of the groups."""
-    sizes = "     ".join(_size(group, given) for group in sheet.groups)
+    sizes = "     ".join(_size(group, contributions) for group in sheet.groups)
     title = f"{described(schedule.collective)}, {schedule.algorithm}"
     top = sheet.height
-    sheet.text(LEFT, top - 0.22, title, 11, ha="left", weight="bold")
-    sheet.text(LEFT, top - 0.42, sizes, 8, ha="left")
+    sheet.text(SHEET_LEFT, top - 0.22, title, 11, ha="left", weight="bold")
+    sheet.text(SHEET_LEFT, top - 0.42, sizes, 8, ha="left")
     for k in range(len(sheet.nodes)):
         _frame(sheet, k)
     for group in () if sheet.nodes else sheet.groups:
@@ -236,10 +244,13 @@ def _frame(sheet: Sheet, k: int) -> None:
     low, top = sheet.frame(k)
     width = sheet.figure.get_figwidth()
     style: dict[str, Any] = {"facecolor": "none", "edgecolor": FAINT, "lw": 0.9}
-    shape = f"round,pad=0,rounding_size={MARGIN}"
-    corner, size = (0.08, low - MARGIN), (width - 0.16, top - low + 2 * MARGIN)
+    shape = f"round,pad=0,rounding_size={NODE_BOX_MARGIN}"
+    corner, size = (
+        (0.08, low - NODE_BOX_MARGIN),
+        (width - 0.16, top - low + 2 * NODE_BOX_MARGIN),
+    )
     sheet.axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, **style))
-    tall = top - low > 1.5 * ROW
+    tall = top - low > 1.5 * SHEET_ROW
     words: dict[str, Any] = {"rotation": 90 * tall, "weight": "bold"}
     name = sheet.nodes[k].name
     sheet.text(
@@ -247,8 +258,8 @@ def _frame(sheet: Sheet, k: int) -> None:
     )
 
 
-def _heading(step: Step) -> str:
-    """How many messages a step has, and how long they are."""
+def _heading(step: StepPicture) -> str:
+    """The number of a step's messages and the longest of them, as text."""
     if step.library and not step.messages:
         return "the MPI library"
     if not step.messages:
@@ -261,51 +272,53 @@ def _heading(step: Step) -> str:
 
 def _shown(n: int) -> list[int | None]:
     """The steps that get a column; None stands for those left out."""
-    if n <= COLUMNS:
+    if n <= MAX_STEP_COLUMNS:
         return list(range(n))
-    late = COLUMNS // 2
-    return [*range(COLUMNS - late), None, *range(n - late, n)]
+    late = MAX_STEP_COLUMNS // 2
+    return [*range(MAX_STEP_COLUMNS - late), None, *range(n - late, n)]
 
 
-def _given(before: Memory) -> np.ndarray:
-    """What a rank contributes: its send buffer, or its place in the common one."""
+def _contribution(before: Memory) -> np.ndarray:
+    """A rank's contribution: its send buffer, or its place in the common one."""
     recv = before["recv"]
     return before.get("send", recv[recv["lo"] >= 0])
 
 
-def _nodes(schedule: Schedule, taken: Sequence[Step]) -> list[Node]:
-    """The nodes, if there are several or something happens in one."""
-    busy = any(step.moved or step.meetings for step in taken)
+def _nodes(schedule: Schedule, all_steps: Sequence[StepPicture]) -> list[RankNode]:
+    """The nodes, if there are several or a step touches node memory."""
+    busy = any(step.moved or step.meetings for step in all_steps)
     return nodes_of(schedule.nodes) if busy or len(set(schedule.nodes)) > 1 else []
 
 
 def figure(schedule: Schedule) -> Figure:
-    """What every rank holds after every step, and the messages that brought it."""
+    """The buffers of every rank after every step, and the messages between them."""
     groups = groups_of(list(schedule.groups))
     start = [schedule.contract.before(r) for r in range(schedule.n)]
-    taken = list(steps(schedule))
-    scratch = any(len(memory["tmp"]) for step in taken[:1] for memory in step.memory)
-    shown = _shown(len(taken))
-    nodes = _nodes(schedule, taken)
-    shared = taken[0].shared if taken else ()
+    all_steps = list(steps(schedule))
+    scratch = any(
+        len(memory["tmp"]) for step in all_steps[:1] for memory in step.memory
+    )
+    shown = _shown(len(all_steps))
+    nodes = _nodes(schedule, all_steps)
+    shared = all_steps[0].shared if all_steps else ()
     node_memory = [len(buf) > 0 for buf in shared]
     sheet = blank_sheet(groups, len(shown), scratch, nodes, node_memory)
-    given = [_given(memory) for memory in start]
-    _headings(sheet, schedule, given)
-    _contributions(sheet, given)
-    head = sheet.height - TOP + 0.12
+    contributions = [_contribution(memory) for memory in start]
+    _headings(sheet, schedule, contributions)
+    _contributions(sheet, contributions)
+    head = sheet.height - SHEET_TOP + 0.12
     sheet.text(sheet.x(0) + sheet.cell / 2, head + 0.07, "contributes", 8)
     nothing = tuple(blank(len(buf), buf.dtype) for buf in shared)
-    first = Step((), (), tuple(start), shared=nothing)
+    first = StepPicture((), (), tuple(start), shared=nothing)
     for column, k in enumerate(shown, 1):
         middle = sheet.x(column) + sheet.cell / 2
         if k is None:
-            left_out = _count(len(taken) - COLUMNS, "step")
+            left_out = _count(len(all_steps) - MAX_STEP_COLUMNS, "step")
             sheet.text(middle, head + 0.07, f"… {left_out} …", 8, color=FAINT)
             continue
-        _column(sheet, column, taken[k], taken[k - 1] if k else first)
+        _column(sheet, column, all_steps[k], all_steps[k - 1] if k else first)
         sheet.text(middle, head + 0.07, f"step {k + 1}", 8)
-        sheet.text(middle, head - 0.07, _heading(taken[k]), 6.5, color=FAINT)
-    sums = any((combined(m["recv"]) > 1).any() for s in taken for m in s.memory)
-    _legend(sheet, scratch, sums, taken)
+        sheet.text(middle, head - 0.07, _heading(all_steps[k]), 6.5, color=FAINT)
+    sums = any((combined(m["recv"]) > 1).any() for s in all_steps for m in s.memory)
+    _legend(sheet, scratch, sums, all_steps)
     return sheet.figure

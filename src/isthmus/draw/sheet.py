@@ -1,4 +1,4 @@
-"""The paper a schedule is drawn on: where rows and columns lie, bars, words."""
+"""The sheet that a schedule is drawn on: places of rows and columns, bars, words."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .palette import EMPTY, INK, Colour, Group, Node, colours, on
+from .palette import EMPTY, INK, Colour, RankGroup, RankNode, colours, on
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: with more ranks than this, arrows would hide each other
-ARROWS = 16
+MAX_RANKS_WITH_ARROWS = 16
 
 # inches
-ROW, BAR, SCRATCH, BETWEEN = 0.36, 0.2, 0.06, 0.3
-LEFT, TOP, BOTTOM, RIGHT = 0.8, 0.95, 1.0, 0.3
-#: of the box around a node: its margin, and what a meeting takes after a column
-MARGIN, MEETING = 0.06, 0.18
+SHEET_ROW, SHEET_BAR, SCRATCH_BAR, SHEET_GAP = 0.36, 0.2, 0.06, 0.3
+SHEET_LEFT, SHEET_TOP, SHEET_BOTTOM, SHEET_RIGHT = 0.8, 0.95, 1.0, 0.3
+#: the margin of the box around a node, and the width of a meeting after a column
+NODE_BOX_MARGIN, MEETING_WIDTH = 0.06, 0.18
 #: more ranks than any picture has
-COMBINED = 1 << 20
+MAX_COMBINED_RANKS = 1 << 20
 #: the least width of a part that has its owner's name in it
-NAMED = 0.19
+MIN_NAMED_WIDTH = 0.19
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Where rows begin, in inches below the first: those of the ranks, those of the
-    memory that the ranks of a node share, and where each node begins and ends."""
+class RowPlaces:
+    """The tops of rows, in inches below the first.
+
+    They are those of the ranks, those of the memory that the ranks of a node share, and
+    the top and the bottom of each node.
+    """
 
     ranks: dict[int, float]
     shared: dict[int, float]
@@ -44,68 +47,68 @@ def rows_of(
     row: float,
     begin: float = 0.0,
     node_memory: Sequence[bool] = (),
-    between: float = BETWEEN,
-) -> Rows:
-    """Blocks of ranks one below the other; with a row for memory, where there is."""
+    between: float = SHEET_GAP,
+) -> RowPlaces:
+    """The rows of blocks of ranks, one below the other, and of their node memory."""
     ranks: dict[int, float] = {}
     shared: dict[int, float] = {}
-    frames, at = [], begin
+    frames, y = [], begin
     for k, block in enumerate(blocks):
-        first = at
+        first = y
         for rank in block:
-            ranks[rank], at = at, at + row
+            ranks[rank], y = y, y + row
         if k < len(node_memory) and node_memory[k]:
-            shared[k], at = at, at + ROW
-        frames.append((first, at))
-        at += between
-    return Rows(ranks, shared, frames, at - between)
+            shared[k], y = y, y + SHEET_ROW
+        frames.append((first, y))
+        y += between
+    return RowPlaces(ranks, shared, frames, y - between)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Where things lie, in inches from the lower left corner."""
+    """A figure and the places on it, in inches from the lower left corner."""
 
     figure: Figure
     axes: Any
-    groups: list[Group]
+    groups: list[RankGroup]
     #: with their boxes, if they are drawn
-    nodes: list[Node]
+    nodes: list[RankNode]
     paint: list[Colour]
     cell: float
     gutter: float
-    rows: Rows
+    rows: RowPlaces
     bottom: float
     height: float
 
     @property
     def arrows(self) -> bool:
         """Whether there is room for arrows."""
-        return len(self.paint) <= ARROWS
+        return len(self.paint) <= MAX_RANKS_WITH_ARROWS
 
     def x(self, column: int) -> float:
-        """The left edge of a column's bars; column 0 is what ranks contribute."""
-        return LEFT + column * (self.cell + self.gutter)
+        """The left edge of a column's bars; column 0 has the contributions."""
+        return SHEET_LEFT + column * (self.cell + self.gutter)
 
     def y(self, rank: int) -> float:
         """The middle of a rank's bar."""
-        return self.height - TOP - self.rows.ranks[rank] - ROW / 2
+        return self.height - SHEET_TOP - self.rows.ranks[rank] - SHEET_ROW / 2
 
     def y_shared(self, k: int) -> float:
         """The middle of the bar of the memory that node k shares."""
-        return self.height - TOP - self.rows.shared[k] - ROW / 2
+        return self.height - SHEET_TOP - self.rows.shared[k] - SHEET_ROW / 2
 
     def frame(self, k: int) -> tuple[float, float]:
         """The lower and the upper edge of the rows of node k."""
         top, end = self.rows.frames[k]
-        return self.height - TOP - end, self.height - TOP - top
+        return self.height - SHEET_TOP - end, self.height - SHEET_TOP - top
 
     @property
     def lead(self) -> float:
-        """What lies between the bars of a column and the arrows of the next."""
-        return 0.04 + MEETING * bool(self.nodes)
+        """The distance between the bars of a column and the arrows of the next."""
+        return 0.04 + MEETING_WIDTH * bool(self.nodes)
 
     def label(self, rank: int) -> str:
-        """What a rank is called."""
+        """The name of a rank."""
         return next(g.label(rank) for g in self.groups if rank in g.ranks)
 
     def box(self, x: float, y: float, w: float, h: float, colour: Any) -> None:
@@ -120,25 +123,30 @@ class Sheet:
         self.axes.text(x, y, words, fontsize=size, **style)
 
     def bar(
-        self, x: float, y: float, marks: np.ndarray, scale: float, thick: float = BAR
+        self,
+        x: float,
+        y: float,
+        marks: np.ndarray,
+        scale: float,
+        thick: float = SHEET_BAR,
     ) -> None:
         """A buffer, each part in the colour of the rank it is from."""
         if (marks["lo"] < 0).any():
             self.box(x, y, len(marks) * scale, thick, EMPTY)
         for start, end, key in runs(_keys(marks)):
-            owner, combined = divmod(key, COMBINED)
+            owner, combined = divmod(key, MAX_COMBINED_RANKS)
             if owner < 0:
                 continue
             left, width = x + start * scale, (end - start) * scale
             gap, colour = min(0.012, width / 8), self.paint[owner]
             self.box(left + gap, y, width - 2 * gap, thick, colour)
-            if thick == BAR and width > NAMED:
+            if thick == SHEET_BAR and width > MIN_NAMED_WIDTH:
                 name = f"Σ{combined}" if combined > 1 else self.label(owner)
                 self.text(left + width / 2, y - 0.005, name, 6.5, color=on(colour))
 
 
 def combined(marks: np.ndarray) -> np.ndarray:
-    """How many ranks' contributions each element is of."""
+    """The number of ranks whose contributions each element combines."""
     if "who" not in (marks.dtype.names or ()):
         return np.asarray(marks["hi"] - marks["lo"])
     who = marks["who"]
@@ -147,8 +155,10 @@ def combined(marks: np.ndarray) -> np.ndarray:
 
 
 def _keys(marks: np.ndarray) -> np.ndarray:
-    """The lowest rank and how many, as one number."""
-    return np.asarray(marks["lo"].astype(np.int64) * COMBINED + combined(marks))
+    """The lowest rank and the number of ranks of each element, as one number."""
+    return np.asarray(
+        marks["lo"].astype(np.int64) * MAX_COMBINED_RANKS + combined(marks)
+    )
 
 
 def runs(values: np.ndarray) -> Iterator[tuple[int, int, Any]]:
@@ -162,25 +172,27 @@ def runs(values: np.ndarray) -> Iterator[tuple[int, int, Any]]:
 
 
 def blank_sheet(
-    groups: list[Group],
+    groups: list[RankGroup],
     columns: int,
     scratch: bool,
-    nodes: Sequence[Node] = (),
+    nodes: Sequence[RankNode] = (),
     node_memory: Sequence[bool] = (),
 ) -> Sheet:
-    """A sheet for so many columns beside the contributions, with nothing on it: rows by
-    group, or by node, and there, if they have any, with a row for their memory."""
+    """An empty sheet for a number of columns beside the contributions.
+
+    Rows are by group, or by node, and there with a row for node memory if there is any.
+    """
     from matplotlib.figure import Figure
 
     n = sum(len(g.ranks) for g in groups)
-    row, begin = ROW + 0.12 * scratch, 2 * MARGIN * bool(nodes)
+    row, begin = SHEET_ROW + 0.12 * scratch, 2 * NODE_BOX_MARGIN * bool(nodes)
     rows = rows_of([x.ranks for x in nodes or groups], row, begin, node_memory)
     cell = min(max(15 / (columns + 1) - 0.7, 0.95), 1.9)
-    gutter = min(max(0.55, 0.075 * n), 1.1) if n <= ARROWS else 0.5
-    gutter += MEETING * bool(nodes)
-    bottom = BOTTOM + 0.19 * bool(nodes)
-    width = max(LEFT + RIGHT + (columns + 1) * cell + columns * gutter, 7.0)
-    height = TOP + rows.total + bottom
+    gutter = min(max(0.55, 0.075 * n), 1.1) if n <= MAX_RANKS_WITH_ARROWS else 0.5
+    gutter += MEETING_WIDTH * bool(nodes)
+    bottom = SHEET_BOTTOM + 0.19 * bool(nodes)
+    width = max(SHEET_LEFT + SHEET_RIGHT + (columns + 1) * cell + columns * gutter, 7.0)
+    height = SHEET_TOP + rows.total + bottom
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, width), ylim=(0, height))

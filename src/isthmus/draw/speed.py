@@ -11,13 +11,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # inches
-PAIR, BAR, LEFT, RIGHT, TOP, BOTTOM, FULL = 0.62, 0.2, 1.45, 1.0, 0.8, 0.2, 4.6
-NATIVE, OURS = "#b9b9b9", "#e6550d"
+(
+    SPEED_ROW,
+    SPEED_BAR,
+    SPEED_LEFT,
+    SPEED_RIGHT,
+    SPEED_TOP,
+    SPEED_BOTTOM,
+    SPEED_LONGEST_BAR,
+) = 0.62, 0.2, 1.45, 1.0, 0.8, 0.2, 4.6
+LIBRARY_COLOUR, OUR_COLOUR = "#b9b9b9", "#e6550d"
 
 
 @dataclass(frozen=True)
-class Pair:
-    """What was done, both times in words, and how many times faster ours is."""
+class SpeedRow:
+    """A measurement: its name, both times as text, and their ratio."""
 
     label: str
     native: str
@@ -27,18 +35,21 @@ class Pair:
 
 def _bar(axes: Any, y: float, length: float, colour: str, words: str) -> None:
     """A bar with its time written in it, or after it where it is short."""
-    axes.barh(y, length, BAR, left=LEFT, color=colour)
+    axes.barh(y, length, SPEED_BAR, left=SPEED_LEFT, color=colour)
     inside = length > 1.25
-    x = LEFT + length + (-0.08 if inside else 0.08)
+    x = SPEED_LEFT + length + (-0.08 if inside else 0.08)
     side = "right" if inside else "left"
     axes.text(x, y, words, fontsize=7.5, color=INK, ha=side, va="center_baseline")
 
 
-def figure(title: str, subtitle: str, pairs: list[Pair]) -> Figure:
-    """For every pair, the longer time takes the full width."""
+def figure(title: str, subtitle: str, pairs: list[SpeedRow]) -> Figure:
+    """A row of two bars for each measurement; the longer time takes the full width."""
     from matplotlib.figure import Figure
 
-    width, height = LEFT + FULL + RIGHT, TOP + BOTTOM + PAIR * len(pairs)
+    width, height = (
+        SPEED_LEFT + SPEED_LONGEST_BAR + SPEED_RIGHT,
+        SPEED_TOP + SPEED_BOTTOM + SPEED_ROW * len(pairs),
+    )
     picture = Figure(figsize=(width, height))
     axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, width), ylim=(0, height))
@@ -46,14 +57,20 @@ def figure(title: str, subtitle: str, pairs: list[Pair]) -> Figure:
     axes.text(0.25, height - 0.3, title, fontsize=11, weight="bold", va="center")
     axes.text(0.25, height - 0.52, subtitle, fontsize=8, color=FAINT, va="center")
     for i, pair in enumerate(pairs):
-        y = height - TOP - (i + 0.5) * PAIR
+        y = height - SPEED_TOP - (i + 0.5) * SPEED_ROW
         longest = max(1.0, 1 / pair.ratio)
         at: dict[str, Any] = {"ha": "right", "va": "center", "color": INK}
-        axes.text(LEFT - 0.12, y, pair.label, fontsize=8, **at)
-        _bar(axes, y + BAR / 2 + 0.01, FULL / longest, NATIVE, f"native {pair.native}")
-        ours = FULL / longest / pair.ratio
-        _bar(axes, y - BAR / 2 - 0.01, ours, OURS, f"isthmus {pair.ours}")
+        axes.text(SPEED_LEFT - 0.12, y, pair.label, fontsize=8, **at)
+        _bar(
+            axes,
+            y + SPEED_BAR / 2 + 0.01,
+            SPEED_LONGEST_BAR / longest,
+            LIBRARY_COLOUR,
+            f"native {pair.native}",
+        )
+        ours = SPEED_LONGEST_BAR / longest / pair.ratio
+        _bar(axes, y - SPEED_BAR / 2 - 0.01, ours, OUR_COLOUR, f"isthmus {pair.ours}")
         ratio = f"{pair.ratio:.2f}×"
         bold: dict[str, Any] = {"fontsize": 11, "weight": "bold", "va": "center"}
-        axes.text(LEFT + FULL + 0.15, y, ratio, color=INK, **bold)
+        axes.text(SPEED_LEFT + SPEED_LONGEST_BAR + 0.15, y, ratio, color=INK, **bold)
     return picture

@@ -1,6 +1,6 @@
 """A schedule of all ranks in steps, with all data, for pictures.
 
-`order` says what happens in a step; here it is done, on marks.
+`order` has the events of each step; here they are done, on marks.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank, combine
 from ..verify.verify import memories
 from . import order
-from .order import Done, Sent, in_node
+from .order import Done, MatchedMessage, in_node
 from .palette import nodes_of
 
 
 @dataclass(frozen=True)
-class Message:
-    """Elements that moved from one rank to another, as their marks; and whether they
-    left from the memory of a node, and arrived in it."""
+class MessagePicture:
+    """Elements that moved from one rank to another, as their marks.
+
+    `from_node` and `to_node` say whether they left from, and arrived in, node memory.
+    """
 
     source: int
     target: int
@@ -33,8 +35,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Moved:
-    """Elements that a rank copied or reduced into the memory of its node, or out of it,
-    or inside it, as their marks."""
+    """Elements that a rank copied or reduced into, out of or inside node memory."""
 
     rank: int
     src: str
@@ -44,12 +45,15 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Step:
-    """The messages of a step, the groups whose library was called (first rank, size),
-    and what every rank holds after it; what ranks did with the memory of their nodes,
-    the nodes whose ranks met in the end, and what each node holds."""
+class StepPicture:
+    """The messages of a step, and the memory of every rank after it.
 
-    messages: tuple[Message, ...]
+    `library` are the groups whose library was called (first rank, size), `moved` the
+    steps on node memory, `meetings` the nodes whose ranks met in the end, and `shared`
+    the memory of each node.
+    """
+
+    messages: tuple[MessagePicture, ...]
     library: tuple[tuple[int, int], ...]
     memory: tuple[Memory, ...]
     moved: tuple[Moved, ...] = ()
@@ -58,7 +62,7 @@ class Step:
 
 
 class _Data:
-    """What every rank and every node holds."""
+    """The memory of every rank and every node."""
 
     def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
         self.ranks = memories(programs, schedule.contract, schedule.nodes)
@@ -75,11 +79,11 @@ class _Data:
             self.ranks[rank][s.buf][s.start : s.start + s.size] = data[: s.size]
             data = data[s.size :]
 
-    def message(self, m: Sent) -> Message:
+    def message(self, m: MatchedMessage) -> MessagePicture:
         data = self.load(m.source, m.send.data)
         self.store(m.target, m.recv.data, data)
         ends = in_node(m.send.data), in_node(m.recv.data)
-        return Message(m.source, m.target, data, *ends)
+        return MessagePicture(m.source, m.target, data, *ends)
 
     def library(self, call: Library) -> tuple[int, int]:
         for i in range(call.n):
@@ -89,7 +93,7 @@ class _Data:
         return call.base, call.n
 
     def work(self, done: tuple[Done, ...]) -> Iterator[Moved]:
-        """Do local steps; those that have to do with the memory of the node."""
+        """Do local steps, and yield those that touch node memory."""
         for rank, s in done:
             data = self.load(rank, (s.src,))
             if in_node((s.src, s.dst)):
@@ -100,23 +104,23 @@ class _Data:
                 data = own
             self.store(rank, (s.dst,), data)
 
-    def step(self, found: order.Step) -> Step:
-        """Do what a step does."""
-        before = tuple(self.work(found.first))
-        messages = tuple(map(self.message, found.messages))
-        library = tuple(map(self.library, found.library))
-        moved = (*before, *self.work(found.then))
+    def step(self, events: order.StepEvents) -> StepPicture:
+        """Do the events of a step."""
+        before = tuple(self.work(events.first))
+        messages = tuple(map(self.message, events.messages))
+        library = tuple(map(self.library, events.library))
+        moved = (*before, *self.work(events.then))
         held = tuple(map(_copied, self.ranks))
         shared = tuple(buf.copy() for buf in self.shared)
-        return Step(messages, library, held, moved, found.meetings, shared)
+        return StepPicture(messages, library, held, moved, events.meetings, shared)
 
 
 def _copied(memory: Memory) -> Memory:
-    """What is a rank's own, as it is now."""
+    """A copy of a rank's own buffers."""
     return {name: buf.copy() for name, buf in memory.items() if name != "node"}
 
 
-def steps(schedule: Schedule) -> Iterator[Step]:
+def steps(schedule: Schedule) -> Iterator[StepPicture]:
     """The steps of a schedule, until every rank has done its rounds."""
     programs = schedule.all_ranks()
     data = _Data(schedule, programs)

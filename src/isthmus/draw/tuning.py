@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Point(Protocol):
-    """A way to do something of some size: seconds as measured and as predicted."""
+class TuningPoint(Protocol):
+    """The measured and the predicted seconds of an algorithm at one size."""
 
     @property
     def kind(self) -> str: ...
@@ -27,7 +27,7 @@ class Point(Protocol):
     def predicted(self) -> float | None: ...
 
 
-def _panel(axes: Any, points: Sequence[Point], paint: dict[str, str]) -> None:
+def _panel(axes: Any, points: Sequence[TuningPoint], paint: dict[str, str]) -> None:
     """The algorithms of one kind."""
     for name in dict.fromkeys(point.algorithm for point in points):
         colour = paint[name]
@@ -48,7 +48,7 @@ def _panel(axes: Any, points: Sequence[Point], paint: dict[str, str]) -> None:
     plain(axes)
 
 
-def figure(points: Sequence[Point], subtitle: str) -> Figure:
+def figure(points: Sequence[TuningPoint], subtitle: str) -> Figure:
     """A panel for each kind."""
     kinds = list(dict.fromkeys(point.kind for point in points))
     picture, grid = sheet(3.1 * len(kinds), 2.9, 1, len(kinds))

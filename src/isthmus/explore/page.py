@@ -16,10 +16,10 @@ from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
 from ..schedules.ir import Library
 from ..schedules.schedule import Model, Schedule
-from .run import DETAIL, MOST, detail, head
+from .run import MAX_PAGE_RANKS, MAX_RANKS_IN_DETAIL, detail, head
 from .times import times
 
-#: the scripts, those that others use first
+#: the scripts, in an order in which each comes before those that use it
 SCRIPTS = (
     "format",
     "colours",
@@ -36,12 +36,12 @@ SCRIPTS = (
     "player",
     "main",
 )
-#: the name of the machine where none is named
-USUAL = "2 µs, 12 GB/s"
-#: longer data are compressed
-PLAIN = 100_000
-#: so many messages a browser still shows at ease
-MESSAGES = 600_000
+#: the name of the machine of a page where none is named
+DEFAULT_MACHINE_NAME = "2 µs, 12 GB/s"
+#: longer data of a page are compressed
+MAX_UNCOMPRESSED_CHARACTERS = 100_000
+#: the most messages that a browser shows without delay
+MAX_PAGE_MESSAGES = 600_000
 
 _IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE | re.DOTALL)
 _EXPORT = re.compile(r"^export (?=(?:const|function|class) (\w+))", re.MULTILINE)
@@ -52,7 +52,7 @@ def _file(name: str) -> str:
 
 
 def _script(name: str) -> str:
-    """A script without imports and exports: what it exports, the next ones see."""
+    """A script without imports; its exports are constants that later scripts see."""
     text = _IMPORT.sub("", _file(f"web/{name}.js"))
     names = ", ".join(_EXPORT.findall(text))
     body = _EXPORT.sub("", text)
@@ -62,7 +62,7 @@ def _script(name: str) -> str:
 
 
 def _has_no_times(schedule: Schedule) -> bool:
-    """Whether the MPI library's own call is in it, whose time nobody knows."""
+    """Whether a schedule has the MPI library's own call, whose time is unknown."""
     if schedule.node_memory:  # which no library shares
         return False
     rounds = (r for _, program in schedule.lanes() for r in program)
@@ -78,14 +78,16 @@ def _timelines(
     """The times of a schedule on every machine, and of recorded runs."""
     if not _has_no_times(schedule):
         for name, model in machines.items():
-            on = placed(model, schedule)
-            line = on.simulate(schedule, record=True)
-            least = limit(schedule.contract, schedule.n, on).seconds
-            yield times(name, line, steps, least)
-    for name, line in recorded.items():
-        if line.n != schedule.n:
-            raise ValueError(f"{name}: a run of {line.n} ranks, not of {schedule.n}")
-        yield times(name, line, steps)
+            machine = placed(model, schedule)
+            timeline = machine.simulate(schedule, record=True)
+            least = limit(schedule.contract, schedule.n, machine).seconds
+            yield times(name, timeline, steps, least)
+    for name, timeline in recorded.items():
+        if timeline.n != schedule.n:
+            raise ValueError(
+                f"{name}: a run of {timeline.n} ranks, not of {schedule.n}"
+            )
+        yield times(name, timeline, steps)
 
 
 def _run(
@@ -93,21 +95,25 @@ def _run(
     machines: Mapping[str, Model],
     recorded: Mapping[str, Timeline],
 ) -> dict[str, Any]:
-    """A schedule with its times."""
-    if schedule.n > MOST:
-        raise ValueError(f"{schedule.n} ranks: a page shows {MOST} at the most")
-    found = head(schedule)
+    """The data of a schedule and its timelines."""
+    if schedule.n > MAX_PAGE_RANKS:
+        raise ValueError(
+            f"{schedule.n} ranks: a page shows {MAX_PAGE_RANKS} at the most"
+        )
+    page_run = head(schedule)
     steps = None
-    if schedule.n <= DETAIL:
-        found |= detail(schedule)
-        steps = found["steps"]
+    if schedule.n <= MAX_RANKS_IN_DETAIL:
+        page_run |= detail(schedule)
+        steps = page_run["steps"]
     elif _has_no_times(schedule):
         raise ValueError("the stage 'library' shows no messages: choose another stage")
-    found["timelines"] = list(_timelines(schedule, machines, recorded, steps))
-    count = max((len(x["source"]) for x in found["timelines"]), default=0)
-    if count > MESSAGES:
-        raise ValueError(f"{count} messages: a page shows {MESSAGES} at the most")
-    return found
+    page_run["timelines"] = list(_timelines(schedule, machines, recorded, steps))
+    message_count = max((len(x["source"]) for x in page_run["timelines"]), default=0)
+    if message_count > MAX_PAGE_MESSAGES:
+        raise ValueError(
+            f"{message_count} messages: a page shows {MAX_PAGE_MESSAGES} at the most"
+        )
+    return page_run
 
 
 def data(
@@ -115,12 +121,12 @@ def data(
     machines: Mapping[str, Model] | None = None,
     recorded: Mapping[str, Timeline] | None = None,
 ) -> dict[str, Any]:
-    """All that the page shows. Recorded runs are those of the first schedule."""
+    """The data of a page; recorded runs are of the first schedule."""
     if not schedules:
         raise ValueError("there is no schedule to explore")
     if any(len(x.groups) > 2 for x in schedules):
         raise ValueError("the explorer shows one group or two: draw shows more")
-    models = machines or {USUAL: MACHINE}
+    models = machines or {DEFAULT_MACHINE_NAME: MACHINE}
     runs = [
         _run(schedule, models, (recorded or {}) if k == 0 else {})
         for k, schedule in enumerate(schedules)
@@ -128,10 +134,10 @@ def data(
     return {"runs": runs}
 
 
-def _embedded(found: dict[str, Any]) -> str:
-    """The data as an element of the page."""
-    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False, default=int)
-    if len(text) <= PLAIN:
+def _embedded(page_data: dict[str, Any]) -> str:
+    """The element of the page that contains its data."""
+    text = json.dumps(page_data, separators=(",", ":"), ensure_ascii=False, default=int)
+    if len(text) <= MAX_UNCOMPRESSED_CHARACTERS:
         safe = text.replace("<", "\\u003c")
         return f'<script type="application/json" id="data">{safe}</script>'
     packed = b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -144,18 +150,18 @@ def html(
     recorded: Mapping[str, Timeline] | None = None,
 ) -> str:
     """The page as text."""
-    found = data(schedules, machines, recorded)
+    match = data(schedules, machines, recorded)
     names = ", ".join(dict.fromkeys(x.algorithm for x in schedules))
     parts = {
         "title": f"{schedules[0].collective}: {names}",
         "licence": _file("d3/LICENSE"),
         "style": _file("web/page.css"),
-        "data": _embedded(found),
+        "data": _embedded(match),
         "d3": _file("d3/d3.js"),
         "scripts": "\n".join(map(_script, SCRIPTS)),
     }
     page = _file("web/page.html")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page)
 
 
 def write(
@@ -164,7 +170,7 @@ def write(
     machines: Mapping[str, Model] | None = None,
     recorded: Mapping[str, Timeline] | None = None,
 ) -> Path:
-    """Write the page; where it is."""
+    """Write the page, and return its path."""
     text, where = html(schedules, machines, recorded), Path(path)
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text, encoding="utf-8")

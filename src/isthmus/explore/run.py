@@ -1,7 +1,7 @@
-"""A schedule as data for the page: what every rank begins with, what it then does.
+"""A schedule as data for the page: every rank's first data, and its steps.
 
-The page replays it. Buffers are runs of elements with one origin, so the data do not
-grow with the bytes.
+The page replays the steps. Buffers are runs of elements with one origin, so the page
+does not grow with the bytes of the collective.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..cost.placement import nodes as placed_on
-from ..draw.order import Done, Step, order
+from ..draw.order import Done, StepEvents, order
 from ..draw.palette import groups_of, nodes_of
 from ..schedules.ir import Data, Reduce, Span
 from ..schedules.program import extent
@@ -22,16 +22,18 @@ from ..schedules.schedule import Schedule
 from ..verify.marks import Memory
 
 #: the buffers, by their numbers in the data
-BUFFERS = ("send", "recv", "tmp", "node")
-#: so many ranks are shown with their buffers; more, as a matrix of who sends to whom
-DETAIL, MOST = 64, 1024
+BUFFER_NAMES = ("send", "recv", "tmp", "node")
+#: the most ranks that are shown with their buffers; more are a matrix of messages
+MAX_RANKS_IN_DETAIL, MAX_PAGE_RANKS = 64, 1024
 #: a sequence of whole numbers, which may be nested
 Numbers = list[Any]
 
 
 def runs(buf: np.ndarray) -> Numbers:
-    """The written elements of a buffer: [start, size, index, lo, hi, …], where elements
-    from `index` on of the contributions of ranks lo to hi - 1 lie in a row."""
+    """The written elements of a buffer: [start, size, index, lo, hi, …].
+
+    Each run has elements from `index` on of the contributions of ranks lo to hi - 1.
+    """
     if not len(buf):
         return []
     index, lo, hi = buf["index"], buf["lo"], buf["hi"]
@@ -39,75 +41,81 @@ def runs(buf: np.ndarray) -> Numbers:
     edges = np.concatenate(([0], np.flatnonzero(new) + 1, [len(buf)]))
     starts, sizes = edges[:-1], np.diff(edges)
     rows = np.stack([starts, sizes, index[starts], lo[starts], hi[starts]], axis=1)
-    found: Numbers = rows[lo[starts] >= 0].ravel().tolist()
-    return found
+    written: Numbers = rows[lo[starts] >= 0].ravel().tolist()
+    return written
 
 
 class Images:
-    """What buffers hold, each content once: many ranks begin or end alike."""
+    """The contents of buffers, each once, since many ranks begin or end alike."""
 
     def __init__(self) -> None:
-        self.every: list[Numbers] = []
+        self.contents: list[Numbers] = []
         self._known: dict[tuple[int, ...], int] = {}
         self._last: tuple[np.ndarray | None, int] = None, -1
 
     def number(self, buf: np.ndarray) -> int:
-        """The number of a content."""
+        """The number of a buffer's content."""
         if buf is self._last[0]:  # ranks of a group are often promised one array
             return self._last[1]
-        found = runs(buf)
-        k = self._known.setdefault(tuple(found), len(self.every))
-        if k == len(self.every):
-            self.every.append(found)
-        self._last = buf, k
-        return k
+        content = runs(buf)
+        number = self._known.setdefault(tuple(content), len(self.contents))
+        if number == len(self.contents):
+            self.contents.append(content)
+        self._last = buf, number
+        return number
 
     def memory(self, memory: Memory) -> dict[str, int]:
-        """The contents of a rank's buffers."""
+        """The numbers of the contents of a rank's buffers."""
         return {name: self.number(buf) for name, buf in memory.items()}
 
 
 def _span(s: Span) -> list[int]:
-    return [BUFFERS.index(s.buf), int(s.start), int(s.size)]
+    return [BUFFER_NAMES.index(s.buf), int(s.start), int(s.size)]
 
 
 def _spans(data: Data) -> list[int]:
-    """Spans in a row; those that follow each other as one."""
-    found: list[int] = []
+    """Spans as a flat list of numbers, with adjacent spans joined."""
+    numbers: list[int] = []
     for s in data:
-        if found and found[-3:-1] == [BUFFERS.index(s.buf), s.start - found[-1]]:
-            found[-1] += int(s.size)
+        if numbers and numbers[-3:-1] == [
+            BUFFER_NAMES.index(s.buf),
+            s.start - numbers[-1],
+        ]:
+            numbers[-1] += int(s.size)
         else:
-            found += _span(s)
-    return found
+            numbers += _span(s)
+    return numbers
 
 
-def _local(done: Done) -> list[int]:
+def _local_step(done: Done) -> list[int]:
     rank, s = done
     return [int(isinstance(s, Reduce)), rank, *_span(s.src), *_span(s.dst)[:2]]
 
 
-def _step(step: Step) -> dict[str, Numbers]:
-    """A step, without what it does not have."""
-    found: dict[str, Numbers] = {
-        "first": [_local(x) for x in step.first],
+def _step(step: StepEvents) -> dict[str, Numbers]:
+    """The columns of a step that are not empty."""
+    columns: dict[str, Numbers] = {
+        "first": [_local_step(x) for x in step.first],
         "messages": [
             [m.source, m.target, _spans(m.send.data), _spans(m.recv.data)]
             for m in step.messages
         ],
-        "library": [[x.base, BUFFERS.index(x.buf), *x.offsets] for x in step.library],
-        "then": [_local(x) for x in step.then],
+        "library": [
+            [x.base, BUFFER_NAMES.index(x.buf), *x.offsets] for x in step.library
+        ],
+        "then": [_local_step(x) for x in step.then],
         "meetings": list(step.meetings),
     }
-    return {name: rows for name, rows in found.items() if rows}
+    return {name: rows for name, rows in columns.items() if rows}
 
 
 def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
-    """A step cut by what each rank sends first, second and so on.
+    """A step cut into the first messages of all ranks, the second ones, and so on.
 
-    A redistribution is one round: everyone posts all of its messages at once, and one
-    port sends them one after the other. As one step, nobody could follow them; nothing
-    else changes, as messages of a round never touch what others of it read or write.
+    A redistribution is one round: every rank posts all its messages at once, and one
+    port sends them one after the other. As one step, nobody could follow them; the cut
+    changes nothing else, since messages of a round never touch elements that others of
+    the round read or write.
     """
     sent: Counter[int] = Counter()
     parts: list[Numbers] = []
@@ -119,14 +127,14 @@ def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
         parts[number].append(message)
     if len(parts) < 2:
         return [step]
-    early = {name: step[name] for name in ("first", "library") if name in step}
-    late = {name: step[name] for name in ("then", "meetings") if name in step}
+    at_the_start = {name: step[name] for name in ("first", "library") if name in step}
+    at_the_end = {name: step[name] for name in ("then", "meetings") if name in step}
     steps = [{"messages": messages} for messages in parts]
-    return [early | steps[0], *steps[1:-1], steps[-1] | late]
+    return [at_the_start | steps[0], *steps[1:-1], steps[-1] | at_the_end]
 
 
-#: of a redistribution, whose order of messages is no registered algorithm
-ORDERS = {
+#: the idea of each order of a redistribution's messages, which no algorithm registers
+IDEA_OF_ORDER = {
     "list schedule": "One message at a time: first those whose ports have most left.",
     "shifted": "So many messages that each rank sends to the rank after it first.",
 }
@@ -135,7 +143,7 @@ ORDERS = {
 def _about(schedule: Schedule) -> dict[str, str]:
     """The idea of the algorithm and its paper, if it is a registered one."""
     if schedule.collective == "redistribution":
-        return {"idea": ORDERS.get(schedule.algorithm, ""), "paper": ""}
+        return {"idea": IDEA_OF_ORDER.get(schedule.algorithm, ""), "paper": ""}
     try:
         entry, _ = resolve(schedule.collective, schedule.algorithm)
     except ValueError:
@@ -144,7 +152,7 @@ def _about(schedule: Schedule) -> dict[str, str]:
 
 
 def head(schedule: Schedule) -> dict[str, Any]:
-    """What a schedule is called, and who takes part."""
+    """The names, the sizes, the groups and the nodes of a schedule."""
     groups, nodes = groups_of(list(schedule.groups)), nodes_of(placed_on(schedule))
     return {
         "collective": schedule.collective,
@@ -167,7 +175,7 @@ def head(schedule: Schedule) -> dict[str, Any]:
 
 
 def detail(schedule: Schedule) -> dict[str, Any]:
-    """What every rank does, step by step, from what to what."""
+    """Every rank's steps, its first buffers, and the promised last ones."""
     images, programs = Images(), schedule.all_ranks()
     ranks = []
     for r, rounds in enumerate(programs):
@@ -187,20 +195,20 @@ def detail(schedule: Schedule) -> dict[str, Any]:
     ]
     ordered = order(schedule, programs)
     if schedule.collective == "redistribution":
-        place = {
+        posted = {
             id(act): k
             for rounds in programs
             for k, act in enumerate(act for r in rounds for act in r.comm)
         }
         steps = []
         for step in ordered:
-            by_place = sorted(step.messages, key=lambda m: place[id(m.send)])
+            by_place = sorted(step.messages, key=lambda m: posted[id(m.send)])
             by_turn = replace(step, messages=tuple(by_place))
             steps += in_order_of_sending(_step(by_turn))
     else:
         steps = [_step(step) for step in ordered]
     return {
-        "images": images.every,
+        "images": images.contents,
         "ranks": ranks,
         "node_sizes": shared,
         "steps": steps,

@@ -10,18 +10,20 @@ import numpy as np
 from ..cost.recorded import Recorded
 from ..cost.timeline import Events, Timeline
 
-#: times are whole numbers of this part of the longest
-TICKS = 1_000_000
+#: times are whole numbers of ticks, of which the longest timeline has this many
+TICKS_OF_LONGEST = 1_000_000
 
 
 def _steps(events: Events, steps: list[dict[str, Any]]) -> list[int] | None:
-    """The step in which each message moves: those from one rank to another match in
-    their order. None, if these are not the same messages."""
+    """The step in which each recorded message moves; None if the messages differ.
+
+    Messages from one rank to another match in their order.
+    """
     waiting: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
     for k, step in enumerate(steps):
         for source, target, _, into in step.get("messages", ()):
             waiting[source, target].append((k, sum(into[2::3])))
-    found = np.zeros(len(events), np.int64)
+    step_of_message = np.zeros(len(events), np.int64)
     columns = events.source.tolist(), events.target.tolist(), events.size.tolist()
     rows = list(zip(*columns, strict=True))
     for i in np.argsort(events.round, kind="stable").tolist():
@@ -29,58 +31,61 @@ def _steps(events: Events, steps: list[dict[str, Any]]) -> list[int] | None:
         queue = waiting[source, target]
         if not queue or queue[0][1] != size:
             return None
-        found[i] = queue.popleft()[0]
-    return None if any(waiting.values()) else found.tolist()
+        step_of_message[i] = queue.popleft()[0]
+    return None if any(waiting.values()) else step_of_message.tolist()
 
 
 def times(
     name: str,
-    line: Timeline,
+    timeline: Timeline,
     steps: list[dict[str, Any]] | None,
     limit: float | None = None,
 ) -> dict[str, Any]:
-    """When each rank does what. Without `steps`, and where it did other messages than
-    they have, a message belongs to the round of its sender."""
-    e, w = line.events, line.work
-    if e is None:
+    """The times of all messages, local work and ranks of a timeline.
+
+    Without `steps`, and where the timeline has other messages than the steps, a message
+    belongs to the round of its sender.
+    """
+    events, work = timeline.events, timeline.work
+    if events is None:
         raise ValueError("simulate with record=True to explore a timeline")
-    last = max(line.time, float(e.end.max(initial=0.0)))
-    tick = last / TICKS or 1.0
-    linked = _steps(e, steps) if steps is not None else None
+    last = max(timeline.time, float(events.end.max(initial=0.0)))
+    tick = last / TICKS_OF_LONGEST or 1.0
+    linked = _steps(events, steps) if steps is not None else None
 
     def ticks(seconds: np.ndarray) -> list[int]:
-        found: list[int] = np.rint(seconds / tick).astype(np.int64).tolist()
-        return found
+        page_timeline: list[int] = np.rint(seconds / tick).astype(np.int64).tolist()
+        return page_timeline
 
-    found = {
+    page_timeline = {
         "name": name,
-        "recorded": isinstance(line, Recorded),
+        "recorded": isinstance(timeline, Recorded),
         "linked": linked is not None,
-        "time": line.time,
-        "idle": line.idle,
+        "time": timeline.time,
+        "idle": timeline.idle,
         "limit": limit,
         "tick": tick,
-        "source": e.source.tolist(),
-        "target": e.target.tolist(),
-        "size": e.size.tolist(),
-        "step": e.round.tolist() if linked is None else linked,
-        "start": ticks(e.start),
-        "end": ticks(e.end),
-        "path": line.critical_path(),
+        "source": events.source.tolist(),
+        "target": events.target.tolist(),
+        "size": events.size.tolist(),
+        "step": events.round.tolist() if linked is None else linked,
+        "start": ticks(events.start),
+        "end": ticks(events.end),
+        "path": timeline.critical_path(),
         "legs": [
             x
-            for leg in line.critical_legs()
+            for leg in timeline.critical_legs()
             for x in (*leg.ranks, *ticks(np.array([leg.start, leg.end])))
         ],
-        "finish": ticks(line.finish),
-        "sending": ticks(line.sending),
-        "receiving": ticks(line.receiving),
+        "finish": ticks(timeline.finish),
+        "sending": ticks(timeline.sending),
+        "receiving": ticks(timeline.receiving),
     }
-    if w is not None and len(w):
-        found["work"] = {
-            "rank": w.rank.tolist(),
-            "kind": w.kind.tolist(),
-            "start": ticks(w.start),
-            "end": ticks(w.end),
+    if work is not None and len(work):
+        page_timeline["work"] = {
+            "rank": work.rank.tolist(),
+            "kind": work.kind.tolist(),
+            "start": ticks(work.start),
+            "end": ticks(work.end),
         }
-    return found
+    return page_timeline

@@ -18,37 +18,37 @@ import numpy as np
 from ..cost.recorded import Recorded, of_events
 from ..cost.timeline import Events, Timeline
 
-PORTS = ("sends", "receives")
-#: what a rank does between messages, by its kind
-WORK = ("copies, reduces", "waits for its node")
-MICRO = 1e6
+PORT_THREADS = ("sends", "receives")
+#: the names of a rank's slices between messages, by their kind
+WORK_THREADS = ("copies, reduces", "waits for its node")
+MICROSECONDS_PER_SECOND = 1e6
 
 
-def _named(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
-    """An event that tells the viewer about a process or a thread."""
+def _metadata(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
+    """An event that gives the viewer the name or the place of a process or thread."""
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args}
 
 
-def _each(timeline: Timeline) -> tuple[str, ...]:
+def _threads_of_rank(timeline: Timeline) -> tuple[str, ...]:
     """The threads of a rank."""
-    return (*PORTS, "works") if timeline.work else PORTS
+    return (*PORT_THREADS, "works") if timeline.work else PORT_THREADS
 
 
 def _threads(
     timeline: Timeline, groups: tuple[int, ...], nodes: Sequence[Hashable]
 ) -> Iterator[dict[str, Any]]:
     """The names of all groups, ranks and ports, in rank order."""
-    base, each = 0, _each(timeline)
+    base, each = 0, _threads_of_rank(timeline)
     for pid, n in enumerate(groups):
         name = f"group {'AB'[pid]}" if len(groups) == 2 else "ranks"
-        yield _named("process_name", pid, 0, name=name)
-        yield _named("process_sort_index", pid, 0, sort_index=pid)
+        yield _metadata("process_name", pid, 0, name=name)
+        yield _metadata("process_sort_index", pid, 0, sort_index=pid)
         for rank in range(base, base + n):
             where = f" (node {nodes[rank]})" if nodes else ""
             for port, does in enumerate(each):
                 tid, words = len(each) * rank + port, f"rank {rank}{where} {does}"
-                yield _named("thread_name", pid, tid, name=words)
-                yield _named("thread_sort_index", pid, tid, sort_index=tid)
+                yield _metadata("thread_name", pid, tid, name=words)
+                yield _metadata("thread_sort_index", pid, tid, sort_index=tid)
         base += n
 
 
@@ -58,35 +58,48 @@ def _pid(rank: int, groups: tuple[int, ...]) -> int:
 
 def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Both ends of every message, and the arrow between them."""
-    e, each = timeline.events, len(_each(timeline))
+    e, each = timeline.events, len(_threads_of_rank(timeline))
     if e is None:
         raise ValueError("simulate with record=True to write a trace")
     columns = (e.source, e.target, e.size, e.round, e.start, e.end)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for i, (source, target, size, k, start, end) in enumerate(rows):
-        ts, dur = start * MICRO, (end - start) * MICRO
+        ts, dur = (
+            start * MICROSECONDS_PER_SECOND,
+            (end - start) * MICROSECONDS_PER_SECOND,
+        )
         # The arrow's ends lie well inside the slices that they belong to.
         sender = (source, target, f"to {target}", {"ph": "s"}, 0.25)
         receiver = (target, source, f"from {source}", {"ph": "f", "bp": "e"}, 0.75)
         for port, (rank, peer, name, arrow, part) in enumerate((sender, receiver)):
-            at = {"pid": _pid(rank, groups), "tid": each * rank + port}
+            thread = {"pid": _pid(rank, groups), "tid": each * rank + port}
             args = {"bytes": int(size), "peer": peer, "round": k}
-            slice_ = {"ph": "X", "cat": PORTS[port], "name": name, "args": args}
-            yield {**slice_, **at, "ts": ts, "dur": dur}
+            slice_ = {"ph": "X", "cat": PORT_THREADS[port], "name": name, "args": args}
+            yield {**slice_, **thread, "ts": ts, "dur": dur}
             flow = {**arrow, "cat": "message", "name": "message", "id": i}
-            yield {**flow, **at, "ts": ts + part * dur}
+            yield {**flow, **thread, "ts": ts + part * dur}
 
 
 def _work(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """What ranks do between messages."""
-    w, each = timeline.work, len(_each(timeline))
+    """Slices of copies, reductions and meetings between messages."""
+    w, each = timeline.work, len(_threads_of_rank(timeline))
     if not w:
         return
     columns = (w.rank, w.kind, w.round, w.start, w.end)
     for rank, kind, k, start, end in zip(*(x.tolist() for x in columns), strict=True):
-        at = {"pid": _pid(rank, groups), "tid": each * rank + len(PORTS)}
-        slice_ = {"ph": "X", "cat": "works", "name": WORK[kind], "args": {"round": k}}
-        yield {**slice_, **at, "ts": start * MICRO, "dur": (end - start) * MICRO}
+        thread = {"pid": _pid(rank, groups), "tid": each * rank + len(PORT_THREADS)}
+        slice_ = {
+            "ph": "X",
+            "cat": "works",
+            "name": WORK_THREADS[kind],
+            "args": {"round": k},
+        }
+        yield {
+            **slice_,
+            **thread,
+            "ts": start * MICROSECONDS_PER_SECOND,
+            "dur": (end - start) * MICROSECONDS_PER_SECOND,
+        }
 
 
 def trace(
@@ -94,8 +107,10 @@ def trace(
     groups: tuple[int, ...] | None = None,
     nodes: Sequence[Hashable] = (),
 ) -> dict[str, Any]:
-    """The trace of a timeline that was recorded with every message; with `nodes`, the
-    node of each rank, ranks are named with theirs."""
+    """The trace of a timeline that was recorded with every message.
+
+    With `nodes`, the node of each rank, the names of ranks contain their nodes.
+    """
     sizes = groups or (timeline.n,)
     if sum(sizes) != timeline.n:
         raise ValueError(f"groups of {sizes} are not the {timeline.n} ranks there are")
@@ -104,13 +119,13 @@ def trace(
         *_messages(timeline, sizes),
         *_work(timeline, sizes),
     ]
-    about = {
+    summary = {
         "seconds": timeline.time,
         "idle": timeline.idle,
         "recorded": isinstance(timeline, Recorded),
         "finish": timeline.finish.tolist(),
     }
-    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": summary}
 
 
 def write(
@@ -126,28 +141,28 @@ def write(
 
 
 def read(path: Path) -> Recorded:
-    """The timeline of a recorded run, from the trace that was written of it."""
+    """The timeline of a recorded run, from a trace that `isthmus record` wrote."""
     try:
-        found = json.loads(path.read_text("utf-8"))
-        about, events = found["otherData"], found["traceEvents"]
-        recorded, finish = about["recorded"], np.array(about["finish"], float)
+        document = json.loads(path.read_text("utf-8"))
+        summary, events = document["otherData"], document["traceEvents"]
+        recorded, finish = summary["recorded"], np.array(summary["finish"], float)
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{path}: not a trace that isthmus record wrote") from None
     if not recorded:
         raise ValueError(f"{path}: a simulated run; isthmus record writes real ones")
-    names = {
-        x["tid"]: int(re.findall(r"\d+", x["args"]["name"])[0])
-        for x in events
-        if x["name"] == "thread_name"
+    rank_of_thread = {
+        event["tid"]: int(re.findall(r"\d+", event["args"]["name"])[0])
+        for event in events
+        if event["name"] == "thread_name"
     }
     rows = [
         (
-            names[x["tid"]],
-            *(x["args"][name] for name in ("peer", "bytes", "round")),
-            x["ts"] / MICRO,
-            (x["ts"] + x["dur"]) / MICRO,
+            rank_of_thread[event["tid"]],
+            *(event["args"][name] for name in ("peer", "bytes", "round")),
+            event["ts"] / MICROSECONDS_PER_SECOND,
+            (event["ts"] + event["dur"]) / MICROSECONDS_PER_SECOND,
         )
-        for x in events
-        if x["ph"] == "X" and x["cat"] == PORTS[0]
+        for event in events
+        if event["ph"] == "X" and event["cat"] == PORT_THREADS[0]
     ]
     return of_events(Events.of(rows), finish)

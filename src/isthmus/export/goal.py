@@ -1,4 +1,4 @@
-"""GOAL, the language of LogGOPSim: every rank's steps, and which wait for which.
+"""GOAL, the language of LogGOPSim: every rank's steps, and the steps they wait for.
 
 A step of a round requires all steps of the rank's previous round. A `Reduce` is a
 `calc` after the messages of its round; a `Copy` takes no time and is left out.
@@ -23,7 +23,7 @@ def _message(c: Comm, unit: int) -> str:
 
 
 def _stages(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[list[str]]:
-    """The steps of a rank; each stage is free once the one before is done."""
+    """The steps of a rank, in stages that each wait for the stage before."""
     for r in rounds:
         yield [_message(c, unit) for c in r.comm]
         reduced = (s.dst.size for s in r.then if isinstance(s, Reduce))
@@ -31,20 +31,20 @@ def _stages(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[list[str
 
 
 def _rank(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[str]:
-    before = range(0)
+    labels_before = range(0)
     for stage in _stages(rounds, unit, gamma):
         if not stage:
             continue
-        here = range(before.stop, before.stop + len(stage))
-        for i, step in zip(here, stage, strict=True):
+        labels = range(labels_before.stop, labels_before.stop + len(stage))
+        for i, step in zip(labels, stage, strict=True):
             yield f"l{i}: {step}\n"
-        for i in here:
-            yield from (f"l{i} requires l{j}\n" for j in before)
-        before = here
+        for i in labels:
+            yield from (f"l{i} requires l{j}\n" for j in labels_before)
+        labels_before = labels
 
 
 def goal_lines(schedule: Schedule, unit: int = 1, gamma: int = 0) -> Iterator[str]:
-    """The lines of a schedule in GOAL, each rank built when its turn comes.
+    """The lines of a schedule in GOAL, one rank in memory at a time.
 
     `unit` is the bytes of an element, `gamma` the nanoseconds to reduce a byte.
     """

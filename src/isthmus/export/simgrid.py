@@ -1,9 +1,9 @@
 """SimGrid: a schedule as a trace that `smpirun -replay` runs, and a machine for it.
 
-The trace is SimGrid's time-independent one. On the platform below, and with the
-options `OPTIONS`, SimGrid computes the single-port alpha-beta model wherever a rank
-has one message in each direction at a time; several at once share a link there, and
-queue at a port here. `turns=True` writes them one after the other.
+The trace is SimGrid's time-independent one. On the platform below, and with
+`SMPIRUN_OPTIONS`, SimGrid computes the single-port alpha-beta model wherever a rank has
+one message in each direction at a time; several at once share a link there, and queue
+at a port here. `turns=True` writes them one after the other.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..cost.alphabeta import AlphaBeta
 from ..schedules.ir import Comm, Recv, Reduce, Round, Send
 from ..schedules.schedule import Schedule
 
-#: What SMPI adds to every message, in bytes.
-ENVELOPE = 16
+#: The bytes that SMPI adds to every message.
+ENVELOPE_BYTES = 16
 #: A flow model without correction factors, and no buffering of short messages.
-OPTIONS = (
+SMPIRUN_OPTIONS = (
     "--cfg=network/model:CM02",
     "--cfg=network/bandwidth-factor:1",
     "--cfg=network/latency-factor:1",
@@ -78,10 +78,10 @@ def platform(model: AlphaBeta, n: int) -> str:
     It crosses two links and carries an envelope: alpha is twice the latency and the
     time of the envelope. Reducing a byte is one flop.
     """
-    latency = (model.alpha - ENVELOPE * model.beta) / 2
+    latency = (model.alpha - ENVELOPE_BYTES * model.beta) / 2
     if n < 1 or latency < 0 or model.beta <= 0:
         raise ValueError(
-            f"SimGrid needs n >= 1, beta > 0 and alpha >= {ENVELOPE} beta, "
+            f"SimGrid needs n >= 1, beta > 0 and alpha >= {ENVELOPE_BYTES} beta, "
             f"not n = {n}, beta = {model.beta}, alpha = {model.alpha}"
         )
     speed = 1 / model.gamma if model.gamma else 1e30

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import Dialogue
 from .scans import total
 
@@ -22,7 +22,7 @@ _Call: TypeAlias = tuple[str, int, tuple[Any, ...], tuple[int, ...]]
 
 
 def agree(
-    link: Link,
+    link: ChainLink,
     call: tuple[Any, ...],
     facts: tuple[int, ...] = (),
     error: Exception | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .chain import Link, masked
+from .chain import ChainLink, masked
 from .dialogue import WORD_BYTES, Dialogue
 from .lanes import exists, pick, where
 from .scans import Scan, double_scan
@@ -75,7 +75,7 @@ def _leftwards(x: BinTable, y: BinTable) -> BinTable:
     return _rightwards(y, x)
 
 
-def scan_bins(link: Link, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Scan]:
+def scan_bins(link: ChainLink, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Scan]:
     """The tables of the processes before and after one that is in bin q, or in none.
 
     A bin's fields are its nearest process on that side, and its number of processes.
@@ -84,7 +84,9 @@ def scan_bins(link: Link, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Scan
     return (yield from double_scan(link, table, table, _rightwards, _leftwards))
 
 
-def split_bins(link: Link, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Link]:
+def split_bins(
+    link: ChainLink, q: int | None, bins: int = BIN_COUNT
+) -> Dialogue[ChainLink]:
     """The chain of the processes of one bin, in their order; bin None is no chain.
 
     ⌈log n⌉ rounds; the memory of one table, for any number of processes.
@@ -97,7 +99,9 @@ def split_bins(link: Link, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Lin
     right, after = where(
         in_a_bin & exists(link.right), _side, (tables.after, q), (None, 0)
     )
-    return masked(Link(before, before + 1 + after, link.address, left, right), in_a_bin)
+    return masked(
+        ChainLink(before, before + 1 + after, link.address, left, right), in_a_bin
+    )
 
 
 def _side(table: BinTable, q: Any) -> tuple[Any, Any]:

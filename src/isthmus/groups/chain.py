@@ -15,7 +15,7 @@ from .lanes import pick
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """What one process knows of its chain; at an end the neighbour is None.
 
     In lanes, each lane has the link of its process. A process in no chain has size 0.
@@ -28,9 +28,9 @@ class Link:
     right: Index
 
 
-def from_size(address: Index, n: int) -> Link:
+def from_size(address: Index, n: int) -> ChainLink:
     """A link of the chain of all n processes, in their order."""
-    return Link(
+    return ChainLink(
         address,
         address * 0 + n,
         address,
@@ -39,24 +39,26 @@ def from_size(address: Index, n: int) -> Link:
     )
 
 
-def masked(link: Link, mask: Any) -> Link:
+def masked(link: ChainLink, mask: Any) -> ChainLink:
     """The link where the mask holds, and a link of no chain elsewhere."""
-    masked_link: Link = pick(mask, link, Link(None, 0, link.address, None, None))
+    masked_link: ChainLink = pick(
+        mask, link, ChainLink(None, 0, link.address, None, None)
+    )
     return masked_link
 
 
-def empty_link(link: Link) -> Link:
+def empty_link(link: ChainLink) -> ChainLink:
     """The process of a link, in no chain."""
     return masked(link, link.size < 0)
 
 
-def from_addresses(address: int, chain: Sequence[int]) -> Link | None:
+def from_addresses(address: int, chain: Sequence[int]) -> ChainLink | None:
     """A process's link in the chain of the listed processes; None if not listed."""
     if address not in chain:
         return None
     i, n = chain.index(address), len(chain)
     left = chain[i - 1] if i > 0 else None
-    return Link(i, n, address, left, chain[i + 1] if i < n - 1 else None)
+    return ChainLink(i, n, address, left, chain[i + 1] if i < n - 1 else None)
 
 
 def rounds(n: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import trees
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import Dialogue, ExchangeStep
 from .scans import allgather, total
 from .sorts import Sort, merged
@@ -23,7 +23,7 @@ from .sorts import Sort, merged
 def cheng(m: int) -> Sort:
     """The sort in which a sorter holds at most m items."""
 
-    def sort(link: Link, item: Any) -> Dialogue[Any]:
+    def sort(link: ChainLink, item: Any) -> Dialogue[Any]:
         tree = yield from trees.contract(link, m.bit_length() - 1)
         items = yield from trees.reduce(tree, [item], merged)
         if tree.top is not None and tree.top.size > 1:
@@ -33,7 +33,7 @@ def cheng(m: int) -> Sort:
     return sort
 
 
-def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
+def _exchange(top: ChainLink, items: list[Any]) -> Dialogue[list[Any]]:
     """Sort the items of all sorters; each ends with as many items as it had."""
     rows = yield from allgather(top, (top.address, len(items)))
     sorters = [address for address, _ in rows]
@@ -45,7 +45,7 @@ def _exchange(top: Link, items: list[Any]) -> Dialogue[list[Any]]:
 
 
 def _all_to_all(
-    top: Link, sorters: list[int], sent: dict[int, Any], receive: bool
+    top: ChainLink, sorters: list[int], sent: dict[int, Any], receive: bool
 ) -> Dialogue[list[Any]]:
     """Send values to sorters by their ranks; if `receive`, receive from all sorters."""
     others = [a for a in sorters if a != top.address]
@@ -55,7 +55,7 @@ def _all_to_all(
 
 
 def _cuts(
-    top: Link, items: list[Any], sorters: list[int], starts: list[int]
+    top: ChainLink, items: list[Any], sorters: list[int], starts: list[int]
 ) -> Dialogue[list[int]]:
     """The positions, in this sorter's items, at which every sorter's items begin.
 

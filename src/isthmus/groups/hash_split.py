@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .bins import BIN_COUNT, split_bins
-from .chain import Link, empty_link, masked
+from .chain import ChainLink, empty_link, masked
 from .dialogue import Dialogue, shift
 from .jenkins import bin_of
 from .lanes import any_lane, each_byte, exists, pick, same, where
@@ -26,7 +26,7 @@ MAX_HASH_ITERATIONS = 32
 
 
 def hash_split(
-    link: Link,
+    link: ChainLink,
     entry: SplitEntry,
     threshold: int = 0,
     hash_function: Callable[[Any, int], Any] = bin_of,
@@ -77,7 +77,7 @@ def _bin_numbers(
     return each_byte(lambda code: hash_function(code, iteration), color)
 
 
-def _one_color(link: Link, color: Any) -> Dialogue[Any]:
+def _one_color(link: ChainLink, color: Any) -> Dialogue[Any]:
     """Whether all processes of a chain have one colour, by comparing whole colours."""
     received = yield from shift(link.left, link.right, color)
     alike = where(exists(link.left), same, (received, color), link.size > 0)

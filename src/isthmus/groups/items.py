@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from .agree import agree
-from .chain import Link
+from .chain import ChainLink
 from .compare import Code
 from .dialogue import Dialogue, PostStep
 from .encoding import canonical
@@ -33,7 +33,7 @@ class Item:
 _Entry: TypeAlias = tuple[bool, Code, int, int, int]
 
 
-def rank_items(link: Link, items: Iterable[Any]) -> Dialogue[list[Item | None]]:
+def rank_items(link: ChainLink, items: Iterable[Any]) -> Dialogue[list[Item | None]]:
     """Rank the items of all processes; a process may have none, and None is no item.
 
     Blocks of the largest number of items, filled up where a process has fewer, go
@@ -59,7 +59,7 @@ def rank_items(link: Link, items: Iterable[Any]) -> Dialogue[list[Item | None]]:
     return ranked
 
 
-def _block(link: Link, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
+def _block(link: ChainLink, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
     """The items of a process in order, filled up to m entries."""
     block: list[_Entry] = [
         (False, code, link.rank, i, link.address) for i, code in codes
@@ -69,7 +69,7 @@ def _block(link: Link, codes: list[tuple[int, Code]], m: int) -> list[_Entry]:
     return sorted(block)
 
 
-def _sorted(link: Link, block: list[_Entry]) -> Dialogue[list[_Entry]]:
+def _sorted(link: ChainLink, block: list[_Entry]) -> Dialogue[list[_Entry]]:
     block_items = len(block)
 
     def half(x: list[_Entry], y: list[_Entry], low: bool) -> list[_Entry]:
@@ -96,7 +96,7 @@ def _value(entry: _Entry) -> tuple[bool, Code]:
     return entry[:2]
 
 
-def _runs(link: Link, block: list[_Entry]) -> Dialogue[Scan]:
+def _runs(link: ChainLink, block: list[_Entry]) -> Dialogue[Scan]:
     """The summaries of the items before and after this block."""
     runs = [(value, len(list(run))) for value, run in groupby(block, _value)]
     mine: _Summary = (*runs[0], *runs[-1], len(runs))

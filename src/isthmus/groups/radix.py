@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .bins import BIN_BITS, BIN_COUNT, BinTable, one_bin, plain, split_bins
-from .chain import Link, masked
+from .chain import ChainLink, masked
 from .compare import Code
 from .dialogue import Dialogue
 from .encoding import encode, integer
@@ -31,7 +31,7 @@ NO_KEY = encode(None)
 
 
 def radix(
-    link: Link, entry: SplitEntry, whole_words: bool = False
+    link: ChainLink, entry: SplitEntry, whole_words: bool = False
 ) -> Dialogue[GroupPlace]:
     """Sort the chain by colour and key, four bits at a time, and cut it.
 
@@ -63,7 +63,7 @@ def radix(
         return placed(sorted_chain)
     left, right = yield from neighbours(sorted_chain, value, sorted_chain.address)
     rank, size = yield from count(sorted_chain, left, right)
-    return placed(masked(Link(rank, size, link.address, left, right), is_member))
+    return placed(masked(ChainLink(rank, size, link.address, left, right), is_member))
 
 
 def has_color(code: Code | None) -> bool:
@@ -119,7 +119,7 @@ def _word(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, A
     return number, pick(bits > SPLIT_INTEGER_BITS, bits, SPLIT_INTEGER_BITS)
 
 
-def relink(link: Link, number: Any, bits: Any) -> Dialogue[Link]:
+def relink(link: ChainLink, number: Any, bits: Any) -> Dialogue[ChainLink]:
     """The chain in the order of a number of `bits` bits; equals keep their order.
 
     2⌈log n⌉ rounds for every four bits, and the memory of one table for each of them.
@@ -136,7 +136,7 @@ def relink(link: Link, number: Any, bits: Any) -> Dialogue[Link]:
     return pick(to_sort, rejoined, link)  # type: ignore[no-any-return]
 
 
-def _rejoin(link: Link, parts: Link, digit: Any) -> Dialogue[Link]:
+def _rejoin(link: ChainLink, parts: ChainLink, digit: Any) -> Dialogue[ChainLink]:
     """The parts linked one after the other, by a total over the chain they came from.
 
     A bin's fields are its first and its last process, each plus one since 0 is an empty
@@ -159,7 +159,7 @@ def _rejoin(link: Link, parts: Link, digit: Any) -> Dialogue[Link]:
     head = table.bin(pick(after < BIN_COUNT, after, 0))[0] - 1
     left = pick(first, pick(before >= 0, tail, None), parts.left)
     right = pick(last, pick(after < BIN_COUNT, head, None), parts.right)
-    return Link(rank, link.size, link.address, left, right)
+    return ChainLink(rank, link.size, link.address, left, right)
 
 
 def _ends(x: BinTable, y: BinTable) -> BinTable:

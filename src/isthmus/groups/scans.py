@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import Dialogue, swap
 from .lanes import Shared, any_lane, exists, size_of, where
 
@@ -36,7 +36,7 @@ class Scan:
 
 
 def double_scan(
-    link: Link,
+    link: ChainLink,
     rightward_value: Any,
     leftward_value: Any,
     op: Op,
@@ -87,19 +87,19 @@ def _nothing(x: None, y: None) -> None:
     return None
 
 
-def scan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
+def scan(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
     """The combined values of all processes up to this one."""
     sums = yield from double_scan(link, value, None, op, _nothing)
     return sums.upto
 
 
-def exscan(link: Link, value: Any, op: Op) -> Dialogue[Any]:
+def exscan(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
     """The combined values of all processes before this one; None at the left end."""
     sums = yield from double_scan(link, value, None, op, _nothing)
     return sums.before
 
 
-def total(link: Link, value: Any, op: Op) -> Dialogue[Any]:
+def total(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
     """The combined values of all processes of the chain.
 
     Every process groups the values in its own way: with an operator that rounds, two
@@ -131,7 +131,7 @@ def _join(x: Any, y: Any) -> Any:
     return x + y
 
 
-def allgather(link: Link, value: Any) -> Dialogue[Any]:
+def allgather(link: ChainLink, value: Any) -> Dialogue[Any]:
     """The values of all processes in a tuple; in lanes, as `Gathered`."""
     contribution: Any = (value,)
     if isinstance(link.address, np.ndarray):
@@ -140,12 +140,12 @@ def allgather(link: Link, value: Any) -> Dialogue[Any]:
     return (yield from total(link, contribution, _join))
 
 
-def barrier(link: Link) -> Dialogue[None]:
+def barrier(link: ChainLink) -> Dialogue[None]:
     """Return when all processes of the chain have called."""
     yield from double_scan(link, None, None, _nothing)
 
 
-def logchain(link: Link) -> Dialogue[tuple[list[int | None], list[int | None]]]:
+def logchain(link: ChainLink) -> Dialogue[tuple[list[int | None], list[int | None]]]:
     """The addresses of the processes 1, 2, 4, … places to the left and to the right."""
     left, right = link.left, link.right
     lefts, rights = [left], [right]

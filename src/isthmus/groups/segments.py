@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .chain import Link, masked
+from .chain import ChainLink, masked
 from .dialogue import Dialogue, PostStep, swap
 from .lanes import any_lane, exists, pick, row, same, unpack, where
 from .scans import double_scan
 from .sorts import Sort
 
 
-def by_sort(link: Link, color: Any, key: Any, sort: Sort) -> Dialogue[Link]:
+def by_sort(link: ChainLink, color: Any, key: Any, sort: Sort) -> Dialogue[ChainLink]:
     """The chain of the processes of one colour, by key and then by rank.
 
     The rounds are those of the sort, one with the neighbours, ⌈log n⌉ to count, and one
@@ -33,12 +33,12 @@ def by_sort(link: Link, color: Any, key: Any, sort: Sort) -> Dialogue[Link]:
         ((recipient, (rank, size, left, right)),), has_others * 1
     )
     rank, size, left, right = answer
-    in_segment = Link(rank, size, link.address, left, right)
+    in_segment = ChainLink(rank, size, link.address, left, right)
     return pick(has_others, in_segment, link)  # type: ignore[no-any-return]
 
 
 def neighbours(
-    link: Link, color: Any, owner: int
+    link: ChainLink, color: Any, owner: int
 ) -> Dialogue[tuple[int | None, int | None]]:
     """The owners of the items to the left and right, if these have the same colour."""
     mine = (color, owner)
@@ -52,7 +52,7 @@ def _owner(item: tuple[Any, int], color: Any) -> Any:
     return pick(same(item[0], color), item[1], None)
 
 
-def count(link: Link, left: Any, right: Any) -> Dialogue[tuple[int, int]]:
+def count(link: ChainLink, left: Any, right: Any) -> Dialogue[tuple[int, int]]:
     """The rank of a process in its segment, and the segment's size.
 
     A segment ends where a process has no neighbour of its colour: None.

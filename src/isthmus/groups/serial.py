@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import AllgatherStep, Dialogue
 from .lanes import Shared, numbered
 from .scans import Gathered, allgather
 from .split_entry import GroupPlace, SplitEntry
 
 
-def allgather_group(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
+def allgather_group(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
     """Every process gathers all colours and keys along the chain, and sorts them."""
     table = yield from allgather(link, (entry.color, entry.key, link.address))
     return _place(link, table)
 
 
-def allgather_mpi(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
+def allgather_mpi(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
     """As allgather_group, with the MPI library's own allgather over all processes."""
     row = (entry.color, entry.key, link.address)
     table = yield AllgatherStep((link.rank, row))
@@ -32,14 +32,14 @@ def allgather_mpi(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
     return _place(link, [row for _, row in sorted(table, key=lambda x: x[0])])
 
 
-def _place(link: Link, table: Any) -> GroupPlace:
+def _place(link: ChainLink, table: Any) -> GroupPlace:
     """The group of this process, from the table of all entries."""
     if isinstance(table, Gathered):
         color, key, address = table.values.values
         columns = table.first, color.number, key.number, link.rank, address
         placement, groups = _groups(*columns, link.size > 0)
         rank, size, left, right, number = placement
-        return GroupPlace(Link(rank, size, address, left, right), number, groups)
+        return GroupPlace(ChainLink(rank, size, address, left, right), number, groups)
     colors, keys, addresses = zip(*table, strict=True)
     color, key = numbered(colors)[0], numbered(keys)[0]
     ranks = np.arange(len(table))
@@ -48,7 +48,7 @@ def _place(link: Link, table: Any) -> GroupPlace:
         return GroupPlace(None, None, groups)
     own_placement = (None if x < 0 else x for x in placement[:, link.rank].tolist())
     rank, size, left, right, number = own_placement
-    return GroupPlace(Link(rank, size, link.address, left, right), number, groups)
+    return GroupPlace(ChainLink(rank, size, link.address, left, right), number, groups)
 
 
 def _groups(

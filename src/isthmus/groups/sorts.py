@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from . import trees
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import Dialogue, ExchangeStep
 from .lanes import any_lane, bit_length, pick, where
 from .scans import at_distance, logchain
 
-Sort: TypeAlias = Callable[[Link, Any], Dialogue[Any]]
+Sort: TypeAlias = Callable[[ChainLink, Any], Dialogue[Any]]
 
 
 def merged(x: list[Any], y: list[Any]) -> list[Any]:
@@ -22,7 +22,7 @@ def merged(x: list[Any], y: list[Any]) -> list[Any]:
     return sorted(x + y)
 
 
-def gather_scatter(link: Link, item: Any) -> Dialogue[Any]:
+def gather_scatter(link: ChainLink, item: Any) -> Dialogue[Any]:
     """Merge all items on their way up a tree, and scatter them in order."""
     tree = yield from trees.contract(link)
     items = yield from trees.reduce(tree, [item], merged)
@@ -35,7 +35,7 @@ def compare_exchange(item: Any, other: Any, low: Any) -> Any:
 
 
 def bitonic(
-    link: Link,
+    link: ChainLink,
     item: Any,
     half_of: Callable[[Any, Any, bool], Any] = compare_exchange,
 ) -> Dialogue[Any]:
@@ -66,7 +66,7 @@ def bitonic(
     return item
 
 
-def _halves(link: Link) -> list[tuple[int, int, bool]]:
+def _halves(link: ChainLink) -> list[tuple[int, int, bool]]:
     """The stretches (first rank, length, ascending) that this rank is merged in."""
     lo, n, up = link.size * 0, link.size, link.size > 0
     stretches = []

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import radix as radixes, serial, sorts
 from .agree import agree
-from .chain import Link, masked
+from .chain import ChainLink, masked
 from .cheng import cheng
 from .compare import Compare, Compared, comparing
 from .dialogue import Dialogue
@@ -41,7 +41,7 @@ class SplitAlgorithm:
     """A split algorithm: what a process does, and the idea in one line."""
 
     name: str
-    split: Callable[[Link, SplitEntry], Dialogue[GroupPlace]]
+    split: Callable[[ChainLink, SplitEntry], Dialogue[GroupPlace]]
     idea: str
     #: works on the chain of all processes of a communicator only
     needs_all: bool = False
@@ -50,7 +50,7 @@ class SplitAlgorithm:
     #: colours and keys must be integers
     integers: bool = False
 
-    def check(self, link: Link, processes: int, entry: SplitEntry) -> None:
+    def check(self, link: ChainLink, processes: int, entry: SplitEntry) -> None:
         """Raise if the algorithm cannot split this chain by these colours and keys."""
         if self.needs_all and link.size != processes:
             raise ValueError(f"{self.name} needs a chain of all processes")
@@ -61,17 +61,17 @@ class SplitAlgorithm:
             radixes.check(entry.key, "key")
 
 
-def _sorting(sort: Sort) -> Callable[[Link, SplitEntry], Dialogue[GroupPlace]]:
+def _sorting(sort: Sort) -> Callable[[ChainLink, SplitEntry], Dialogue[GroupPlace]]:
     """A split that sorts all entries by colour and key, and cuts the sorted chain."""
 
-    def split(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
+    def split(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
         group_place = yield from by_sort(link, entry.sortable, entry.key, sort)
         return placed(masked(group_place, each(radixes.has_color, entry.color)))
 
     return split
 
 
-def _hash64(link: Link, entry: SplitEntry) -> Dialogue[GroupPlace]:
+def _hash64(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
     return (yield from hash_split(link, entry, 64))
 
 
@@ -183,7 +183,7 @@ def entry_of(
 
 
 def place(
-    link: Link, entry: SplitEntry, algorithm: SplitAlgorithm
+    link: ChainLink, entry: SplitEntry, algorithm: SplitAlgorithm
 ) -> Dialogue[GroupPlace]:
     """The place that an algorithm gives a process.
 
@@ -196,7 +196,7 @@ def place(
 
 
 def split(
-    link: Link,
+    link: ChainLink,
     processes: int,
     color: Any,
     key: Any = None,

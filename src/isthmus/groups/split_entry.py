@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .chain import Link, empty_link
+from .chain import ChainLink, empty_link
 from .compare import Code
 from .dialogue import Dialogue
 from .lanes import any_lane, codes, each, exists, pick
@@ -49,17 +49,17 @@ class GroupPlace:
     them.
     """
 
-    link: Link | None
+    link: ChainLink | None
     id: int | None = None
     groups: int | None = None
 
 
-def placed(link: Link) -> GroupPlace:
+def placed(link: ChainLink) -> GroupPlace:
     """The place of a link; without a link if that is in no chain."""
     return GroupPlace(link if any_lane(link.size > 0) else None)
 
 
-def number(link: Link, place: GroupPlace) -> Dialogue[GroupPlace]:
+def number(link: ChainLink, place: GroupPlace) -> Dialogue[GroupPlace]:
     """Number the groups in the order of their leaders' ranks: 2⌈log n⌉ rounds.
 
     By leaders, since every algorithm knows them; not all of them sort the colours.

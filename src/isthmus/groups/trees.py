@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import Dialogue, ExchangeStep
 from .scans import Op
 
@@ -25,18 +25,18 @@ class Tree:
     levels 0, 1, …; `top` is the link of a root in the chain of all roots.
     """
 
-    link: Link
+    link: ChainLink
     parent: int | None
     children: tuple[int, ...]
     reach: int
-    top: Link | None
+    top: ChainLink | None
 
     def covers(self, rank: int) -> bool:
         """Whether a rank is this process or below it in the tree."""
         return bool(0 <= rank - self.link.rank < self.reach)
 
 
-def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
+def contract(link: ChainLink, levels: int | None = None) -> Dialogue[Tree]:
     """The tree over a chain; with `levels`, trees over 2^levels ranks each."""
     left, right, reach = link.left, link.right, 1
     covered_ranks = link.size if levels is None else min(link.size, 1 << levels)
@@ -57,7 +57,9 @@ def contract(link: Link, levels: int | None = None) -> Dialogue[Tree]:
         if left is not None:
             left = received[0]
         reach *= 2
-    top = Link(link.rank // reach, -(-link.size // reach), link.address, left, right)
+    top = ChainLink(
+        link.rank // reach, -(-link.size // reach), link.address, left, right
+    )
     return Tree(link, None, tuple(children), reach, top)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..verify.errors import BadMessage
 from . import vm
-from .chain import Link
+from .chain import ChainLink
 from .dialogue import AllgatherStep, Dialogue, ExchangeStep, PostStep, Step
 from .lanes import PerProcess, ProcessRow, Received, Shared, pick, size_of, take
 from .run_result import RankTally
@@ -147,7 +147,7 @@ class LaneRun:
         items = zip(step.item.number.tolist(), step.item.nbytes.tolist(), strict=True)
         starts = []
         for values, item in zip(zip(*columns, strict=True), items, strict=True):
-            link = Link(*(None if x < 0 else x for x in values))
+            link = ChainLink(*(None if x < 0 else x for x in values))
             starts.append((link, ProcessRow(*item)))
         counts = self.rounds, self.messages, self.bytes, self.messages * 0
         alphas, times = np.ravel(self.alpha), []

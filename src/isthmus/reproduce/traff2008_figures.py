@@ -10,7 +10,7 @@ import numpy as np
 from ..cost.timeline import Timeline
 from ..distributions import SIX
 from ..draw.gantt_rows import busy
-from ..draw.palette import IDLE, SEND
+from ..draw.palette import IDLE_COLOUR, SEND_COLOUR
 from ..units import show_bytes, show_time
 from .output import legend, panels
 from .traff2008 import (
@@ -50,7 +50,11 @@ RULES: dict[str, tuple[str, str]] = {
 #: the ends of the axis of times in the picture of block sizes, as multiples of beta m
 LOWEST, HIGHEST = 0.45, 10.0
 #: what a process does, from light to dark: for every kind of colour vision
-PORTS = {"idle": IDLE, "sends or receives": "#6baed6", "sends and receives": SEND}
+PORTS = {
+    "idle": IDLE_COLOUR,
+    "sends or receives": "#6baed6",
+    "sends and receives": SEND_COLOUR,
+}
 #: columns of a picture of the load balance: as many as it has pixels on a page
 COLUMNS = 560
 

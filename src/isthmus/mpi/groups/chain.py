@@ -10,7 +10,7 @@ from mpi4py import MPI
 
 from ...groups import scans, trees
 from ...groups.agree import Refused
-from ...groups.chain import Link, from_addresses, from_size
+from ...groups.chain import ChainLink, from_addresses, from_size
 from ...groups.dialogue import Dialogue
 from ..comm.intracomm import Intracomm
 from ..waiting.bounded import bounded
@@ -35,7 +35,7 @@ class Chain:
     method together, and no other process does.
     """
 
-    def __init__(self, comm: Private, link: Link | None) -> None:
+    def __init__(self, comm: Private, link: ChainLink | None) -> None:
         """A chain on a private communicator; users take one of the class methods."""
         self._private = comm
         self._link = link
@@ -75,7 +75,7 @@ class Chain:
         if (right is None) != (rank == size - 1):
             raise ValueError(f"rank {rank} of {size} cannot have {right} on its right")
         private = private_of(comm)
-        return cls(private, Link(rank, size, private.rank, left, right))
+        return cls(private, ChainLink(rank, size, private.rank, left, right))
 
     def __bool__(self) -> bool:
         return self._link is not None
@@ -116,7 +116,7 @@ class Chain:
         """Whether this process is the first."""
         return self.rank == 0
 
-    def _here(self) -> Link:
+    def _here(self) -> ChainLink:
         if self._link is None:
             raise ValueError("this process is not in the chain")
         return self._link

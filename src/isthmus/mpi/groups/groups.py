@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from ...groups import items as ranking, split as splitting
 from ...groups.agree import agree
-from ...groups.chain import Link
+from ...groups.chain import ChainLink
 from ...groups.compare import Compare
 from ...groups.dialogue import Dialogue
 from ...groups.encoding import canonical
@@ -33,7 +33,7 @@ class Group(Chain):
     def __init__(
         self,
         comm: Private,
-        link: Link | None,
+        link: ChainLink | None,
         id: int | None = None,
         groups: int | None = None,
     ) -> None:
