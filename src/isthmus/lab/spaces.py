@@ -18,7 +18,7 @@ from .tools import LabError, batch, run
 
 NAMESPACE_FOLDER = Path("/run/netns")
 #: the alias of a bridge whose lab is complete and stays after its maker has ended
-KEPT_ALIAS = "kept"
+PERMANENT_ALIAS = "kept"
 OWN_NAMESPACE = Path("/proc/self/ns/net")
 #: seconds between two looks at processes that end, and until this is an error
 SECONDS_BETWEEN_LOOKS, SECONDS_TO_END_PROCESSES = 0.02, 20.0
@@ -120,7 +120,8 @@ def _prefix(name: str) -> str:
 
 def keep(name: str) -> None:
     """Mark a lab as complete, so that it is not swept as the rest of a dead one."""
-    batch("ip", [f"link set {BRIDGE_DEVICE} alias {KEPT_ALIAS}"], names.switch(name))
+    command = f"link set {BRIDGE_DEVICE} alias {PERMANENT_ALIAS}"
+    batch("ip", [command], names.switch(name))
 
 
 def is_permanent(name: str) -> bool:
@@ -129,5 +130,5 @@ def is_permanent(name: str) -> bool:
         bridge_state = run(
             ["ip", "-n", names.switch(name), "-j", "link", "show", BRIDGE_DEVICE]
         )
-        return bool(json.loads(bridge_state)[0].get("ifalias") == KEPT_ALIAS)
+        return bool(json.loads(bridge_state)[0].get("ifalias") == PERMANENT_ALIAS)
     return False
