@@ -7,19 +7,19 @@ between two, "multi_allgatherv" among several.
 
 from __future__ import annotations
 
-_BETWEEN, _SEVERAL = "inter_", "multi_"
+_BETWEEN_PREFIX, _SEVERAL_PREFIX = "inter_", "multi_"
 
 
 def number_of_groups(collective: str) -> int:
     """The groups of a collective: 1, 2, or 3 for several."""
-    if collective.startswith(_BETWEEN):
+    if collective.startswith(_BETWEEN_PREFIX):
         return 2
-    return 3 if collective.startswith(_SEVERAL) else 1
+    return 3 if collective.startswith(_SEVERAL_PREFIX) else 1
 
 
 def mpi_name(collective: str) -> str:
     """MPI's name of a collective, in lower case."""
-    return collective.removeprefix(_BETWEEN).removeprefix(_SEVERAL)
+    return collective.removeprefix(_BETWEEN_PREFIX).removeprefix(_SEVERAL_PREFIX)
 
 
 #: by the number of groups
