@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import replace
 from itertools import pairwise
+from time import process_time
 
 import numpy as np
 import pytest
@@ -256,8 +257,27 @@ def test_what_stretches_of_time_cover():
 
 def test_results_come_with_their_progress():
     seen = []
-    found = in_parallel([(abs, -1), (abs, -2)], lambda *done: seen.append(done))
-    assert sorted(found) == [1, 2] and seen == [(1, 2), (2, 2)]
+    tasks = [(abs, -1), (abs, -3)]
+    found = in_parallel(tasks, lambda *done: seen.append(done), work=abs)
+    assert sorted(found) == [1, 3] and seen[1] == (2, 2, 1.0)
+    assert seen[0] in [(1, 2, 0.25), (1, 2, 0.75)]  # whichever came first
+
+
+def test_a_point_of_traff_2008_has_more_work_the_longer_its_simulation_takes():
+    small = [x for x in traff.time_jobs() if x.system.p == 96 and x.way != traff.BOUND]
+    few = [x for x in small if traff.work(x) < 200][:2]
+    many = [x for x in small if traff.work(x) > 1000][:2]
+    assert few and many
+
+    def seconds(jobs):
+        begin = process_time()
+        for job in jobs:
+            traff.point(job)
+        return process_time() - begin
+
+    assert seconds(few) < seconds(many)
+    bounds = [x for x in traff.time_jobs() if x.way == traff.BOUND]
+    assert bounds and not sum(map(traff.work, bounds))
 
 
 def test_a_picture_is_saved_for_pages_and_for_print(tmp_path):
@@ -285,7 +305,7 @@ def small(monkeypatch):
     monkeypatch.setattr(
         traff2008_report,
         "in_parallel",
-        lambda tasks, _, kept: [f(x) for f, x in tasks],
+        lambda tasks, _, kept, work: [f(x) for f, x in tasks],
     )
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
@@ -302,7 +322,7 @@ def small(monkeypatch):
 
 
 def test_the_report_on_the_slides_is_written(small, tmp_path):
-    report = traff2008_report.reproduce(tmp_path, lambda done, of: None)
+    report = traff2008_report.reproduce(tmp_path, lambda *done: None)
     text = report.read_text("utf-8")
     assert "{" not in text and "the worst is" in text
     for number in range(1, 10):
@@ -338,7 +358,7 @@ RESULTS = [
 def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
     folder = tmp_path / "report"
 
-    def interrupt(done, of):
+    def interrupt(done, of, part):
         if done == 2:
             raise KeyboardInterrupt
 
@@ -350,7 +370,7 @@ def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
         file.write('["a line that was cut')
     seen = []
     results = in_parallel(TASKS, lambda *x: seen.append(x), kept=Unfinished(folder))
-    assert seen == [(2, 3), (3, 3)] and sorted(results) == [1, 2, 3]
+    assert [x[:2] for x in seen] == [(2, 3), (3, 3)] and sorted(results) == [1, 2, 3]
     again = Unfinished(folder)
     assert sorted(again.results.values()) == [1, 2, 3]
     monkeypatch.setattr(unfinished, "source_checksum", lambda: 0)

@@ -24,6 +24,13 @@ from .outcome import Progress
 
 POLL = 0.05
 TAIL = 12
+#: what each process prints at length, and what is to be done
+REASONS = {
+    "cannot load MPI library": "mpi4py finds no MPI library: pip install "
+    '"isthmus[mpich]", or load the module of your site',
+    "suspicious MPI execution environment": "mpiexec is of another MPI library than "
+    "mpi4py's: put the one that belongs to it first on the PATH",
+}
 #: seconds without a word after which processes of our own are ended
 LIMIT = 600.0
 #: seconds between two words about the progress
@@ -53,6 +60,15 @@ def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator
             time.sleep(POLL)
 
 
+def _reason(said: str, status: int) -> str:
+    """Why processes ended, of all that they said."""
+    for words, reason in REASONS.items():
+        if words in said:
+            return reason
+    last = "\n".join(said.split("\n")[-TAIL:])
+    return f"mpiexec returned {status}\n{last}"
+
+
 def launch(
     work: Work, job: Any, size: int, limit: float = LIMIT, start: Start = Here
 ) -> Generator[Any, None, None]:
@@ -70,8 +86,7 @@ def launch(
                 yield pickle.loads(b64decode(line))
         if running.process.returncode:
             said = log.read_text(encoding="utf-8", errors="replace").strip()
-            last = "\n".join(said.split("\n")[-TAIL:])
-            raise LaunchError(f"mpiexec returned {running.process.returncode}\n{last}")
+            raise LaunchError(_reason(said, running.process.returncode))
 
 
 def run(

@@ -13,7 +13,7 @@ LIMIT = 120.0
 
 
 def measure(
-    progress: Callable[[int, int], None], start: Start = Here
+    progress: Callable[[int, int, float], None], start: Start = Here
 ) -> tuple[str, list[Times]]:
     """The MPI library, and the times of all ways and sizes."""
     todo, found = jobs(), []
@@ -21,7 +21,7 @@ def measure(
         library = next(said)
         for times in said:
             found.append(times)
-            progress(len(found), len(todo))
+            progress(len(found), len(todo), len(found) / len(todo))
     return library, found
 
 

@@ -62,9 +62,9 @@ def reproduce(
     try:
         with ended_in_order(), Steps(Console(), many=True) as steps:
 
-            def progress(done: int, of: int) -> None:
+            def progress(done: int, of: int, part: float) -> None:
                 state.update(done=done, of=of)
-                steps(f"{done} of {of} {words}", done / (of or 1))
+                steps(f"{done} of {of} {words}", part)
 
             if paper in SIMULATED:
                 report = SIMULATED[paper](folder, progress)

@@ -47,11 +47,13 @@ def simulate(
     few += [(memory, job) for job in memory_jobs()]
     many: list[Task] = [(measured, job) for job in million_jobs()]
     total = len(few) + len(many)
-    progress(0, total)
-    found = in_parallel(few, lambda done, _: progress(done, total), kept=kept)
-    found += in_parallel(
-        many, lambda done, _: progress(len(few) + done, total), True, kept
-    )
+
+    def tell(done: int) -> None:
+        progress(done, total, done / total)
+
+    tell(0)
+    found = in_parallel(few, lambda done, *_: tell(done), kept=kept)
+    found += in_parallel(many, lambda done, *_: tell(len(few) + done), True, kept)
     every = [x for one in found for x in (one if isinstance(one, list) else [one])]
     simulated = [x for x in every if isinstance(x, Point)]
     weighed = [x for x in every if isinstance(x, Memory)]

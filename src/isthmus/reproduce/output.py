@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: called with the number of points done and of all
-Progress = Callable[[int, int], None]
+#: called with the number of points done, of all, and the part of the work that they are
+Progress = Callable[[int, int, float], None]
 #: a function and its argument, of a kind that another process can be told
 Task = tuple[Callable[[Any], Any], Any]
 
@@ -41,18 +41,22 @@ def in_parallel(
     progress: Progress,
     alone: bool = False,
     kept: Unfinished | None = None,
+    work: Callable[[Any], float] = lambda argument: 1.0,
 ) -> list[Any]:
     """The results of all tasks: those that were kept, then others as they are ready.
 
     `alone`: each in a process that has done nothing before, two at a time, as they may
-    need much memory.
+    need much memory. `work`: about how long a task takes beside the others.
     """
     before = kept.results if kept is not None else {}
     names = [task_name(task) for task in tasks]
     results = [before[name] for name in names if name in before]
     missing = [(i, task) for i, task in enumerate(tasks) if names[i] not in before]
+    weights = [work(argument) for _, argument in tasks]
+    rest = sum(weights[i] for i, _ in missing)
+    every = sum(weights) or 1.0
     if results:
-        progress(len(results), len(tasks))
+        progress(len(results), len(tasks), 1 - rest / every)
     if not missing:
         return results
     workers = min(2 if alone else 8, os.cpu_count() or 1)
@@ -62,7 +66,8 @@ def in_parallel(
             if kept is not None:
                 kept.keep(names[i], result)
             results.append(result)
-            progress(len(results), len(tasks))
+            rest -= weights[i]
+            progress(len(results), len(tasks), 1 - rest / every)
     return results
 
 

@@ -209,6 +209,19 @@ def point(job: Job) -> Point:
     return Point(*where, job.way, job.size, rounds, seconds, multiple)
 
 
+def work(job: Job) -> float:
+    """About how long it takes to simulate a point, beside others: a round of a ring
+    takes nearly the same for any number of processes, one of a circulant schedule has
+    messages of pieces from each."""
+    p = job.system.p
+    if job.way == BOUND:
+        return 0.0
+    if job.way == CIRCULANT:
+        return (job.size + log2(p)) * (1 + p / 25)
+    pieces = sum(-(-k // job.size) for k in job.counts) if job.size else 0
+    return max(pieces, p) * (1 + p / 1500)
+
+
 def ways(system: System) -> tuple[str, ...]:
     """What a figure of a system shows."""
     return RING, FIXED, BEST, BOUND if system.p > MANY else CIRCULANT

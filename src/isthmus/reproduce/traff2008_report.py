@@ -42,6 +42,7 @@ from .traff2008 import (
     size_jobs,
     time_jobs,
     ways,
+    work,
 )
 from .unfinished import Unfinished
 
@@ -56,7 +57,7 @@ def simulate(progress: Progress, kept: Unfinished | None = None) -> list[Point]:
     tasks: list[Task] = [(point, job) for job in time_jobs()]
     tasks += [(point, job) for job in size_jobs()]
     tasks += [(point, job) for job in dealt_jobs()]
-    found: list[Point] = in_parallel(tasks, progress, kept=kept)
+    found: list[Point] = in_parallel(tasks, progress, kept=kept, work=work)
     return sorted(
         found, key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size)
     )
