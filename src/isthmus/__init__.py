@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
     from .mpi.measure.recorder import recording
     from .mpi.redistribution.redistribution import Redistribution
-    from .mpi.waiting.errors import MismatchError, ProcessLost, Stalled
+    from .mpi.waiting.errors import Interrupted, MismatchError, ProcessLost, Stalled
     from .redistribution.layouts import Layout, Replicate, Shard
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ _HOMES = {
     "Coupling": "mpi.comm.coupling",
     "Group": "mpi.groups.groups",
     "Intercomm": "mpi.comm.intercomm",
+    "Interrupted": "mpi.waiting.errors",
     "Intracomm": "mpi.comm.intracomm",
     "Layout": "redistribution.layouts",
     "MismatchError": "mpi.waiting.errors",
@@ -53,6 +54,7 @@ __all__ = [
     "Coupling",
     "Group",
     "Intercomm",
+    "Interrupted",
     "Intracomm",
     "Layout",
     "MismatchError",

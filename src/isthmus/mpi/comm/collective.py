@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, cast
 from mpi4py import MPI
 
 from ...settings import seconds
+from ..waiting.errors import OF_USERS
 from .family import Comm
 
 # The runtime is imported when a communicator of ours is made, not with its class: each
@@ -132,7 +133,12 @@ class Collective(Comm):
         context = self._known_context
         if context is None or context.refused:
             context = self._context()
-        _forms.run(self, context, _Call(context, op, "blocking", algorithm, args))
+        try:
+            _forms.run(self, context, _Call(context, op, "blocking", algorithm, args))
+        except OF_USERS as error:
+            # They say who, what and why, on many ranks at once: where in isthmus they
+            # were found would be ten lines more on each.
+            raise error.with_traceback(None) from None
 
     def _nonblocking(
         self, op: str, algorithm: str | None, args: tuple[Any, ...]

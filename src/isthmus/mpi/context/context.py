@@ -79,7 +79,7 @@ os.register_at_fork(after_in_child=_refuse_after_fork)
 
 def interrupted(who: str, error: BaseException | None) -> str:
     """Why no more calls are made on a communicator."""
-    by = "" if error is None else f" by {type(error).__name__}"
+    by = f" by {type(error).__name__}" if error else ", as its own error says,"
     return (
         f"isthmus: {who} was interrupted{by} in the middle of a collective call; free "
         "the communicator"

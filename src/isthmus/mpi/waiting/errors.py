@@ -16,7 +16,7 @@ class MismatchError(ValueError):
 
 
 class Interrupted(RuntimeError):
-    """Another rank was interrupted in a call, and comes to no other."""
+    """Another rank raised an error in the middle of a call, and comes to no other."""
 
 
 class NoTagLeft(RuntimeError):
@@ -77,6 +77,7 @@ class ProcessLost(RuntimeError):
         return f"isthmus: {names} lost; {self._then}"
 
 
-# users know them by these names, and see them so in a traceback
-for _error in (MismatchError, Stalled, ProcessLost):
+#: what users know by these names, and see so in a traceback
+OF_USERS = (MismatchError, Interrupted, Stalled, ProcessLost)
+for _error in OF_USERS:
     _error.__module__ = "isthmus"
