@@ -7,6 +7,7 @@ a class that is defined in four files four times. The folders below are free of 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -169,3 +170,26 @@ def test_a_docstring_names_its_subject(folder):
         and path not in {file for file, _ in GRAMMAR_ALLOWED}
     ]
     assert not wrong
+
+
+def words_of(page: str, heading: str) -> list[str]:
+    """The first column of the table below a heading of a page."""
+    text = (ROOT.parents[1] / "docs" / page).read_text("utf-8")
+    section = text.partition(f"{heading}\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| ([^|]+?) \|", section, re.MULTILINE)
+    return [row for row in rows if row != "word"]
+
+
+def test_the_glossary_is_short_and_defines_no_word_twice():
+    """Users' words and those of the code together; the latter name files that exist."""
+    users, others = (
+        words_of("words.md", "# Words"),
+        words_of("design.md", "## Glossary"),
+    )
+    assert users and others and len(users + others) <= 40
+    assert len({*users, *others}) == len(users + others)
+    text = (ROOT.parents[1] / "docs" / "design.md").read_text("utf-8")
+    section = text.partition("## Glossary")[2].partition("\n## ")[0]
+    paths = re.findall(r"`([a-z_/]+(?:/|\.py))`", section)
+    assert len(paths) >= len(others)
+    assert not [path for path in paths if not (ROOT / path).exists()]

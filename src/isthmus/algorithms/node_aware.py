@@ -32,7 +32,7 @@ from .parts.streams import Stream, stream_shape
 TRAEFF_HUNOLD = "Träff, Hunold 2020"
 #: a rank's number, the nodes of all ranks, the transfers, and perhaps the rank's rounds
 #: before these
-Plan = (
+RankTransfers = (
     tuple[int, Nodes, Sequence[Transfer]]
     | tuple[int, Nodes, Sequence[Transfer], Program]
 )
@@ -44,15 +44,15 @@ node_aware = partial(
 
 def transfers(
     *collectives: str, **requirements: Any
-) -> Callable[..., Callable[..., Plan]]:
-    """Register the plan of the function below as a program with four options.
+) -> Callable[..., Callable[..., RankTransfers]]:
+    """Register the transfers of the function below as a program with four options.
 
     These are the nodes of the ranks, the number of lanes, the elements of "node" that a
     chunk takes, and the elements that pass in the time of a start-up.
     """
     register: Register = node_aware(*collectives, **requirements)
 
-    def add(plan: Callable[..., Plan]) -> Callable[..., Plan]:
+    def add(transfers_of: Callable[..., RankTransfers]) -> Callable[..., RankTransfers]:
         def program(
             *values: object,
             nodes: Sequence[Hashable] = (),
@@ -60,7 +60,9 @@ def transfers(
             size: int = NODE_CHUNK_ELEMENTS,
             startup: float = STARTUP_ELEMENTS,
         ) -> Program:
-            r, nodes_of_ranks, transfer_list, *first_steps = plan(*values, tuple(nodes))
+            r, nodes_of_ranks, transfer_list, *first_steps = transfers_of(
+                *values, tuple(nodes)
+            )
             if not transfer_list:
                 return then(*first_steps)
             moved = through_nodes(
@@ -68,9 +70,9 @@ def transfers(
             )
             return then(*first_steps, moved)
 
-        program.__doc__ = plan.__doc__
+        program.__doc__ = transfers_of.__doc__
         register(program)
-        return plan
+        return transfers_of
 
     return add
 
@@ -112,7 +114,7 @@ def _groups(
 )
 def inter_allgatherv(
     r: int, here: Side, there: Side, stage: Stage, nodes: Nodes
-) -> Plan:
+) -> RankTransfers:
     """Nodes exchange what their ranks have, lane by lane; all ranks read it there."""
     nodes, (a, b) = _groups(here, there, nodes)
     flows = []
@@ -125,7 +127,9 @@ def inter_allgatherv(
 
 
 @transfers("inter_allreduce", commutative=True, cost=node_costs.inter_allreduce)
-def inter_allreduce(r: int, here: Side, there: Side, m: int, nodes: Nodes) -> Plan:
+def inter_allreduce(
+    r: int, here: Side, there: Side, m: int, nodes: Nodes
+) -> RankTransfers:
     """Sums inside each node, then lane by lane across; all ranks read the result."""
     nodes, ((_, a), (_, b)) = _groups(here, there, nodes)
     return here.base + r, nodes, [_sum(a, b, m), _sum(b, a, m)]
@@ -144,7 +148,9 @@ def _sum(sources: Team, sinks: Team, m: int) -> Flow:
     other_counts=True,
     cost=node_costs.inter_reduce_scatter,
 )
-def inter_reduce_scatter(r: int, here: Side, there: Side, nodes: Nodes) -> Plan:
+def inter_reduce_scatter(
+    r: int, here: Side, there: Side, nodes: Nodes
+) -> RankTransfers:
     """Sums inside each node, then lane by lane to the nodes that want them."""
     nodes, (a, b) = _groups(here, there, nodes)
     flows = []
@@ -160,7 +166,7 @@ def inter_reduce_scatter(r: int, here: Side, there: Side, nodes: Nodes) -> Plan:
 )
 def inter_alltoallv(
     r: int, here: Side, there: Side, send: Blocks, recv: Blocks, nodes: Nodes
-) -> Plan:
+) -> RankTransfers:
     """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
     nodes, groups = _groups(here, there, nodes)
     teams = {side.base: members for side, members in groups}
@@ -259,7 +265,7 @@ def inter_reduce(
 @transfers(
     "inter_gather", "inter_gatherv", own_counts=True, cost=node_costs.inter_gather
 )
-def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
+def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Nodes send what their ranks have to the root, lane by lane."""
     nodes = placed(nodes, p)
     root, leaves = _root_and_others(p, nodes)
@@ -275,7 +281,7 @@ def _gather(sources: Team, sinks: Team, blocks: Blocks) -> Flow:
 @transfers(
     "inter_scatter", "inter_scatterv", own_counts=True, cost=node_costs.inter_scatter
 )
-def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> Plan:
+def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """The root sends every node what its ranks get, lane by lane."""
     nodes = placed(nodes, p)
     root, leaves = _root_and_others(p, nodes)
@@ -292,7 +298,7 @@ def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -
 
 
 @transfers("allgatherv", cost=node_costs.allgatherv)
-def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> Plan:
+def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Nodes collect what their ranks have, lane by lane; all ranks read it there."""
     nodes = placed(nodes, p)
     all_ranks, gives = team(range(p), nodes), _blocks(blocks.buf, blocks, in_place=True)
@@ -331,7 +337,7 @@ def bcast(
 
 
 @transfers("reduce", commutative=True, cost=node_costs.reduce)
-def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> Plan:
+def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then shares across, which the root gathers."""
     nodes = placed(nodes, p)
     all_ranks, top = team(range(p), nodes), team(range(root, root + 1), nodes)
@@ -339,7 +345,7 @@ def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> Plan:
 
 
 @transfers("reduce_scatter", commutative=True, cost=node_costs.reduce_scatter)
-def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> Plan:
+def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then lane by lane to the nodes that want them."""
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
@@ -347,7 +353,7 @@ def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> Plan:
 
 
 @transfers("allreduce", commutative=True, cost=node_costs.allreduce)
-def allreduce(p: int, r: int, m: int, nodes: Nodes) -> Plan:
+def allreduce(p: int, r: int, m: int, nodes: Nodes) -> RankTransfers:
     """Sums inside each node, then lane by lane across; all ranks read the result."""
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
@@ -362,7 +368,7 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
 
 
 @transfers("gatherv", own_counts=True, cost=node_costs.gatherv)
-def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
+def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """Nodes send what their ranks have to the root, lane by lane."""
     nodes = placed(nodes, p)
     top, others = _root_and_others(p, nodes, root)
@@ -371,7 +377,7 @@ def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
 
 
 @transfers("scatterv", own_counts=True, cost=node_costs.scatterv)
-def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
+def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """The root sends every node what its ranks get, lane by lane."""
     nodes = placed(nodes, p)
     top, others = _root_and_others(p, nodes, root)
@@ -380,7 +386,9 @@ def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> Plan:
 
 
 @transfers("alltoall", "alltoallv", own_counts=True, cost=node_costs.alltoall)
-def alltoallv(p: int, r: int, send: Blocks, recv: Blocks, nodes: Nodes) -> Plan:
+def alltoallv(
+    p: int, r: int, send: Blocks, recv: Blocks, nodes: Nodes
+) -> RankTransfers:
     """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
