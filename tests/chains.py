@@ -27,10 +27,10 @@ def pickled(value: Any) -> Any:
 
 
 def run(
-    chain: list[ChainLink | None], dialogue: Callable[[ChainLink], Any], **more: Any
+    chain: list[ChainLink | None], dialogue: Callable[[ChainLink], Any], **options: Any
 ):
     """Run a dialogue on every process of a chain."""
-    return vm.run([dialogue(link) if link else None for link in chain], **more)
+    return vm.run([dialogue(link) if link else None for link in chain], **options)
 
 
 def members(chain: list[ChainLink | None]) -> list[ChainLink]:
@@ -66,9 +66,11 @@ def oracle(
         if reorder:
             group.sort(key=lambda link: in_order(keys[link.address]))
     ordered = sorted(groups.values(), key=lambda group: group[0].rank)
-    found: list[Any] = [(None, None, len(ordered)) if link else None for link in chain]
+    placements: list[Any] = [
+        (None, None, len(ordered)) if link else None for link in chain
+    ]
     for number, group in enumerate(ordered):
         addresses = [link.address for link in group]
         for a in addresses:
-            found[a] = (from_addresses(a, addresses), number, len(ordered))
-    return found
+            placements[a] = (from_addresses(a, addresses), number, len(ordered))
+    return placements

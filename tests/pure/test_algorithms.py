@@ -35,10 +35,10 @@ def kinds(n):
     ]
 
 
-def check(made):
+def check(schedule):
     """Right, and the same whether built for all ranks at once or for each alone."""
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @pytest.mark.parametrize("name", INTER)
@@ -73,9 +73,9 @@ def test_between_groups_of_any_size(name, a, b):
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_fits_every_algorithm_that_has_one(name, stage):
     if (name, stage) == ("merged", "library"):
-        made = isthmus.schedule("inter_allgatherv", "merged+library", a=[1], b=[1])
+        schedule = isthmus.schedule("inter_allgatherv", "merged+library", a=[1], b=[1])
         with pytest.raises(ValueError, match="gathers into one buffer only"):
-            made.rank(0)
+            schedule.rank(0)
         return
     for p, q in ((4, 4), (8, 2), (2, 4), (1, 1)):
         if stage != "recursive_doubling" or name != "merged" or (p, q) == (4, 4):
@@ -115,52 +115,54 @@ def messages(rounds):
 @settings(max_examples=15)
 @given(a=COUNTS, b=COUNTS)
 def test_the_good_ones_receive_everything_exactly_once(name, a, b):
-    made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
-    for r in range(made.n):
-        assert received(made.rank(r)) == (sum(b) if r < len(a) else sum(a))
+    schedule = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
+    for r in range(schedule.n):
+        assert received(schedule.rank(r)) == (sum(b) if r < len(a) else sum(a))
 
 
 def test_the_figures_of_the_paper():
     """Figure 1 (p=6, q=2): who exchanges with whom, and how much."""
-    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=3, kb=6)
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=3, kb=6)
     for i in range(6):
-        recv, send = made.rank(i)[0].comm
+        recv, send = schedule.rank(i)[0].comm
         assert (recv.frm, send.to) == (6 + i // 3, 6 + i // 3)
         assert recv.data[0].size == 2 and recv.data[0].start == 6 * (i // 3) + 2 * (
             i % 3
         )
     """Figure 2 (p=8, q=3): teams of 3, 3 and 2."""
-    made = isthmus.schedule("inter_allgather", "segmented", p=8, q=3, ka=3, kb=6)
-    partners = [made.rank(i)[0].comm[0].frm - 8 for i in range(8)]
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=8, q=3, ka=3, kb=6)
+    partners = [schedule.rank(i)[0].comm[0].frm - 8 for i in range(8)]
     assert partners == [0, 0, 0, 1, 1, 1, 2, 2]
 
 
 def test_the_receive_order_of_algorithm_2():
     """The sender that goes on comes first, the one that came from below last."""
     # shares of 8: b0 gets a0 and part of a1, b1 gets a1, a2, a3 and part of a4
-    made = isthmus.schedule(
+    schedule = isthmus.schedule(
         "inter_allgatherv", "balanced", a=[6, 4, 2, 1, 11], b=[0, 0, 0]
     )
-    b1 = [c.frm for c in made.rank(6)[0].comm if isinstance(c, Recv)]
+    b1 = [c.frm for c in schedule.rank(6)[0].comm if isinstance(c, Recv)]
     assert b1 == [4, 2, 3, 1]
-    b0 = [c.frm for c in made.rank(5)[0].comm if isinstance(c, Recv)]
+    b0 = [c.frm for c in schedule.rank(5)[0].comm if isinstance(c, Recv)]
     assert b0 == [1, 0]
-    sends = [c.to for c in made.rank(4)[0].comm if isinstance(c, Send)]
+    sends = [c.to for c in schedule.rank(4)[0].comm if isinstance(c, Send)]
     assert sends == sorted(sends)
 
 
 def test_a_large_exchange_has_few_steps_per_rank():
     for name in ("segmented+bruck", "balanced+recursive_doubling"):
-        made = isthmus.schedule("inter_allgather", name, p=4096, q=4096, ka=512, kb=512)
-        rounds = made.rank(4711)
+        schedule = isthmus.schedule(
+            "inter_allgather", name, p=4096, q=4096, ka=512, kb=512
+        )
+        rounds = schedule.rank(4711)
         assert len(rounds) == 13 and messages(rounds) == 13
 
 
 def test_lanes_build_all_ranks_in_few_steps():
-    made = isthmus.schedule(
+    schedule = isthmus.schedule(
         "inter_allgather", "segmented+bruck", p=4096, q=1024, ka=4, kb=16
     )
-    groups = [(ranks, list(program)) for ranks, program in made.lanes()]
+    groups = [(ranks, list(program)) for ranks, program in schedule.lanes()]
     assert [len(rounds) for _, rounds in groups] == [13, 11]
     first = groups[0][1][0].comm[0]
     assert np.shape(first.frm) == (4096,)

@@ -42,18 +42,18 @@ FLAT = [(collective, entry) for collective, entry in ENTRIES if not entry.node_m
 MODEL = AlphaBeta(2e-6, 1e-9)
 
 
-def check(made):
+def check(schedule):
     """Verify, and compare the lanes with the form of each rank."""
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @every
 def test_right_for_all_small_groups(collective, entry):
     rng = np.random.default_rng(5)
     turn = ENTRIES.index((collective, entry))
-    for i, found in enumerate(COLLECTIVES[collective].sweep(4 if LONG else 3, rng)):
-        for sizes in some(found, 2, turn + i):
+    for i, case in enumerate(COLLECTIVES[collective].sweep(4 if LONG else 3, rng)):
+        for sizes in some(case, 2, turn + i):
             check(isthmus.schedule(collective, entry.name, **sizes))
 
 
@@ -128,12 +128,12 @@ def regular(collective, p, q):
 @pytest.mark.parametrize(("collective", "entry"), FLAT)
 def test_the_closed_form_is_what_the_simulator_says(collective, entry):
     for p, q in GROUPS:
-        sizes, given_ = regular(collective, p, q)
+        sizes, regular_sizes = regular(collective, p, q)
         time = isthmus.schedule(collective, entry.name, **sizes).simulate(MODEL).time
-        told = entry.given(
+        at_default_startup = entry.given(
             startup=STARTUP_ELEMENTS
         )  # as the schedule takes it by itself
-        claimed = told.cost(*given_, MODEL.alpha, MODEL.beta)
+        claimed = at_default_startup.cost(*regular_sizes, MODEL.alpha, MODEL.beta)
         if (collective, entry.name) == ("inter_alltoall", "bruck") and not (
             p == q and is_power(p)
         ):
@@ -226,10 +226,10 @@ def test_a_paced_exchange_in_pieces():
     ab[1], ba[:, 2] = 0, 100
     for startup in (0.0, 0.1, 0.5, 4.0):
         name = f"paced(startup={startup})"
-        made = isthmus.schedule("inter_alltoallv", name, ab=ab, ba=ba)
-        check(made)
+        schedule = isthmus.schedule("inter_alltoallv", name, ab=ab, ba=ba)
+        check(schedule)
         longest = max(1, round(32 * startup))
-        sent = [x for rounds in made.all_ranks() for y in rounds for x in y.comm]
+        sent = [x for rounds in schedule.all_ranks() for y in rounds for x in y.comm]
         sizes = {s.size for x in sent if isinstance(x, Send) for s in x.data}
         assert max(sizes) == min(longest, 100)
 
@@ -349,14 +349,14 @@ def test_a_message_without_spans_is_sent_and_one_of_empty_spans_is_not():
 
 
 def test_signals_take_a_start_up_in_every_model():
-    made = isthmus.schedule("inter_barrier", "dissemination", p=3, q=1)
-    line = made.simulate(MODEL, record=True)
+    schedule = isthmus.schedule("inter_barrier", "dissemination", p=3, q=1)
+    line = schedule.simulate(MODEL, record=True)
     assert line.time == 2 * MODEL.alpha and line.messages.sum() == 8
     assert line.sent.sum() == 0 and len(line.events) == 8
     model = LogGOPS(L=1000, o=500, g=700, G=5, O=5, S=100)
-    assert made.simulate(model).time == pytest.approx(2 * (1000 + 2 * 500) * 1e-9)
-    assert "send 0b to 1 tag 0" in goal(made)
-    assert "0 isend 1 0 0" in trace(made)
+    assert schedule.simulate(model).time == pytest.approx(2 * (1000 + 2 * 500) * 1e-9)
+    assert "send 0b to 1 tag 0" in goal(schedule)
+    assert "0 isend 1 0 0" in trace(schedule)
 
 
 def barrier(n):
@@ -367,13 +367,13 @@ def barrier(n):
 def test_a_barrier_is_wrong_if_one_may_leave_early():
     for p, q in ((2, 2), (3, 4), (5, 1)):
         for entry in registry.algorithms("inter_barrier"):
-            made = isthmus.schedule("inter_barrier", entry.name, p=p, q=q)
-            ranks = made.all_ranks()
+            schedule = isthmus.schedule("inter_barrier", entry.name, p=p, q=q)
+            ranks = schedule.all_ranks()
             for k in range(max(map(len, ranks))):
                 # the same without any messages of one round
                 less = [[x for i, x in enumerate(rank) if i != k] for rank in ranks]
                 with pytest.raises(ScheduleError):
-                    verify(less, made.contract, made.nodes)
+                    verify(less, schedule.contract, schedule.nodes)
 
 
 def test_a_rank_has_heard_only_of_what_was_known_when_a_message_was_posted():
@@ -391,20 +391,20 @@ def test_a_rank_has_heard_only_of_what_was_known_when_a_message_was_posted():
 
 
 def test_whoever_calls_the_library_hears_of_its_group():
-    made = isthmus.schedule("allgatherv", "library", counts=[1, 1, 1])
-    memory = [made.contract.before(r) for r in range(3)]
-    assert run(made.all_ranks(), memory) == [0b111] * 3
+    schedule = isthmus.schedule("allgatherv", "library", counts=[1, 1, 1])
+    memory = [schedule.contract.before(r) for r in range(3)]
+    assert run(schedule.all_ranks(), memory) == [0b111] * 3
 
 
 # Wrong order, wrong sizes
 
 
 def test_a_sum_in_another_order_is_caught():
-    made = isthmus.schedule("inter_allreduce", "bruck", p=3, q=3, m=6)
+    schedule = isthmus.schedule("inter_allreduce", "bruck", p=3, q=3, m=6)
     ordered = isthmus.schedule("inter_allreduce", "ordered", p=3, q=3, m=6)
-    made.verify()
+    schedule.verify()
     with pytest.raises(BadOrder):
-        verify(made.all_ranks(), ordered.contract)
+        verify(schedule.all_ranks(), ordered.contract)
 
 
 @pytest.mark.parametrize(
@@ -414,15 +414,15 @@ def test_a_sum_in_another_order_is_caught():
 def test_a_spoilt_reduction_is_caught(collective, name):
     sizes, _ = regular(collective, 4, 2)
     sizes |= {"m": 8} if "m" in sizes else {"ka": 2, "kb": 4}
-    made = isthmus.schedule(collective, name, **sizes)
-    programs = made.all_ranks()
+    schedule = isthmus.schedule(collective, name, **sizes)
+    programs = schedule.all_ranks()
     for rank, rounds in enumerate(programs):
         for k, r in enumerate(rounds):
             if any(isinstance(s, Reduce) for s in r.then):
                 spoilt = [list(x) for x in programs]
                 spoilt[rank][k] = replace(r, then=())
                 with pytest.raises((WrongResult, BadOrder, Unwritten)):
-                    verify(spoilt, made.contract)
+                    verify(spoilt, schedule.contract)
 
 
 BAD = [

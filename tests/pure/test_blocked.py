@@ -24,10 +24,10 @@ def received(rounds):
 @settings(max_examples=60 if LONG else 15)
 @given(counts=COUNTS)
 def test_everyone_receives_exactly_what_it_lacks(name, counts):
-    made = isthmus.schedule("allgatherv", name, counts=counts)
-    made.verify()
-    for r in range(made.n):
-        assert received(made.rank(r)) == sum(counts) - counts[r]
+    schedule = isthmus.schedule("allgatherv", name, counts=counts)
+    schedule.verify()
+    for r in range(schedule.n):
+        assert received(schedule.rank(r)) == sum(counts) - counts[r]
 
 
 @pytest.mark.parametrize("kind", DISTRIBUTIONS)
@@ -47,5 +47,7 @@ def test_no_distribution_is_far_from_the_limit(kind):
 def test_nor_among_many_ranks(kind):
     """16 MiB, 2 µs and 12 GB/s, by the circulant graph."""
     model, m, p = AlphaBeta(2e-6, 1 / 12e9), 1 << 24, 1024 if LONG else 256
-    made = isthmus.schedule("allgatherv", "circulant", counts=DISTRIBUTIONS[kind](p, m))
-    assert made.simulate(model).time <= 1.35 * m * model.beta
+    schedule = isthmus.schedule(
+        "allgatherv", "circulant", counts=DISTRIBUTIONS[kind](p, m)
+    )
+    assert schedule.simulate(model).time <= 1.35 * m * model.beta

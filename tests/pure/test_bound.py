@@ -143,11 +143,11 @@ def test_too_little_time_is_said():
 def test_every_example_has_a_problem(collective):
     sizes = COLLECTIVES[collective].example
     asked = problem(collective, **sizes)
-    made = isthmus.schedule(
+    schedule = isthmus.schedule(
         collective, next(distances.rows(collective, sizes)).name, **sizes
     )
-    assert asked.n == made.n
-    assert made.simulate(AlphaBeta(0.0, 1.0)).time >= asked.port
+    assert asked.n == schedule.n
+    assert schedule.simulate(AlphaBeta(0.0, 1.0)).time >= asked.port
 
 
 @pytest.mark.parametrize("line", EXAMPLES["bound"])

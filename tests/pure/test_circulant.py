@@ -142,8 +142,8 @@ def test_the_chosen_number_of_parts_is_close_to_the_best(kind):
     counts, model = UNEQUAL[kind], AlphaBeta(STARTUPS, 1.0)
 
     def simulated(n):
-        made = isthmus.schedule("allgatherv", f"circulant(n={n})", counts=counts)
-        return made.simulate(model).time
+        schedule = isthmus.schedule("allgatherv", f"circulant(n={n})", counts=counts)
+        return schedule.simulate(model).time
 
     n = best_n(np.array(counts), STARTUPS)
     best = min(simulated(k) for k in range(1, 24))

@@ -53,36 +53,36 @@ def words(picture) -> list[str]:
 
 
 def schedules() -> list[Schedule]:
-    made = [
+    example = [
         schedule("inter_allgatherv", entry.name + tail, **UNEVEN)
         for entry in algorithms("inter_allgatherv")
         for tail in ("", "+ring", "+library")
         if (entry.staged or not tail) and entry.name + tail != "merged+library"
     ]
-    made += [
+    example += [
         schedule("allgatherv", entry.name, counts=[2, 0, 3, 4])
         for entry in algorithms("allgatherv")
     ]
-    made += [
+    example += [
         schedule(collective, entry.name, p=6, m=5, root=4)
         for collective in ("bcast", "reduce")
         for entry in algorithms(collective)
     ]
-    made += [
+    example += [
         schedule(collective, entry.name, **sizes)
         for collective, sizes in {**OTHERS, **ROOTED}.items()
         for entry in algorithms(collective)
     ]
-    return made
+    return example
 
 
 @pytest.mark.parametrize(
-    "made", schedules(), ids=lambda s: f"{s.collective}-{s.algorithm}"
+    "example", schedules(), ids=lambda s: f"{s.collective}-{s.algorithm}"
 )
-def test_the_last_step_shows_what_the_collective_promises(made):
-    last = list(steps(made))[-1]
+def test_the_last_step_shows_what_the_collective_promises(example):
+    last = list(steps(example))[-1]
     for rank, memory in enumerate(last.memory):
-        for buf, wanted in made.contract.after(rank).items():
+        for buf, wanted in example.contract.after(rank).items():
             assert (memory[buf] == wanted).all()
 
 
@@ -99,20 +99,20 @@ def test_steps_on_nodes_end_with_what_the_collective_promises(collective, algori
         algorithm = "node_aware"
     sizes = NODE_AWARE[collective]
     n = schedule(collective, algorithm, **sizes).n
-    made = schedule(collective, algorithm, **sizes, nodes=SCATTERED[:n])
-    taken = list(steps(made))
+    example = schedule(collective, algorithm, **sizes, nodes=SCATTERED[:n])
+    taken = list(steps(example))
     for rank, memory in enumerate(taken[-1].memory):
-        for buf, wanted in made.contract.after(rank).items():
+        for buf, wanted in example.contract.after(rank).items():
             assert (memory[buf] == wanted).all()
-    met = [sum(r.meet for r in rounds) for rounds in made.all_ranks()]
+    met = [sum(r.meet for r in rounds) for rounds in example.all_ranks()]
     for k, node in enumerate(dict.fromkeys(SCATTERED[:n])):
         meetings = sum(k in step.meetings for step in taken)
         assert {meetings} == {met[r] for r in range(n) if SCATTERED[r] == node}
 
 
 def test_a_node_is_a_row_that_its_ranks_write_and_read():
-    made = schedule("allgatherv", "node_aware", counts=[3, 2, 4])
-    bring, take = steps(made)
+    example = schedule("allgatherv", "node_aware", counts=[3, 2, 4])
+    bring, take = steps(example)
     assert not bring.messages and bring.meetings == (0,) and take.meetings == ()
     assert {(x.rank, x.src, x.dst) for x in bring.moved} == {
         (r, "recv", "node") for r in range(3)
@@ -124,18 +124,18 @@ def test_a_node_is_a_row_that_its_ranks_write_and_read():
 
 
 def test_messages_know_whether_they_end_in_node_memory():
-    made = schedule(
+    example = schedule(
         "inter_allgather", "node_aware", p=2, q=2, ka=3, kb=3, nodes=[0, 0, 1, 1]
     )
-    every = [m for step in steps(made) for m in step.messages]
-    assert every and all(m.from_node and m.to_node for m in every)
+    all_messages = [m for step in steps(example) for m in step.messages]
+    assert all_messages and all(m.from_node and m.to_node for m in all_messages)
 
 
 def test_nodes_memory_and_meetings_are_drawn_and_explained():
-    made = schedule(
+    example = schedule(
         "inter_allreduce", "node_aware", p=3, q=2, m=8, nodes=[0, 1, 0, 1, 0]
     )
-    picture = figure(made)
+    picture = figure(example)
     said = words(picture)
     assert {"node 0", "node 1", "a0", "a2", "b1"} <= {*said}
     assert said.count("shared") == 2
@@ -157,10 +157,10 @@ def test_a_flat_schedule_has_boxes_only_if_there_are_several_nodes():
 
 def test_nodes_of_one_rank_and_many_ranks_can_be_drawn():
     for nodes in ([0, 1, 2, 3], [r % 3 for r in range(18)]):
-        made = schedule(
+        example = schedule(
             "allgatherv", "node_aware", counts=[1] * len(nodes), nodes=nodes
         )
-        figure(made).savefig(io.BytesIO(), format="png")
+        figure(example).savefig(io.BytesIO(), format="png")
 
 
 def test_a_meeting_that_a_rank_misses_is_a_deadlock():
@@ -168,16 +168,18 @@ def test_a_meeting_that_a_rank_misses_is_a_deadlock():
         return iter([Round(meet=True)] * (2 - r))
 
     nothing = Contract(lambda r: {"recv": blank(0)}, lambda r: {})
-    made = Schedule("by_hand", "", lambda: nothing, program, (range(2),), (0, 0), True)
+    example = Schedule(
+        "by_hand", "", lambda: nothing, program, (range(2),), (0, 0), True
+    )
     with pytest.raises(Deadlock):
-        list(steps(made))
+        list(steps(example))
 
 
 @pytest.mark.parametrize("collective", ROOTED)
 def test_a_root_and_another_group_are_drawn(collective):
     for entry in algorithms(collective):
-        made = schedule(collective, entry.name, **ROOTED[collective])
-        assert {"group A", "group B", "a0", "b3"} <= {*words(figure(made))}
+        example = schedule(collective, entry.name, **ROOTED[collective])
+        assert {"group A", "group B", "a0", "b3"} <= {*words(figure(example))}
 
 
 def test_a_root_that_contributes_nothing_is_drawn_in_any_order_too():
@@ -193,17 +195,17 @@ def test_both_ends_of_a_message_are_in_one_step():
 
 
 def test_the_library_is_shown_as_such():
-    made = schedule("inter_allgatherv", "balanced+library", **UNEVEN)
-    _, last = steps(made)
+    example = schedule("inter_allgatherv", "balanced+library", **UNEVEN)
+    _, last = steps(example)
     assert last.library == ((0, 6), (6, 2)) and not last.messages
-    assert "MPI library" in words(figure(made))
+    assert "MPI library" in words(figure(example))
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_a_picture_can_be_written(kind):
     file = io.BytesIO()
-    made = schedule("inter_allgather", "merged", p=3, q=2, ka=2, kb=2)
-    figure(made).savefig(file, format=kind)
+    example = schedule("inter_allgather", "merged", p=3, q=2, ka=2, kb=2)
+    figure(example).savefig(file, format=kind)
     assert len(file.getvalue()) > 1000
 
 
@@ -215,8 +217,8 @@ def test_ranks_steps_and_sizes_are_named():
 
 
 def test_steps_in_the_middle_of_a_long_schedule_are_left_out():
-    made = schedule("inter_allgather", "root_gathering_ring", p=6, q=6, ka=6, kb=6)
-    n, said = len(list(steps(made))), words(figure(made))
+    example = schedule("inter_allgather", "root_gathering_ring", p=6, q=6, ka=6, kb=6)
+    n, said = len(list(steps(example))), words(figure(example))
     assert n > MAX_STEP_COLUMNS
     assert f"… {n - MAX_STEP_COLUMNS} steps …" in said
     assert "step 1" in said and f"step {n}" in said
@@ -235,8 +237,8 @@ def test_sums_say_how_many_ranks_they_are_of():
 
 
 def test_a_circle_shows_which_part_goes_where():
-    made = schedule("bcast", "circulant(n=3)", p=9, m=9, root=0)
-    picture = circle.figure(made, 3)
+    example = schedule("bcast", "circulant(n=3)", p=9, m=9, root=0)
+    picture = circle.figure(example, 3)
     titles = [axes.get_title() for axes in picture.axes]
     assert titles[:2] == [
         "step 1: to the rank 3 further on",
@@ -245,10 +247,10 @@ def test_a_circle_shows_which_part_goes_where():
     assert len(titles) == 6
     # everyone but the root gets each of three parts once
     labels = [t.get_text() for axes in picture.axes for t in axes.texts]
-    parts = [len(step.messages) for step in steps(made)]
+    parts = [len(step.messages) for step in steps(example)]
     assert sum(parts) == 3 * 8 and len(labels) == 3 * 8 + 6 * 9
     with pytest.raises(ValueError, match="up to 24 ranks and 8 parts"):
-        circle.figure(made, 9)
+        circle.figure(example, 9)
 
 
 def test_runs_of_equal_values():

@@ -39,7 +39,7 @@ MIB = 1 << 20
 
 
 @cache
-def every(each: int, most: int = 4) -> list[Schedule]:
+def zoo_of(each: int, most: int = 4) -> list[Schedule]:
     """Some schedules of every algorithm: sizes, options and placements at random."""
     rng, found = random.Random(SEED), {}
     for case in sweep.cases(most, SEED):
@@ -47,31 +47,31 @@ def every(each: int, most: int = 4) -> list[Schedule]:
             continue  # of more groups there is no page
         key = case.collective, resolve(case.collective, case.algorithm)[0].name
         found.setdefault(key, []).append(case)
-    made = []
+    example = []
     for cases in found.values():
         rng.shuffle(cases)
         for case in cases[:each]:
             one = isthmus.schedule(case.collective, case.algorithm, **case.sizes)
             try:
                 one.all_ranks()
-                made.append(one)
+                example.append(one)
             except ValueError:  # a stage that declines these sizes
                 assert "+" in case.algorithm
-    return made
+    return example
 
 
-def reference(made):
+def reference(example):
     """What every buffer holds in the end on the reference machine: those of the ranks,
     then of the nodes, each element as who contributed which."""
-    programs, mark = made.all_ranks(), made.contract.mark
-    nodes = made.nodes or tuple(range(made.n))
+    programs, mark = example.all_ranks(), example.contract.mark
+    nodes = example.nodes or tuple(range(example.n))
     shared = {}
     for node, rounds in zip(nodes, programs, strict=True):
         size = max(extent(rounds, "node"), len(shared.get(node, ())))
         shared[node] = blank(size, mark)
     memory = []
     for r, rounds in enumerate(programs):
-        own = {name: buf.copy() for name, buf in made.contract.before(r).items()}
+        own = {name: buf.copy() for name, buf in example.contract.before(r).items()}
         own["tmp"] = blank(extent(rounds, "tmp"), mark)
         memory.append({**own, "node": shared[nodes[r]]})
     machine.run(programs, memory, nodes)
@@ -113,10 +113,14 @@ def test_runs_are_what_lies_in_a_row():
 
 
 def test_all_messages_of_a_timeline_have_their_step():
-    for made in every(each=10) if LONG else some(every(each=1), 6):
-        found = data([made])["runs"][0]
+    for example in zoo_of(each=10) if LONG else some(zoo_of(each=1), 6):
+        found = data([example])["runs"][0]
         for line in found["timelines"]:
-            assert line["linked"], (made.collective, made.algorithm, made.sizes)
+            assert line["linked"], (
+                example.collective,
+                example.algorithm,
+                example.sizes,
+            )
             sent = [len(step.get("messages", ())) for step in found["steps"]]
             assert np.bincount(line["step"], minlength=len(sent)).tolist() == sent
 
@@ -132,13 +136,13 @@ def test_all_messages_of_a_timeline_have_their_step():
 )
 def test_a_page_of_64_ranks_has_less_than_2_mb(tmp_path, collective, algorithm, sizes):
     nodes = {"nodes": [r // 8 for r in range(64)]} if "node" in algorithm else {}
-    made = isthmus.schedule(collective, algorithm, **sizes, **nodes)
-    assert made.explore(tmp_path / "page.html").stat().st_size < 2e6
+    schedule = isthmus.schedule(collective, algorithm, **sizes, **nodes)
+    assert schedule.explore(tmp_path / "page.html").stat().st_size < 2e6
 
 
 def test_a_page_needs_no_network(tmp_path):
-    made = isthmus.schedule("bcast", "binomial", p=3, m=6, root=0)
-    text = made.explore(tmp_path / "page.html").read_text("utf-8")
+    schedule = isthmus.schedule("bcast", "binomial", p=3, m=6, root=0)
+    text = schedule.explore(tmp_path / "page.html").read_text("utf-8")
     plain = text.replace("http://www.w3.org/", "")
     licences = plain.partition("Their licences:")[2].partition("-->")[0]
     plain = plain.replace(licences, "")
@@ -161,8 +165,8 @@ def test_what_cannot_be_shown_says_so(tmp_path):
 
 
 def test_a_recorded_trace_is_read_as_it_was_written(tmp_path):
-    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=6, kb=6)
-    line = made.simulate(MACHINE, record=True)
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=6, kb=6)
+    line = schedule.simulate(MACHINE, record=True)
     run = of_events(line.events, line.finish)
     chrome.write(tmp_path / "run.json", run, (3, 2))
     found = chrome.read(tmp_path / "run.json")
@@ -258,18 +262,18 @@ def show(browser, tmp_path):
 @pytest.fixture(scope="module")
 def zoo(browser, tmp_path_factory):
     """Schedules of every algorithm, and a page of all of them."""
-    made = every(each=8) if LONG else some(every(each=1), 2)
-    page = browser.open(write(tmp_path_factory.mktemp("zoo") / "page.html", made))
+    example = zoo_of(each=8) if LONG else some(zoo_of(each=1), 2)
+    page = browser.open(write(tmp_path_factory.mktemp("zoo") / "page.html", example))
     page.wait("document.body?.classList.contains('ready')")
-    yield made, page
+    yield example, page
     assert not page.errors
     page.close()
 
 
 @needs_browser
 def test_every_algorithm_ends_as_on_the_reference_machine(zoo):
-    made, page = zoo
-    for k, schedule in enumerate(made):
+    example, page = zoo
+    for k, schedule in enumerate(example):
         state, done = page.run(
             f"explorer.set({{a: {k}, step: 1e9}}), [explorer.state(),"
             f" explorer.runs[{k}].ranks.map((_, r) =>"
@@ -282,8 +286,8 @@ def test_every_algorithm_ends_as_on_the_reference_machine(zoo):
 
 @needs_browser
 def test_keys_and_buttons_step(show):
-    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
-    page = show([made], "step=0")
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
+    page = show([schedule], "step=0")
     last = page.run("explorer.last")
     assert last == 4 and page.run("explorer.view.step") == 0
     for key, step in [("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1)]:
@@ -301,13 +305,13 @@ def test_keys_and_buttons_step(show):
     page.press(" ")
     page.wait(f"explorer.view.step === {last} && !explorer.player.timer")
     page.wait("document.querySelectorAll('.done.yes').length === 8")
-    assert shown(page.run("explorer.state()")) == reference(made)
+    assert shown(page.run("explorer.state()")) == reference(schedule)
 
 
 @needs_browser
 def test_a_click_on_a_block_tells_its_way(show):
-    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
-    page = show([made], "step=4")
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6, kb=6)
+    page = show([schedule], "step=4")
     page.click(".cell[data-cell='1'] .block")
     way = page.run("document.querySelector('.way-box').innerText")
     assert "How the data of b0 came to recv of a0" in way.replace("\n", " ")
@@ -331,8 +335,8 @@ def test_a_click_on_a_block_tells_its_way(show):
 
 @needs_browser
 def test_the_way_of_a_block_begins_with_its_contributors(zoo):
-    made, page = zoo
-    for k in some(range(len(made)), every=3):
+    example, page = zoo
+    for k in some(range(len(example)), every=3):
         # every block of the end: the elements that its way begins with are its own
         wrong = page.run(
             f"""(() => {{
@@ -349,20 +353,24 @@ def test_the_way_of_a_block_begins_with_its_contributors(zoo):
             }}).length;
             }})()"""
         )
-        assert wrong == 0, (made[k].collective, made[k].algorithm, made[k].sizes)
+        assert wrong == 0, (
+            example[k].collective,
+            example[k].algorithm,
+            example[k].sizes,
+        )
 
 
 @needs_browser
 def test_the_address_holds_the_view(show):
     names = ("segmented", "balanced", "root_gathering")
     sizes = {"p": 6, "q": 2, "ka": 60, "kb": 60}
-    made = [isthmus.schedule("inter_allgather", name, **sizes) for name in names]
+    example = [isthmus.schedule("inter_allgather", name, **sizes) for name in names]
     machines = {"slow": load("gigabit-ethernet"), "fast": load("hdr-infiniband")}
     fragment = (
         "algorithm=balanced&beside=segmented&machine=fast&step=2&block=a:1:0"
         "&colour=late&theme=dark&p=7"
     )
-    page = show(made, fragment, machines=machines)
+    page = show(example, fragment, machines=machines)
     view = page.run("explorer.view")
     assert (view["a"], view["b"], view["step"]) == (1, 0, 2)
     assert (view["machine"], view["colour"]) == ("fast", "late")
@@ -380,10 +388,10 @@ def test_the_address_holds_the_view(show):
 
 @needs_browser
 def test_recorded_runs_stand_beside_simulated_ones(show):
-    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=60, kb=60)
-    line = made.simulate(MACHINE, record=True)
+    schedule = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=60, kb=60)
+    line = schedule.simulate(MACHINE, record=True)
     run = of_events(line.events, 3 * line.finish)
-    page = show([made], "step=1", recorded={"MPI": run})
+    page = show([schedule], "step=1", recorded={"MPI": run})
     heads = page.run(
         "[...document.querySelectorAll('.timeline h3')].map(x => x.innerText)"
     )
@@ -467,12 +475,14 @@ def test_an_array_of_one_dimension_is_no_map(show):
 
 @needs_browser
 def test_many_ranks_are_a_matrix(show):
-    made = isthmus.schedule("inter_allgather", "segmented", p=192, q=64, ka=60, kb=60)
-    page = show([made], "step=2")
+    schedule = isthmus.schedule(
+        "inter_allgather", "segmented", p=192, q=64, ka=60, kb=60
+    )
+    page = show([schedule], "step=2")
     assert page.run("document.querySelectorAll('.matrix canvas').length") == 1
     assert page.run("document.querySelectorAll('svg.ranks').length") == 0
     sent = page.run("explorer.panels[0].view.now.size")
-    events = made.simulate(MACHINE, record=True).events
+    events = schedule.simulate(MACHINE, record=True).events
     assert sent == np.count_nonzero(events.round == 1)
     page.press("End")
     assert page.run("explorer.view.step") == events.round.max() + 1
@@ -480,8 +490,8 @@ def test_many_ranks_are_a_matrix(show):
 
 @needs_browser
 def test_light_and_dark(show):
-    made = isthmus.schedule("allreduce", "node_aware", p=4, m=8, nodes=[0, 0, 1, 1])
-    page = show([made], "step=2")
+    schedule = isthmus.schedule("allreduce", "node_aware", p=4, m=8, nodes=[0, 0, 1, 1])
+    page = show([schedule], "step=2")
     ground = "getComputedStyle(document.body).backgroundColor"
     page.media(prefers_color_scheme="light")
     light = page.run(ground)
@@ -495,8 +505,8 @@ def test_light_and_dark(show):
 
 @needs_browser
 def test_a_picture_can_be_taken(show, tmp_path):
-    made = isthmus.schedule("bcast", "circulant(n=4)", p=5, m=8, root=0)
-    page = show([made], "step=3")
+    schedule = isthmus.schedule("bcast", "circulant(n=4)", p=5, m=8, root=0)
+    page = show([schedule], "step=3")
     page.size(900, 600)
     page.picture(Path(tmp_path, "page.png"))
     assert Path(tmp_path, "page.png").stat().st_size > 5000
@@ -514,8 +524,10 @@ def test_a_page_opens_where_there_is_something_to_see(show):
 @needs_browser
 def test_the_load_of_every_link_is_shown_over_time(show):
     """It adds up to the time that messages take; a link of two nodes is one."""
-    made = isthmus.schedule("inter_allgather", "segmented", p=3, q=2, ka=4096, kb=4096)
-    page = show([made])
+    schedule = isthmus.schedule(
+        "inter_allgather", "segmented", p=3, q=2, ka=4096, kb=4096
+    )
+    page = show([schedule])
     page.run("document.querySelector('.links').open = true")
     found = page.run("explorer.panels[0].loads[0].links")
     line = page.run("explorer.panels[0].main")
@@ -560,9 +572,14 @@ def test_a_rank_or_a_block_is_found(show):
 @needs_browser
 @pytest.mark.parametrize("width", [400, 1280])
 def test_all_of_a_page_can_be_used_on_a_phone_and_on_a_desk(show, width):
-    made = isthmus.schedule("inter_allgather", "segmented", p=6, q=2, ka=6144, kb=6144)
+    schedule = isthmus.schedule(
+        "inter_allgather", "segmented", p=6, q=2, ka=6144, kb=6144
+    )
     page = show(
-        [made, isthmus.schedule("inter_allgather", "balanced", p=6, q=2, ka=9, kb=9)]
+        [
+            schedule,
+            isthmus.schedule("inter_allgather", "balanced", p=6, q=2, ka=9, kb=9),
+        ]
     )
     page.size(width, 800)
     page.wait(f"document.getElementById('panels').clientWidth <= {width}")
@@ -582,8 +599,8 @@ def test_all_of_a_page_can_be_used_on_a_phone_and_on_a_desk(show, width):
 def test_messages_of_a_redistribution_come_in_the_order_they_are_sent():
     shape = 24, 24
     before, after = Layout.blocks(shape, (4, 2)), Layout.blocks(shape, (3, 3))
-    made = redistribution(before, after, None)
-    (run,) = data([made])["runs"]
+    example = redistribution(before, after, None)
+    (run,) = data([example])["runs"]
     steps = [step["messages"] for step in run["steps"] if "messages" in step]
     assert len(steps) > 1
     for messages in steps:
@@ -591,7 +608,7 @@ def test_messages_of_a_redistribution_come_in_the_order_they_are_sent():
         assert len(sources) == len(set(sources))
     (line,) = run["timelines"]
     assert line["linked"] and len(line["source"]) == sum(map(len, steps))
-    for rank in range(made.n):
+    for rank in range(example.n):
         own = [
             (line["start"][i], line["step"][i])
             for i, source in enumerate(line["source"])

@@ -27,8 +27,8 @@ MODEL = AlphaBeta(2e-6, 1 / 12e9)
 
 
 def recorded(algorithm: str, p: int, q: int, k: int = 10_000):
-    made = schedule("inter_allgather", algorithm, p=p, q=q, ka=k, kb=k)
-    return made.simulate(MODEL, record=True)
+    example = schedule("inter_allgather", algorithm, p=p, q=q, ka=k, kb=k)
+    return example.simulate(MODEL, record=True)
 
 
 def words(picture) -> list[str]:
@@ -63,8 +63,8 @@ def test_sizes_at_the_edge_can_be_drawn(n, k):
 
 
 def test_one_group_is_not_called_a():
-    made = schedule("allgatherv", "ring", counts=[3, 4])
-    assert "r1" in words(gantt(made.simulate(MODEL, record=True)))
+    example = schedule("allgatherv", "ring", counts=[3, 4])
+    assert "r1" in words(gantt(example.simulate(MODEL, record=True)))
 
 
 @pytest.mark.parametrize("name", ["segmented+ring", "leader", "direct", "balanced"])
@@ -92,8 +92,10 @@ def on_nodes(algorithm, meeting=1e-6, nodes=NODES):
     """An allgatherv on nodes whose memory takes time."""
     levels = Level(len(nodes), 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
     model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, meeting))
-    made = schedule("allgatherv", algorithm, counts=[30_000] * len(nodes), nodes=nodes)
-    return made.simulate(model, record=True)
+    example = schedule(
+        "allgatherv", algorithm, counts=[30_000] * len(nodes), nodes=nodes
+    )
+    return example.simulate(model, record=True)
 
 
 def test_copies_and_meetings_are_drawn_and_named():
@@ -133,9 +135,9 @@ def test_the_path_through_work_and_meetings_has_no_gaps(algorithm, meeting):
         assert before.end == pytest.approx(here.start, rel=1e-9)
     # nobody on the path waits for longer than a meeting takes
     w = line.work
-    some = w.kind == MEETING
-    long = (w.end - w.start)[some] > meeting * (1 + 1e-6)
-    waits = set(zip(w.rank[some][long], w.start[some][long], strict=True))
+    is_meeting = w.kind == MEETING
+    long = (w.end - w.start)[is_meeting] > meeting * (1 + 1e-6)
+    waits = set(zip(w.rank[is_meeting][long], w.start[is_meeting][long], strict=True))
     assert waits and not waits & {(leg.ranks[0], leg.start) for leg in legs}
     e = line.events
     messages = [leg for leg in legs if leg.ranks[0] != leg.ranks[1]]
@@ -145,13 +147,13 @@ def test_the_path_through_work_and_meetings_has_no_gaps(algorithm, meeting):
 
 
 def test_what_cannot_be_drawn_is_said():
-    made = schedule("inter_allgather", "direct", p=2, q=1, ka=1, kb=1)
+    example = schedule("inter_allgather", "direct", p=2, q=1, ka=1, kb=1)
     with pytest.raises(ValueError, match="record=True"):
-        gantt(made.simulate(MODEL))
+        gantt(example.simulate(MODEL))
     with pytest.raises(ValueError, match="the 3 ranks"):
-        gantt(made.simulate(MODEL, record=True), (2, 2))
+        gantt(example.simulate(MODEL, record=True), (2, 2))
     with pytest.raises(ValueError, match="nodes of 2 ranks"):
-        gantt(made.simulate(MODEL, record=True), (2, 1), nodes=(0, 0))
+        gantt(example.simulate(MODEL, record=True), (2, 1), nodes=(0, 0))
 
 
 #: Machado, Oliveira, Fernandes 2009, full severity
@@ -186,9 +188,9 @@ def test_colours_survive_colour_blindness(matrix):
 
 
 def test_a_notebook_gets_svg():
-    made = schedule("inter_allgather", "segmented", p=3, q=2, ka=2, kb=2)
-    text = svg.svg(made)
-    assert text is not None and "<svg" in text and text == svg.svg(made)
+    example = schedule("inter_allgather", "segmented", p=3, q=2, ka=2, kb=2)
+    text = svg.svg(example)
+    assert text is not None and "<svg" in text and text == svg.svg(example)
 
 
 def test_a_notebook_gets_no_picture_that_takes_long():
@@ -199,5 +201,5 @@ def test_a_notebook_gets_no_picture_that_takes_long():
 
 def test_without_matplotlib_a_notebook_gets_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    made = schedule("inter_allgather", "direct", p=1, q=1, ka=1, kb=1)
-    assert svg.svg(made) is None
+    example = schedule("inter_allgather", "direct", p=1, q=1, ka=1, kb=1)
+    assert svg.svg(example) is None

@@ -69,10 +69,10 @@ def test_rounds_of_the_tables_and_the_tree(n):
 
 def separated(groups):
     """Colours that fall into different bins at once."""
-    found = {}
+    color_of_bin = {}
     for i in range(1000):
-        found.setdefault(bin_of(encode(i), 0), i)
-    return list(found.values())[:groups]
+        color_of_bin.setdefault(bin_of(encode(i), 0), i)
+    return list(color_of_bin.values())[:groups]
 
 
 @pytest.mark.parametrize("name", ["hash", "hash64"])
@@ -96,10 +96,10 @@ def test_hash_needs_log_squared_rounds_for_as_many_groups_as_processes(bins):
         talk = hash_split(
             from_size(np.arange(n), n), entries, hash_function=choose, bins=bins
         )
-        found = int(vm_lanes.run(talk, n).rounds.max())
+        rounds_taken = int(vm_lanes.run(talk, n).rounds.max())
         k, b = rounds(n), bins.bit_length() - 1
         least = sum(rounds(-(-n // bins**i)) for i in range(k))
-        assert k * k / (2 * b) <= least <= found <= 6 * k * (k / b + 1)
+        assert k * k / (2 * b) <= least <= rounds_taken <= 6 * k * (k / b + 1)
 
 
 def test_hash_needs_log_rounds_for_one_group():

@@ -20,14 +20,14 @@ def expected(chain, items):
     line = [x for link in members(chain) for x in items[link.address] if x is not None]
     ids = {x: i for i, x in enumerate(sorted(set(line), key=in_order))}
     sizes, seen = Counter(line), Counter()
-    found = [None] * len(chain)
+    ranked = [None] * len(chain)
     for link in members(chain):
-        found[link.address] = []
+        ranked[link.address] = []
         for x in items[link.address]:
             place = None if x is None else Item(ids[x], sizes[x], seen[x])
-            found[link.address].append(place)
+            ranked[link.address].append(place)
             seen[x] += 1
-    return found
+    return ranked
 
 
 @pytest.mark.parametrize("n", range(1, 20))
@@ -62,13 +62,13 @@ def test_one_process_creates_each_file():
     names = [["a", "b"], ["b"], [], ["c", "a", "c"]]
     chain = links(list(range(4)), 4)
     done = run(chain, lambda x: rank_items(x, names[x.rank]))
-    made = [
+    created = [
         name
         for mine, places in zip(names, done.results, strict=True)
         for name, place in zip(mine, places, strict=True)
         if place.rank == 0
     ]
-    assert sorted(made) == ["a", "b", "c"]
+    assert sorted(created) == ["a", "b", "c"]
 
 
 def everywhere(n, dialogue):

@@ -40,8 +40,8 @@ def by_dialogues(name, entries):
         beta=BETA,
     )
     rows = []
-    for found in done.results:
-        link, id_ = found.link, found.id
+    for outcome in done.results:
+        link, id_ = outcome.link, outcome.id
         ends = (link.left, link.right) if link else (None, None)
         rows.append(
             (
@@ -83,8 +83,8 @@ def some_entries(name, n, groups, length, flags, seed=0, out=0.0):
 
 def check(name, entries):
     wanted, counts = by_dialogues(name, entries)
-    found, tallies = in_all_lanes(name, entries)
-    assert found == wanted
+    lane_rows, tallies = in_all_lanes(name, entries)
+    assert lane_rows == wanted
     assert tallies == counts
 
 
@@ -140,8 +140,8 @@ def test_colours_of_many_lengths_are_hashed_alike():
         *(rng.randbytes(rng.randrange(1, 90)) for _ in "x" * 50),
     ]
     for iteration in (0, 7, 8, 20, 31):
-        found = each_byte(lambda x: bin_of(x, iteration), codes([*names, None]))
-        assert found.tolist() == [*(bin_of(x, iteration) for x in names), -1]
+        outcome = each_byte(lambda x: bin_of(x, iteration), codes([*names, None]))
+        assert outcome.tolist() == [*(bin_of(x, iteration) for x in names), -1]
 
 
 def test_radix_refuses_what_does_not_fit_a_lane():
@@ -184,13 +184,13 @@ def test_scans_in_lanes_of_any_operator_and_several_chains(n):
     lanes = type(links[0])(
         *(np.array([-1 if x is None else x for x in row]) for row in rows)
     )
-    found = vm_lanes.run(talk(lanes), n)
-    (upto, _), (onward, _), total = found.result
+    outcome = vm_lanes.run(talk(lanes), n)
+    (upto, _), (onward, _), total = outcome.result
     assert upto.tolist() == [x[0][0] for x in want.results]
     assert onward.tolist() == [x[1][0] for x in want.results]
     assert total.tolist() == [x[2] for x in want.results]
-    assert found.rounds.tolist() == [t.rounds for t in want.ranks]
-    assert found.time.tolist() == [t.time for t in want.ranks]
+    assert outcome.rounds.tolist() == [t.rounds for t in want.ranks]
+    assert outcome.time.tolist() == [t.time for t in want.ranks]
 
 
 NONE, NEXT = np.array([-1, -1, -1]), np.array([1, -1, -1])

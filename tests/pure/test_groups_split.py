@@ -101,15 +101,17 @@ def test_some_of_the_processes_in_any_order(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kept", [(True, False), (False, True), (False, False)])
-def test_without_split_or_without_reorder(name, kept):
+@pytest.mark.parametrize(
+    "split_and_reorder", [(True, False), (False, True), (False, False)]
+)
+def test_without_split_or_without_reorder(name, split_and_reorder):
     rng = random.Random(name)
-    flags = dict(zip(("split", "reorder"), kept, strict=True))
+    flags = dict(zip(("split", "reorder"), split_and_reorder, strict=True))
     for n in (1, 2, 3, 8, 13, 21):
         chain = links(rng.sample(range(n), n), n)
         colors = drawn(COLORS["some left out"], n, rng)
         done = check(name, chain, colors, drawn(KEYS["mixed"], n, rng), **flags)
-        if kept == (False, False):
+        if split_and_reorder == (False, False):
             agreement = (n - 1).bit_length()
             assert done.rounds == agreement
 
@@ -167,9 +169,9 @@ def test_the_librarys_allgather_is_refused_on_a_part(n):
             return str(error)
         return "split"
 
-    found = [x for x in run(chain, dialogue).results if x is not None]
-    assert len(found) == n
-    assert all("needs a chain of all processes" in words for words in found)
+    places = [x for x in run(chain, dialogue).results if x is not None]
+    assert len(places) == n
+    assert all("needs a chain of all processes" in words for words in places)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -261,7 +263,7 @@ def test_comparisons_of_one_call(name):
 
 def test_comparisons_that_not_all_give_or_that_cannot_be_used():
     chain = links([1, 0, 2], 3)
-    for wrong, words, more in (
+    for wrong, words, options in (
         (sign, "calls split(auto, True, True)", {}),
         (5, "not a function", {}),
         (sign, "needs a colour with an encoding", {"algorithm": "hash"}),
@@ -269,9 +271,9 @@ def test_comparisons_that_not_all_give_or_that_cannot_be_used():
         raised = []
 
         def dialogue(link):
-            compare = wrong if link.rank == 1 or more else None
+            compare = wrong if link.rank == 1 or options else None
             try:
-                yield from split(link, 3, 0, compare_color=compare, **more)
+                yield from split(link, 3, 0, compare_color=compare, **options)
             except (TypeError, ValueError) as error:
                 raised.append(str(error))
 

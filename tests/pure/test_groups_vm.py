@@ -133,15 +133,15 @@ def test_the_trace_tells_who_sent_what_in_which_round():
 
 def test_memory_is_what_the_frames_hold():
     def keeps(n):
-        kept = [7] * n
+        captured = [7] * n
 
         def inner(size):
-            more = bytes(size)
+            extra_bytes = bytes(size)
             yield ExchangeStep()
-            return more
+            return extra_bytes
 
         yield from inner(100)
-        del kept
+        del captured
         yield ExchangeStep()
 
     def peak(n):

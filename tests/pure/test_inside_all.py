@@ -31,16 +31,16 @@ def each(entries):
     return pytest.mark.parametrize(("of", "entry"), entries, ids=ids)
 
 
-def check(made):
+def check(schedule):
     """Verify, and compare the lanes with the form of each rank."""
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @each(ENTRIES)
 def test_right_for_all_small_groups(of, entry):
-    for found in COLLECTIVES[of].sweep(6, np.random.default_rng(3)):
-        for sizes in found:
+    for case in COLLECTIVES[of].sweep(6, np.random.default_rng(3)):
+        for sizes in case:
             check(isthmus.schedule(of, entry.name, **sizes))
 
 
@@ -65,8 +65,8 @@ def sizes_of(of, p, draw):
 
 @settings(max_examples=50)
 @given(st.data(), st.sampled_from(FLAT), st.integers(1, 20))
-def test_right_for_groups_and_counts_of_any_size(data, found, p):
-    of, entry = found
+def test_right_for_groups_and_counts_of_any_size(data, case, p):
+    of, entry = case
     name = entry.name
     for option, values in {"window": [1, 3, 32], "radix": [2, 3, 4, 7, 32]}.items():
         if option in entry.options:
@@ -90,9 +90,9 @@ def regular(of, p, n):
 @each(FLAT)
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 6, 8, 13, 16])
 def test_the_closed_form_is_what_the_simulator_says(of, entry, p):
-    sizes, given_ = regular(of, p, 1000)
+    sizes, regular_sizes = regular(of, p, 1000)
     time = isthmus.schedule(of, entry.name, **sizes).simulate(MODEL).time
-    claimed = entry.cost(*given_, MODEL.alpha, MODEL.beta)
+    claimed = entry.cost(*regular_sizes, MODEL.alpha, MODEL.beta)
     assert time == pytest.approx(claimed, rel=1e-12)
 
 
@@ -119,10 +119,10 @@ def test_a_short_allreduce_takes_as_few_rounds_as_there_can_be():
 def test_only_bruck_needs_a_commutative_operator():
     marked = [e.name for of, e in FLAT if of == "allreduce" and e.commutative]
     assert marked == ["bruck"]
-    made = isthmus.schedule("allreduce", "bruck", p=3, m=6)
+    schedule = isthmus.schedule("allreduce", "bruck", p=3, m=6)
     ordered = isthmus.schedule("allreduce", "ordered", p=3, m=6)
     with pytest.raises(BadOrder):
-        verify(made.all_ranks(), ordered.contract)
+        verify(schedule.all_ranks(), ordered.contract)
 
 
 @pytest.mark.parametrize("of", ["gatherv", "scatterv"])
@@ -153,8 +153,8 @@ def test_linear_knows_no_block_but_its_own(of):
 def test_the_roots_own_block_is_not_sent():
     for of in ("gatherv", "scatterv"):
         for entry in registry.algorithms(of):
-            made = isthmus.schedule(of, entry.name, counts=[1, 2, 9, 3], root=2)
-            for rounds in made.all_ranks():
+            schedule = isthmus.schedule(of, entry.name, counts=[1, 2, 9, 3], root=2)
+            for rounds in schedule.all_ranks():
                 data = [c.data for x in rounds for c in x.comm]
                 assert sum(s.size for spans in data for s in spans) < 9
 
@@ -171,8 +171,8 @@ def test_a_short_alltoall_takes_few_rounds():
 def test_a_radix_gives_more_messages_and_fewer_bytes():
     table = [[1 + (i + j) % 24 for j in range(64)] for i in range(64)]
     for radix, rounds in ((2, 6), (4, 3), (8, 2), (64, 1)):
-        made = isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table)
-        (own, *others) = made.rank(5)
+        schedule = isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table)
+        (own, *others) = schedule.rank(5)
         sent = [sum(isinstance(c, Send) for c in x.comm) for x in others]
         assert not own.comm and sent == [radix - 1] * rounds
     times = [
@@ -222,34 +222,36 @@ def test_an_irregular_reduce_scatter_takes_as_long_as_the_allgatherv_backwards()
             for of in ("reduce_scatter", "allgatherv")
         ]
         assert both[0] == pytest.approx(both[1], rel=0.02)
-        made = isthmus.schedule("reduce_scatter", f"circulant(n={n})", counts=counts)
-        rounds = [x for x in made.rank(3) if x.comm]
+        schedule = isthmus.schedule(
+            "reduce_scatter", f"circulant(n={n})", counts=counts
+        )
+        rounds = [x for x in schedule.rank(3) if x.comm]
         assert len(rounds) <= n - 1 + log2(9)
 
 
 def test_pat_sends_little_far_and_much_near():
-    made = isthmus.schedule("allgatherv", "pat", counts=[1] * 16)
-    messages = (c for x in made.rank(0) for c in x.comm if isinstance(c, Send))
+    schedule = isthmus.schedule("allgatherv", "pat", counts=[1] * 16)
+    messages = (c for x in schedule.rank(0) for c in x.comm if isinstance(c, Send))
     sent = [(c.to, sum(s.size for s in c.data)) for c in messages]
     assert sent == [(8, 1), (4, 2), (2, 4), (1, 8)]
 
 
 def test_rotated_has_a_window_of_messages_in_flight():
-    made = isthmus.schedule("alltoall", "rotated(window=3)", p=9, k=1)
-    sent = [sum(isinstance(c, Send) for c in x.comm) for x in made.rank(4)]
+    schedule = isthmus.schedule("alltoall", "rotated(window=3)", p=9, k=1)
+    sent = [sum(isinstance(c, Send) for c in x.comm) for x in schedule.rank(4)]
     assert sent == [0, 3, 3, 2]
-    first = made.rank(4)[1].comm
+    first = schedule.rank(4)[1].comm
     assert [c.frm for c in first if isinstance(c, Recv)] == [3, 2, 1]
 
 
 def test_a_barrier_is_wrong_if_one_may_leave_early():
     for p in (2, 3, 7):
-        made = isthmus.schedule("barrier", "dissemination", p=p)
-        ranks = made.all_ranks()
+        schedule = isthmus.schedule("barrier", "dissemination", p=p)
+        ranks = schedule.all_ranks()
         for k in range(log2(p)):
             less = [[x for i, x in enumerate(rank) if i != k] for rank in ranks]
             with pytest.raises(ScheduleError):
-                verify(less, made.contract)
+                verify(less, schedule.contract)
 
 
 BAD = [

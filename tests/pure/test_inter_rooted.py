@@ -48,9 +48,9 @@ def sizes(of, q, n):
     return {"counts": counts.tolist()}
 
 
-def check(made):
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+def check(schedule):
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=IDS)
@@ -145,8 +145,8 @@ def received(rounds):
 @pytest.mark.parametrize("name", ["scatter_allgather", "chain", "circulant"])
 def test_rounds_and_volumes_of_a_long_bcast(name):
     """On the way to all of it, nobody gets much twice, and the root gets nothing."""
-    made = isthmus.schedule("inter_bcast", name, q=12, m=1200)
-    root, *leaves = made.all_ranks()
+    schedule = isthmus.schedule("inter_bcast", name, q=12, m=1200)
+    root, *leaves = schedule.all_ranks()
     assert received(root) == 0
     # a leaf passes the pieces of its subtree down, and gets them again in the ring
     most = 1200 + (700 if name == "scatter_allgather" else 0)
@@ -155,8 +155,8 @@ def test_rounds_and_volumes_of_a_long_bcast(name):
 
 def test_scratch_of_a_reduction():
     def room(name, q=16, m=1600):
-        made = isthmus.schedule("inter_reduce", name, q=q, m=m)
-        return [extent(rounds, "tmp") for rounds in made.all_ranks()]
+        schedule = isthmus.schedule("inter_reduce", name, q=q, m=m)
+        return [extent(rounds, "tmp") for rounds in schedule.all_ranks()]
 
     assert max(room("binomial")) == max(room("halving")) == 3200
     # three pieces of 100, and half of all
@@ -169,13 +169,13 @@ def test_only_graphs_nodes_and_unequal_hosts_need_a_commutative_operator():
     marked = {e.name for e in registry.algorithms("inter_reduce") if e.commutative}
     trees = {"fastest_node_first", "speed_partitioned"}
     assert marked == {"circulant", "node_aware"} | trees
-    made = isthmus.schedule("inter_reduce", "circulant(n=3)", q=6, m=6)
+    schedule = isthmus.schedule("inter_reduce", "circulant(n=3)", q=6, m=6)
     with pytest.raises(BadOrder, match="not neighbours"):
-        verify(made.all_ranks(), promised(7, 6))
+        verify(schedule.all_ranks(), promised(7, 6))
 
 
-def time(of, name, **given):
-    return isthmus.schedule(of, name, **given).simulate(MODEL).time
+def time(of, name, **case_sizes):
+    return isthmus.schedule(of, name, **case_sizes).simulate(MODEL).time
 
 
 @pytest.mark.parametrize("of", WHOLE)
@@ -186,8 +186,8 @@ def test_the_number_of_parts_is_the_best(of, q, name):
     model = AlphaBeta(startup, 1.0)
 
     def taken(option):
-        made = isthmus.schedule(of, f"{name}({option})", q=q, m=m)
-        return made.simulate(model).time
+        schedule = isthmus.schedule(of, f"{name}({option})", q=q, m=m)
+        return schedule.simulate(model).time
 
     best = min(taken(f"n={n}") for n in range(1, 40, 2 if LONG else 3))
     assert taken(f"startup={startup}") == pytest.approx(best, rel=5e-3)
@@ -252,9 +252,9 @@ def test_a_giant_goes_straight(of):
 
 def test_small_and_large_blocks_lie_in_their_places():
     counts = [2, 90, 3, 1, 70, 80, 4]
-    made = isthmus.schedule("inter_gatherv", "mixed(size=50)", counts=counts)
-    check(made)
-    root = made.rank(0)
+    schedule = isthmus.schedule("inter_gatherv", "mixed(size=50)", counts=counts)
+    check(schedule)
+    root = schedule.rank(0)
     assert [c.frm for c in root[-1].comm] == [2, 5, 6]
     # of vertices 4 to 7 the small ones come as one, to two places
     (last,) = root[-2].comm

@@ -54,11 +54,11 @@ def test_what_is_not_ours_is_nobodys(other):
 
 
 def test_every_host_has_an_address_of_its_own():
-    found = [names.address(i) for i in range(names.MAX_HOSTS)]
-    found.append(names.bridge_address())
-    assert len(set(found)) == len(found)
-    assert all(ip_address(x) in names.SUBNET for x in found)
-    assert len({names.hardware(x) for x in found}) == len(found)
+    addresses = [names.address(i) for i in range(names.MAX_HOSTS)]
+    addresses.append(names.bridge_address())
+    assert len(set(addresses)) == len(addresses)
+    assert all(ip_address(x) in names.SUBNET for x in addresses)
+    assert len({names.hardware(x) for x in addresses}) == len(addresses)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,19 @@ def test_open_mpi_command():
 
 @pytest.mark.parametrize("open_mpi", [False, True])
 def test_the_users_environment_comes_first_but_for_the_path(open_mpi):
-    given = {"PATH": "/bin", "FI_PROVIDER": "mine", "OMPI_MCA_btl": "mine", "A": "b"}
-    found = job.environment(open_mpi, given)
-    assert found["PATH"].split(os.pathsep) == [os.path.dirname(sys.executable), "/bin"]
-    assert found["A"] == "b"
-    assert found["FI_PROVIDER"] == found["OMPI_MCA_btl"] == "mine"
+    user_variables = {
+        "PATH": "/bin",
+        "FI_PROVIDER": "mine",
+        "OMPI_MCA_btl": "mine",
+        "A": "b",
+    }
+    variables = job.environment(open_mpi, user_variables)
+    assert variables["PATH"].split(os.pathsep) == [
+        os.path.dirname(sys.executable),
+        "/bin",
+    ]
+    assert variables["A"] == "b"
+    assert variables["FI_PROVIDER"] == variables["OMPI_MCA_btl"] == "mine"
 
 
 def test_the_stand_in_for_ssh_finds_the_host(tmp_path):

@@ -68,12 +68,12 @@ def test_parts_differ_by_one_at_most_and_the_longer_come_first(total, n):
 @given(COUNTS, st.integers(1, 9))
 def test_overlaps_of_two_partitions_cover_everything_once(counts, n):
     x, y = Uneven(counts), Shares(n, sum(counts))
-    found = []
+    elements = []
     for i in range(x.n):
         for j in range(y.n):
             start, size = overlap(x, i, y, j)
-            found += range(start, start + size)
-    assert found == list(range(sum(counts)))
+            elements += range(start, start + size)
+    assert elements == list(range(sum(counts)))
 
 
 def test_a_side_says_what_its_ranks_contribute():

@@ -80,8 +80,8 @@ def named(case):
 def test_every_rank_ends_when_loggopsim_says(case, machine):
     model = LogGOPS(**GOLDEN["machines"][machine])
     finish = nanoseconds(built(case).simulate(model).finish)
-    told = case["finish"][machine]
-    assert told == (finish if isinstance(told, list) else max(finish))
+    finish_times = case["finish"][machine]
+    assert finish_times == (finish if isinstance(finish_times, list) else max(finish))
 
 
 def loggopsim(case, machine):
@@ -192,9 +192,9 @@ names = st.sampled_from(["direct", "segmented", "balanced", "leader", "merged"])
 @settings(max_examples=60)
 @given(names, counts, counts, time, time, time, st.sampled_from([0, 50, 65535]))
 def test_what_holds_on_every_machine(name, a, b, L, o, g, S):
-    made = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
-    line = made.simulate(LogGOPS(L, o, g, 3, S=S), record=True)
-    other = made.simulate(AlphaBeta(1.0, 1.0))
+    schedule = isthmus.schedule("inter_allgatherv", name, a=a, b=b)
+    line = schedule.simulate(LogGOPS(L, o, g, 3, S=S), record=True)
+    other = schedule.simulate(AlphaBeta(1.0, 1.0))
     for field in ("sent", "received", "messages"):
         assert np.array_equal(getattr(line, field), getattr(other, field))
     assert line.rounds == other.rounds
@@ -233,10 +233,10 @@ def test_goal_text():
     reduce = Reduce(Span("recv", 0, 4), Span("tmp", 0, 4))
     copy = Round((), (Copy(Span("recv", 0, 4), Span("tmp", 0, 4)),))
     two = Round((*send.comm, Send(2, data(3))))
-    made = handmade(
+    example = handmade(
         [two, send], [recv, copy, Round(recv.comm, (reduce,))], [Round(), recv], []
     )
-    assert goal(made, unit=2, gamma=3) == (
+    assert goal(example, unit=2, gamma=3) == (
         "num_ranks 4\n"
         "\nrank 0 {\n"
         "l0: send 8b to 1 tag 0\n"
@@ -262,12 +262,12 @@ def test_goal_text():
 
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=named)
 def test_goal_has_every_message_at_both_ends(case):
-    made = built(case)
-    text = goal(made)
+    example = built(case)
+    text = goal(example)
     file = io.StringIO()
-    write_goal(made, file)
+    write_goal(example, file)
     assert file.getvalue() == text
-    line = made.simulate(AlphaBeta(0, 1)) if case["collective"] != "tree" else None
+    line = example.simulate(AlphaBeta(0, 1)) if case["collective"] != "tree" else None
     for verb in ("send", "recv"):
         sizes = [int(s) for s in re.findall(rf"^l\d+: {verb} (\d+)b", text, re.M)]
         assert 0 not in sizes

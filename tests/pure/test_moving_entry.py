@@ -25,10 +25,10 @@ COUNTS = st.lists(
 SIZE = st.sampled_from([1, 2, 3, 7, 100])
 
 
-def check(made):
+def check(schedule):
     """Right, and the same whether built for all ranks at once or for each alone."""
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 def placements(draw, n):
@@ -62,12 +62,12 @@ def test_right_for_any_blocks_pieces_and_placement(a, b, size, data):
 def test_every_port_has_one_piece_in_a_round(a, b, size, data):
     """The heart of the proof: lock-step rounds, as many as `rounds_of` says."""
     nodes = placements(data.draw, len(a) + len(b))
-    made = isthmus.schedule(
+    schedule = isthmus.schedule(
         "inter_allgatherv", f"moving_entry(size={size})", a=a, b=b, nodes=nodes
     )
     both = queues(a, b, size, nodes)
-    for r in range(made.n):
-        rounds = list(made.program(r))
+    for r in range(schedule.n):
+        rounds = list(schedule.program(r))
         assert len(rounds) <= rounds_of(*both)
         wanted = sum(b) if r < len(a) else sum(a)
         received = 0
@@ -82,7 +82,7 @@ def test_every_port_has_one_piece_in_a_round(a, b, size, data):
             assert all(n <= size for _, n in moved)
             received += sum(n for kind, n in moved if kind is Recv)
         assert received == wanted
-    assert made.simulate(ROUNDS).time <= rounds_of(*both)
+    assert schedule.simulate(ROUNDS).time <= rounds_of(*both)
 
 
 @settings(max_examples=60)
@@ -97,9 +97,9 @@ def test_the_rounds_are_those_of_the_proof(a, b, size):
 def test_every_round_that_is_counted_is_needed():
     """All that `rounds_of` counts is needed: pieces, moves, and the way round."""
     a, b = [60] + [0] * 7, [8] * 8
-    made = isthmus.schedule("inter_allgatherv", "moving_entry(size=4)", a=a, b=b)
+    schedule = isthmus.schedule("inter_allgatherv", "moving_entry(size=4)", a=a, b=b)
     # the giant pauses for seven owners, and its last piece makes seven more hops
-    assert made.simulate(ROUNDS).rounds == rounds_of(*queues(a, b, 4)) == 15 + 7 + 7
+    assert schedule.simulate(ROUNDS).rounds == rounds_of(*queues(a, b, 4)) == 15 + 7 + 7
 
 
 @pytest.mark.parametrize("n", [4, 8, 16])
@@ -122,9 +122,11 @@ def test_short_pieces_come_as_near_as_one_likes(a, b):
     """M + o(M) for any counts: only pieces and groups are left over."""
     k, size = 30, 5
     a, b = [k * x for x in a], [k * x for x in b]
-    made = isthmus.schedule("inter_allgatherv", f"moving_entry(size={size})", a=a, b=b)
+    schedule = isthmus.schedule(
+        "inter_allgatherv", f"moving_entry(size={size})", a=a, b=b
+    )
     m = max(sum(a), sum(b))
-    assert m <= made.simulate(BYTES).time <= m + 3 * size * max(len(a), len(b))
+    assert m <= schedule.simulate(BYTES).time <= m + 3 * size * max(len(a), len(b))
 
 
 def test_a_reduction_takes_as_long_and_two_pieces_of_scratch():
@@ -145,12 +147,12 @@ def test_a_node_is_entered_once():
     nodes = [0, 1, 2, 0, 1, 2] * 2
     nodes = [x + 3 * (r >= 6) for r, x in enumerate(nodes)]
     a, b = [600, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 600]
-    for given_, entered in ((nodes, 600), ((), None)):
-        made = isthmus.schedule(
-            "inter_allgatherv", "moving_entry(size=10)", a=a, b=b, nodes=given_
+    for node_option, entered in ((nodes, 600), ((), None)):
+        schedule = isthmus.schedule(
+            "inter_allgatherv", "moving_entry(size=10)", a=a, b=b, nodes=node_option
         )
         crossed = dict.fromkeys(nodes, 0)
-        events = made.simulate(AlphaBeta(0.0, 1.0), record=True).events
+        events = schedule.simulate(AlphaBeta(0.0, 1.0), record=True).events
         for source, target, n in zip(
             events.source, events.target, events.size, strict=True
         ):
@@ -174,8 +176,8 @@ def test_pieces_follow_the_start_up():
 
 
 def test_nothing_to_send_takes_no_round():
-    made = isthmus.schedule("inter_allgatherv", "moving_entry", a=[0, 0], b=[0])
-    assert all(not made.rank(r) for r in range(3))
+    schedule = isthmus.schedule("inter_allgatherv", "moving_entry", a=[0, 0], b=[0])
+    assert all(not schedule.rank(r) for r in range(3))
     blocks = [Uneven(np.array([0, 0])), Uneven(np.array([0]))]
     both = [queue(np.zeros(n, int), np.arange(n), 4) for n in (2, 1)]
     assert [x.n for x in departures_of(blocks, both)] == [0, 0]

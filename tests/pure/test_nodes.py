@@ -22,7 +22,7 @@ COUNT = st.one_of(st.just(0), st.integers(0, 60))
 PLACED = st.lists(st.tuples(COUNT, st.integers(0, 5)), min_size=1, max_size=20)
 
 
-def made(counts, nodes, options=""):
+def node_ring_schedule(counts, nodes, options=""):
     return isthmus.schedule(
         "allgatherv", "node_ring" + options, counts=counts, nodes=nodes
     )
@@ -58,7 +58,7 @@ def check(schedule, counts, nodes):
 @given(PLACED, st.sampled_from(["", "(size=1)", "(size=7)", "(rule=sqrt,startup=9)"]))
 def test_a_node_receives_what_it_lacks_through_one_rank(placed, options):
     counts, nodes = [k for k, _ in placed], [x for _, x in placed]
-    check(made(counts, nodes, options), counts, nodes)
+    check(node_ring_schedule(counts, nodes, options), counts, nodes)
 
 
 @pytest.mark.parametrize("p", range(1, 14))
@@ -67,21 +67,23 @@ def test_placements_that_machines_have(p):
     counts = (rng.integers(0, 40, p) * rng.integers(0, 2, p)).tolist()
     for size in (1, 2, 3, 4):
         for nodes in ([r // size for r in range(p)], [r % size for r in range(p)]):
-            check(made(counts, nodes, "(size=5)"), counts, nodes)
+            check(node_ring_schedule(counts, nodes, "(size=5)"), counts, nodes)
 
 
 @pytest.mark.parametrize("nodes", [[], [4] * 7, [3, 9, 1, 0, 2, 8, 7], list("gfedcba")])
 def test_on_one_node_or_one_each_it_is_the_blocked_ring(nodes):
     counts = [30, 0, 7, 7, 100, 1, 0]
     plain = isthmus.schedule("allgatherv", "blocked_ring(size=10)", counts=counts)
-    assert made(counts, nodes, "(size=10)").all_ranks() == plain.all_ranks()
+    assert (
+        node_ring_schedule(counts, nodes, "(size=10)").all_ranks() == plain.all_ranks()
+    )
 
 
 def test_the_nodes_follow_each_other_by_their_lowest_ranks():
-    found = places(6, ["b", "a", "b", "c", "a", "b"])
-    assert found.rank.tolist() == [0, 2, 5, 1, 4, 3]
-    assert found.head.tolist() == [0, 0, 0, 3, 3, 5]
-    assert found.tail.tolist() == [2, 2, 2, 4, 4, 5]
+    ring = places(6, ["b", "a", "b", "c", "a", "b"])
+    assert ring.rank.tolist() == [0, 2, 5, 1, 4, 3]
+    assert ring.head.tolist() == [0, 0, 0, 3, 3, 5]
+    assert ring.tail.tolist() == [2, 2, 2, 4, 4, 5]
 
 
 def times(counts, nodes, each):
@@ -89,7 +91,9 @@ def times(counts, nodes, each):
     levels = (Level(each, 1e-7, 1e-11), Level(None, 2e-6, 1e-10))
     machine = Hierarchy(levels, placement=tuple(nodes))
     blocked = isthmus.schedule("allgatherv", "blocked_ring", counts=counts)
-    return [x.simulate(machine).time for x in (blocked, made(counts, nodes))]
+    return [
+        x.simulate(machine).time for x in (blocked, node_ring_schedule(counts, nodes))
+    ]
 
 
 @pytest.mark.parametrize("each", [2, 4, 8])
@@ -117,7 +121,7 @@ def test_in_blocks_of_ranks_it_is_no_worse(each):
 
 def test_nodes_must_fit_and_cannot_be_text():
     with pytest.raises(ValueError, match="nodes has 2 entries for 3 ranks"):
-        made([1, 2, 3], [0, 0])
+        node_ring_schedule([1, 2, 3], [0, 0])
     with pytest.raises(ValueError, match="the nodes of 2 ranks; there are 3"):
         trim(node_ring(3, 0, Uneven([1, 2, 3]), nodes=(0, 1)))
     with pytest.raises(ValueError, match="nodes cannot be written in a name"):
@@ -127,7 +131,7 @@ def test_nodes_must_fit_and_cannot_be_text():
 def test_nodes_reach_the_program():
     entry = registry.named("allgatherv", "node_ring(size=4)").given(nodes=(0, 1, 0, 1))
     blocks = Uneven([9, 0, 3, 5])
-    wanted = made([9, 0, 3, 5], [0, 1, 0, 1], "(size=4)").rank(2)
+    wanted = node_ring_schedule([9, 0, 3, 5], [0, 1, 0, 1], "(size=4)").rank(2)
     assert trim(entry.program(4, 2, blocks)) == wanted
     assert wanted[0].comm[0].frm == 0
 

@@ -41,20 +41,22 @@ def test_equal_blocks_stay_whole(rule, p, k, startup, least):
 @given(COUNTS, st.floats(0, 1e5), st.integers(20, 900))
 def test_every_rule_makes_a_right_ring(rule, counts, startup, size):
     name = f"blocked_ring(rule={rule},startup={startup},size={size})"
-    made = isthmus.schedule("allgatherv", name, counts=counts)
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule = isthmus.schedule("allgatherv", name, counts=counts)
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @settings(max_examples=60 if LONG else 25)
 @given(COUNTS, st.floats(0, 1e5))
 def test_the_best_is_close_to_the_best_of_all(counts, startup):
     counts = np.array(counts)
-    found = ring_time(counts, piece_size(counts, "best", startup=startup), startup)
-    every = range(1, int(counts.max()) + 2)
-    assert found <= 1.15 * min(ring_time(counts, size, startup) for size in every)
+    best_time = ring_time(counts, piece_size(counts, "best", startup=startup), startup)
+    all_sizes = range(1, int(counts.max()) + 2)
+    assert best_time <= 1.15 * min(
+        ring_time(counts, size, startup) for size in all_sizes
+    )
     for size in (PIECE_SIZE_RULES["sqrt"](counts, 0, startup), int(counts.min())):
-        assert found <= ring_time(counts, max(size, 1), startup)
+        assert best_time <= ring_time(counts, max(size, 1), startup)
 
 
 def test_the_best_tries_few_sizes(monkeypatch):
@@ -100,11 +102,13 @@ def test_a_size_alone_is_taken_as_it_is():
 
 
 def test_what_cannot_be_is_refused():
-    made = isthmus.schedule("allgatherv", "blocked_ring(rule=golden)", counts=[1, 2])
+    schedule = isthmus.schedule(
+        "allgatherv", "blocked_ring(rule=golden)", counts=[1, 2]
+    )
     with pytest.raises(
         ValueError, match=r"no rule 'golden' .* known: best, fixed, smallest, sqrt"
     ):
-        made.rank(0)
+        schedule.rank(0)
     with pytest.raises(ValueError, match="size = -1: "):
         piece_size(np.array([1]), size=-1)
     for startup in (-1.0, float("inf"), float("nan")):

@@ -24,14 +24,18 @@ def relay() -> list[Log]:
 
 
 def test_a_message_lasts_until_its_receiver_has_it():
-    found = timeline(relay())
-    e = found.events
+    run_timeline = timeline(relay())
+    e = run_timeline.events
     assert e.source.tolist() == [0, 1] and e.target.tolist() == [1, 2]
     assert e.start.tolist() == [0.5, 2.5]
     assert e.end.tolist() == [2.0, 5.0]  # not when the eager send was complete
-    assert found.time == 5.0 and found.finish.tolist() == [1.0, 4.0, 5.0]
-    assert found.sent.tolist() == [8, 8, 0] and found.received.tolist() == [0, 8, 8]
-    assert found.sending.tolist() == [1.5, 2.5, 0] and found.rounds == 2
+    assert run_timeline.time == 5.0 and run_timeline.finish.tolist() == [1.0, 4.0, 5.0]
+    assert run_timeline.sent.tolist() == [
+        8,
+        8,
+        0,
+    ] and run_timeline.received.tolist() == [0, 8, 8]
+    assert run_timeline.sending.tolist() == [1.5, 2.5, 0] and run_timeline.rounds == 2
 
 
 def test_a_message_does_not_begin_before_its_receiver_is_ready():
@@ -50,9 +54,12 @@ def test_messages_of_a_pair_match_in_their_order():
 def test_two_at_once_keep_a_port_busy_once():
     sends = (End(SEND, 1, 4, 0, 0.0, 2.0), End(SEND, 1, 4, 0, 1.0, 3.0))
     recvs = (End(RECV, 0, 4, 0, 0.0, 2.0), End(RECV, 0, 4, 0, 0.0, 3.0))
-    found = timeline([Log(0.0, 3.0, sends), Log(0.0, 3.0, recvs)])
-    assert found.sending.tolist() == [3.0, 0.0] and found.receiving.tolist() == [0, 3.0]
-    assert found.idle == pytest.approx(0.5)
+    run_timeline = timeline([Log(0.0, 3.0, sends), Log(0.0, 3.0, recvs)])
+    assert run_timeline.sending.tolist() == [
+        3.0,
+        0.0,
+    ] and run_timeline.receiving.tolist() == [0, 3.0]
+    assert run_timeline.idle == pytest.approx(0.5)
 
 
 def test_a_message_without_its_sender_is_refused():
@@ -70,11 +77,11 @@ def test_it_is_drawn_and_traced_as_a_simulated_one():
     pytest.importorskip("matplotlib")
     from isthmus.draw.gantt import gantts
 
-    found = timeline(relay())
-    picture = gantts({"recorded": found, "again": found})
+    run_timeline = timeline(relay())
+    picture = gantts({"recorded": run_timeline, "again": run_timeline})
     assert len(picture.axes) == 2
     assert {axes.get_xlim() for axes in picture.axes} == {(0.0, 5.0)}
     words = [text.get_text() for text in picture.texts]
     assert "recorded" in words and "again" in words
-    slices = [x for x in chrome.trace(found)["traceEvents"] if x["ph"] == "X"]
+    slices = [x for x in chrome.trace(run_timeline)["traceEvents"] if x["ph"] == "X"]
     assert len(slices) == 4

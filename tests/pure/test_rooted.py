@@ -47,9 +47,9 @@ def volume(rounds, kind):
 def test_right_for_every_small_size_and_root(collective, entry):
     for p in range(1, 9):
         for root, m in some(product(range(p), (0, 1, 13)), 4, p):
-            made = isthmus.schedule(collective, entry.name, p=p, m=m, root=root)
-            made.verify()
-            assert made.all_ranks() == [made.rank(r) for r in range(p)]
+            schedule = isthmus.schedule(collective, entry.name, p=p, m=m, root=root)
+            schedule.verify()
+            assert schedule.all_ranks() == [schedule.rank(r) for r in range(p)]
 
 
 @pytest.mark.parametrize(("collective", "entry"), ENTRIES, ids=IDS)
@@ -77,8 +77,8 @@ def test_rounds_and_volumes_of_the_circulant_graph(p):
 @pytest.mark.parametrize(("name", "more"), [("chain", 0), ("circulant", 10)])
 def test_scratch_of_a_mirrored_reduce_is_all_and_a_part(name, more):
     """The part only where several arrive; the root needs nothing else."""
-    made = isthmus.schedule("reduce", f"{name}(n=4)", p=11, m=40, root=3)
-    ranks = made.all_ranks()
+    schedule = isthmus.schedule("reduce", f"{name}(n=4)", p=11, m=40, root=3)
+    ranks = schedule.all_ranks()
     assert extent(ranks.pop(3), "tmp") == more
     assert max(extent(rounds, "tmp") for rounds in ranks) == 40 + more
 
@@ -90,8 +90,8 @@ def test_scratch_of_an_ordered_reduce_is_two_messages():
 
 def test_the_ordered_reduce_takes_one_more_round_to_another_root():
     def rounds(root):
-        made = isthmus.schedule("reduce", "binomial", p=16, m=8, root=root)
-        return made.simulate(AlphaBeta(1, 0)).time
+        schedule = isthmus.schedule("reduce", "binomial", p=16, m=8, root=root)
+        return schedule.simulate(AlphaBeta(1, 0)).time
 
     assert [rounds(0), rounds(15)] == [4, 5]
 
@@ -113,8 +113,8 @@ def test_the_number_of_parts_is_the_best(p):
     m, startup = 40_000, 1000.0
 
     def time(n):
-        made = isthmus.schedule("bcast", f"circulant(n={n})", p=p, m=m, root=0)
-        return made.simulate(AlphaBeta(startup, 1.0)).time
+        schedule = isthmus.schedule("bcast", f"circulant(n={n})", p=p, m=m, root=0)
+        return schedule.simulate(AlphaBeta(startup, 1.0)).time
 
     chosen = time(bcast.parts(p, m, startup))
     assert chosen == pytest.approx(min(map(time, range(1, 30))), rel=2e-3)
@@ -199,8 +199,8 @@ def test_different_elements_are_not_combined():
 
 
 def test_a_spoilt_circulant_reduce_is_caught():
-    made = isthmus.schedule("reduce", "circulant(n=3)", p=9, m=6, root=0)
-    programs = made.all_ranks()
+    schedule = isthmus.schedule("reduce", "circulant(n=3)", p=9, m=6, root=0)
+    programs = schedule.all_ranks()
     for rank, rounds in enumerate(programs):
         for k, r in enumerate(rounds):
             if not any(isinstance(s, Reduce) for s in r.then):
@@ -208,7 +208,7 @@ def test_a_spoilt_circulant_reduce_is_caught():
             spoilt = [list(x) for x in programs]
             spoilt[rank][k] = replace(r, then=())
             with pytest.raises(WrongResult):
-                verify(spoilt, made.contract)
+                verify(spoilt, schedule.contract)
 
 
 def test_bad_roots_are_refused():
@@ -221,13 +221,13 @@ def test_bad_roots_are_refused():
 @pytest.mark.parametrize("collective", ["bcast", "reduce"])
 def test_predictions(collective):
     model = AlphaBeta(2e-6, 1 / 12e9)
-    found = predict(Case(collective, (20,), (1 << 20,)), model)
+    prediction = predict(Case(collective, (20,), (1 << 20,)), model)
     names = {entry.name for of, entry in FLAT if of == collective}
-    assert {row.name for row in found.rows} == names
-    assert found.rows[0].name == "circulant"
-    assert found.chosen == ("circulant" if collective == "bcast" else None)
-    assert limit(found.case, model) == pytest.approx(2e-6 + (1 << 20) / 12e9)
-    assert found.rows[0].time > found.limit
+    assert {row.name for row in prediction.rows} == names
+    assert prediction.rows[0].name == "circulant"
+    assert prediction.chosen == ("circulant" if collective == "bcast" else None)
+    assert limit(prediction.case, model) == pytest.approx(2e-6 + (1 << 20) / 12e9)
+    assert prediction.rows[0].time > prediction.limit
     assert predict(Case(collective, (1,), (8,)), model).rows[0].time == 0
 
 

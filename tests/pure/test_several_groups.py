@@ -27,16 +27,16 @@ NETWORK = Machine(2e-6, 1 / 12e9)
 BYTES, ROUNDS = AlphaBeta(0.0, 1.0), AlphaBeta(1.0, 0.0)
 
 
-def check(made):
+def check(schedule):
     """Verify, and compare the lanes with the form of each rank."""
-    made.verify()
-    assert made.all_ranks() == [made.rank(r) for r in range(made.n)]
+    schedule.verify()
+    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
 
 
 @pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=lambda x: getattr(x, "name", x))
 def test_right_for_small_groups(of, entry):
-    for found in some(COLLECTIVES[of].sweep(4, np.random.default_rng(4)), 2):
-        for sizes in some(found, 3):
+    for case in some(COLLECTIVES[of].sweep(4, np.random.default_rng(4)), 2):
+        for sizes in some(case, 3):
             check(isthmus.schedule(of, entry.name, **sizes))
 
 
@@ -51,8 +51,8 @@ def test_right_for_any_groups_and_blocks(groups, name):
 
 
 def test_blocks_in_the_wrong_order_are_found():
-    made = isthmus.schedule("multi_allgatherv", "direct", groups=[[2], [2], [2]])
-    wrong = made.all_ranks()
+    schedule = isthmus.schedule("multi_allgatherv", "direct", groups=[[2], [2], [2]])
+    wrong = schedule.all_ranks()
     swapped = [x for x in wrong[0][0].comm if isinstance(x, Recv)]
     ends = [
         Recv(swapped[0].frm, swapped[1].data),
@@ -61,7 +61,7 @@ def test_blocks_in_the_wrong_order_are_found():
     sends = [x for x in wrong[0][0].comm if isinstance(x, Send)]
     wrong[0] = [Round((*ends, *sends))]
     with pytest.raises(WrongResult, match="rank 0"):
-        verify(wrong, made.contract)
+        verify(wrong, schedule.contract)
 
 
 # Against the bound
@@ -83,8 +83,8 @@ def time_of(name, groups, model=BYTES):
     )
 
 
-def received(made, r):
-    data = [c.data for x in made.rank(r) for c in x.comm if isinstance(c, Recv)]
+def received(example, r):
+    data = [c.data for x in example.rank(r) for c in x.comm if isinstance(c, Recv)]
     return sum(s.size for spans in data for s in spans)
 
 
@@ -93,10 +93,10 @@ def received(made, r):
 )
 def test_nobody_receives_more_than_it_needs(name):
     groups = [[5, 0, 9], [7], [20, 1, 1, 1], [3, 3]]
-    made = isthmus.schedule("multi_allgatherv", name, groups=groups)
-    for ranks, counts in zip(made.groups, groups, strict=True):
+    schedule = isthmus.schedule("multi_allgatherv", name, groups=groups)
+    for ranks, counts in zip(schedule.groups, groups, strict=True):
         wanted = sum(totals(groups)) - sum(counts)
-        assert all(received(made, r) == wanted for r in ranks)
+        assert all(received(schedule, r) == wanted for r in ranks)
 
 
 @pytest.mark.parametrize(("g", "p"), [(3, 4), (4, 5), (6, 3), (3, 1)])
@@ -147,8 +147,8 @@ def test_an_exchange_of_equal_groups_meets_the_bound():
         group = np.repeat(np.arange(g), p)
         table = np.where(group[:, None] == group, 0, 10)
         sizes = {"sizes": [p] * g, "table": table.tolist()}
-        made = isthmus.schedule("multi_alltoallv", "rotated", **sizes)
-        assert made.simulate(BYTES).time == (g - 1) * p * 10
+        schedule = isthmus.schedule("multi_alltoallv", "rotated", **sizes)
+        assert schedule.simulate(BYTES).time == (g - 1) * p * 10
         entry = registry.find("multi_alltoallv", "rotated")
         assert entry.cost([p] * g, [10] * g, 0.0, 1.0) == (g - 1) * p * 10
 
@@ -183,8 +183,8 @@ def test_what_is_chosen():
 
 def test_pieces_get_shorter_where_start_ups_do():
     counts = [np.full(8, 1 << 20)] * 3
-    found = [best_size(counts, startup) for startup in (1e6, 1e4, 1e2)]
-    assert found == sorted(found, reverse=True) and len(set(found)) == 3
+    case = [best_size(counts, startup) for startup in (1e6, 1e4, 1e2)]
+    assert case == sorted(case, reverse=True) and len(set(case)) == 3
 
 
 def test_a_rank_builds_its_rounds_in_units():
@@ -193,12 +193,12 @@ def test_a_rank_builds_its_rounds_in_units():
     placement = Placement(startup_bytes=NETWORK.startup)
     record = COLLECTIVES["multi_allgatherv"]
     on_mpi = record.schedule("ring", sizes, placement, unit=32)
-    made = isthmus.schedule(
+    schedule = isthmus.schedule(
         "multi_allgatherv",
         f"ring(startup={NETWORK.startup / 32})",
         groups=[[k // 32 for k in counts] for counts in groups],
     )
-    assert on_mpi.rank(2) == made.rank(2)
+    assert on_mpi.rank(2) == schedule.rank(2)
 
 
 def test_fused_programs_send_one_message():

@@ -61,29 +61,29 @@ def test_alpha_beta_is_what_simgrid_says(case):
     Messages at once in one direction share the link there and queue at the port here:
     their start-ups, all but what the envelope takes, then pass at the same time.
     """
-    made, model = make(case)
+    example, model = make(case)
     saved = case["start_ups_at_once"] * (
         model.alpha - simgrid.ENVELOPE_BYTES * model.beta
     )
-    assert f"{made.simulate(model).time - saved:.6f}" == case["time"]
+    assert f"{example.simulate(model).time - saved:.6f}" == case["time"]
 
 
 def simgrid_says(case, folder):
     """The time that SimGrid prints."""
-    made, model = make(case)
+    example, model = make(case)
     for name, text in {
-        "trace": simgrid.trace(made, model.unit, case["turns"]),
+        "trace": simgrid.trace(example, model.unit, case["turns"]),
         "list": "trace\n",
-        "platform.xml": simgrid.platform(model, made.n),
-        "hosts": simgrid.hosts(made.n),
+        "platform.xml": simgrid.platform(model, example.n),
+        "hosts": simgrid.hosts(example.n),
     }.items():
         (folder / name).write_text(text)
-    command = GOLDEN["command"].format(n=made.n).split()
+    command = GOLDEN["command"].format(n=example.n).split()
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=60
     )
-    found = re.search(r"Simulation time ([\d.]+)", done.stdout + done.stderr)
-    return found[1] if found else done.stderr
+    match = re.search(r"Simulation time ([\d.]+)", done.stdout + done.stderr)
+    return match[1] if match else done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("smpirun"), reason="SimGrid is not installed")
@@ -97,8 +97,8 @@ def test_the_command_has_the_options_that_the_export_tells():
 
 
 def test_a_trace_is_a_round_after_the_other():
-    made = isthmus.schedule("allgatherv", "ring", counts=[3, 0, 5])
-    text = simgrid.trace(made, unit=8)
+    schedule = isthmus.schedule("allgatherv", "ring", counts=[3, 0, 5])
+    text = simgrid.trace(schedule, unit=8)
     assert [x for x in text.splitlines() if x.startswith("0 ")] == [
         "0 init",
         "0 irecv 2 0 40",
@@ -112,12 +112,12 @@ def test_a_trace_is_a_round_after_the_other():
 
 def test_turns_write_one_message_per_port_at_a_time():
     sizes = {"p": 4, "q": 2, "ka": 2, "kb": 4}
-    made = isthmus.schedule("inter_allgather", "segmented+ring", **sizes)
-    kept, turned = simgrid.trace(made), simgrid.trace(made, turns=True)
-    assert sorted(x for x in kept.splitlines() if "wait" not in x) == sorted(
+    schedule = isthmus.schedule("inter_allgather", "segmented+ring", **sizes)
+    at_once, turned = simgrid.trace(schedule), simgrid.trace(schedule, turns=True)
+    assert sorted(x for x in at_once.splitlines() if "wait" not in x) == sorted(
         x for x in turned.splitlines() if "wait" not in x
     )
-    assert turned.count("waitall") > kept.count("waitall")
+    assert turned.count("waitall") > at_once.count("waitall")
     since = 0
     for line in turned.splitlines():
         since = since + 1 if "irecv" in line else 0 if "waitall" in line else since
@@ -149,9 +149,9 @@ def test_a_machine_that_simgrid_cannot_be_is_refused(alpha, beta, n):
 
 
 def test_the_library_stage_has_no_trace():
-    made = isthmus.schedule("allgatherv", "library", counts=[1, 2])
+    schedule = isthmus.schedule("allgatherv", "library", counts=[1, 2])
     with pytest.raises(ValueError, match="nobody knows"):
-        simgrid.trace(made)
+        simgrid.trace(schedule)
 
 
 def remake():

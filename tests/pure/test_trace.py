@@ -84,17 +84,17 @@ def test_copies_and_meetings_have_a_thread_of_their_own():
     levels = Level(2, 5e-7, 1 / 8e9), Level(None, 2e-6, 1 / 12e9)
     model = Hierarchy(levels, placement=nodes, memory=Memory(1e-10, 2e-11, 1e-6))
     sizes = {"p": 2, "q": 2, "ka": 500, "kb": 500}
-    made = schedule("inter_allgather", "node_aware", **sizes, nodes=nodes)
-    line = made.simulate(model, record=True)
-    found = trace(line, (2, 2), nodes)["traceEvents"]
-    named = [e for e in of(found, "M") if e["name"] == "thread_name"]
+    example = schedule("inter_allgather", "node_aware", **sizes, nodes=nodes)
+    line = example.simulate(model, record=True)
+    trace_events = trace(line, (2, 2), nodes)["traceEvents"]
+    named = [e for e in of(trace_events, "M") if e["name"] == "thread_name"]
     names = {e["tid"]: e["args"]["name"] for e in named}
     assert names[3 * 2 + 2] == "rank 2 (node 0) works" and len(names) == 12
-    work = [e for e in of(found, "X") if e["cat"] == "works"]
+    work = [e for e in of(trace_events, "X") if e["cat"] == "works"]
     assert {e["name"] for e in work} == {"copies, reduces", "waits for its node"}
     assert len(work) == len(line.work) and all(e["tid"] % 3 == 2 for e in work)
     assert all(e["pid"] == (e["tid"] >= 6) for e in work)
-    sends = [e for e in of(found, "X") if e["cat"] == "sends"]
+    sends = [e for e in of(trace_events, "X") if e["cat"] == "sends"]
     assert len(sends) == len(line.events) and all(e["tid"] % 3 == 0 for e in sends)
 
 
