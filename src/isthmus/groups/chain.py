@@ -16,7 +16,7 @@ from .lanes import pick
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """What one process knows of its chain; at an end the neighbour is None.
+    """A process's place in a chain and its neighbours; at an end the neighbour is None.
 
     In lanes, each lane has the link of its process. A process in no chain has size 0.
     """

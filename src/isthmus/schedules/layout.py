@@ -147,8 +147,11 @@ class Uneven(Blocks):
 
 @dataclass(frozen=True)
 class Passing(Uneven):
-    """What a rank sends, and the sizes of the blocks that pass through it: of row l,
-    by the ways that they go, those that it holds before digit l of that way."""
+    """The blocks that a rank sends, and the sizes of the blocks that pass through it.
+
+    Row l of `held` has, by way, the size of the block that the rank holds before the
+    block moves by digit l of its way.
+    """
 
     held: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int64))
 

@@ -21,7 +21,7 @@ from .patterns import is_power, log2
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a group reduces its vectors into shares, and how it collects shares."""
+    """The ways in which a group reduces its vectors into shares and collects them."""
 
     scatter: Callable[[int, Index, Blocks], Program]
     collect: Stage
