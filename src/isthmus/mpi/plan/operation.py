@@ -32,8 +32,8 @@ from .steps import (
     Ask,
     Await,
     AwaitSized,
+    Compute,
     Copy,
-    Divide,
     Enter,
     Fetched,
     Gather,
@@ -406,11 +406,13 @@ class Operation:
         elif isinstance(step, StartNative):
             starter = cast("NativeStarter", self.call)
             requests[step.slot] = starter.start_native(self.plan, buffers)
-        elif isinstance(step, Divide):
-            shape, memory = step.divisors.shape, buffers[step.buffer]
-            at = step.start, step.strides
-            array: Any = np.ndarray(shape, step.dtype, memory, *at)
-            np.divide(array, step.divisors, out=array, casting="same_kind")
+        elif isinstance(step, Compute):
+            arrays = (
+                np.ndarray(x.shape, x.dtype, buffers[x.buffer], x.first, x.strides)
+                for x in (*step.read, *step.written)
+            )
+            step.function(*arrays)
+            self.channel.check()  # which lets messages go on
         return True
 
     def _has_come(self, step: AwaitSized) -> bool:

@@ -8,6 +8,7 @@ whichever half of the node memory is theirs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -167,14 +168,27 @@ class Reduce(NamedTuple):
     operator: int = 0
 
 
-class Divide(NamedTuple):
-    """The elements of an array in a buffer, divided by numbers of the same shape."""
+class ArrayAt(NamedTuple):
+    """Where an array lies: a buffer, and the offset of its first element there."""
 
     buffer: int
-    start: int
+    first: int
+    shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
-    divisors: np.ndarray[Any, Any]
+
+
+class Compute(NamedTuple):
+    """A function's work on arrays that lie in buffers: it is called with those that it
+    reads and then those that it writes.
+
+    The function is a value like the rest of a plan: it knows no array of a call. It
+    should take less than a millisecond, as MPI moves no message meanwhile.
+    """
+
+    function: Callable[..., object]
+    read: tuple[ArrayAt, ...]
+    written: tuple[ArrayAt, ...]
 
 
 class Enter(NamedTuple):
@@ -252,7 +266,7 @@ Step: TypeAlias = (
     | Unpack
     | Move
     | Reduce
-    | Divide
+    | Compute
     | Enter
     | Meet
     | StartNative

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from ..buffers.selection import Selection
 from .steps import (
+    ArrayAt,
+    Compute,
     Copy,
-    Divide,
     Gather,
     LongCopy,
     Move,
@@ -51,7 +52,7 @@ def reads(step: Step, element: int) -> list[Run]:
         ]
     if isinstance(step, Gather):
         return [Run(step.buffer, step.offsets[0], step.offsets[-1])]
-    return [_divided(step)] if isinstance(step, Divide) else []
+    return [*map(_bytes_of, step.read)] if isinstance(step, Compute) else []
 
 
 def writes(step: Step, element: int) -> list[Run]:
@@ -74,13 +75,14 @@ def writes(step: Step, element: int) -> list[Run]:
         return [Run(step.target, step.written, step.written + n)]
     if isinstance(step, Gather):
         return [Run(step.buffer, step.offsets[0], step.offsets[-1])]
-    return [_divided(step)] if isinstance(step, Divide) else []
+    return [*map(_bytes_of, step.written)] if isinstance(step, Compute) else []
 
 
-def _divided(step: Divide) -> Run:
+def _bytes_of(x: ArrayAt) -> Run:
     """All bytes between the first and the last element of an array."""
-    steps = zip(step.divisors.shape, step.strides, strict=True)
-    reach = [(n - 1) * stride for n, stride in steps]
-    low = step.start + sum(x for x in reach if x < 0)
-    high = step.start + sum(x for x in reach if x > 0) + step.dtype.itemsize
-    return Run(step.buffer, low, high)
+    if 0 in x.shape:
+        return Run(x.buffer, x.first, x.first)
+    reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides, strict=True)]
+    low = x.first + sum(step for step in reach if step < 0)
+    high = x.first + sum(step for step in reach if step > 0) + x.dtype.itemsize
+    return Run(x.buffer, low, high)

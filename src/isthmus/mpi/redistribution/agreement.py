@@ -19,17 +19,19 @@ REST_SECONDS = 20e-6
 NAME = "isthmus.Redistribution"
 
 
-def raise_everywhere(context: Context, error: str) -> None:
+def raise_everywhere(context: Context, error: str, name: str = NAME) -> None:
     """Raise the error of the first rank that has one, on all ranks."""
     mine = np.array(context.number if error else context.comm.size)
     context.comm.Allreduce(MPI.IN_PLACE, mine, MPI.MIN)
     first = int(mine)
     if first < context.comm.size:
         text = context.comm.bcast(error, first)
-        raise MismatchError(f"{NAME}: {context.who(first)}: {text}")
+        raise MismatchError(f"{name}: {context.who(first)}: {text}")
 
 
-def without_error(context: Context, make: Callable[[], Value]) -> Value:
+def without_error(
+    context: Context, make: Callable[[], Value], name: str = NAME
+) -> Value:
     """What a rank makes; what one of them raises, all raise."""
     error, made, stop = "", None, None
     try:
@@ -39,7 +41,7 @@ def without_error(context: Context, make: Callable[[], Value]) -> Value:
     except BaseException as wrong:  # a signal: the others hear of it, and it goes on
         error, stop = type(wrong).__name__, wrong
     try:
-        raise_everywhere(context, error)
+        raise_everywhere(context, error, name)
     except MismatchError:
         if stop is not None:
             raise stop from None
@@ -48,13 +50,17 @@ def without_error(context: Context, make: Callable[[], Value]) -> Value:
 
 
 def agree(
-    context: Context, comm: MPI.Intracomm, value: Any, words: Callable[[Any], str]
+    context: Context,
+    comm: MPI.Intracomm,
+    value: Any,
+    words: Callable[[Any], str],
+    name: str = NAME,
 ) -> None:
     """Raise on all ranks unless all of a communicator have the value of its rank 0."""
     first = comm.bcast(value if comm.rank == 0 else None)
     who = context.who(0 if comm is context.comm else context.number - context.index)
     error = "" if value == first else f"{words(value)}, but {who} {words(first)}"
-    raise_everywhere(context, error)
+    raise_everywhere(context, error, name)
 
 
 def sparse_exchange(

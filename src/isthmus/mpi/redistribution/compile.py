@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from ..plan.steps import (
     TMP,
     Await,
     AwaitSized,
-    Divide,
+    Compute,
     Move,
     Pack,
     Post,
@@ -36,6 +38,40 @@ FLIGHT_BYTES = 1 << 16
 #: bytes of a message from which on several fields go in a message each: to pack them
 #: into one takes longer than another start-up
 SEPARATE_FIELDS_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Runs of the target's flattened array that have come, of some of its fields."""
+
+    fields: tuple[int, ...]
+    start: np.ndarray
+    size: np.ndarray
+
+
+#: whoever works on what has come: for all arrivals in their order, the steps after each
+Consumer: TypeAlias = Callable[[Sequence[Arrival]], Sequence[Sequence[Step]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a message that goes by itself: of its fields, the same runs."""
+
+    places: tuple[int, ...]
+    fields: tuple[Field, ...]
+    selections: tuple[Selection, ...]
+    start: np.ndarray
+    size: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the message."""
+        return sum(selection.nbytes for selection in self.selections)
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether all bytes of the message lie in one run."""
+        return len(self.fields) == 1 and len(self.selections[0].lengths) <= 1
 
 
 class FieldsCompiler:
@@ -59,12 +95,13 @@ class FieldsCompiler:
 
     def tmp(self, elements: int) -> None:
         """Scratch for so many elements of each target field, as the buffer "tmp"."""
-        fields = []
-        for x in self._fields["recv"]:
-            strides = (x.dtype.itemsize,)
-            start = self._room(elements * x.dtype.itemsize)
-            fields.append(Field((elements,), strides, x.dtype, TMP, start))
-        self._fields["tmp"] = fields
+        kinds = [x.dtype for x in self._fields["recv"]]
+        self._fields["tmp"] = [self.room_for(elements, kind) for kind in kinds]
+
+    def room_for(self, elements: int, dtype: np.dtype[Any]) -> Field:
+        """Scratch for elements of a type, side by side."""
+        start = self._room(elements * dtype.itemsize)
+        return Field((elements,), (dtype.itemsize,), dtype, TMP, start)
 
     def _room(self, nbytes: int) -> int:
         start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
@@ -77,95 +114,88 @@ class FieldsCompiler:
 
     # -- messages
 
-    def _messages(self, c: Send | Recv) -> list[list[tuple[Field, Selection]]]:
+    def _messages(self, c: Send | Recv) -> list[Part]:
         """A message, as the parts in which it goes; both ends cut alike, since both
         know the elements and the types of all fields."""
         name, start, size = runs_of(c.data)
-        fields = self._fields[name]
+        fields = tuple(self._fields[name])
         unit = sum(x.dtype.itemsize for x in fields)
         total = int(size.sum())
         most = max(self._cut // max(unit, 1), 1)
+        are_apart = total * unit >= SEPARATE_FIELDS_BYTES
         parts = []
         for low in range(0, total, most) or [0]:
-            piece = (
+            runs = (
                 some_of(start, size, low, low + most) if total > most else (start, size)
             )
-            selected = [(x, x.select(*piece)) for x in fields]
-            if total * unit >= SEPARATE_FIELDS_BYTES:
-                parts += [[one] for one in selected]
+            every = tuple(x.select(*runs) for x in fields)
+            if are_apart:
+                each = enumerate(zip(fields, every, strict=True))
+                parts += [Part((k,), (x,), (one,), *runs) for k, (x, one) in each]
             else:
-                parts.append(selected)
+                parts.append(Part(tuple(range(len(fields))), fields, every, *runs))
         return parts
 
     def _sends(self, c: Send) -> list[tuple[list[Step], Step, int]]:
         """Of each part of a message: what packs it, its send, and its bytes."""
         result: list[tuple[list[Step], Step, int]] = []
         for part in self._messages(c):
-            nbytes = sum(selection.nbytes for _, selection in part)
-            slot, direct = self._slot(), self._direct(part)
-            if direct is not None:
-                x, selection = direct
-                start = int(selection.offsets[0]) if len(selection.offsets) else 0
-                send: Step = SendRun(c.to, x.buffer, start, nbytes, slot)
-                result.append(([], send, nbytes))
-                continue
-            if self._typed(part):
-                x, selection = part[0]
-                send = SendTyped(c.to, x.buffer, selection, slot)
-                result.append(([], send, nbytes))
-                continue
-            at = first = self._room(nbytes)
-            packing: list[Step] = []
-            for x, selection in part:
-                packing.append(Pack(x.buffer, selection, TMP, at))
-                at += selection.nbytes
-            result.append((packing, SendRun(c.to, TMP, first, nbytes, slot), nbytes))
+            nbytes, slot, packing = part.nbytes, self._slot(), list[Step]()
+            buffer, selection = part.fields[0].buffer, part.selections[0]
+            if part.is_one_run:
+                send: Step = SendRun(c.to, buffer, selection.span[0], nbytes, slot)
+            elif self._is_sent_typed(part):
+                send = SendTyped(c.to, buffer, selection, slot)
+            else:
+                at = first = self._room(nbytes)
+                for x, selection in zip(part.fields, part.selections, strict=True):
+                    packing.append(Pack(x.buffer, selection, TMP, at))
+                    at += selection.nbytes
+                send = SendRun(c.to, TMP, first, nbytes, slot)
+            result.append((packing, send, nbytes))
         return result
 
-    def _posts(self, c: Recv) -> list[tuple[Step, AwaitSized, list[Step]]]:
-        """Of each part of a message: its receive, its end, and what unpacks it."""
-        result: list[tuple[Step, AwaitSized, list[Step]]] = []
+    def _posts(self, c: Recv) -> list[tuple[Step, list[Step], Arrival]]:
+        """Of each part of a message: its receive, its end with what unpacks it, and
+        what has come then."""
+        result: list[tuple[Step, list[Step], Arrival]] = []
         for part in self._messages(c):
-            nbytes = sum(selection.nbytes for _, selection in part)
-            slot, direct = self._slot(), self._direct(part)
-            end = AwaitSized(slot, c.frm, nbytes, 1)
-            if direct is not None:
-                x, selection = direct
-                start = int(selection.offsets[0]) if len(selection.offsets) else 0
-                post: Step = Post(c.frm, x.buffer, start, nbytes, slot)
-                result.append((post, end, []))
-                continue
-            if self._typed(part):
-                x, selection = part[0]
-                post = PostTyped(c.frm, x.buffer, selection, slot)
-                result.append((post, end, []))
-                continue
-            at = first = self._room(nbytes)
-            unpacking: list[Step] = []
-            for x, selection in part:
-                unpacking.append(Unpack(TMP, at, x.buffer, selection))
-                at += selection.nbytes
-            result.append((Post(c.frm, TMP, first, nbytes, slot), end, unpacking))
+            nbytes, slot = part.nbytes, self._slot()
+            buffer, selection = part.fields[0].buffer, part.selections[0]
+            end: list[Step] = [AwaitSized(slot, c.frm, nbytes, 1)]
+            if part.is_one_run:
+                post: Step = Post(c.frm, buffer, selection.span[0], nbytes, slot)
+            elif self._is_sent_typed(part):
+                post = PostTyped(c.frm, buffer, selection, slot)
+            else:
+                at = first = self._room(nbytes)
+                for x, selection in zip(part.fields, part.selections, strict=True):
+                    end.append(Unpack(TMP, at, x.buffer, selection))
+                    at += selection.nbytes
+                post = Post(c.frm, TMP, first, nbytes, slot)
+            result.append((post, end, Arrival(part.places, part.start, part.size)))
         return result
 
-    def _direct(
-        self, part: Sequence[tuple[Field, Selection]]
-    ) -> tuple[Field, Selection] | None:
-        """The one field of a message whose bytes are one run there."""
-        if len(part) == 1 and len(part[0][1].lengths) <= 1:
-            return part[0]
-        return None
-
-    def _typed(self, part: Sequence[tuple[Field, Selection]]) -> bool:
-        return self._is_typed and len(part) == 1 and part[0][1].is_typed
+    def _is_sent_typed(self, part: Part) -> bool:
+        is_one = self._is_typed and len(part.fields) == 1
+        return is_one and part.selections[0].is_typed
 
     # -- rounds
 
-    def add(self, r: Round) -> None:
-        """A round: all receives are posted, sends follow each other in flights; what
-        came is unpacked while others come."""
+    def add(self, r: Round, consumer: Consumer | None = None) -> None:
+        """A round: all receives are posted, sends follow each other in flights. What
+        came is unpacked, and worked on, while others come; so is what this rank has
+        from itself, as no message touches that."""
         posts = [x for c in r.comm if isinstance(c, Recv) for x in self._posts(c)]
         sends = [x for c in r.comm if isinstance(c, Send) for x in self._sends(c)]
+        own = _from_itself(r.then)
+        arrivals = [arrival for _, _, arrival in posts]
+        if own is not None:
+            every = tuple(range(len(self._fields["recv"])))
+            arrivals.insert(0, Arrival(every, own.dst.start, own.dst.size))
+        following = iter(
+            [[]] * len(arrivals) if consumer is None else consumer(arrivals)
+        )
         self.steps += [post for post, _, _ in posts]
         under_way: list[int] = []
         for flight in _flights(sends):
@@ -175,11 +205,15 @@ class FieldsCompiler:
                 self.steps.append(Await(tuple(under_way), 1))
             self.steps += [send for _, send, _ in flight]
             under_way = [send.slot for _, send, _ in flight]
-        for _, end, unpacking in posts:
-            self.steps += [end, *unpacking]
+        if own is not None:
+            self.local(own)
+            self.steps += next(following)
+        for _, end, _ in posts:
+            self.steps += [*end, *next(following)]
         if under_way:
             self.steps.append(Await(tuple(under_way), 1))
-        self.local(r.then)
+        if own is None:
+            self.local(r.then)
 
     def local(self, steps: Sequence[Local]) -> None:
         """Local steps of a round, as an exchange has them: all of one kind."""
@@ -211,8 +245,19 @@ class FieldsCompiler:
     def divide(self, x: Field, divisors: np.ndarray) -> None:
         """Divide sums by how many there are."""
         if divisors.size:
-            shaped = divisors.reshape(x.shape)
-            self.steps.append(Divide(x.buffer, x.first, x.strides, x.dtype, shaped))
+            shaped, sums = divisors.reshape(x.shape), (x.place,)
+            self.steps.append(Compute(partial(_divide, shaped), sums, sums))
+
+
+def _divide(divisors: np.ndarray, sums: np.ndarray, means: np.ndarray) -> None:
+    np.divide(sums, divisors, out=means, casting="same_kind")
+
+
+def _from_itself(steps: Sequence[Local]) -> Steps | None:
+    """What a rank copies from its source to its target, if that is all it does."""
+    if isinstance(steps, Steps) and steps.kind is Copy and steps.src.buf == "send":
+        return steps
+    return None
 
 
 def runs_of(data: Data) -> tuple[str, np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from mpi4py import MPI
 
 from ...redistribution.runs import cut_at, joined
 from ..buffers.selection import Selection, select, select_pair
+from ..plan.steps import ArrayAt
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Field:
         """The offset of the first element in the buffer."""
         steps = zip(self.shape, self.strides, strict=True)
         return self.start - sum((n - 1) * step for n, step in steps if step < 0 < n)
+
+    @property
+    def place(self) -> ArrayAt:
+        """Where it lies, for who computes with it."""
+        return ArrayAt(self.buffer, self.first, self.shape, self.strides, self.dtype)
 
     @property
     def nbytes(self) -> int:

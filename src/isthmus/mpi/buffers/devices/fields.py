@@ -14,21 +14,27 @@ if TYPE_CHECKING:
 
 
 def located(
-    make: Callable[..., Any], context: Context, fields: list[Any], n: int, **how: Any
+    make: Callable[..., Any],
+    context: Context,
+    fields: list[Any],
+    n: int,
+    *,
+    may_pack: bool,
 ) -> Any:
     """The call on fields, of which the first n are sent and the others are received.
 
     Where the MPI library takes device memory and all fields are on one device, their
-    own library packs them there; else they are copied to the host and back.
+    own library packs them there, if nothing else is done with them; else they are
+    copied to the host and back.
     """
     if context.device == "refuse":
         device.refuse()
     places = device.among(tuple(fields))
-    if context.device == "direct" and how.get("combine") is None:
+    if context.device == "direct" and may_pack:
         packer = library(fields) if len(places) == len(fields) else None
         if packer is not None:
             known = [packer.described(x, i >= n) for i, x in enumerate(fields)]
-            return make(known[:n], known[n:], packer=packer, **how)
+            return make(known[:n], known[n:], packer=packer)
     stands = [staged.standing(fields[i], i >= n) for i in places]
     for i, x in zip(places, stands, strict=True):
         fields[i] = x.host
@@ -39,4 +45,4 @@ def located(
         read=[not x for x in written],
         arrays={place: k for k, place in enumerate(places)},
     )
-    return make(fields[:n], fields[n:], copies=copies, **how)
+    return make(fields[:n], fields[n:], copies=copies)
