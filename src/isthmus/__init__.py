@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import distributions, lab
+    from . import adapters, distributions, lab
     from .collectives.records import schedule
     from .groups.compare import register_comparison
     from .groups.encoding import register_encoding
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
     from .mpi.measure.recorder import recording
     from .mpi.redistribution.redistribution import Redistribution
+    from .mpi.remapping.remapping import Remapping
     from .mpi.waiting.errors import Interrupted, MismatchError, ProcessLost, Stalled
     from .redistribution.layouts import Layout, Replicate, Shard
 
@@ -35,6 +36,7 @@ _HOMES = {
     "MismatchError": "mpi.waiting.errors",
     "ProcessLost": "mpi.waiting.errors",
     "Redistribution": "mpi.redistribution.redistribution",
+    "Remapping": "mpi.remapping.remapping",
     "Replicate": "redistribution.layouts",
     "Shard": "redistribution.layouts",
     "Stalled": "mpi.waiting.errors",
@@ -60,10 +62,12 @@ __all__ = [
     "MismatchError",
     "ProcessLost",
     "Redistribution",
+    "Remapping",
     "Replicate",
     "Shard",
     "Stalled",
     "__version__",
+    "adapters",
     "couple",
     "distributions",
     "hierarchy",

@@ -180,7 +180,7 @@ for name in isthmus.__all__:
     getattr(isthmus, name)
 for cls in (
     *(isthmus.Intercomm, isthmus.Intracomm, isthmus.Coupling),
-    *(isthmus.Chain, isthmus.Group, isthmus.Redistribution),
+    *(isthmus.Chain, isthmus.Group, isthmus.Redistribution, isthmus.Remapping),
 ):
     own = [x for x in cls.__mro__ if x.__module__.startswith("isthmus.")]
     for name in {name for x in own for name in vars(x) if name[0] != "_"}:
@@ -200,6 +200,7 @@ CLASSES = {
     "Coupling": "coupling",
     "Chain": "chain",
     "Redistribution": "redistribution",
+    "Remapping": "remapping",
 }
 
 

@@ -19,6 +19,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 TOP = {"__init__", "__main__", "bench", "cli"}
 #: what each folder or file imports when it is imported itself
 KNOWS = {
+    "adapters": {"redistribution"},
     "distributions": {"spelling"},
     "settings": set(),
     "units": set(),
@@ -37,6 +38,7 @@ KNOWS = {
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
     "redistribution": {"algorithms", "schedules", "spelling", "verify"},
+    "remapping": {"redistribution"},
     "draw": {"cost", "schedules", "units", "verify"},
     "explore": {"cost", "draw", "schedules", "verify"},
     "export": {"cost", "schedules"},
@@ -50,7 +52,7 @@ KNOWS = {
         "groups",
         "redistribution",
     }
-    | {"schedules", "settings"},
+    | {"remapping", "schedules", "settings"},
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
@@ -63,7 +65,9 @@ AT_NEED = {
 RUNTIME = ["waiting", "buffers", "plan", "requests", "arguments", "costs", "context"]
 RUNTIME += ["forms", "objects", "comm"]
 #: what stands on all of these
-ABOVE = {"groups", "measure", "redistribution"}
+ABOVE = {"groups", "measure", "redistribution", "remapping"}
+#: of these, what knows redistributions
+REDISTRIBUTING = {"measure", "remapping"}
 
 
 def layer(path: Path) -> str:
@@ -135,7 +139,7 @@ def test_a_part_of_the_runtime_knows_only_those_before(part):
     """There is no way back up. What copies from and to devices is made of steps, so its
     folder knows plans, and nobody below `arguments` knows it."""
     known = {*RUNTIME} if part in ABOVE else {*RUNTIME[: RUNTIME.index(part)]}
-    known |= {part, "redistribution"} if part == "measure" else {part}
+    known |= {part, "redistribution"} if part in REDISTRIBUTING else {part}
     place = ROOT / "mpi" / part
     files = sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     for path in files:

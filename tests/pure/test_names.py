@@ -31,6 +31,7 @@ CLEANED = (
     "groups",
     "lab",
     "launch",
+    "remapping",
     "schedules",
 )
 #: names that stay, each with its reason

@@ -35,10 +35,16 @@ def addressed(runs: Runs, block: int, ranks: int) -> Rows:
 
 def split_by(who: np.ndarray, rows: np.ndarray) -> Rows:
     """Rows by who gets them, in their order."""
+    if (who[1:] >= who[:-1]).all():
+        return _sliced(who, rows)
     if who.max(initial=0) < 1 << 15:
         who = who.astype(np.int16)  # numpy sorts these in a time that is linear
     order = np.argsort(who, kind="stable")
-    who, rows = who.take(order), rows.take(order, 0)
+    return _sliced(who.take(order), rows.take(order, 0))
+
+
+def _sliced(who: np.ndarray, rows: np.ndarray) -> Rows:
+    """Rows by who gets them, where these ascend."""
     edges = [*np.flatnonzero(np.diff(who, prepend=-1)).tolist(), len(who)]
     return {int(who[i]): rows[i:j] for i, j in pairwise(edges)}
 
@@ -77,19 +83,42 @@ def _cells(
     return cells, who[run][order], np.bincount(cell, minlength=len(cells))
 
 
-def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Matches:
-    """Who gets what from whom, of the indices that one rank looks after.
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """Runs of indices that somebody wants and somebody has, as arrays: which of the
+    wanted runs each is a part of, its start and size, and who has it."""
+
+    wanted: np.ndarray
+    start: np.ndarray
+    size: np.ndarray
+    owner: np.ndarray
+    #: the first index that nobody has, and who wants it
+    hole: tuple[int, int] | None
+
+
+def match(
+    sources: Rows,
+    wanted: Runs,
+    wanted_by: np.ndarray,
+    *,
+    block: int,
+    same: bool,
+    every: bool,
+) -> Match:
+    """Who has what is wanted, of the indices of some sources, in ascending order.
 
     Of several sources one is taken: the target itself, if it is one (`same`), else by
     turns; or all of them, if every source counts.
     """
     cells, owners, count = _cells(*_joined(sources))
     first = np.cumsum(count) - count
-
-    wanted_start, wanted_size, wanted_by = _joined(targets)
-    wanted = Runs(wanted_start, wanted_size)
-    w, c = overlaps(wanted, cells)
-    w, c = w[count[c] > 0], c[count[c] > 0]
+    are_disjoint = (wanted.start[1:] >= wanted.stop[:-1]).all()
+    if are_disjoint and len(cells) < len(wanted):  # to look few up in many takes less
+        c, w = overlaps(cells, wanted)
+    else:
+        w, c = overlaps(wanted, cells)
+    if not count.all():
+        w, c = w[count[c] > 0], c[count[c] > 0]
     low = np.maximum(wanted.start[w], cells.start[c])
     n = np.minimum(wanted.stop[w], cells.stop[c]) - low
     hole = _hole(wanted, wanted_by, w, low, n)
@@ -97,18 +126,28 @@ def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> M
         times = count[c]
         k = spread(first[c], times)
         w, low, n = (np.repeat(x, times) for x in (w, low, n))
-        by, frm = wanted_by[w], owners[k]
-    else:
-        by = wanted_by[w]
-        frm = owners[first[c] + (low // block + c + by) % np.maximum(count[c], 1)]
-        if same and (count > 1).any():
-            cell = np.repeat(np.arange(len(cells)), count)
-            frm = np.where(_own(cell, owners, c, by), by, frm)
-    rows = np.stack((low, n), 1)
+        return Match(w, low, n, owners[k], hole)
+    if len(owners) == len(cells):  # nobody has what another has
+        return Match(w, low, n, owners[c], hole)
+    by = wanted_by[w]
+    frm = owners[first[c] + (low // block + c + by) % np.maximum(count[c], 1)]
+    if same and (count > 1).any():
+        cell = np.repeat(np.arange(len(cells)), count)
+        frm = np.where(_own(cell, owners, c, by), by, frm)
+    return Match(w, low, n, frm, hole)
+
+
+def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Matches:
+    """Who gets what from whom, of the indices that one rank looks after; of several
+    sources as `match` says."""
+    start, size, wanted_by = _joined(targets)
+    wanted = Runs(start, size)
+    m = match(sources, wanted, wanted_by, block=block, same=same, every=every)
+    by, rows = wanted_by[m.wanted], np.stack((m.start, m.size), 1)
     return Matches(
-        split_by(frm, np.column_stack((rows, by))),
-        split_by(by, np.column_stack((rows, frm))),
-        hole,
+        split_by(m.owner, np.column_stack((rows, by))),
+        split_by(by, np.column_stack((rows, m.owner))),
+        m.hole,
     )
 
 
@@ -125,6 +164,8 @@ def _hole(
     wanted: Runs, by: np.ndarray, w: np.ndarray, low: np.ndarray, n: np.ndarray
 ) -> tuple[int, int] | None:
     """The first index that nobody has, and who wants it."""
+    if len(w) == len(wanted) and (n == wanted.size).all():
+        return None
     covered = np.bincount(w, n, len(wanted)).astype(np.int64)
     short = np.flatnonzero(covered < wanted.size)
     if not len(short):
@@ -147,6 +188,15 @@ def _first_gap(wanted: Runs, k: int, low: np.ndarray, n: np.ndarray) -> int:
     return at
 
 
+def located(start: np.ndarray, runs: Runs, places: np.ndarray) -> np.ndarray:
+    """Where indices lie in the flat local array of whoever has these runs there."""
+    k: np.ndarray | int = 0
+    if len(runs) > 1:
+        k = np.searchsorted(runs.start, start, side="right") - 1
+    found: np.ndarray = (places - runs.start).take(k) + start
+    return found
+
+
 def messages(told: list[np.ndarray], runs: Runs, places: np.ndarray) -> list[Message]:
     """What a rank was told, rows of start, size and peer, as messages: where the runs
     of each lie in its flat local array, in the order of global indices."""
@@ -154,7 +204,6 @@ def messages(told: list[np.ndarray], runs: Runs, places: np.ndarray) -> list[Mes
         return []
     every = np.concatenate(told)
     start, size, peer = every.take(np.argsort(every[:, 0], kind="stable"), 0).T
-    k = np.searchsorted(runs.start, start, side="right") - 1
-    place = (places - runs.start).take(k) + start
+    place = located(start, runs, places)
     by_peer = split_by(peer, np.stack((place, size), 1))
     return [Message(p, rows[:, 0], rows[:, 1]) for p, rows in by_peer.items()]

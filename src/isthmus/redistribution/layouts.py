@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from .axis import Split, ravel, unravel
-from .runs import Runs, common, flatten, interval, sort_with_places, sorted_runs
+from .runs import (
+    Runs,
+    common,
+    flatten,
+    interval,
+    runs_in,
+    sort_with_places,
+    sorted_runs,
+)
 
 #: what a rank holds of each axis; of the array it holds their product
 Region = tuple[Runs, ...]
@@ -266,8 +274,10 @@ class Layout:
         """The indices that this rank has, ascending, and where each is first."""
         assert self.points is not None
         values, places = sort_with_places(self.points)
+        if (values[1:] > values[:-1]).all():
+            return values, places
         new = np.diff(values, prepend=-1) > 0
-        return (values, places) if new.all() else (values[new], places[new])
+        return values[new], places[new]
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
@@ -303,9 +313,7 @@ class Layout:
         """
         if self.points is not None:
             values, first = self._distinct
-            apart = np.diff(values, prepend=-2) != 1
-            apart |= np.diff(first, prepend=-2) != 1
-            k = np.flatnonzero(apart)
+            k = runs_in(values, first)
             size = np.diff(np.append(k, len(values)))
             return Runs(values[k], size), first[k]
         regions = self._own(rank if self.is_regular else None)

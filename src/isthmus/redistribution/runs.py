@@ -66,13 +66,28 @@ def sorted_runs(values: np.ndarray) -> Runs:
     """Distinct sorted integers as runs."""
     if not len(values):
         return interval(0, 0)
-    first = np.flatnonzero(np.diff(values, prepend=values[0] - 2) != 1)
+    first = np.flatnonzero(_begin_runs(values))
     return Runs(values[first], np.diff(np.append(first, len(values))))
+
+
+def _begin_runs(values: np.ndarray) -> np.ndarray:
+    """Whether each integer is not the one after that before it."""
+    begins = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1] + 1, out=begins[1:])
+    return begins
+
+
+def runs_in(*arrays: np.ndarray) -> np.ndarray:
+    """Where runs begin that are runs of consecutive integers in all of some arrays."""
+    found: np.ndarray = np.logical_or.reduce([_begin_runs(x) for x in arrays])
+    return np.flatnonzero(found)
 
 
 def sort_with_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Integers of 0 and more in ascending order, and where each was, the first of equal
     ones first. Where both fit into one integer, that takes a third of the time."""
+    if (values[1:] > values[:-1]).all():
+        return values, np.arange(len(values))
     bits = max(len(values) - 1, 0).bit_length()
     if int(values.max(initial=0)) >> (63 - bits):
         order = np.argsort(values, kind="stable")

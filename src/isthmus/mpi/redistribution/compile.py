@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,7 +55,7 @@ Consumer: TypeAlias = Callable[[Sequence[Arrival]], Sequence[Sequence[Step]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """A part of a message that goes by itself: of its fields, the same runs."""
 
     places: tuple[int, ...]
@@ -93,15 +94,20 @@ class FieldsCompiler:
         self.steps: list[Step] = []
         self.slots = self.scratch = 0
 
+    def replace(self, name: str, fields: Sequence[Field]) -> None:
+        """Let the fields of a buffer of the rounds be others."""
+        self._fields[name] = fields
+
     def tmp(self, elements: int) -> None:
         """Scratch for so many elements of each target field, as the buffer "tmp"."""
         kinds = [x.dtype for x in self._fields["recv"]]
-        self._fields["tmp"] = [self.room_for(elements, kind) for kind in kinds]
+        self._fields["tmp"] = [self.room_for((elements,), kind) for kind in kinds]
 
-    def room_for(self, elements: int, dtype: np.dtype[Any]) -> Field:
-        """Scratch for elements of a type, side by side."""
-        start = self._room(elements * dtype.itemsize)
-        return Field((elements,), (dtype.itemsize,), dtype, TMP, start)
+    def room_for(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Field:
+        """Scratch for an array whose elements lie side by side."""
+        sizes = [dtype.itemsize * prod(shape[k + 1 :]) for k in range(len(shape))]
+        start = self._room(prod(shape) * dtype.itemsize)
+        return Field(shape, tuple(sizes), dtype, TMP, start)
 
     def _room(self, nbytes: int) -> int:
         start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
@@ -114,7 +120,7 @@ class FieldsCompiler:
 
     # -- messages
 
-    def _messages(self, c: Send | Recv) -> list[Part]:
+    def _messages(self, c: Send | Recv) -> list[MessagePart]:
         """A message, as the parts in which it goes; both ends cut alike, since both
         know the elements and the types of all fields."""
         name, start, size = runs_of(c.data)
@@ -131,9 +137,13 @@ class FieldsCompiler:
             every = tuple(x.select(*runs) for x in fields)
             if are_apart:
                 each = enumerate(zip(fields, every, strict=True))
-                parts += [Part((k,), (x,), (one,), *runs) for k, (x, one) in each]
+                parts += [
+                    MessagePart((k,), (x,), (one,), *runs) for k, (x, one) in each
+                ]
             else:
-                parts.append(Part(tuple(range(len(fields))), fields, every, *runs))
+                parts.append(
+                    MessagePart(tuple(range(len(fields))), fields, every, *runs)
+                )
         return parts
 
     def _sends(self, c: Send) -> list[tuple[list[Step], Step, int]]:
@@ -176,7 +186,7 @@ class FieldsCompiler:
             result.append((post, end, Arrival(part.places, part.start, part.size)))
         return result
 
-    def _is_sent_typed(self, part: Part) -> bool:
+    def _is_sent_typed(self, part: MessagePart) -> bool:
         is_one = self._is_typed and len(part.fields) == 1
         return is_one and part.selections[0].is_typed
 

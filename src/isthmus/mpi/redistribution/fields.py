@@ -7,7 +7,7 @@ and its strides, which are values that a plan is found by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,18 @@ class Field:
 def field_of(x: np.ndarray, buffer: int) -> Field:
     """What is known of an array by values."""
     return Field(x.shape, x.strides, x.dtype, buffer)
+
+
+def levels_of(x: np.ndarray, buffer: int, axes: int) -> list[Field]:
+    """The fields of so many axes in an array that has others before them, in order."""
+    lead = len(x.shape) - axes
+    one = Field(x.shape[lead:], x.strides[lead:], x.dtype, buffer)
+    first = field_of(x, buffer).first - one.first
+    steps = (
+        sum(i * step for i, step in zip(at, x.strides, strict=False))
+        for at in np.ndindex(x.shape[:lead])
+    )
+    return [replace(one, start=first + step) for step in steps]
 
 
 def memory_of(x: np.ndarray) -> MPI.memory:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
-from ...redistribution.exchange import crossing, spreading
+from ...redistribution.exchange import spreading
 from ...redistribution.layouts import Layout
-from ...redistribution.order import LEAST, turns
 from ...redistribution.picture import draw
 from ...redistribution.runs import spread
-from ...schedules.ir import Round
 from ..buffers.datatypes import datatype_of
 from ..buffers.selection import HOST_PACKER
 from ..comm.intercomm import Intercomm
@@ -59,16 +57,16 @@ class Redistribution:
         self.same = not comm.Is_inter()
         with self.context.uninterrupted():
             args = self.context, self.same, source, target, combine
-            self._setup = bounded(partial(set_up, *args), self.context.limit)
+            #: what all ranks agreed on, and the messages of this one
+            self.setup = bounded(partial(set_up, *args), self.context.limit)
         #: what this rank sends and receives
-        self.exchange = self._setup.exchange
+        self.exchange = self.setup.exchange
         rank = self.context.index
         self._shapes = {
             name: x.local_shape(rank if x.is_regular else None)
             for name, x in (("source", source), ("target", target))
             if x is not None
         }
-        self._rounds: dict[int, list[Round]] = {}
         how = self._read, self._signature, _types, self._compiled
         self._mover = Mover(self.context, _WHAT, *how)
 
@@ -90,7 +88,7 @@ class Redistribution:
     def draw(self) -> Figure:
         """A picture of both layouts and of who sends what to whom, from A to B if there
         are two ways. Collective where layouts are by slices or indices."""
-        c, (source, s, target, t) = self.context, self._setup.flows[0]
+        c, (source, s, target, t) = self.context, self.setup.flows[0]
         size = c.comm.size if self.same else None
         if isinstance(source, Layout) and isinstance(target, Layout):
             return draw(source, target, size)
@@ -105,7 +103,6 @@ class Redistribution:
     def Free(self) -> None:
         """Give back what is kept for the redistribution."""
         self._mover.forget()
-        self._rounds.clear()
 
     # -- fields
 
@@ -152,7 +149,7 @@ class Redistribution:
         ends = call.source, call.target
         sent, got = (tuple(_type(x.dtype) for x in some) for some in ends)
         first = self.same or self.context.number == self.context.index
-        if len(self._setup.flows) == 1:
+        if len(self.setup.flows) == 1:
             return (sent or got,)
         return (sent, got) if first else (got, sent)
 
@@ -165,7 +162,7 @@ class Redistribution:
         source, target = known[:n], known[n:]
         unit = sum(x.dtype.itemsize for x in source or target)
         compiler = compiled(
-            self._crossing(unit),
+            self.setup.crossing(unit),
             spreading(self.exchange, unit, self.context.nodes),
             source,
             target,
@@ -176,16 +173,6 @@ class Redistribution:
         steps, slots = tuple(compiler.steps), compiler.slots
         plan = Plan(values, "redistribution", steps, slots, compiler.scratch)
         return call.with_copies(plan)
-
-    def _crossing(self, unit: int) -> list[Round]:
-        """The rounds from sources to targets, for elements of so many bytes."""
-        rounds = self._rounds.get(unit)
-        if rounds is None:
-            table = self._setup.table
-            least = max(LEAST // max(unit, 1), 1)
-            order = None if table is None else turns(table, least)
-            rounds = self._rounds[unit] = crossing(self.exchange, order)
-        return rounds
 
     def _divisors(self) -> np.ndarray:
         """How many ranks have each element of the target."""

@@ -10,15 +10,29 @@ from typing import TypeAlias
 import numpy as np
 from mpi4py import MPI
 
-from ...redistribution.directory import Rows, addressed, block_size, meet, messages
-from ...redistribution.exchange import Exchange, received, regular
+from ...redistribution.directory import (
+    Rows,
+    addressed,
+    block_size,
+    located,
+    match,
+    meet,
+    messages,
+    split_by,
+)
+from ...redistribution.exchange import Exchange, crossing, received, regular
 from ...redistribution.layouts import Layout
-from ...redistribution.messages import wanted_runs
-from ...redistribution.order import MOST
+from ...redistribution.messages import Message, wanted_runs
+from ...redistribution.order import LEAST, MOST, turns
+from ...redistribution.runs import Runs
+from ...schedules.ir import Round
 from ..context.context import Context
 from ..waiting.errors import MismatchError
 from .agreement import NAME, agree, sparse_exchange, without_error
 
+#: runs of all sources together that every rank may hear of: a megabyte
+MOST_ANNOUNCED_RUNS = 1 << 16
+_NONE = np.empty(0, np.int64)
 #: what a group knows of a layout: all of it, or that each rank has its own
 Known: TypeAlias = Layout | str | None
 #: what the ranks of a group agree on: source, target, how to combine, global shapes
@@ -38,6 +52,12 @@ class Setup:
     #: what goes from where to where: one, or between groups one each way
     flows: tuple[Flow, ...]
 
+    def crossing(self, unit: int) -> list[Round]:
+        """The rounds from sources to targets, for elements of so many bytes."""
+        least = max(LEAST // max(unit, 1), 1)
+        order = None if self.table is None else turns(self.table, least)
+        return crossing(self.exchange, order)
+
 
 def set_up(
     c: Context, same: bool, source: Layout | None, target: Layout | None, by: Combine
@@ -49,7 +69,7 @@ def set_up(
     every = [c.comm.bcast(mine if c.number == r else None, r) for r in firsts]
     shape, flows = _checked(every, firsts)
     found = _found(c, same, source, target, by is not None, shape, flows)
-    return Setup(found, _table(c, found), tuple(flows))
+    return Setup(found, table_of(c, found), tuple(flows))
 
 
 def _given(
@@ -178,6 +198,12 @@ def _by_directory(
     block = block_size(prod(shape), n)
     held = None if source is None else source.flat_runs(c.index)
     wanted = None if target is None else wanted_runs(target, c.index)
+    count = np.array(0 if held is None else len(held[0]))
+    c.comm.Allreduce(MPI.IN_PLACE, count, MPI.SUM)
+    if int(count) <= MOST_ANNOUNCED_RUNS:
+        sends, receives = _announced(c, held, wanted, block, same, x.every, shape)
+        x = replace(x, sends=(*x.sends, *sends))
+        return x if target is None else received(x, target, c.index, receives, base)
     rows = _packed(
         {} if held is None else addressed(held[0], block, n),
         {} if wanted is None else addressed(wanted[0], block, n),
@@ -199,6 +225,51 @@ def _by_directory(
     return x
 
 
+def _announced(
+    c: Context,
+    held: tuple[Runs, np.ndarray] | None,
+    wanted: tuple[Runs, np.ndarray] | None,
+    block: int,
+    same: bool,
+    every: bool,
+    shape: tuple[int, ...],
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """What a rank sends and receives, where all hear what the sources have.
+
+    Each finds by itself from whom it gets what it wants, and tells them. So what is
+    wanted goes to nobody else, which takes a third of the time of a directory: blocks
+    to cyclic lists of a million, 2 + 2 ranks on two cores.
+    """
+    sources: Rows = {}
+    own = np.empty((0, 2), np.int64)
+    if held is not None:
+        own = np.stack((held[0].start, held[0].size), 1)
+    for r, rows in enumerate(c.comm.allgather(own)):
+        if len(rows):
+            sources[r] = rows
+    runs, places = (Runs(_NONE, _NONE), _NONE) if wanted is None else wanted
+    by = np.full(len(runs), c.number)
+    m = match(sources, runs, by, block=block, same=same, every=every)
+    _check_holes(c, m.hole, shape)
+    place = (places - runs.start).take(m.wanted) + m.start
+    rows_of = split_by(m.owner, np.stack((m.start, m.size, place), 1))
+    receives = [Message(r, rows[:, 2], rows[:, 1]) for r, rows in rows_of.items()]
+    asked = {r: np.ascontiguousarray(rows[:, :2]) for r, rows in rows_of.items()}
+    came = sparse_exchange(c.comm, asked, c.persistent_tag())
+    sends = []
+    for r in sorted(came):
+        assert held is not None  # since somebody takes something from this rank
+        start, size = came[r].reshape(-1, 2).T
+        sends += [_sent(r, start, size, *held)]
+    return tuple(sends), tuple(receives)
+
+
+def _sent(
+    peer: int, start: np.ndarray, size: np.ndarray, runs: Runs, places: np.ndarray
+) -> Message:
+    return Message(peer, located(start, runs, places), size)
+
+
 def _check_holes(
     c: Context, hole: tuple[int, int] | None, shape: tuple[int, ...]
 ) -> None:
@@ -218,7 +289,8 @@ def _check_holes(
     )
 
 
-def _table(c: Context, x: Exchange) -> list[tuple[int, int, int]] | None:
+def table_of(c: Context, x: Exchange) -> list[tuple[int, int, int]] | None:
+    """All messages of all ranks, if they are few; collective."""
     own = x.table
     total = np.array(len(own))
     c.comm.Allreduce(MPI.IN_PLACE, total, MPI.SUM)

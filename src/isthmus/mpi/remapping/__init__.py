@@ -1,0 +1,1 @@
+"""Remappings on a communicator."""

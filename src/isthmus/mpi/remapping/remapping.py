@@ -1,0 +1,247 @@
+"""`isthmus.Remapping`: a field comes to lie on another grid, by a matrix of weights."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import fsum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from mpi4py import MPI
+
+from ...redistribution.layouts import Layout
+from ...remapping.conservation import Integrals
+from ...remapping.weights import Weights
+from ..comm.intercomm import Intercomm
+from ..comm.intracomm import Intracomm
+from ..plan.plan import Plan
+from ..plan.steps import FURTHER
+from ..redistribution.fields import Field, levels_of
+from ..redistribution.mover import (
+    Fields,
+    FieldsCall,
+    Mover,
+    check_apart,
+    check_field,
+    listed,
+    located,
+)
+from ..redistribution.redistribution import Redistribution
+from ..waiting.bounded import bounded
+from .compile import compiled
+from .setup import Setup, Wishes, set_up
+
+if TYPE_CHECKING:
+    from ..context.context import Context
+
+#: how errors name it
+_WHAT = "Remapping"
+
+
+class Remapping:
+    """Moves fields from a grid to another, between two groups or inside one.
+
+    target = weights · source. All ranks of the communicator make it together. Between
+    groups, the ranks of one give the layout of the source, those of the other that of
+    the target; inside one group every rank gives both. Each entry of the weights is
+    given by one rank, whichever has it, and the others give None.
+
+    A value has the bits that scipy's product in one process gives it, on any number of
+    ranks and in any layouts.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Intercomm | MPI.Intracomm,
+        weights: Weights = None,
+        source: Layout | None = None,
+        target: Layout | None = None,
+        *,
+        dtype: Any = np.float64,
+        norm: str | None = None,
+        missing: str | None = None,
+        mask: np.ndarray | None = None,
+        unmapped: float | None = 0.0,
+    ) -> None:
+        """`weights`: rows, columns and values in three arrays, a scipy sparse matrix,
+        or the path of a netCDF file as ESMF or SCRIP write it. Values travel as
+        `dtype`.
+
+        `norm="fracarea"` divides each row by its sum. `mask` says which points of this
+        rank's source are missing; with `missing="renormalise"` so are those that are
+        NaN in a call, and the weights of the others make up for them. `unmapped` is for
+        points of the target that have no weights; None leaves there what is there.
+        """
+        ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
+        self.context: Context = ours._context()
+        self.source, self.target = source, target
+        masked = None if mask is None else np.asarray(mask)
+        self._wishes = Wishes(np.dtype(dtype), norm, missing, unmapped, masked)
+        with self.context.uninterrupted():
+            args = comm, self.context, weights, source, target, self._wishes
+            self._setup: Setup = bounded(partial(set_up, *args), self.context.limit)
+        self._local = {
+            name: x.local_shape(self.context.index if x.is_regular else None)
+            for name, x in (("source", source), ("target", target))
+            if x is not None
+        }
+        how = self._read, self._signature, _said, self._compiled
+        self._mover = Mover(self.context, _WHAT, *how)
+
+    # -- moving
+
+    def __call__(self, field: Fields, into: Fields | None = None) -> None:
+        """Send, or receive, a field or several; with a source and a target, `field` is
+        what is sent and `into` where the other one belongs."""
+        self._mover.move(field, into)
+
+    def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
+        """Begin to remap, and give an MPI request."""
+        return self._mover.start(field, into)
+
+    def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
+        """A persistent MPI request that remaps whenever it is started."""
+        return self._mover.init(field, into)
+
+    def Free(self) -> None:
+        """Give back what is kept for the remapping."""
+        self._mover.forget()
+        self.columns.Free()
+
+    # -- its parts
+
+    @property
+    def columns(self) -> Redistribution:
+        """What brings each rank of the target the values that it needs, without the
+        product: a `Redistribution` to arrays in the order of `needed`."""
+        return self._setup.columns
+
+    @property
+    def needed(self) -> np.ndarray | None:
+        """The points of the source that this rank's points need, as ascending flat
+        indices; None on a rank without a target."""
+        return self._setup.needed
+
+    @property
+    def matrix(self) -> Any:
+        """The rows of this rank, a scipy sparse matrix whose columns are `needed`; None
+        on a rank without a target."""
+        return self._setup.matrix
+
+    @property
+    def fractions(self) -> np.ndarray | None:
+        """The sum of the weights of each of this rank's points, before they were
+        normalised: with ESMF's conservative weights of norm `dstarea`, how much of the
+        cell the source covers, its `frac_b`."""
+        sums = self._setup.fractions
+        return None if sums is None else sums.reshape(self._local["target"])
+
+    def integrals(
+        self,
+        field: np.ndarray,
+        area: np.ndarray,
+        into: np.ndarray | None = None,
+        into_area: np.ndarray | None = None,
+    ) -> Integrals:
+        """Both sides' integrals: of this rank's field over the areas of its cells, all
+        ranks together; collective. Points that are NaN do not count.
+
+        Inside one group `field` and `area` are the source's, `into` and `into_area` the
+        target's.
+        """
+        ends = [(field, area)] if into is None else [(field, area), (into, into_area)]
+        mine = [_integral(*end) for end in ends]
+        is_first = self.source is not None
+        row = (*mine, 0.0) if is_first else (0.0, *mine)
+        with self.context.uninterrupted(_WHAT):
+            gather = partial(self.context.comm.allgather, row[:2])
+            rows = bounded(gather, self.context.limit)
+        source, target = (fsum(x) for x in zip(*rows, strict=True))
+        return Integrals(source, target)
+
+    # -- fields
+
+    def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
+        """The fields of a call, checked."""
+        if (into is not None) != (self.source is not None and self.target is not None):
+            both = "what is sent and what is received" if into is None else "one field"
+            raise TypeError(f"expecting {both}")
+        first, second = listed(field), [] if into is None else listed(into)
+        ends = (first, second) if self.source is not None else ([], first)
+        call = located(self.context, _WHAT, *ends, may_pack=False)
+        for name, fields in (("source", call.source), ("target", call.target)):
+            for k, x in enumerate(fields):
+                self._check(f"{name} field {k}", x, name)
+        if self.source is not None and self.target is not None:
+            counts = [self._count(fields, name) for fields, name in _sides(call)]
+            if counts[0] != counts[1]:
+                raise ValueError(
+                    f"what is sent is {_said(counts[0])}, what is received "
+                    f"{_said(counts[1])}"
+                )
+        check_apart(call.source, call.target)
+        return call
+
+    def _check(self, what: str, x: Any, name: str) -> None:
+        is_target = name == "target"
+        check_field(what, x, is_written=is_target)
+        if isinstance(x, np.ma.MaskedArray):
+            raise TypeError(
+                f"{what} is a masked array: pass x.filled(numpy.nan), and make the "
+                'remapping with missing="renormalise"'
+            )
+        shape, axes = self._local[name], len(self._local[name])
+        if x.shape[len(x.shape) - axes :] != shape or len(x.shape) < axes:
+            raise ValueError(
+                f"{what} has shape {x.shape}, its layout {shape}: only axes before "
+                "these may be added, for levels"
+            )
+        kind, result = self._wishes.dtype, np.result_type(self._wishes.dtype, float)
+        before, after = (result, x.dtype) if is_target else (x.dtype, kind)
+        if not np.can_cast(before, after, "same_kind"):
+            raise ValueError(f"{what} is {x.dtype}: {before} cannot become {after}")
+
+    def _count(self, fields: Any, name: str) -> int:
+        """How many fields there are, each level counted."""
+        return sum(len(levels_of(x, 0, len(self._local[name]))) for x in fields)
+
+    def _signature(self, call: FieldsCall) -> int:
+        fields, name = next(_sides(call)) if call.source else (call.target, "target")
+        return self._count(fields, name)
+
+    def _compiled(self, values: tuple[Any, ...], call: FieldsCall) -> Plan:
+        buffer = FURTHER
+        levels: dict[str, list[Field]] = {"source": [], "target": []}
+        for fields, name in _sides(call):
+            for x in fields:
+                levels[name] += levels_of(x, buffer, len(self._local[name]))
+                buffer += 1
+        count = len(levels["source"] or levels["target"])
+        assert self._setup.moving is not None
+        rounds = self._setup.moving.crossing(count * self._wishes.dtype.itemsize)
+        ends = levels["source"], levels["target"]
+        known = self._setup, self._wishes
+        compiler = compiled(rounds, *ends, *known, cut=self.context.cut)
+        steps, slots = tuple(compiler.steps), compiler.slots
+        return call.with_copies(
+            Plan(values, "remapping", steps, slots, compiler.scratch)
+        )
+
+
+def _sides(call: FieldsCall) -> Any:
+    return iter(((call.source, "source"), (call.target, "target")))
+
+
+def _said(count: int) -> str:
+    return f"{count} field{'s' * (count != 1)}, each level counted"
+
+
+def _integral(field: np.ndarray, area: np.ndarray | None) -> float:
+    """The sum of a field times the areas, rounded once."""
+    if area is None or np.shape(area) != np.shape(field):
+        raise ValueError(
+            f"an area for each point is wanted: of {np.shape(field)}, not "
+            f"{None if area is None else np.shape(area)}"
+        )
+    each = np.asarray(field, np.float64) * area
+    return fsum(each[~np.isnan(each)].tolist())

@@ -1,0 +1,26 @@
+"""Whether a remapping keeps what there is: the integrals of both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Integrals:
+    """The integral of a field over the source's grid, and over the target's."""
+
+    source: float
+    target: float
+
+    @property
+    def error(self) -> float:
+        """Their difference, as a part of the source's."""
+        if self.source == self.target:
+            return 0.0
+        return abs(self.target - self.source) / (abs(self.source) or abs(self.target))
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.source:.15g}, target {self.target:.15g}, "
+            f"relative difference {self.error:.1e}"
+        )
