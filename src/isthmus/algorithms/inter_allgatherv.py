@@ -166,9 +166,8 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     # k'_B are known to all, or asked for, before
     own_shares = Shares(here.n, there.blocks.total)
     remote_shares = Shares(there.n, here.blocks.total)
-    yield exchange(
-        r, here, there, own_shares, remote_shares
-    )  # lines 12 to 14 and 22 to 24
+    # lines 12 to 14 and 22 to 24
+    yield exchange(r, here, there, own_shares, remote_shares)
     yield from collect(r, here, own_shares, stage)  # line 25 or 26
 
 

@@ -121,9 +121,8 @@ def where(
         return otherwise
     if len(chosen) == n:
         return f(*take(args, slice(None)))
-    if (
-        len(chosen) > LANE_SHARE_TO_COMPUTE_ALL * n
-    ):  # others get what one of them has, which takes less time
+    if len(chosen) > LANE_SHARE_TO_COMPUTE_ALL * n:
+        # unchosen lanes get the arguments of a chosen one, which takes less time
         unchosen = np.flatnonzero(~mask)
         results = f(*_map(partial(_filled, unchosen, chosen[0]), args))
         return _map(partial(_restore, mask, unchosen), results, otherwise)
@@ -161,13 +160,11 @@ def _restore(
     dtype = otherwise.dtype if isinstance(otherwise, np.ndarray) else np.dtype(np.int64)
     if not isinstance(results, np.ndarray) or dtype.kind != results.dtype.kind:
         return pick(mask, results, otherwise)
-    merged = (
-        results if results.flags.owndata else results.copy()
-    )  # an owner was made just now
+    # an array that owns its data was made by f, and nobody else has it
+    merged = results if results.flags.owndata else results.copy()
     otherwise = -1 if otherwise is None else otherwise
-    merged[unchosen] = (
-        otherwise[unchosen] if isinstance(otherwise, np.ndarray) else otherwise
-    )
+    has_lanes = isinstance(otherwise, np.ndarray)
+    merged[unchosen] = otherwise[unchosen] if has_lanes else otherwise
     return merged
 
 

@@ -67,9 +67,8 @@ class _DialogueMachine:
         tallies: Iterable[RankTally] | None,
     ) -> None:
         rank_tallies = iter(RankTally, None) if tallies is None else tallies
-        pairs = zip(
-            dialogues, rank_tallies, strict=False
-        )  # there is no end of new tallies
+        # strict=False, as there is no end of new tallies
+        pairs = zip(dialogues, rank_tallies, strict=False)
         self.ranks = [_DialogueRank(i, *x) for i, x in enumerate(pairs)]
         self.n = len(self.ranks)
         self.results: list[Any] = [None] * self.n
