@@ -41,6 +41,10 @@ _ALLOCATES = re.compile(
     r"\.empty|\.zeros|\.full|concatenate|bytearray|memoryview|\.tobytes|Create_|"
     r"\[.* for |list\(|tuple\(|Plan\(|Operation\(|Request\(|\{.*:"
 )
+#: a line that Python traces once more where its block ends, before what it entered is
+#: left: an error there would leave a lock locked, which no signal and no lack of memory
+#: does
+_WITH = re.compile(r"\s*with ")
 
 
 class InjectedError(MemoryError):
@@ -76,7 +80,8 @@ class Injection:
         if event != "line" or self.where:
             return self._line
         file, line = frame.f_code.co_filename, frame.f_lineno
-        if self.allocates and not _ALLOCATES.search(linecache.getline(file, line)):
+        text = linecache.getline(file, line)
+        if _WITH.match(text) or (self.allocates and not _ALLOCATES.search(text)):
             return self._line
         self.lines += 1
         if self.lines == self.at:

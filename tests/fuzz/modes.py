@@ -19,6 +19,7 @@ import isthmus
 from . import bounds, broken, operators, places
 from .places import Place
 from .series import FORMS, FaultError, Going, Options, Series
+from .spellings import Buffer
 from .standins import use_device
 from .transfers import Group, composition, transfer
 
@@ -368,6 +369,10 @@ def sizes(stage: Stage) -> None:
         _mismatched(stage, place, series, odd)
 
 
+#: the buffers of calls that failed in the middle
+_left_behind: list[list[Buffer]] = []
+
+
 def _mismatched(stage: Stage, place: Place, series: Series, odd: int) -> None:
     mine = transfer(place.group, series.drawn, 3)
     position = place.comm.rank if place.group.is_one else place.group.me
@@ -389,7 +394,9 @@ def _mismatched(stage: Stage, place: Place, series: Series, odd: int) -> None:
     if any(x for x, _, _ in rows) and not any(x for _, x, _ in rows):
         wrong = [f"rank {i}: {x}" for i, (_, _, x) in enumerate(rows) if x]
         raise FaultError(f"{series.now}: no rank raises; {wrong or 'data are cut'}")
-    # what was under way is left as it is: nobody can end it
+    # what was under way is left as it is: nobody can end it, and the MPI library may
+    # still write where it was told to receive (Open MPI does, after MPI_ERR_TRUNCATE)
+    _left_behind.append(buffers)
 
 
 MODES: Mapping[str, Callable[[Stage], Any]] = {

@@ -45,6 +45,7 @@ def wrong_calls(n):
         (ValueError, "negative count -3", gather([x, -3, MPI.DOUBLE], room)),
         (ValueError, "displacement -1", gather([x, (2, -1), MPI.DOUBLE], room)),
         (ValueError, "expecting 2 to 4 items", gather([x], room)),
+        (ValueError, "expecting 2 to 4 items", gather([x, 4, 0, MPI.DOUBLE, 7], room)),
         (ValueError, "buffer is None but count is 3", gather([None, 3, MPI.INT], room)),
         (ValueError, "datatype is null", gather([x, 4, MPI.DATATYPE_NULL], room)),
         (ValueError, "no algorithm 'fastest'", gather(x, room, algorithm="fastest")),
@@ -59,6 +60,7 @@ def wrong_calls(n):
             gather(x, room, algorithm="direct+ring"),
         ),
         (ValueError, "overlap", gather(room[:4], room)),
+        (ValueError, "overlap", gatherv(room[:4], room)),
         (BufferError, "read-only", gather(x, frozen)),
         # the first of numpy, the second of mpi4py 4.0
         ((BufferError, ValueError), "", gather(np.zeros(8)[::2], room)),

@@ -148,6 +148,7 @@ def wrong_calls(n):
     none = [x, []], [room, []]
     return [
         (ValueError, "root 99: the other group", lambda i: i.Bcast(x, 99)),
+        (ValueError, "the other group has", lambda i: i.Bcast(x, i.remote_size)),
         (ValueError, "root 99: the other group", lambda i: i.Ireduce(x, None, root=99)),
         (ValueError, "root -7", lambda i: i.Gather_init(x, None, -7)),
         (ValueError, "IN_PLACE", lambda i: i.Allreduce(MPI.IN_PLACE, x)),

@@ -120,6 +120,40 @@ def test_derived_types(comm):
         datatype.Free()
 
 
+@pytest.mark.parametrize("owner", [np.array, bytearray, memoryview, array.array])
+def test_memory_of_another_size_is_another_call(comm, owner):
+    """Whatever kind of object has it: a call is known by its bytes."""
+    for groups in pairs(comm):
+        n = len(groups.there)
+        for size in (8, 24, 16, 8, 24):
+            mine = np.full(size, 10 + comm.rank, "u1")
+            room = np.zeros(size * n, "u1")
+            send = array.array("B", mine) if owner is array.array else owner(mine)
+            groups.ours.Allgather(send, room)
+            wanted = np.repeat(np.array(groups.there, "u1") + 10, size)
+            agree(comm, same(room, wanted), f"{size}: {room}")
+
+
+def test_types_of_messages_are_freed(comm):
+    """A type is made for every message that is not one run of bytes."""
+    gaps = MPI.DOUBLE.Create_vector(1 << 13, 1, 2).Commit()
+    for groups in pairs(comm):
+        n = len(groups.there)
+        send, room = np.ones(1 << 14), np.zeros(n << 14)
+        numbers = []
+        for _ in range(3):
+            for _ in range(20):
+                groups.ours.Allgatherv(
+                    [send, 1, gaps], [room, [1] * n, gaps], algorithm="segmented"
+                )
+            types = [MPI.BYTE.Create_contiguous(3) for _ in range(4)]
+            numbers.append(sorted(x.py2f() for x in types))
+            for x in types:
+                x.Free()
+        agree(comm, numbers[1] == numbers[2], f"{numbers}")
+    gaps.Free()
+
+
 def test_a_type_may_be_freed_after_the_call_and_its_handle_reused(comm):
     for groups in pairs(comm):
         n = len(groups.there)

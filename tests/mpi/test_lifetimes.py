@@ -121,6 +121,50 @@ def test_no_tag_of_a_live_request_is_given_again(comm, groups, monkeypatch):
     request.Free()
 
 
+def test_tags_of_calls_come_again_after_all_others(comm, groups):
+    """Calls that are under way at once have tags of their own."""
+    n = len(groups.there)
+    recv = np.empty(n)
+    groups.ours.Allgather(np.zeros(1), recv, algorithm="direct")
+    channel = groups.ours._context().channel
+    channel._tag_count, tags_seen = 5, []
+    count_call = channel.count
+
+    def counted(operation):
+        count_call(operation)
+        tags_seen.append(operation.tag)
+
+    channel.count = counted
+    going, rooms = [], [np.full(n, -1.0) for _ in range(12)]
+    for k, room in enumerate(rooms):
+        send = np.array([100.0 * k + comm.rank])
+        going.append(groups.ours.Iallgather(send, room, algorithm="direct"))
+    for request in reversed(going):
+        request.Wait()
+    del channel.count
+    for k, room in enumerate(rooms):
+        assert room.tolist() == [100.0 * k + i for i in groups.there]
+    wanted = [channel._first_tag + k % 5 for k in range(1, 13)]
+    agree(comm, tags_seen == wanted, f"{tags_seen}")
+
+
+def test_communicators_of_our_own_are_given_back(comm, monkeypatch):
+    """As often as a communicator is made, used and freed."""
+    for module in (context_inter, context_intra):
+        monkeypatch.setattr(module, "Native", Counted)
+    alive = []
+    for _ in range(4):
+        groups = pair(comm, 1)
+        inside = isthmus.Intracomm(comm.Dup())
+        groups.ours.Allgather(np.zeros(1), np.zeros(len(groups.there)))
+        inside.Allgather(np.zeros(1), np.zeros(comm.size))
+        alive.append(Counted.alive)
+        groups.ours.Free()
+        groups.local.Free()
+        inside.Free()
+    agree(comm, alive[3] == alive[2], f"{alive}")
+
+
 LIBRARYS = ["Alltoall", "Allgather", "Barrier"]
 
 

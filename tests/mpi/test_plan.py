@@ -16,9 +16,9 @@ from isthmus.collectives.known import listed, unit_of
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.distributions import counts
-from isthmus.mpi.buffers.selection import HOST_PACKER
+from isthmus.mpi.buffers.selection import HOST_PACKER, is_parallel, select
 from isthmus.mpi.plan.compile import Compiler, Ranks
-from isthmus.mpi.plan.layouts import Layouts, layout
+from isthmus.mpi.plan.layouts import Layouts, joined, layout
 from isthmus.mpi.plan.operation import Operation
 from isthmus.mpi.plan.plan import Plan
 from isthmus.mpi.plan.steps import (
@@ -26,11 +26,14 @@ from isthmus.mpi.plan.steps import (
     RECV,
     SEND,
     TMP,
+    Divide,
     Post,
     PostTyped,
+    Run,
     Send as SendStep,
     SendTyped,
 )
+from isthmus.mpi.plan.touches import reads, writes
 from isthmus.schedules.ir import Pieces, Recv, Round, Send, Span
 from isthmus.schedules.program import extent
 from sampling import LONG
@@ -94,6 +97,49 @@ def test_a_plan_costs_what_its_own_steps_cost(comm, name, p, q, messages):
     assert len(messages_of(plan)) == 2 * messages
     assert peak - before < 20_000 + 6_000 * messages
     print(f"{name} {p}+{q}: {seconds * 1e3:.1f} ms, {(peak - before) >> 10} KiB")
+
+
+def test_runs_are_joined_where_they_are_neighbours_in_one_buffer(comm):
+    """What lies in two buffers is two runs, also where one ends as the other begins."""
+    runs = [Run(SEND, 0, 8), Run(SEND, 8, 16), Run(RECV, 16, 24), Run(RECV, 24, 24)]
+    assert joined(runs) == [Run(SEND, 0, 16), Run(RECV, 16, 24)]
+    assert joined([Run(RECV, 24, 32), Run(RECV, 16, 24)]) == [
+        Run(RECV, 24, 32),
+        Run(RECV, 16, 24),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ([(0, 8), (16, 4), (40, 12)], [(4, 12), (20, 12)]),
+        ([(0, 4), (8, 4), (16, 4)], [(60, 8), (3, 4)]),
+        ([(7, 2), (1, 5)], [(0, 1), (2, 1), (4, 1), (6, 1), (9, 2), (20, 1)]),
+        ([(0, 4), (8, 4)], [(28, 4), (20, 4)]),
+    ],
+)
+def test_bytes_are_moved_to_runs_of_other_sizes(comm, read, written):
+    source, target = np.arange(80, dtype="u1"), np.full(80, 255, "u1")
+    wanted, at = target.copy(), [i for x, n in read for i in range(x, x + n)]
+    to = [i for x, n in written for i in range(x, x + n)]
+    wanted[to] = source[at]
+    both = [select(*np.array(x, np.int64).T) for x in (read, written)]
+    HOST_PACKER.move(source.data, both[0], target.data, both[1])
+    assert same(target, wanted)
+    assert is_parallel(*both) == (written[0] == (28, 4))  # and copied at once
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_bytes_that_a_division_writes(comm, order):
+    """All that lies between the first and the last element, in any order of axes."""
+    room = np.zeros((4, 5, 6), "f4")
+    array = room[1:4:2, ::order, 5:0:-2]
+    start = array.__array_interface__["data"][0] - room.ctypes.data
+    step = Divide(RECV, start, array.strides, array.dtype, np.ones(array.shape))
+    array[:] = 1
+    at = np.flatnonzero(room) * room.itemsize
+    wanted = [Run(RECV, int(at[0]), int(at[-1]) + room.itemsize)]
+    assert writes(step, 1) == wanted and reads(step, 1) == wanted
 
 
 def test_a_call_that_failed_in_the_middle_is_not_followed_by_another(comm):

@@ -157,6 +157,12 @@ def test_persistent_calls_take_the_memory_they_need_and_give_it_back(comm, group
     for request in requests:
         request.Free()
     agree(comm, most <= 1 << 16 and held() == before, f"{most} {held()} {before}")
+    request = groups.ours.Allreduce_init(x, y, algorithm="node_aware")
+    for _ in range(3):
+        request.Start()
+        request.Wait()
+    request.Free()
+    agree(comm, held() == before, f"after a start: {held()} {before}")
 
 
 def test_a_tuple_is_known_again_as_an_array_is(comm, groups):

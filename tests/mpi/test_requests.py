@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from mpi4py import MPI
@@ -52,6 +54,37 @@ def test_with_native_requests_in_every_completion_call(comm, name):
             finish(requests)
             agree(comm, same(recv, wanted) and token[0] == 1)
             assert all(r == MPI.REQUEST_NULL for r in requests)
+
+
+def test_a_wait_says_that_the_call_is_complete(comm):
+    """As mpi4py's own does."""
+    for groups in pairs(comm):
+        request, recv, wanted = started(groups, "auto")
+        assert request.Wait() is True
+        agree(comm, same(recv, wanted))
+        n = len(groups.there)
+        persistent = groups.ours.Allgather_init(values(comm.rank, 500), recv)
+        for _ in range(2):
+            recv[:] = -1
+            persistent.Start()
+            assert persistent.Wait() is True
+            agree(comm, same(recv, wanted), f"{n} ranks")
+        persistent.Free()
+
+
+@pytest.mark.parametrize("name", ["direct", "balanced"])
+def test_a_thread_that_sleeps_is_woken_by_a_call(comm, name):
+    """Nothing is under way for a while; then MPI's own functions complete a call."""
+    for groups in pairs(comm):
+        deadline = time.monotonic() + 20
+        while not progress._sleeps and time.monotonic() < deadline:
+            time.sleep(0.01)
+        agree(comm, progress._sleeps, "the thread does not sleep")
+        request, recv, wanted = started(groups, name, 70_000)
+        deadline = time.monotonic() + 20
+        while not MPI.Request.Testall([request]) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        agree(comm, same(recv, wanted), "the call did not go on")
 
 
 def until(done):

@@ -464,9 +464,14 @@ def test_overlapping_buffers_that_come_later(comm):
         n = len(groups.there)
         room = np.zeros(5 * n)
         for _ in range(2):
-            groups.ours.Allgather(np.zeros(3), np.empty(3 * n), algorithm="node_aware")
-            with pytest.raises(ValueError, match="overlap"):
-                groups.ours.Allgather(room[:3], room[1:][: 3 * n])
+            for name in ("node_aware", None):
+                groups.ours.Allgather(np.zeros(3), np.empty(3 * n), algorithm=name)
+                for send, recv in (
+                    (room[:3], room[1:][: 3 * n]),
+                    (room[2:5], room[: 3 * n]),
+                ):
+                    with pytest.raises(ValueError, match="overlap"):
+                        groups.ours.Allgather(send, recv, algorithm=name)
 
 
 def cross(fence):
@@ -509,6 +514,25 @@ def test_what_ranks_say_at_a_meeting_is_heard(comm):
         cross(fence)
         turns.end(k)
         agree(comm, heard == b"".join(said[i] for i in mine), f"{k}: {heard!r}")
+    memory.free()
+
+
+def test_who_has_not_come_to_a_meeting_is_named(comm):
+    """At any meeting of a call, though words of earlier ones are there."""
+    n, me = comm.size, comm.rank
+    memory = NodeMemory(comm, range(n), [1 << 12])
+    segment, fence = memory.segments[0], Fence()
+    everyone = segment.ranges(range(n))
+    for meeting in range(5):
+        if me < n - 1:
+            segment.arrive(0, 7, meeting, everyone)
+        comm.Barrier()
+        missing = segment.not_come(0, 7, meeting, everyone)
+        agree(comm, missing == [n - 1], f"{meeting}: {missing}")
+        come(segment, 0, 7, meeting, everyone, fence)
+        missing = segment.not_come(0, 7, meeting, everyone)
+        agree(comm, not missing, f"{meeting}: {missing}")
+        comm.Barrier()
     memory.free()
 
 

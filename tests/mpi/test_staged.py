@@ -45,6 +45,36 @@ SCATTERS_ONCE = ("MPICH",) < MPI.get_vendor() < ("MPICH", (4, 1, 0))
 stands_in = pytest.mark.skipif(REAL, reason="looks into the stand-in device")
 
 
+@stands_in
+def test_pinned_memory_that_is_too_much_is_given_back(comm, monkeypatch):
+    """The memory that was used least recently, and all of that."""
+
+    class Pinning:
+        def __init__(self):
+            self.pinned = {}
+
+        def pin(self, nbytes):
+            memory = np.empty(nbytes, "u1")
+            self.pinned[memory.ctypes.data] = memory
+            return memory.ctypes.data
+
+        def unpin(self, address):
+            del self.pinned[address]
+
+    size = staged.LARGE
+    monkeypatch.setattr(staged, "KEPT", 2 * size)
+    on = Pinning()
+    pool = staged.Pool(on)
+    rooms = [pool.room(size) for _ in range(4)]
+    addresses = [room.ctypes.data for room in rooms]
+    while rooms:
+        rooms.pop(0)
+    assert [*on.pinned] == addresses[2:]
+    assert pool.room(size).ctypes.data == addresses[3]
+    assert len(pool.room(3 * size - 5)) == 3 * size - 5
+    agree(comm, True)
+
+
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
     """The device in place of a GPU; or a GPU."""
