@@ -192,3 +192,26 @@ def test_a_choice_needs_no_model_of_costs():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = isthmus.Nothing
+
+
+@pytest.mark.parametrize(
+    ("collective", "name", "file", "most"),
+    [
+        ("inter_allreduce", "bruck", "inter_allreduce", 5),
+        ("inter_gather", "linear", "inter_gatherv", 3),
+        ("inter_reduce_scatter_block", "node_aware", "node_aware", 6),
+        ("allgatherv", "blocked_ring", "allgatherv_blocked_ring", 2),
+    ],
+)
+def test_an_algorithm_is_imported_without_the_others(collective, name, file, most):
+    code = (
+        "import sys; from isthmus.schedules.registry import find; "
+        f"find({collective!r}, {name!r}); "
+        "print(*(m for m in sys.modules if m.startswith('isthmus.algorithms.')))"
+    )
+    argv = [sys.executable, "-c", code]
+    said = subprocess.run(argv, check=True, timeout=600, stdout=-1, text=True).stdout
+    names = {m.removeprefix("isthmus.algorithms.") for m in said.split()}
+    registering = {m for m in names if "." not in m} - {"parts", "baselines"}
+    assert file in registering
+    assert len(registering) <= most, registering  # with those that it is made of

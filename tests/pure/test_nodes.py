@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import isthmus
-from isthmus.algorithms.allgatherv_nodes import node_ring, places
+from isthmus.algorithms.allgatherv_node_ring import node_ring, places
 from isthmus.cost.hierarchy import Hierarchy, Level
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send

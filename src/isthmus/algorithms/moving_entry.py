@@ -31,7 +31,7 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Reduce, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Side, cut
 from ..schedules.registry import algorithm
-from .allgatherv_blocked import sizes, table
+from .allgatherv_blocked_ring import sizes, table
 from .parts.patterns import STARTUP_ELEMENTS, startup_in
 
 #: the rounds beyond those of the data are less than so many for each rank of the larger

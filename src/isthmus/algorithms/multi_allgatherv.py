@@ -19,7 +19,7 @@ from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span, Spans
 from ..schedules.layout import Blocks, Shares, Side, Uneven, clip, cut, lesser, pick
 from ..schedules.program import fused, lay, pad, place, shift
 from ..schedules.registry import Stage, algorithm
-from .allgatherv_blocked import sizes
+from .allgatherv_blocked_ring import sizes
 from .inter_allgatherv import balanced as between_two
 from .parts.block_overlap import receives, sends
 from .parts.patterns import STARTUP_ELEMENTS

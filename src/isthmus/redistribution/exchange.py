@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ..algorithms.allgatherv_nodes import node_ring
+from ..algorithms.allgatherv_node_ring import node_ring
 from ..algorithms.parts.stages import stage_by_size, stage_for
 from ..algorithms.parts.turns import piece_size
 from ..schedules.ir import (

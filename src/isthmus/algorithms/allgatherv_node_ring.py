@@ -19,7 +19,7 @@ import numpy as np
 from ..schedules.ir import Index, Program, Recv, Round, Send
 from ..schedules.layout import Blocks, pick
 from ..schedules.registry import algorithm
-from .allgatherv_blocked import blocked_cost, pipeline, sizes, table
+from .allgatherv_blocked_ring import blocked_cost, pipeline, sizes, table
 from .parts.patterns import STARTUP_ELEMENTS
 from .parts.piece_size import piece_size
 
