@@ -101,6 +101,9 @@ class Algorithm:
 
 _PACKAGE = "isthmus.algorithms"
 _algorithms: dict[tuple[str, str], Algorithm] = {}
+#: where each is in lists, which must not depend on what was imported first: in the
+#: order of the files and of their lines, those of MPI libraries last
+_places: dict[tuple[str, str], tuple[bool, str, int]] = {}
 
 
 @cache
@@ -164,8 +167,11 @@ def algorithm(
 
     def register(program: Callable[..., Program]) -> Callable[..., Program]:
         entry = Algorithm(name or program.__name__, program, paper, cost, **more)
+        module = getattr(program, "func", program).__module__
         for collective in collectives:
-            _algorithms[collective, entry.name] = entry
+            key = collective, entry.name
+            _algorithms[key] = entry
+            _places[key] = ".baselines." in module, module, len(_places)
         return program
 
     return register
@@ -173,7 +179,9 @@ def algorithm(
 
 def algorithms(collective: str) -> Iterator[Algorithm]:
     """The algorithms registered for a collective."""
-    return (entry for (of, _), entry in _all().items() if of == collective)
+    every = _all()
+    keys = (key for key in every if key[0] == collective)
+    return (every[key] for key in sorted(keys, key=_places.__getitem__))
 
 
 def collectives() -> list[str]:

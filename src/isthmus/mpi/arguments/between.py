@@ -38,8 +38,8 @@ from ..plan.steps import Await, Synchronize
 from ..plan.task import Contributions, Task
 from ..waiting.errors import MismatchError
 from .between_rooted import READERS as ROOTED
-from .call import Readers
 from .choosing import chosen
+from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext

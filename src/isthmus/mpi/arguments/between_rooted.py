@@ -27,8 +27,8 @@ from ..plan.native import (
 )
 from ..plan.question import NOTHING_TO_ASK, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
-from .call import Readers
 from .choosing import chosen
+from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext

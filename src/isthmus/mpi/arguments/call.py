@@ -6,9 +6,9 @@ is read where there is no plan for the values, or where they do not say enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -21,33 +21,14 @@ from ..plan.plan import Plan
 from ..plan.planning import plan_of, plan_of_question
 from ..plan.question import Question
 from ..plan.task import Task
+from .of_record import reader_of
+from .readers import BLOCKING, NONBLOCKING, OURS, PERSISTENT
 from .values import OnDevice, values_of
 
 if TYPE_CHECKING:
     from ..buffers.devices.staged import Copies
     from ..buffers.devices.transfer import Transfer
     from ..context.context import Context
-
-#: reads the arguments of an operation for a communicator, an algorithm and a form
-Reader: TypeAlias = Callable[..., Task]
-
-
-class Readers(dict[str, Reader]):
-    """The readers of one kind of communicator, by MPI's names of the operations."""
-
-    def reads(self, operation: str) -> Callable[[Reader], Reader]:
-        """Make the function below the reader of an operation."""
-
-        def register(reader: Reader) -> Reader:
-            self[operation] = reader
-            return reader
-
-        return register
-
-
-BLOCKING, NONBLOCKING, PERSISTENT = "blocking", "nonblocking", "persistent"
-#: of a call that is a part of another one, and never left to the MPI library
-OURS = "ours"
 
 
 class Call:
@@ -125,7 +106,8 @@ class Call:
                     algorithm=name, native=NativeCall(self.name, is_raw=True)
                 )
             else:
-                reader = context.readers[self.name]
+                reader = context.readers.get(self.name)
+                reader = reader or reader_of(self.name, context.groups)
                 self._task = reader(context, name, self.form, *self.args)
         return self._task
 

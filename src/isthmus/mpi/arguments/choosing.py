@@ -10,7 +10,7 @@ from ...choose.between import FLAT, LIBRARY, NODE, check, untried
 from ...choose.choose import Choice
 from ...collectives.collective import VECTOR
 from ...collectives.records import COLLECTIVES
-from .call import BLOCKING
+from .readers import BLOCKING
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext

@@ -33,8 +33,8 @@ from ..plan.native import (
 )
 from ..plan.question import Question, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
-from .call import NONBLOCKING, OURS, PERSISTENT, Readers
 from .choosing import log_choice
+from .readers import NONBLOCKING, OURS, PERSISTENT, Readers
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext

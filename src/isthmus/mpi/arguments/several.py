@@ -16,7 +16,7 @@ from ...schedules.schedule import Schedule
 from ..buffers.user_buffer import UserBuffer, check_disjoint, read_block, read_vector
 from ..plan.question import ask_each, first_column
 from ..plan.task import Data, Task
-from .call import Readers
+from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.several import SeveralContext

@@ -17,6 +17,8 @@ from .family import Comm
 # The runtime is imported when a communicator of ours is made, not with its class: each
 # function below imports what it needs of it.
 if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
+
     from ...schedules.hosts import Hosts
     from ..context.context import Context
     from ..waiting.waiting import Limit
@@ -123,6 +125,45 @@ class Collective(Comm):
         comes first in the world.
         """
         return self._context().learn_hosts()
+
+    def Run(
+        self,
+        operation: str,
+        sendbuf: BufSpec,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        *,
+        algorithm: str | None = None,
+    ) -> None:
+        """A collective that is not MPI's, by the name of its operation: one of which
+        there is a record. `op` is for one that combines."""
+        self._blocking(operation, algorithm, sendbuf, recvbuf, op)
+
+    def Irun(
+        self,
+        operation: str,
+        sendbuf: BufSpec,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Request:
+        """Nonblocking Run."""
+        return self._nonblocking(operation, algorithm, (sendbuf, recvbuf, op))
+
+    def Run_init(
+        self,
+        operation: str,
+        sendbuf: BufSpec,
+        recvbuf: BufSpec,
+        op: MPI.Op = MPI.SUM,
+        info: MPI.Info = MPI.INFO_NULL,
+        *,
+        algorithm: str | None = None,
+    ) -> MPI.Prequest:
+        """Persistent Run."""
+        args = sendbuf, recvbuf, op
+        return self._persistent(operation, args, info, algorithm)
 
     def _taken(self) -> str:
         """The algorithm of the call whose plan was used last."""

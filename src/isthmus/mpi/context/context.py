@@ -15,6 +15,7 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
+from ...choose.estimate import Machine
 from ...collectives.collective import Sizes
 from ...collectives.placement import Placement
 from ...collectives.records import COLLECTIVES
@@ -44,7 +45,7 @@ from .attribute import attached, limit_of
 from .channel import Channel, PersistentChannel
 
 if TYPE_CHECKING:
-    from ..arguments.call import Reader
+    from ..arguments.readers import Reader
     from ..plan.plan import Plan
 
 #: a call takes so many chunks of a half at a time, and something for their rounding
@@ -111,8 +112,10 @@ class Context:
 
     #: bytes of the halves of node memory, for each kind of calls that take turns
     halves: Sequence[int] = (HALF_BYTES,)
-    #: reads the arguments of each operation
+    #: reads the arguments of each operation of MPI
     readers: Mapping[str, Reader] = {}
+    #: INSIDE one, BETWEEN two, or SEVERAL
+    groups: int
     #: why no more calls are made, if so, and where this rank waited too long
     refused = stalled = ""
     is_freed = False
@@ -334,6 +337,11 @@ class Context:
     def is_root(self, root: int) -> bool:
         """Whether this rank is the root that the argument of a call names."""
         return root == self.index
+
+    @property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank."""
+        raise NotImplementedError
 
     def asked_for(self, op: str, algorithm: str | None) -> str:
         """The algorithm asked for by a call or by the environment."""

@@ -13,10 +13,11 @@ from mpi4py import MPI
 from ...choose.between import Times, per_byte, runs
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
+from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
 from ...collectives.records import made_by
 from ...schedules.registry import Algorithm
-from ...settings import BETWEEN
+from ...settings import BETWEEN as BETWEEN_PREFIX
 from ..arguments.between import READERS
 from ..buffers.node_memory import (
     HALF_BYTES,
@@ -33,7 +34,7 @@ from .channel import Channel, RootedChannel
 from .context import CHUNKS, Context, Native
 
 if TYPE_CHECKING:
-    from ..arguments.call import Reader
+    from ..arguments.readers import Reader
 
 #: so many calls of a collective go ahead before its candidates are tried: who makes few
 #: does not wait for that
@@ -63,6 +64,7 @@ class InterContext(Context):
     """
 
     readers: Mapping[str, Reader] = READERS
+    groups = BETWEEN
     #: of calls of all ranks, and of those with a root in group A, and in group B
     halves = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES
 
@@ -81,10 +83,8 @@ class InterContext(Context):
         self.tries = self.settings.trial and not self.checked
         #: the calls of collectives that were not tried yet
         self._warm_ups: dict[str, WarmUp] = {}
-        #: what a message costs, the same on every rank: tuned, or a guess until it is
-        #: measured
         guess = BUILT_IN if self.one_node else shared(NETWORK, self.nodes)
-        self.machine: Machine = self.tuned or guess
+        self._machine: Machine = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
     def _placement_for(
@@ -189,17 +189,23 @@ class InterContext(Context):
             return {}
         return per_byte(collective, self.p, self.q, self.machine, self._runs)
 
+    @property
+    def machine(self) -> Machine:
+        """What a message costs, the same on every rank: tuned, or a guess until it is
+        measured."""
+        return self._machine
+
     def measure(self) -> None:
         """Measure what a message costs, if nobody did; by all ranks together."""
         if not self._is_measured:
             machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
-            self.machine = shared(machine, self.nodes)
+            self._machine = shared(machine, self.nodes)
             self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:
         """Counts the calls of an operation that go ahead, until its candidates are
         tried."""
-        collective = made_by(op, 2).tried_as
+        collective = made_by(op, BETWEEN).tried_as
         if not self.tries or not collective or collective in self.times:
             return None
         if self.observer is not None:
@@ -215,7 +221,7 @@ class InterContext(Context):
         ISTHMUS_BCAST=circulant."""
         if algorithm is not None:
             return algorithm
-        return self.settings.algorithm(BETWEEN, op)
+        return self.settings.algorithm(BETWEEN_PREFIX, op)
 
 
 def _comes_second(inter: MPI.Intercomm) -> bool:

@@ -12,9 +12,10 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN
 from ...choose.estimate import Machine
+from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
-from ...settings import INSIDE
+from ...settings import INSIDE as INSIDE_PREFIX
 from ..arguments.inside import READERS
 from ..costs.probe import probe
 from ..costs.tuning import shared
@@ -23,13 +24,14 @@ from .attribute import limit_of
 from .context import Context, Native
 
 if TYPE_CHECKING:
-    from ..arguments.call import Reader
+    from ..arguments.readers import Reader
 
 
 class IntraContext(Context):
     """The one group of an intracommunicator."""
 
     readers: Mapping[str, Reader] = READERS
+    groups = INSIDE
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         private = Native(comm.Split(0, comm.Get_rank()))
@@ -44,7 +46,7 @@ class IntraContext(Context):
         ISTHMUS_INTRA_BCAST=circulant."""
         if algorithm is not None:
             return algorithm
-        return self.settings.algorithm(INSIDE, op)
+        return self.settings.algorithm(INSIDE_PREFIX, op)
 
     def _placement_for(
         self, algorithm: Algorithm, ranks: Sequence[int] | None

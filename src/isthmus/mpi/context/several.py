@@ -11,6 +11,7 @@ from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
+from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
 from ..arguments.several import READERS
@@ -19,7 +20,7 @@ from .attribute import limit_of
 from .context import Context, Native
 
 if TYPE_CHECKING:
-    from ..arguments.call import Reader
+    from ..arguments.readers import Reader
 
 
 class SeveralContext(Context):
@@ -29,6 +30,7 @@ class SeveralContext(Context):
     """
 
     readers: Mapping[str, Reader] = READERS
+    groups = SEVERAL
 
     def __init__(
         self, comm: MPI.Intracomm, members: Sequence[Sequence[int]], mine: int

@@ -20,7 +20,8 @@ from mpi4py import MPI
 from ...choose.between import FLAT, LIBRARY, NODE, Times
 from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
 from ...collectives.records import COLLECTIVES
-from ..arguments.call import BLOCKING, Call
+from ..arguments.call import Call
+from ..arguments.readers import BLOCKING
 
 #: bytes of a block or vector, on one node and between nodes; two tell most
 SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)

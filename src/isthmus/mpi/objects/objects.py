@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..arguments import between, between_rooted, inside, several
-from ..arguments.call import OURS, Call
+from ..arguments.call import Call
+from ..arguments.readers import OURS
 from ..buffers.user_buffer import Parts
 from ..context import checked
 from ..context.inter import InterContext
