@@ -31,7 +31,7 @@ KNOWS = {
     "verify": {"schedules"},
     "cost": {"schedules", "spelling", "verify"},
     "groups": {"verify"},
-    "bound": {"collectives", "cost", "schedules", "spelling"},
+    "bound": {"collectives", "cost", "schedules", "spelling", "verify"},
     "collectives": {"algorithms", "schedules", "spelling", "verify"},
     "check": {"collectives", "schedules", "verify"},
     "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},

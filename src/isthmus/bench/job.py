@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -17,10 +16,8 @@ from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
-from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
-from ..verify.contracts import Contract
 from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
 
 
@@ -156,22 +153,13 @@ def must_move(case: Case, hosts: Sequence[int]) -> Crossing:
     record = COLLECTIVES[name]
     if record.is_rooted and record.groups == BETWEEN:
         del taking_part[1 : len(case.a)]
-    hosts_of_all = crossing(_contract(name, sizes).demand(), taking_part)
+    hosts_of_all = crossing(record.promise(sizes).demand(), taking_part)
     idle = max(hosts) + 1 - len(hosts_of_all.enters)
     enters, leaves = (
         np.append(x, np.zeros(idle, np.int64))
         for x in (hosts_of_all.enters, hosts_of_all.leaves)
     )
     return Crossing(enters, leaves, hosts_of_all.total)
-
-
-def _contract(name: str, sizes: dict[str, Any]) -> Contract:
-    """What a collective promises, the same by whichever algorithm."""
-    for entry in algorithms(name):
-        # one may work for groups of some sizes only
-        with suppress(ValueError):
-            return schedule(name, entry.name, **sizes).contract
-    raise ValueError(f"no algorithm for {name}")
 
 
 def _sizes(case: Case) -> tuple[str, dict[str, Any]]:

@@ -8,14 +8,17 @@ contribute, so it takes as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
+from ..collectives.collective import BLOCKS, NOTHING, SEVERAL, VECTOR, Collective
 from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from ..spelling import unknown
+from ..verify.contracts import Demand as Needs
 
 #: the most processes of all groups together: linear programs of more take too long
 MAX_BOUND_RANKS = 12
@@ -50,106 +53,53 @@ class Problem:
         return max(*sent, *received)
 
 
-def _problem(n: int, demands: Sequence[Demand], reverse: bool = False) -> Problem:
-    if n > MAX_BOUND_RANKS:
-        raise ValueError(
-            f"{n} processes: a bound is found for {MAX_BOUND_RANKS} at the most"
-        )
-    nonempty = [x for x in demands if x.size and x.targets]
-    return Problem(n, tuple(nonempty), reverse)
-
-
-def _others(n: int, r: int) -> tuple[int, ...]:
-    return tuple(i for i in range(n) if i != r)
-
-
-def _to_other_groups(groups: Sequence[Sequence[int]], reverse: bool) -> Problem:
-    """Each process's block, to all processes of the other groups."""
-    bases = [0, *accumulate(map(len, groups))]
-    n = bases[-1]
-    demands = []
-    for i, counts in enumerate(groups):
-        others = tuple(r for r in range(n) if not bases[i] <= r < bases[i + 1])
-        for x, k in enumerate(counts):
-            demands.append(Demand(bases[i] + x, others, k))
-    return _problem(n, demands, reverse)
-
-
-def _table(rows: Sequence[Sequence[int]]) -> Problem:
-    n = len(rows)
-    entries = [(i, j, k) for i, row in enumerate(rows) for j, k in enumerate(row)]
-    return _problem(n, [Demand(i, (j,), k) for i, j, k in entries if i != j])
-
-
-def _between(ab: Sequence[Sequence[int]], ba: Sequence[Sequence[int]]) -> Problem:
-    p, q = len(ab), len(ba)
-    rows = [[0] * p + list(row) for row in ab] + [list(row) + [0] * q for row in ba]
-    return _table(rows)
+def has_bound(record: Collective) -> bool:
+    """Whether a collective is a set of multicasts, forwards or backwards: the whole sum
+    for many processes is neither, as it goes both ways, and a barrier has no data."""
+    if record.gives == NOTHING or (record.groups == SEVERAL and record.gives == BLOCKS):
+        return False
+    return not (record.combines and record.gets == VECTOR and not record.is_rooted)
 
 
 def problem(collective: str, **sizes: Any) -> Problem:
     """The problem of a collective, with sizes as `isthmus.schedule` takes them."""
+    known = [name for name, record in COLLECTIVES.items() if has_bound(record)]
     record = COLLECTIVES.get(collective)
     if record is None:
+        raise ValueError(unknown("collective", collective, sorted(known)))
+    if collective not in known:
         raise ValueError(
-            unknown("collective", collective, sorted(PROBLEM_OF_COLLECTIVE))
-        )
-    if collective not in PROBLEM_OF_COLLECTIVE:
-        known = ", ".join(map(described, PROBLEM_OF_COLLECTIVE))
-        raise ValueError(
-            f"{described(collective)} has no bound here; there are: {known}"
+            f"{described(collective)} has no bound here; there are: "
+            f"{', '.join(map(described, known))}"
         )
     if record.example.keys() != sizes.keys():
         takes, got = ", ".join(record.example), ", ".join(sizes)
         raise ValueError(f"{collective} takes {takes}; got {got}")
-    case: Problem = PROBLEM_OF_COLLECTIVE[collective](**sizes)
-    return case
-
-
-def _equal(p: int, q: int, ka: int, kb: int) -> tuple[list[int], list[int]]:
-    return [ka] * p, [kb] * q
-
-
-def _rooted(n: int, root: int, m: int, reverse: bool) -> Problem:
-    return _problem(n, [Demand(root, _others(n, root), m)], reverse)
-
-
-def _each(counts: Sequence[int], root: int, out: bool) -> Problem:
-    """A block from the root to every other process, or to the root from each."""
-    other_blocks = [(i, k) for i, k in enumerate(counts) if i != root]
-    demands = [
-        Demand(root, (i,), k) if out else Demand(i, (root,), k) for i, k in other_blocks
-    ]
-    return _problem(len(counts), demands)
-
-
-def _inside(counts: Sequence[int], reverse: bool = False) -> Problem:
-    n = len(counts)
-    return _problem(
-        n, [Demand(i, _others(n, i), k) for i, k in enumerate(counts)], reverse
+    n = sum(record.ranks(sizes))
+    if n > MAX_BOUND_RANKS:
+        raise ValueError(
+            f"{n} processes: a bound is found for {MAX_BOUND_RANKS} at the most"
+        )
+    demands = _demands(record.promise(sizes).demand(), is_sum=record.combines)
+    return Problem(
+        n, tuple(x for x in demands if x.size and x.targets), record.combines
     )
 
 
-PROBLEM_OF_COLLECTIVE: dict[str, Any] = {
-    "inter_allgather": lambda **s: _to_other_groups(_equal(**s), False),
-    "inter_allgatherv": lambda a, b: _to_other_groups([a, b], False),
-    "inter_reduce_scatter": lambda a, b: _to_other_groups([a, b], True),
-    "inter_reduce_scatter_block": lambda **s: _to_other_groups(_equal(**s), True),
-    "inter_alltoall": lambda p, q, ka, kb: _between([[ka] * q] * p, [[kb] * p] * q),
-    "inter_alltoallv": lambda ab, ba: _between(ab, ba),
-    "inter_bcast": lambda q, m: _rooted(q + 1, 0, m, False),
-    "inter_reduce": lambda q, m: _rooted(q + 1, 0, m, True),
-    "inter_gather": lambda q, k: _each([0] + [k] * q, 0, False),
-    "inter_gatherv": lambda counts: _each([0, *counts], 0, False),
-    "inter_scatter": lambda q, k: _each([0] + [k] * q, 0, True),
-    "inter_scatterv": lambda counts: _each([0, *counts], 0, True),
-    "multi_allgatherv": lambda groups: _to_other_groups(groups, False),
-    "allgatherv": lambda counts: _inside(counts),
-    "reduce_scatter": lambda counts: _inside(counts, True),
-    "bcast": lambda p, m, root: _rooted(p, root, m, False),
-    "reduce": lambda p, m, root: _rooted(p, root, m, True),
-    "gatherv": lambda counts, root: _each(counts, root, False),
-    "scatterv": lambda counts, root: _each(counts, root, True),
-    "alltoall": lambda p, k: _table([[k] * p] * p),
-    "alltoallv": lambda table: _table(table),
-}
+def _demands(demand: Needs, *, is_sum: bool) -> Iterator[Demand]:
+    """Each need of a promise as a multicast; those of a sum backwards, from the process
+    that gets a part to all that contribute."""
+    if isinstance(demand, np.ndarray):
+        for i, j in np.argwhere(demand).tolist():
+            if i != j:
+                yield Demand(i, (j,), int(demand[i, j]))
+        return
+    for need in (x for x in demand if x.size):
+        sources, targets = (
+            [r for ranks in x for r in ranks] for x in (need.sources, need.targets)
+        )
+        if is_sum:
+            sources, targets = targets, sources
+        (source,) = sources
+        others = tuple(r for r in targets if r != source)
+        yield Demand(source, others, need.size)

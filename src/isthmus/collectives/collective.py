@@ -18,7 +18,7 @@ import numpy as np
 from ..algorithms.parts.stages import stage_by_size
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Blocks, Shares, Side, Uneven
-from ..schedules.registry import resolve
+from ..schedules.registry import Algorithm, resolve
 from ..schedules.schedule import Made, Schedule
 from ..verify.contracts import Contract
 from .known import Counts, OwnLines, Table
@@ -113,6 +113,11 @@ class Collective:
             sizes=sizes,
         )
 
+    def promise(self, sizes: Sizes) -> Contract:
+        """What the collective promises, whatever the algorithm: what each rank begins
+        with, and what it must have in the end."""
+        return self.make(_NO_ALGORITHM, None, **sizes).promise()
+
     def sweep(self, most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
         """The sizes to verify algorithms on, on groups of up to so many ranks."""
         return (self.cases(rng, *n) for n in self.shapes(most))
@@ -134,6 +139,8 @@ class Collective:
         return (1, *ranks) if self.is_rooted and self.groups == BETWEEN else ranks
 
 
+#: for the promise, which does not depend on it
+_NO_ALGORITHM = Algorithm("", lambda *_: iter(()), "", lambda *_: 0.0)
 #: sizes that say how many ranks a group has
 _RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import distributions
 from ..collectives.collective import BETWEEN, NOTHING, Collective
 from ..collectives.records import COLLECTIVES, schedule
-from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
 from ..verify.contracts import Contract
 
@@ -66,11 +64,7 @@ class Case:
     @property
     def contract(self) -> Contract:
         """What is promised, the same by whichever algorithm."""
-        for entry in algorithms(self.collective):
-            # one may work for groups of some sizes only
-            with suppress(ValueError):
-                return self.schedule(entry.name).contract
-        raise ValueError(f"no algorithm for {self.collective} of {self.groups}")
+        return self.record.promise(self.sizes)
 
     def doubled(self) -> Case:
         """The same with twice the bytes."""
@@ -79,7 +73,7 @@ class Case:
     def schedule(self, name: str) -> Schedule:
         """What all ranks do; an element is a byte."""
         nodes = self.nodes if self.per_node else ()
-        return schedule(self.collective, name, nodes=nodes, **self._sizes())
+        return schedule(self.collective, name, nodes=nodes, **self.sizes)
 
     @property
     def claimed(self) -> tuple[int, ...]:
@@ -92,7 +86,8 @@ class Case:
             return (*self.groups, self.each[0])
         return (*self.groups, *self.each)
 
-    def _sizes(self) -> dict[str, Any]:
+    @property
+    def sizes(self) -> dict[str, Any]:
         """The sizes of the schedule."""
         of_bytes = self.record.of_bytes
         assert of_bytes is not None, self.collective

@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
-from ..choose import choose
+from ..choose.choice import choice
+from ..choose.choose import BUILT_IN
 from ..choose.estimate import Machine
 from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
@@ -18,8 +17,6 @@ from .case import Case
 from .times import Row, formula, limit, line, simulated, startups
 from .tuned import Tuned
 
-#: collectives for which `choose` can be asked without a communicator
-CHOSEN = ("allgatherv", "bcast", "inter_allgather", "inter_allgatherv")
 #: what MPI libraries do between two groups
 LIBRARY = "root_gathering_sequential"
 #: what may be simulated for one answer: ends of messages, over all algorithms
@@ -100,20 +97,13 @@ def candidates(case: Case, model: Model, most: int = MOST) -> dict[str, int]:
 def default(case: Case, model: Model) -> str | None:
     """What isthmus takes when nobody says; inside a group, if the library's own call is
     not faster."""
-    if case.collective not in CHOSEN or case.per_node > 1:
+    if case.per_node > 1:
         return None
-    tuned = model.machine if isinstance(model, Tuned) else None
-    if len(case.groups) == 1:
-        machine = tuned or Machine(*line(case, model), library=inf)
-        small = machine.small
-        if case.collective == "bcast":
-            p, nbytes = case.groups[0], case.each[0]
-            return choose.bcast(p, nbytes, lambda: machine, small).name
-        counts = np.array(case.counts)
-        return choose.allgatherv(counts, lambda: machine, True, small).name
-    (p, q), (a, b), v = case.groups, case.totals, case.collective.endswith("v")
-    machine = tuned or choose.BUILT_IN
-    return choose.inter_allgatherv(p, q, a, b, max(case.each), v, machine)
+    machine = model.machine if isinstance(model, Tuned) else None
+    if machine is None and len(case.groups) == 1:
+        machine = Machine(*line(case, model), library=inf)
+    taken = choice(case.record, case.sizes, machine or BUILT_IN)
+    return None if taken is None else taken.name
 
 
 def _others(rows: Sequence[Row]) -> str:
