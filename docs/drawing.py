@@ -21,7 +21,7 @@ from pathlib import Path
 import draw_irregular
 import isthmus
 from isthmus.cli.app import run
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.machine import Level, Machine, Memory
 from isthmus.draw import schedule
 from isthmus.draw.gantt import gantts
 
@@ -67,7 +67,7 @@ def on_nodes(folder: Path) -> None:
     where = [r % 3 for r in range(12)]
     levels = Level(4, 0.5e-6, 1 / 8e9), Level(None, 5e-6, 1 / 3e9)
     memory = Memory(1 / 10e9, 1 / 60e9, 1e-6)
-    machine = Hierarchy(levels, placement=tuple(where), memory=memory)
+    machine = Machine(levels, placement=tuple(where), memory=memory)
     sizes = {"p": 6, "q": 6, "ka": 32 << 10, "kb": 32 << 10}
     lines = {}
     for name in ("segmented", "node_aware"):

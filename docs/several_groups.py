@@ -6,7 +6,7 @@ import numpy as np
 import isthmus
 from isthmus.choose import several
 from isthmus.choose.estimate import Machine
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 
 MODEL = AlphaBeta(2e-6, 1 / 12e9)
 K = 1 << 20

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import isthmus
-from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.cost.machine import AlphaBeta
 
 RANKS = 16
 #: bytes that pass in the time of a start-up

@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 import isthmus
-from isthmus.cost.alphabeta import Unequal
+from isthmus.cost.machine import Unequal
 from isthmus.draw.gantt import gantts
 
 BYTES, RUNS = 1 << 18, 5

@@ -6,13 +6,11 @@ import pytest
 
 import isthmus
 from isthmus.cost import machines
-from isthmus.cost.alphabeta import AlphaBeta
-from isthmus.cost.hierarchy import Hierarchy, Level, Memory
+from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory
 
-FLAT = 'model = "alphabeta"\nlatency = "2 us"\nbandwidth = "50 Mbit/s"\n'
+FLAT = 'latency = "2 us"\nbandwidth = "50 Mbit/s"\n'
 NODES = """
 name = "mine"
-model = "hierarchy"
 [[level]]
 name = "node"
 units = 4
@@ -29,15 +27,6 @@ copy = "10 GB/s"
 together = "100 GB/s"
 meeting = "1 us"
 """
-LOGGOPS = """
-model = "loggops"
-latency = "2.5 us"
-overhead = "1500 ns"
-gap = "4 us"
-bandwidth = "200 MB/s"
-eager = "64 KiB"
-reduction = "1 GB/s"
-"""
 
 
 @pytest.fixture
@@ -52,12 +41,12 @@ def written(tmp_path):
 
 @pytest.mark.parametrize("name", machines.shipped())
 def test_what_ships_simulates_and_says_where_it_is_from(name):
-    machine = machines.read(name)
+    machine = machines.load(name)
     assert machine.name != name
     assert "arithmetic" in machine.note or "Typical values" in machine.note
     sizes = {"p": 100, "q": 28, "ka": 1000, "kb": 1000}
     made = isthmus.schedule("inter_allgather", "segmented+bruck", **sizes)
-    assert 0 < made.simulate(machine.model).time < 1
+    assert 0 < made.simulate(machine).time < 1
 
 
 def test_the_shipped_machines():
@@ -74,19 +63,27 @@ def test_the_shipped_machines():
         "sierra-like",
     ]
     cori = machines.load("cori-like")
-    assert isinstance(cori, Hierarchy) and cori.levels[0].size == 32
+    assert not cori.flat and cori.levels[0].size == 32
 
 
 def test_units_are_exact(written):
     assert machines.load(written(FLAT)) == AlphaBeta(2e-6, 1.6e-7)
     assert machines.load(written(FLAT), unit=8).unit == 8
-    assert machines.load(written(NODES)) == Hierarchy(
+    assert machines.load(written(NODES)) == Machine(
         (
             Level(4, 250e-9, 1 / (4 << 30), shared=False),
             Level(None, 1.3e-6, float(f"{1 / 9.6e9:.17g}")),
         )
     )
-    assert machines.read(written(NODES)).name == "mine"
+    assert machines.load(written(NODES)).name == "mine"
+
+
+@pytest.mark.parametrize("kind", ["alphabeta", "hierarchy"])
+def test_files_of_version_0_1_name_their_model(written, kind):
+    text = FLAT if kind == "alphabeta" else NODES
+    assert machines.load(written(f'model = "{kind}"\n{text}')) == machines.load(
+        written(text)
+    )
 
 
 def test_a_placement(written):
@@ -112,10 +109,10 @@ def test_shipped_machines_with_nodes_know_their_memory(name):
     assert 0 < memory.together < memory.alone and memory.meeting > 0
 
 
-def test_loggops_is_in_nanoseconds(written):
-    model = machines.load(written(LOGGOPS))
-    assert (model.L, model.o, model.g, model.G) == (2500, 1500, 4000, 5)
-    assert (model.O, model.S, model.gamma) == (0, 65536, 1)
+def test_the_gap_between_messages(written):
+    text = swap(NODES, "units = 4", 'units = 4\ngap = "50 ns"')
+    levels = machines.load(written(text)).levels
+    assert [x.between for x in levels] == [5e-8, 1.3e-6]
 
 
 def swap(text, old, new):
@@ -136,12 +133,15 @@ def swap(text, old, new):
         (swap(FLAT, 'latency = "2 us"', ""), "latency: missing"),
         (swap(FLAT, "latency", "latancy"), "latency: missing"),
         (FLAT + 'latancy = "1 us"', "latancy: unknown key"),
-        (swap(FLAT, "alphabeta", "abacus"), "model: 'abacus' is unknown; known: alpha"),
-        (swap(FLAT, '"alphabeta"', "7"), "model: 7 is not a text in quotes"),
-        ("", "model: missing"),
-        ("model = ", "not a TOML file: "),
-        ('model = "hierarchy"', "level: missing"),
-        ('model = "hierarchy"\nlevel = 3', "level: must be one [[table]] or more"),
+        (FLAT + 'model = "abacus"', "model: 'abacus' is unknown; no file needs it"),
+        (
+            FLAT + 'model = "loggops"',
+            "model: isthmus export --goal writes what LogGOPS",
+        ),
+        (FLAT + "model = 7", "model: 7 is not a text in quotes"),
+        ("", "latency: missing"),
+        ("name = ", "not a TOML file: "),
+        ("level = 3", "level: must be one [[table]] or more"),
         (swap(NODES, "units = 4", ""), "level 1: units: missing"),
         (swap(NODES, "= 4", "= 0"), "level 1: units: 0 is not a whole number"),
         (swap(NODES, "= false", "= 1"), "level 1: shared_port: 1 is not true or false"),
@@ -157,8 +157,7 @@ def swap(text, old, new):
             "memory: together: is less than one process copies alone",
         ),
         (FLAT + MEMORY, "memory: unknown key"),
-        (swap(LOGGOPS, 'gap = "4 us"', ""), "gap: missing"),
-        (swap(LOGGOPS, "64 KiB", "64 GB/s"), "eager: unknown unit in '64 GB/s'"),
+        (swap(NODES, "= 4", '= 4\ngap = "1 KB"'), "level 1: gap: unknown unit"),
     ],
 )
 def test_what_is_wrong_is_one_line(written, text, wrong):

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from ..collectives.records import schedule
-from ..cost.alphabeta import AlphaBeta
+from ..cost.machine import AlphaBeta, Machine
 from ..schedules.registry import Algorithm, algorithms, find
 from .demands import Problem, problem
 from .steps import Fewest, startups, whole
@@ -59,7 +59,7 @@ def _larger(sizes: dict[str, Any], times: int) -> dict[str, Any]:
     }
 
 
-def _time(collective: str, name: str, model: AlphaBeta, sizes: dict[str, Any]) -> float:
+def _time(collective: str, name: str, model: Machine, sizes: dict[str, Any]) -> float:
     """The time of an algorithm on a machine, with its pieces chosen for that machine.
 
     Where only elements cost time pieces are short, where only start-ups do, long.

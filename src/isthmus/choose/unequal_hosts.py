@@ -41,7 +41,7 @@ def _time(
     startup: float,
     **sizes: int,
 ) -> float:
-    from ..cost.alphabeta import Unequal
+    from ..cost.machine import Unequal
 
     size = "m" if "m" in COLLECTIVES[collective].example else "k"
     every: dict[str, Any] = {**sizes, size: nbytes}

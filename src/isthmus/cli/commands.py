@@ -67,6 +67,11 @@ COMMANDS = {
     "trace": Entry(
         "trace", "trace", "Write a simulated run as a trace for Perfetto or Chrome."
     ),
+    "export": Entry(
+        "export",
+        "export",
+        "Write a schedule for another simulator: LogGOPSim or SimGrid.",
+    ),
     "record": Entry(
         "record", "record", "Record a real run message by message, and draw it."
     ),

@@ -58,6 +58,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "isthmus trace allgather segmented --groups 6,2",
         "isthmus trace allgatherv node_aware --per-node 2 --machine hdr-infiniband",
     ),
+    "export": (
+        "isthmus export allgather segmented --groups 6,2 --goal x.goal",
+        "isthmus export bcast circulant --groups 9 --bytes 1MiB --simgrid x",
+    ),
     "record": (
         "isthmus record segmented+ring --groups 6,2",
         "isthmus record ring --groups 8 --machine shared-memory",

@@ -13,12 +13,10 @@ from rich.table import Table
 
 from ..collectives.collective import BETWEEN, INSIDE, VECTOR, Collective
 from ..collectives.records import made_by, operations
-from ..cost.loggops import LogGOPS
 from ..cost.placement import on_nodes
 from ..predict.case import Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
 from ..schedules.names import mpi_name
-from ..schedules.schedule import Model
 from ..spelling import unknown
 from ..units import show_bytes, show_time
 from . import simulate as sim
@@ -26,9 +24,8 @@ from .options import note, one_or_two_groups
 from .sizes import GROUPS, PerNode, has_one_root, in_groups
 from .terminal import Steps
 
-#: ends of messages, of all algorithms together, that are simulated in some ten seconds;
-#: LogGOPS has events for each
-MESSAGES, EVENTS = 10_000_000, 600_000
+#: ends of messages, of all algorithms together, that are simulated in some ten seconds
+MESSAGES = 10_000_000
 #: processes, of both groups together
 LARGEST = 1 << 16
 
@@ -68,11 +65,6 @@ def _record(operation: str, groups: int) -> Collective:
     """The collective of an operation; of blocks of one size the one of any sizes, as
     the sum of any number of bytes can be cut into those."""
     return made_by(operation.lower().removesuffix("_block"), groups)
-
-
-def _affordable(model: Model) -> int:
-    """How much is simulated by default, the same on every computer."""
-    return EVENTS if isinstance(model, LogGOPS) else MESSAGES
 
 
 def _table(found: Answer) -> Table:
@@ -165,7 +157,7 @@ def predict(
         typer.Option(
             metavar="N",
             help="ends of messages to simulate, for all algorithms together; the rest "
-            f"comes from formulas [default: {MESSAGES}, LogGOPS {EVENTS}]",
+            f"comes from formulas [default: {MESSAGES}]",
             min=0,
         ),
     ] = None,
@@ -188,7 +180,7 @@ def predict(
         model = on_nodes(model, case.nodes)
     # a bar must not come among what a program reads
     console = Console(stderr=as_json)
-    most = _affordable(model) if most is None else most
+    most = MESSAGES if most is None else most
     with Steps(console, many=True) as steps:
         steps("weighing the algorithms", 0.0)
         weights, every = candidates(case, model, most), []

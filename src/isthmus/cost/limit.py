@@ -23,8 +23,7 @@ import numpy as np
 
 from ..schedules.schedule import Model
 from ..verify.contracts import Contract, Demand, Need, Ranks
-from .alphabeta import AlphaBeta, Unequal
-from .hierarchy import Hierarchy, Level
+from .machine import Machine
 
 
 @dataclass(frozen=True)
@@ -133,19 +132,17 @@ class Limit:
 
 def limits(contract: Contract, n: int, model: Model) -> list[Limit]:
     """The limit of processes, and of the units of each level that share ports."""
-    if not isinstance(model, AlphaBeta | Unequal | Hierarchy):
+    if not isinstance(model, Machine):
         return [Limit()]
     demand = contract.demand()
-    if isinstance(model, Unequal):
-        return [_of_unequal(demand, n, model)]
-    ports = _Ports(_nested(model), n)
+    ports = _Ports(model, n)
     if n > 1 and not len(demand) and any(map(contract.waits_for, range(n))):
         return [Limit(ports.to_hear())]
     sums = not isinstance(demand, np.ndarray) and any(
         not need.alike and sum(map(len, need.sources)) > 1 for need in demand
     )
     found = [ports.of_processes(crossing(demand, np.arange(n)), sums)]
-    for k, unit in enumerate(ports.units[:-1]):
+    for k, unit in enumerate([] if model.flat else ports.units[:-1]):
         found.append(ports.of_level(k, crossing(demand, _numbered(unit))))
     return found
 
@@ -155,7 +152,7 @@ def limit(contract: Contract, n: int, model: Model) -> Limit:
     return max(limits(contract, n, model), key=lambda x: x.seconds)
 
 
-def copying(demand: Demand, n: int, model: Hierarchy) -> float:
+def copying(demand: Demand, n: int, model: Machine) -> float:
     """Seconds of the memory of the busiest node, if its ranks copy all that they bring
     and need: the limit of algorithms that use nothing else inside a node."""
     passed = crossing(demand, np.arange(n))
@@ -164,13 +161,6 @@ def copying(demand: Demand, n: int, model: Hierarchy) -> float:
     memory = model.memory
     slowest = max(memory.alone * copied.max(), memory.together * together.max())
     return float(model.unit * slowest)
-
-
-def _nested(model: AlphaBeta | Hierarchy) -> Hierarchy:
-    if isinstance(model, Hierarchy):
-        return model
-    levels = Level(1, 0.0, 0.0, shared=False), Level(None, model.alpha, model.beta)
-    return Hierarchy(levels, model.gamma, model.unit)
 
 
 def _numbered(unit: np.ndarray) -> np.ndarray:
@@ -186,29 +176,23 @@ def _rate(per_byte: np.ndarray) -> np.ndarray:
     return found
 
 
-def _of_unequal(demand: Demand, n: int, model: Unequal) -> Limit:
-    """The port of each rank passes at its own speed."""
-    passed = crossing(demand, np.arange(n))
-    amount = np.maximum(passed.enters, passed.leaves)
-    alpha, beta = np.array(model.hosts.alphas[:n]), np.array(model.hosts.betas[:n])
-    each = np.where(amount > 0, alpha + model.unit * beta * amount, 0.0)
-    slowest = int(each.argmax()) if n else 0
-    found = [Limit(float(each[slowest]), int(amount[slowest]))] if n else [Limit()]
-    if passed.total and beta.all():
-        seconds = model.unit * passed.total / float((1 / beta).sum())
-        found.append(Limit(float(alpha.min()) + seconds, passed.most))
-    return max(found, key=lambda x: x.seconds)
-
-
 class _Ports:
     """What the ports of ranks and of units let through."""
 
-    def __init__(self, model: Hierarchy, n: int) -> None:
+    def __init__(self, model: Machine, n: int) -> None:
         self.model, self.n = model, n
         self.units = model.units(n)
         levels = model.levels
-        self.alpha = np.array([x.alpha for x in levels])
-        self.beta = np.array([x.beta for x in levels]) * model.unit
+        #: the costs of a message of each rank, at each level
+        self.alpha, self.beta = np.empty((2, len(levels), n))
+        self.alpha.T[:] = [x.alpha for x in levels]
+        self.beta.T[:] = [x.beta for x in levels]
+        if model.hosts is not None:
+            self.alpha[-1], self.beta[-1] = (
+                model.hosts.alphas[:n],
+                model.hosts.betas[:n],
+            )
+        self.beta *= model.unit
         #: the ranks that share each rank's unit, at each level
         sizes = [np.bincount(unit, minlength=1)[unit] for unit in self.units]
         below = [np.ones(n, np.int64), *sizes[:-1]]
@@ -217,7 +201,7 @@ class _Ports:
 
     def least_startup(self) -> float:
         """The start-up of the fastest message that can be."""
-        return float(self.alpha[self.reaches.any(axis=1)].min(initial=np.inf))
+        return float(self._least(self.alpha, -1).min(initial=np.inf))
 
     def to_hear(self) -> float:
         """Until some rank has heard of another, of those farthest apart: a message, or
@@ -229,9 +213,8 @@ class _Ports:
     def _least(self, value: np.ndarray, above: int) -> np.ndarray:
         """For each rank the least of a value, of the levels above one that it uses."""
         part = self.reaches[above + 1 :]
-        found: np.ndarray = np.where(part, value[above + 1 :, None], np.inf).min(
-            axis=0, initial=np.inf
-        )
+        used = np.where(part, value[above + 1 :], np.inf)
+        found: np.ndarray = used.min(axis=0, initial=np.inf)
         return found
 
     def of_processes(self, passed: Crossing, sums: bool) -> Limit:
@@ -244,9 +227,7 @@ class _Ports:
         copy = model.unit * (min(copy, model.gamma) if sums else copy)
         port = _rate(self._least(self.beta, -1))
         copies = np.where(self.reaches[0], _rate(np.array(copy)), 0.0)
-        times = np.where(
-            self.reaches, self.alpha[:, None] + self.beta[:, None] * amount, np.inf
-        )
+        times = np.where(self.reaches, self.alpha + self.beta * amount, np.inf)
         by_port = times.min(axis=0, initial=np.inf)
         both_ways = passed.enters + passed.leaves
         with np.errstate(invalid="ignore"):

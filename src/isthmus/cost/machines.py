@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..schedules.schedule import Model
 from ..spelling import unknown
-from .alphabeta import AlphaBeta
-from .hierarchy import Hierarchy, Level, Memory
+from .machine import AlphaBeta, Level, Machine, Memory
 from .tables import Table, load as load_toml, text as _text
 
 SHIPPED = Path(__file__).parents[1] / "machines"
@@ -23,18 +21,7 @@ TIMES = {name: Fraction(10) ** ten for name, ten in _SECONDS.items()}
 RATES = {f"{x}B/s": Fraction(10**ten) for x, ten in _TENS.items()}
 RATES |= {f"{x}bit/s": Fraction(10**ten, 8) for x, ten in _TENS.items()}
 RATES |= {f"{x}iB/s": Fraction(1024**k) for k, x in enumerate("KMGT", 1)}
-SIZES = {"B": Fraction(1)}
-SIZES |= {f"{x}iB": Fraction(1024**k) for k, x in enumerate("KMGT", 1)}
 _QUANTITY = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)\s*(\S*)\s*")
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A model with its name and where its numbers come from."""
-
-    name: str
-    note: str
-    model: Model
 
 
 def shipped() -> list[str]:
@@ -42,22 +29,32 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
-def load(source: str | Path, unit: int = 1) -> Model:
-    """The model of a machine file, or of a shipped machine, by its name."""
-    return read(source, unit).model
-
-
-def read(source: str | Path, unit: int = 1) -> Machine:
-    """A machine file, or a shipped machine by its name; an element has `unit` bytes."""
+def load(source: str | Path, unit: int = 1) -> Machine:
+    """The machine of a file, or a shipped one, by its name; an element has `unit`
+    bytes."""
     table = Table(str(source), _parse(source))
-    kind = table.take("model", _text)
+    _refuse_models(table)
     name, note = (table.take(key, _text, "") for key in ("name", "note"))
-    if kind not in _MODELS:
-        known = ", ".join(_MODELS)
-        raise table.error("model", f"{kind!r} is unknown; known: {known}")
-    model = _MODELS[kind](table, unit)
+    nested = "level" in table.values
+    machine = _nested(table) if nested else AlphaBeta(*_alpha_beta(table))
+    gamma = float(table.take("reduction", _per_byte, Fraction(0)))
     table.check_rest()
-    return Machine(name or str(source), note, model)
+    return replace(machine, gamma=gamma, unit=unit, name=name or str(source), note=note)
+
+
+#: the same; of version 0.1
+read = load
+#: what the key "model" may say, which files needed once
+MODELS = ("alphabeta", "hierarchy")
+
+
+def _refuse_models(table: Table) -> None:
+    """Models that are not simulated here."""
+    kind = table.take("model", _text, MODELS[0])
+    if kind == "loggops":
+        raise table.error("model", "isthmus export --goal writes what LogGOPSim takes")
+    if kind not in MODELS:
+        raise table.error("model", f"{kind!r} is unknown; no file needs it")
 
 
 def _parse(source: str | Path) -> dict[str, Any]:
@@ -116,23 +113,9 @@ def _per_byte(x: Any) -> Fraction:
     return 1 / rate
 
 
-def _size(x: Any) -> Fraction:
-    """Bytes."""
-    return _quantity(x, SIZES, "64 KiB")
-
-
-def _gamma(table: Table) -> Fraction:
-    return table.take("reduction", _per_byte, Fraction(0))
-
-
 def _alpha_beta(table: Table) -> tuple[float, float]:
     alpha, beta = table.take("latency", _time), table.take("bandwidth", _per_byte)
     return float(alpha), float(beta)
-
-
-def _alphabeta(table: Table, unit: int) -> Model:
-    alpha, beta = _alpha_beta(table)
-    return AlphaBeta(alpha, beta, float(_gamma(table)), unit)
 
 
 def _level(table: Table, last: bool) -> Level:
@@ -141,8 +124,9 @@ def _level(table: Table, last: bool) -> Level:
     alpha, beta = _alpha_beta(table)
     shared = table.take("shared_port", _truth, True)
     lanes = table.take("lanes", _count, 1)
+    gap = float(table.take("gap", _time)) if "gap" in table.values else None
     table.check_rest()
-    return Level(size, alpha, beta, shared, lanes)
+    return Level(size, alpha, beta, shared, lanes, gap)
 
 
 def _memory(table: Table) -> Memory:
@@ -155,35 +139,10 @@ def _memory(table: Table) -> Memory:
     return Memory(float(alone), float(together), float(meeting))
 
 
-def _hierarchy(table: Table, unit: int) -> Model:
+def _nested(table: Table) -> Machine:
     tables = list(table.tables("level"))
     levels = tuple(_level(x, x is tables[-1]) for x in tables)
     nobody: tuple[int, ...] = ()
     placement = table.take("placement", _nodes, nobody) or None
     memory = _memory(table.table("memory")) if "memory" in table.values else Memory()
-    return Hierarchy(levels, float(_gamma(table)), unit, placement, memory=memory)
-
-
-def _loggops(table: Table, unit: int) -> Model:
-    from .loggops import LogGOPS
-
-    def nanoseconds(x: Fraction) -> float:
-        return float(x * 10**9)
-
-    return LogGOPS(
-        L=nanoseconds(table.take("latency", _time)),
-        o=nanoseconds(table.take("overhead", _time)),
-        g=nanoseconds(table.take("gap", _time)),
-        G=nanoseconds(table.take("bandwidth", _per_byte)),
-        O=nanoseconds(table.take("overhead_per_byte", _time, Fraction(0))),
-        S=float(table.take("eager", _size, Fraction(65535))),
-        gamma=nanoseconds(_gamma(table)),
-        unit=unit,
-    )
-
-
-_MODELS: dict[str, Callable[[Table, int], Model]] = {
-    "alphabeta": _alphabeta,
-    "hierarchy": _hierarchy,
-    "loggops": _loggops,
-}
+    return Machine(levels, placement=placement, memory=memory)

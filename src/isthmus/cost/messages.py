@@ -1,10 +1,16 @@
-"""All messages of one round of all ranks, each with its place at both ends."""
+"""A schedule as steps of all ranks: the messages that move in a step, and what follows.
+
+Mostly a message is sent and received in rounds of the same number: then a step is a
+round of all ranks, and its messages are found by numpy, for any number of ranks. From
+the first round on where one is not, `verify.matcher` says which messages move together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,8 +26,9 @@ from ..schedules.ir import (
     Send,
     is_signal,
 )
-from ..schedules.program import meanwhile
-from ..verify.errors import BadMessage
+from ..schedules.program import meanwhile, per_rank
+from ..schedules.schedule import Schedule
+from ..verify.matcher import Matcher, Rank, size as size_of
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,8 @@ def _ends_of_ranks(
     return ends[:, 0], ends[:, 1], ends[:, 2]
 
 
-def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:
-    """The messages of a round, whose two ends must stand in the same round."""
+def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages | None:
+    """The messages of a round, if both ends of each stand in the same round."""
     source, target, size = _ends(groups, Send)
     owner, origin, expected = _ends(groups, Recv)
     sent = np.argsort(source * n + target, kind="stable")
@@ -111,7 +118,7 @@ def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:
         and np.array_equal(target[sent], owner[received])
         and np.array_equal(size[sent], expected[received])
     ):
-        raise BadMessage("a message has only one end in its round")
+        return None
     arrival = np.empty(len(sent), np.int64)
     arrival[received] = sent
     return Messages(source, target, size, arrival)
@@ -119,17 +126,19 @@ def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages:
 
 @dataclass(frozen=True)
 class Step:
-    """One round of all ranks: its messages, then what each rank does.
+    """Messages that move at once, then what each rank does whose round has ended.
 
     `early` and `late` have a row of the elements that each rank copies and one of those
-    that it reduces: while its messages are in flight, and after them. `meets` says who
-    then waits for the other ranks of its node.
+    that it reduces: while its messages are in flight, and after them. `meets` says
+    which ranks have then all come to the meeting of their node. `ends` says whose round
+    ends: everyone's, where there is none.
     """
 
     messages: Messages
     early: np.ndarray
     late: np.ndarray
     meets: np.ndarray
+    ends: np.ndarray | None = None
 
     @property
     def reduced(self) -> np.ndarray:
@@ -192,16 +201,86 @@ def _aligned(programs: Sequence[Program]) -> list[Iterator[Round]]:
     return [iter(rounds) for rounds in found]
 
 
-def steps(lanes: Iterator[tuple[range, Program]], n: int) -> Iterator[Step]:
-    """The rounds of all groups side by side, round by round."""
-    groups = list(lanes)
+def steps(schedule: Schedule) -> Iterator[Step]:
+    """The steps of all ranks, until every rank has done its rounds."""
+    n, groups = schedule.n, list(schedule.lanes())
     programs = [program for _, program in groups]
     if len(groups) == n:  # rank by rank, as where ranks share memory and meet
         programs = _aligned(programs)
+    programs = [iter(program) for program in programs]
     for rounds in zip_longest(*programs, fillvalue=Round()):
         here = list(zip((ranks for ranks, _ in groups), rounds, strict=True))
         for _, r in here:
             for c in r.comm:
                 _check_library(c)
         busy = [(ranks, r) for ranks, r in here if r.comm or r.then]
-        yield Step(match(busy, n), *_work(busy, n), _meets(here, n))
+        messages = match(busy, n)
+        if messages is None:
+            every = (
+                each
+                for (ranks, r), program in zip(here, programs, strict=True)
+                for each in per_rank(chain([r], program), len(ranks))
+            )
+            yield from _by_pairs(list(every), schedule.nodes)
+            return
+        yield Step(messages, *_work(busy, n), _meets(here, n))
+
+
+@dataclass
+class _Gathered:
+    """What happens in a step, as it is found.
+
+    Of a message: its sender and its place there, its receiver and its place there, its
+    elements. Of a rank whose round ends: what it then has copied and reduced.
+    """
+
+    messages: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    ends: list[tuple[int, Round]] = field(default_factory=list)
+    meets: list[int] = field(default_factory=list)
+
+    def step(self, n: int) -> Step:
+        """The step of n ranks."""
+        rows = np.array(sorted(self.messages), np.int64).reshape(-1, 5)
+        source, _, target, place, size = rows.T
+        arrival = np.lexsort((place, target))
+        early, late = _work([(range(r, r + 1), x) for r, x in self.ends], n)
+        meets, ends = np.zeros((2, n), bool)
+        meets[self.meets] = True
+        ends[[r for r, _ in self.ends]] = True
+        return Step(Messages(source, target, size, arrival), early, late, meets, ends)
+
+
+class _Gather:
+    """Keeps what happens in each step."""
+
+    def __init__(self) -> None:
+        self.steps: dict[int, _Gathered] = defaultdict(_Gathered)
+        #: the place of each end in the round of its rank
+        self.places: dict[int, dict[int, int]] = {}
+
+    def enters(self, rank: Rank, r: Round) -> None:
+        self.places[rank.number] = {id(c): k for k, c in enumerate(r.comm)}
+
+    def moves(self, source: Rank, send: Send, target: Rank, recv: Recv) -> None:
+        out, into = self.places[source.number], self.places[target.number]
+        sent, received = out[id(send)], into[id(recv)]
+        message = source.number, sent, target.number, received, size_of(send)
+        self.steps[max(source.step, target.step)].messages.append(message)
+
+    def gathers(self, ranks: Sequence[Rank], calls: Sequence[Library]) -> None:
+        _check_library(calls[0])
+
+    def works(self, rank: Rank, r: Round) -> None:
+        self.steps[rank.step].ends.append((rank.number, r))
+
+    def meets(self, ranks: Sequence[Rank]) -> None:
+        self.steps[ranks[0].step].meets += [rank.number for rank in ranks]
+
+
+def _by_pairs(
+    programs: Sequence[Sequence[Round]], nodes: Sequence[Hashable]
+) -> Iterator[Step]:
+    """The steps where ranks are rounds ahead of each other."""
+    found = _Gather()
+    Matcher(programs, found, nodes).run()
+    return (found.steps[k].step(len(programs)) for k in sorted(found.steps))

@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from ..schedules.schedule import Model, Schedule
-from .alphabeta import AlphaBeta
-from .hierarchy import Hierarchy, Level, Memory
+from .machine import AlphaBeta, Level, Machine, Memory
 
 #: the machine where none is named: 2 µs and 12 GB/s
 MACHINE = AlphaBeta(2e-6, 1 / 12e9)
@@ -25,12 +24,12 @@ def on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
     them, and inside as most are."""
     number = {node: k for k, node in enumerate(dict.fromkeys(where))}
     placement = tuple(number[node] for node in where)
-    if isinstance(model, AlphaBeta):
-        levels = Level(len(where), *INSIDE), Level(None, model.alpha, model.beta)
-        return Hierarchy(levels, model.gamma, placement=placement, memory=MEMORY)
-    if isinstance(model, Hierarchy):
-        return replace(model, placement=placement)
-    return model
+    if not isinstance(model, Machine):
+        return model
+    if model.flat:
+        levels = Level(len(where), *INSIDE), model.levels[-1]
+        return replace(model, levels=levels, placement=placement, memory=MEMORY)
+    return replace(model, placement=placement)
 
 
 def placed(model: Model, made: Schedule) -> Model:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from ..cost.alphabeta import AlphaBeta
+from ..cost.machine import Machine
 from ..schedules.ir import Comm, Recv, Reduce, Round, Send
 from ..schedules.schedule import Schedule
 
@@ -72,7 +72,7 @@ def trace(schedule: Schedule, unit: int = 1, turns: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def platform(model: AlphaBeta, n: int) -> str:
+def platform(model: Machine, n: int) -> str:
     """n hosts, each with its own full-duplex link, on which a message takes as long.
 
     It crosses two links and carries an envelope: alpha is twice the latency and the

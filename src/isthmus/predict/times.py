@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..algorithms.node_costs import Cluster
 from ..algorithms.parts.stages import stage_for
-from ..cost.hierarchy import Hierarchy
 from ..cost.limit import Limit, limit as least
+from ..cost.machine import Machine
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
 from ..schedules.registry import find, resolve
 from ..schedules.schedule import Model, Schedule
@@ -86,7 +86,7 @@ def formula(case: Case, model: Model, name: str) -> Row:
 
 def _cluster(case: Case, model: Model, alpha: float, beta: float) -> Cluster:
     """The nodes of a machine, as closed forms have them."""
-    if not isinstance(model, Hierarchy):
+    if not isinstance(model, Machine) or model.flat:
         return Cluster(max(case.per_node, 1), alpha, beta)
     memory = model.memory
     costs = memory.alone, memory.together, model.gamma, memory.meeting

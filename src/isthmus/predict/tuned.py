@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..choose.estimate import Machine
+from ..choose.estimate import Machine as Costs
 from ..choose.tuning import Tuning
-from ..cost.alphabeta import AlphaBeta
-from ..cost.hierarchy import Hierarchy, Level
+from ..cost.machine import AlphaBeta, Level, Machine
 from ..cost.timeline import Timeline
 from ..schedules.registry import resolve
-from ..schedules.schedule import Model, Schedule
+from ..schedules.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,13 @@ class Tuned:
     tuning: Tuning
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Costs:
         """What choices are made by."""
         found = self.tuning.widest
         each = self.tuning.origin.each if self.tuning.between else 1
         return replace(found, sharing=each)
 
-    def model(self, n: int) -> Model:
+    def model(self, n: int) -> Machine:
         """The model for so many ranks."""
         each, found = self.tuning.origin.each, self.tuning
         if found.inside is None or found.between is None:
@@ -38,7 +37,7 @@ class Tuned:
         near = _crowded(found.inside, min(n, each))
         far = _crowded(found.between, -(-n // each))
         node = Level(each, found.inside.alpha, near)
-        return Hierarchy((node, Level(None, found.between.alpha, far)))
+        return Machine((node, Level(None, found.between.alpha, far)))
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule on this machine."""
@@ -52,6 +51,6 @@ def fitted(collective: str, name: str, tuned: Tuned) -> str:
     return f"{name}(startup={max(tuned.machine.startup, 1.0)})"
 
 
-def _crowded(machine: Machine, n: int) -> float:
+def _crowded(machine: Costs, n: int) -> float:
     """Seconds a byte where n ranks send at once."""
     return max(machine.beta, machine.gamma * n)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..collectives.records import schedule
-from ..cost.alphabeta import AlphaBeta
-from ..cost.hierarchy import Hierarchy
 from ..cost.limit import copying, limits as limits_of_machine
+from ..cost.machine import AlphaBeta, Machine
 from ..cost.machines import load
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
@@ -203,10 +202,9 @@ def with_same(found: Sequence[Point | Multiple]) -> Iterator[Point | Multiple]:
                 yield replace(x, setting=setting)
 
 
-def machine(cluster: Cluster) -> Hierarchy:
+def machine(cluster: Cluster) -> Machine:
     """The paper's machine: nodes of the Cori-like file, with so many processes."""
     model = load("cori-like", unit=UNIT)
-    assert isinstance(model, Hierarchy)
     node, rest = model.levels
     return replace(model, levels=(replace(node, size=cluster.each), rest))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cost.alphabeta import AlphaBeta
+from ..cost.machine import AlphaBeta, Machine
 from ..cost.machines import load
 from ..groups import vm, vm_lanes
 from ..groups.bins import BIN_COUNT
@@ -175,11 +175,10 @@ class Point(Job):
         return self.network + self.work
 
 
-def machine(name: str = DAWN, startup: float = 1.0) -> AlphaBeta:
+def machine(name: str = DAWN, startup: float = 1.0) -> Machine:
     """A machine that is assumed, or one with other start-up times."""
     model = load(name)
-    assert isinstance(model, AlphaBeta)
-    return replace(model, alpha=startup * model.alpha)
+    return AlphaBeta(startup * model.alpha, model.beta)
 
 
 def compared(job: Job, busiest: int) -> float:

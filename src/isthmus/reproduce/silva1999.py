@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..collectives.records import schedule
-from ..cost.alphabeta import AlphaBeta
+from ..cost.machine import AlphaBeta
 from ..schedules.schedule import Schedule
 
 PROCESSES = 8

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..cost.alphabeta import AlphaBeta
+from ..cost.machine import AlphaBeta
 from ..cost.timeline import Events
 from ..draw.palette import EMPTY, FAINT, INK
 from .output import panels

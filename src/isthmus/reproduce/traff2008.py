@@ -18,8 +18,7 @@ from ..algorithms.allgatherv_circulant import best_n
 from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.piece_size import best, smallest, square_root
 from ..collectives.records import schedule
-from ..cost.alphabeta import AlphaBeta
-from ..cost.hierarchy import Hierarchy, Level
+from ..cost.machine import AlphaBeta, Level, Machine
 from ..cost.machines import load
 from ..cost.messages import steps
 from ..cost.placement import placed
@@ -50,7 +49,7 @@ class System:
 
     name: str
     p: int
-    model: AlphaBeta
+    model: Machine
     size: int
     totals: tuple[int, ...]
     each: int = 1
@@ -65,7 +64,7 @@ class System:
         levels = (
             Level(n, self.model.alpha, self.model.beta) for n in (self.each, None)
         )
-        return Hierarchy(tuple(levels))
+        return Machine(tuple(levels))
 
     @property
     def startup(self) -> float:
@@ -82,7 +81,6 @@ def _system(
 ) -> System:
     """A system with totals of 2^k bytes for each process."""
     model = load(machine)
-    assert isinstance(model, AlphaBeta)
     return System(name, p, model, size, tuple(p << k for k in bits), each, machine)
 
 
@@ -280,7 +278,7 @@ def balance(distribution: str, way: str) -> Timeline:
 
 def same_messages(a: Schedule, b: Schedule) -> bool:
     """Whether two schedules send the same messages, round by round."""
-    for x, y in zip_longest(steps(a.lanes(), a.n), steps(b.lanes(), b.n)):
+    for x, y in zip_longest(steps(a), steps(b)):
         if x is None or y is None:
             return False
         pairs = zip(
