@@ -6,10 +6,10 @@ import io
 import re
 
 import pytest
-from isthmus.collectives.records import COLLECTIVES
 
 import isthmus
 from isthmus.cli import main
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machine import AlphaBeta
 from isthmus.export.goal import goal, write_goal
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span

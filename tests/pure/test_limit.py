@@ -73,6 +73,7 @@ def machines(draw, made):
             draw(st.booleans()),
             draw(st.integers(1, 3)),
             draw(st.sampled_from([None, 0.0, 1e-7, 1e-6])),
+            draw(PER_BYTE),
         )
         for size in (n, *draw(st.sampled_from([(), (2,)])), None)
     )

@@ -115,6 +115,15 @@ def test_the_gap_between_messages(written):
     assert [x.between for x in levels] == [5e-8, 1.3e-6]
 
 
+def test_what_messages_of_a_level_have_together(written):
+    text = swap(NODES, "units = 4", 'units = 4\ntogether = "8 GB/s"')
+    model = machines.load(written(text))
+    assert [x.together for x in model.levels] == [1.25e-10, 0]
+    # four in a ring inside a node: 2 GB/s for each
+    ring = isthmus.schedule("allgatherv", "ring", counts=[1000] * 4)
+    assert ring.simulate(model).time == pytest.approx(3 * (250e-9 + 1000 / 2e9))
+
+
 def swap(text, old, new):
     assert old in text
     return text.replace(old, new, 1)

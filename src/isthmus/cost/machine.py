@@ -35,6 +35,8 @@ class Level:
     The port has so many lanes, each for one message at a time; a process always takes
     the same one. From the beginning of a message inside it to that of the next of the
     same process, `gap` passes besides the time of the bytes: alpha, if nobody says.
+    Where k units of the level below send at once inside it, none is faster than k times
+    `together` a byte: one memory, or one switch, passes all of it.
     """
 
     size: int | None
@@ -43,6 +45,7 @@ class Level:
     shared: bool = True
     lanes: int = 1
     gap: float | None = None
+    together: float = 0.0
 
     @property
     def between(self) -> float:

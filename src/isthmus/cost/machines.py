@@ -125,8 +125,9 @@ def _level(table: Table, last: bool) -> Level:
     shared = table.take("shared_port", _truth, True)
     lanes = table.take("lanes", _count, 1)
     gap = float(table.take("gap", _time)) if "gap" in table.values else None
+    together = float(table.take("together", _per_byte, Fraction(0)))
     table.check_rest()
-    return Level(size, alpha, beta, shared, lanes, gap)
+    return Level(size, alpha, beta, shared, lanes, gap, together)
 
 
 def _memory(table: Table) -> Memory:

@@ -103,6 +103,8 @@ class _Network:
         self.gaps = np.array([level.between for level in levels])
         #: whether a port is taken exactly as long as a message lasts
         self.plain = machine.hosts is None and np.array_equal(self.gaps, self.alphas)
+        #: levels in which messages slow each other down
+        self.crowds = [(k, x.together) for k, x in enumerate(levels) if x.together]
         shared = [k for k, level in enumerate(levels[:-1]) if level.shared]
         rows = [units[k] * levels[k].lanes + self._lane(k) for k in shared]
         sizes = [int(row.max(initial=-1)) + 1 for row in rows]
@@ -159,7 +161,7 @@ class _Network:
 
     def crowded(self, m: Messages, level: np.ndarray) -> np.ndarray:
         """How long each message of a step takes, beside the others of its node."""
-        times, together = self.lasts(m, level), self.machine.memory.together
+        times, together = self._together(m, level), self.machine.memory.together
         inside = level == 0
         if not together or not inside.any():
             return times
@@ -167,6 +169,22 @@ class _Network:
         count = np.bincount(node[inside], minlength=int(node.max()) + 1)
         shared = self.alphas[0] + together * self.machine.unit * count[node] * m.size
         return np.where(inside, np.maximum(times, shared), times)
+
+    def _together(self, m: Messages, level: np.ndarray) -> np.ndarray:
+        """How long each message takes, beside the others in its unit."""
+        times = self.lasts(m, level)
+        for k, together in self.crowds:
+            inside = np.flatnonzero(level == k)
+            if not len(inside):
+                continue
+            source, unit = m.source[inside], self.units[k]
+            below = self.units[k - 1] if k else np.arange(self.n)
+            _, first = np.unique(below[source], return_index=True)
+            active = np.bincount(unit[source[first]], minlength=int(unit.max()) + 1)
+            slow = together * active[unit[source]] * m.size[inside]
+            shared = self.alphas[k] + self.machine.unit * slow
+            times[inside] = np.maximum(times[inside], shared)
+        return times
 
     def work(self, amount: np.ndarray) -> np.ndarray:
         """How long each rank takes to copy and to reduce so much, beside the others of

@@ -49,9 +49,7 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
 def limit(case: Case, model: Model) -> Limit:
     """The limit of a case, where one is known for the machine."""
     n = sum(case.groups)
-    return least(
-        case.contract, n, model.model(n) if isinstance(model, Tuned) else model
-    )
+    return least(case.contract, n, model.model if isinstance(model, Tuned) else model)
 
 
 def line(case: Case, model: Model) -> tuple[float, float]:

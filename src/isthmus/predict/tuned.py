@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..choose.estimate import Machine as Costs
 from ..choose.tuning import Tuning
-from ..cost.machine import AlphaBeta, Level, Machine
+from ..cost.machine import ALONE, Level, Machine
 from ..cost.timeline import Timeline
 from ..schedules.registry import resolve
 from ..schedules.schedule import Schedule
@@ -14,11 +14,8 @@ from ..schedules.schedule import Schedule
 
 @dataclass(frozen=True)
 class Tuned:
-    """The machine of a tuning, for simulation.
-
-    Ranks in order fill nodes as those did that measured. All of them are taken to send
-    at once, so each has its share of what they have together.
-    """
+    """The machine of a tuning, for simulation: ranks in order fill nodes as those did
+    that measured."""
 
     tuning: Tuning
 
@@ -29,19 +26,17 @@ class Tuned:
         each = self.tuning.origin.each if self.tuning.between else 1
         return replace(found, sharing=each)
 
-    def model(self, n: int) -> Machine:
-        """The model for so many ranks."""
-        each, found = self.tuning.origin.each, self.tuning
-        if found.inside is None or found.between is None:
-            return AlphaBeta(self.machine.alpha, _crowded(self.machine, n))
-        near = _crowded(found.inside, min(n, each))
-        far = _crowded(found.between, -(-n // each))
-        node = Level(each, found.inside.alpha, near)
-        return Machine((node, Level(None, found.between.alpha, far)))
+    @property
+    def model(self) -> Machine:
+        """What is simulated: with the gaps and the crowding that were measured."""
+        each, tuning = self.tuning.origin.each, self.tuning
+        if tuning.inside is None or tuning.between is None:
+            return Machine((ALONE, _level(self.machine, None)))
+        return Machine((_level(tuning.inside, each), _level(tuning.between, None)))
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule on this machine."""
-        return self.model(schedule.n).simulate(schedule, record)
+        return self.model.simulate(schedule, record)
 
 
 def fitted(collective: str, name: str, tuned: Tuned) -> str:
@@ -51,6 +46,7 @@ def fitted(collective: str, name: str, tuned: Tuned) -> str:
     return f"{name}(startup={max(tuned.machine.startup, 1.0)})"
 
 
-def _crowded(machine: Costs, n: int) -> float:
-    """Seconds a byte where n ranks send at once."""
-    return max(machine.beta, machine.gamma * n)
+def _level(costs: Costs, size: int | None) -> Level:
+    """What messages cost, as a level of a machine."""
+    gap = min(costs.message, costs.alpha)
+    return Level(size, costs.alpha, costs.beta, gap=gap, together=costs.gamma)
