@@ -40,8 +40,8 @@ class Schedule:
 
     collective: str
     algorithm: str
-    #: gives what must be in every buffer in the end
-    promise: Callable[[], Contract] = field(repr=False)
+    #: what must be in every buffer in the end, or a function that says it when asked
+    promise: Contract | Callable[[], Contract] = field(repr=False)
     #: what a rank does, or all those of an array
     program: Callable[[Index], Program] = field(repr=False)
     #: the ranks of each group, in order
@@ -61,7 +61,7 @@ class Schedule:
     @cached_property
     def contract(self) -> Contract:
         """What every rank begins with, and must have in the end."""
-        return self.promise()
+        return self.promise() if callable(self.promise) else self.promise
 
     @property
     def n(self) -> int:
