@@ -58,7 +58,7 @@ def with_yac():
     # not by add_user_file, which raises an AttributeError in yac 3.21.0
     words = f"- user_file:\n    filename: weights-{side}.yac.nc\n"
     stack = yac.InterpolationStack.from_string_yaml(words)
-    ends = [("source", "sourcegrid", "temperature"), ("target", "targetgrid", "temperature")]
+    ends = [(x, f"{x}grid", "temperature") for x in ("source", "target")]
     how = {"mapping_on_source": int(name == "yac-source")}
     none = yac.Reduction.TIME_NONE
     instance.def_couple(*ends[0], *ends[1], "1", second, none, stack, **how)

@@ -1,7 +1,8 @@
 """The case of the comparison: a stencil of 3 × 3 points with weights of its own, from
 strips of rows to strips of columns, so that every rank needs something of every other.
 
-`python grids.py SIDE scrip FILE` writes the weights for OASIS3-MCT, `… yac FILE` for YAC.
+`python grids.py SIDE scrip FILE` writes the weights for OASIS3-MCT, `… yac FILE` those
+for YAC.
 """
 
 import sys
@@ -15,7 +16,8 @@ def entries(side, points):
     i, j = np.divmod(points, side)
     step = np.array([-1, 0, 1])
     columns = (i[:, None, None] + step[:, None]) % side * side
-    columns = np.sort((columns + (j[:, None, None] + step) % side).reshape(-1, 9), axis=1)
+    columns = (columns + (j[:, None, None] + step) % side).reshape(-1, 9)
+    columns.sort(axis=1)
     weights = np.cos(points[:, None] * 0.37 + columns * 0.11) + 1.5
     return columns, weights / weights.sum(axis=1, keepdims=True)
 
@@ -55,8 +57,8 @@ def write(side, kind, path):
             sizes |= {"num_src_fields": 1, "max_loc_str_len": 6}
         for name, size in sizes.items():
             file.createDimension(name, size)
-        file.createVariable("src_address", "i4", ("num_links",))[:] = columns.ravel() + 1
-        file.createVariable("dst_address", "i4", ("num_links",))[:] = row + 1
+        for name, x in (("src_address", columns.ravel()), ("dst_address", row)):
+            file.createVariable(name, "i4", ("num_links",))[:] = x + 1
         links = "num_links", "num_wgts"
         file.createVariable("remap_matrix", "f8", links)[:, 0] = weights.ravel()
         if kind == "yac":

@@ -112,19 +112,17 @@ class Products:
     target: Sequence[Field]
 
     def __call__(self, arrivals: Sequence[Arrival]) -> list[list[Step]]:
-        """The products of each field after each arrival."""
+        """The products of each field after each arrival.
+
+        Fields come together, or each in the same parts in the same order.
+        """
         result: list[list[Step]] = [[] for _ in arrivals]
-        known: dict[tuple[int, ...], list[list[Piece]]] = {}
-        for k, (columns, target) in enumerate(
-            zip(self.columns, self.target, strict=True)
-        ):
-            mine = tuple(i for i, x in enumerate(arrivals) if k in x.fields)
-            # fields that travel together come together, others in the same parts
-            key = mine if len(mine) == len(arrivals) else (len(mine),)
-            if key not in known:
-                known[key] = self._pieces([arrivals[i] for i in mine])
-            for i, each in zip(mine, known[key][1:], strict=True):
-                for piece in each:
+        each = self._pieces([x for x in arrivals if 0 in x.fields])[1:]
+        ends = zip(self.columns, self.target, strict=True)
+        for k, (columns, target) in enumerate(ends):
+            mine = (i for i, x in enumerate(arrivals) if k in x.fields)
+            for i, group in zip(mine, each, strict=True):
+                for piece in group:
                     result[i] += self._product(piece, columns, target)
         return result
 
