@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 from mpi4py import MPI
@@ -13,19 +13,15 @@ from ..context.attribute import release
 Class = TypeVar("Class", bound=type)
 
 
-@cache
-def _classes() -> dict[type, Any]:
-    """Our class for each of mpi4py's."""
-    from .intercomm import Intercomm
-    from .intracomm import Intracomm
-
-    return {MPI.Intercomm: Intercomm, MPI.Intracomm: Intracomm}
+#: our class for each of mpi4py's: `making` enters them, since each of the two classes
+#: makes communicators of the other, and neither file can import the other one first
+_classes: dict[type, Any] = {}
 
 
 def ours(comm: Any) -> Any:
     """The communicator in our class, if it is of one that we extend."""
-    found = _classes().get(type(comm))
-    return comm if found is None else found(comm)
+    our_class = _classes.get(type(comm))
+    return comm if our_class is None else our_class(comm)
 
 
 def _method(native: Any) -> Any:
@@ -45,9 +41,13 @@ def _class_method(native: Any) -> Any:
 
 
 def making(base: type, *names: str) -> Callable[[Class], Class]:
-    """A class decorator: the named methods of the base give communicators of ours."""
+    """A class decorator: the named methods of the base give communicators of ours.
+
+    From then on communicators of the base become communicators of the class.
+    """
 
     def decorate(cls: Class) -> Class:
+        _classes[base] = cls
         for name in names:
             native = getattr(base, name, None)
             if native is not None:
