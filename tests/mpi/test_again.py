@@ -525,7 +525,7 @@ def test_what_is_kept_is_bounded_when_it_is_kept(comm):
     known = {k: Plan((k,), "") for k in range(5)}
     for k in range(3):
         plans.keep(k, known[k])
-    assert plans.get(0) is known[0]  # now 1 was used least recently
+    assert plans.find(0, dict) is known[0]  # now 1 was used least recently
     plans.keep(3, known[3])
     assert plans.get(1) is None and plans.get(0) is known[0] and len(plans) == 3
     large = Plan((4,), "", said=bytes(1 << 20))

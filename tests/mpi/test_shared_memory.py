@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from threading import Barrier, Lock, Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from mpi4py import MPI
 import isthmus
 from groups import SHAPES, pair, pairs, same
 from isthmus.mpi.buffers import node_memory
-from isthmus.mpi.buffers.node_memory import Fence, NodeMemory, RootedTurns
+from isthmus.mpi.buffers.node_memory import NodeMemory, RootedTurns, fence_lock
 from isthmus.mpi.plan.cache import Plans
 from isthmus.mpi.waiting.waiting import Limit, until
 from sampling import LONG, some
@@ -480,6 +481,12 @@ def cross(fence):
     fence.acquire()
 
 
+def numbered(number):
+    """A call, as far as it takes turns."""
+    half = number % node_memory.HALVES
+    return SimpleNamespace(number=number, half=half, turn=None)
+
+
 def come(segment, half, code, meeting, ranges, fence):
     """Come to a meeting, and wait for the others."""
     cross(fence)
@@ -492,7 +499,7 @@ def test_what_ranks_say_at_a_meeting_is_heard(comm):
     """By groups that share a half, each of which says as much as it likes."""
     n, me, rng = comm.size, comm.rank, np.random.default_rng(4)
     memory = NodeMemory(comm, range(n), [1 << 12])
-    segment, turns, fence = memory.segments[0], memory.turns, Fence()
+    segment, turns, fence = memory.segments[0], memory.turns, fence_lock()
     for k in range(300 if LONG else 60):
         groups = np.split(np.arange(n), [rng.integers(n + 1)])
         lengths = rng.integers(1, node_memory.SAID_BYTES + 1, 2)
@@ -503,7 +510,7 @@ def test_what_ranks_say_at_a_meeting_is_heard(comm):
         mine = next(x.tolist() for x in groups if me in x)
         if rng.integers(20) == me:
             time.sleep(0.0005)
-        assert until(lambda k=k: turns.is_free(k), Limit(30.0))
+        assert until(lambda k=k: turns.is_free(numbered(k)), Limit(30.0))
         cross(fence)
         half = segment.halves[k % node_memory.HALVES]
         first, size = segment.said_at(mine[0]), len(said[me])
@@ -512,7 +519,7 @@ def test_what_ranks_say_at_a_meeting_is_heard(comm):
         come(segment, k % 2, k, 0, segment.ranges(mine), fence)
         heard = bytes(half[first : first + size * len(mine)])
         cross(fence)
-        turns.end(k)
+        turns.end(numbered(k))
         agree(comm, heard == b"".join(said[i] for i in mine), f"{k}: {heard!r}")
     memory.free()
 
@@ -551,12 +558,13 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
     order in which it was written."""
     n, me, rng = comm.size, comm.rank, np.random.default_rng(3)
     memory = NodeMemory(comm, range(n), [1 << 12])
-    segment, turns, fence = memory.segments[0], memory.turns, Fence()
+    segment, turns, fence = memory.segments[0], memory.turns, fence_lock()
     words, number, everyone = 64, 0, segment.ranges(range(n))
     for turn in range(1500 if LONG else 250):
         if rng.integers(200) == me:
             time.sleep(0.0005)
-        assert until(lambda number=number: turns.is_free(number), Limit(30.0))
+        call = numbered(number)
+        assert until(lambda call=call: turns.is_free(call), Limit(30.0))
         cross(fence)
         half = number % node_memory.HALVES
         rows = np.frombuffer(segment.halves[half], "i8", n * words).reshape(n, words)
@@ -568,10 +576,10 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
         come(segment, half, number, 3, everyone, fence)
         assert (rows == -1).all(), turn
         cross(fence)
-        turns.end(number)
+        turns.end(call)
         number += 1
         if turn % 5 == 0:  # a call that does not use the memory
-            turns.end(number)
+            turns.end(numbered(number))
             number += 1
         del rows
     memory.free()
@@ -583,7 +591,7 @@ def test_roots_take_turns_in_memory_that_only_the_others_count(comm):
     n, me, rng = comm.size, comm.rank, np.random.default_rng(5)
     p = 2
     memory = NodeMemory(comm, range(n), [64, 1 << 12])
-    turns, fence = RootedTurns(memory.segments[1], range(p, n)), Fence()
+    turns, fence = RootedTurns(memory.segments[1], range(p, n)), fence_lock()
     segment, numbers = turns.segment, [0] * p
     late = None
     for k in range(600 if LONG else 150):
@@ -592,29 +600,29 @@ def test_roots_take_turns_in_memory_that_only_the_others_count(comm):
         if me < p and me != root:
             continue  # it has no part in the call
         number, numbers[root] = numbers[root], numbers[root] + 1
-        turn = turns.begin(number % 2, root, number)
+        turns.begin(call := numbered(number), root)
         if delay[me]:
             time.sleep(0.0005)
         if not uses:
             if late is None and me >= p and k % 3 == 0:
-                late = turn  # which others need not wait for
+                late = call  # which others need not wait for
             else:
-                turns.end(turn)
+                turns.end(call)
             continue
-        if late is not None and late.half == turn.half:
+        if late is not None and late.half == call.half:
             turns.end(late)
             late = None
-        assert until(lambda turn=turn: turns.is_free(turn), Limit(30.0)), k
+        assert until(lambda call=call: turns.is_free(call), Limit(30.0)), k
         cross(fence)
         code = number * n + root
         members = segment.ranges([root, *range(p, n)])
-        data = np.frombuffer(segment.halves[turn.half], "i8", 1)
+        data = np.frombuffer(segment.halves[call.half], "i8", 1)
         if me == root:
             data[0] = k
-        come(segment, turn.half, code, 1, members, fence)
+        come(segment, call.half, code, 1, members, fence)
         assert data[0] == k, (k, data[0])
-        come(segment, turn.half, code, 2, members, fence)
-        turns.end(turn)
+        come(segment, call.half, code, 2, members, fence)
+        turns.end(call)
         del data
     agree(comm, True)
     memory.free()
@@ -670,7 +678,7 @@ def test_two_threads_may_end_calls_at_once(comm):
             while True:
                 with lock:
                     number = next(numbers)
-                memory.turns.end(number)
+                memory.turns.end(numbered(number))
         except StopIteration:
             pass
         except BaseException as error:
@@ -685,9 +693,9 @@ def test_two_threads_may_end_calls_at_once(comm):
         thread.join(60)
     sys.setswitchinterval(interval)
     comm.Barrier()
-    free = [memory.turns.is_free(number) for number in (100_000, 100_001)]
+    free = [memory.turns.is_free(numbered(k)) for k in (100_000, 100_001)]
     agree(comm, not errors and all(free), f"{errors} {free}")
-    agree(comm, not memory.turns.is_free(100_002))
+    agree(comm, not memory.turns.is_free(numbered(100_002)))
     comm.Barrier()
     memory.free()
 

@@ -55,7 +55,8 @@ def run(comm: Any, context: Context, call: Call) -> None:
         _run_native(comm, context, call, plan)
         return
     make = Operation if context.observer is None else context.observer.operation
-    operation_of(context.channel_for(plan), plan, call, make).wait()
+    channel = context.channel if plan.is_of_all else context.channel_for(plan)
+    operation_of(channel, plan, call, make).wait()
 
 
 def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
@@ -103,7 +104,8 @@ def begin(comm: Any, context: Context, call: Call) -> MPI.Request:
     plan = call.plan()
     call.comm = comm
     if plan.native is None or plan.steps:
-        return start(operation_of(context.channel_for(plan), plan, call))
+        channel = context.channel if plan.is_of_all else context.channel_for(plan)
+        return start(operation_of(channel, plan, call))
     native, buffers = _native_buffers(call, plan)
     request = native.nonblocking(comm, call, buffers)
     return holding(request, context, call, buffers)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from mmap import mmap
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
@@ -59,43 +59,31 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 AwaitedWords: TypeAlias = list[tuple[Callable[[], bytes], bytes]]
 
 
-class Fence:
-    """A memory fence: what a thread writes before is seen before what it writes after.
+def fence_lock() -> threading.Lock:
+    """A lock that its one user holds: to release it and acquire it again is a memory
+    fence. What a thread writes before is seen before what it writes after.
 
-    To release a lock and acquire it again is a full fence. Either is an atomic
-    read-modify-write, with release and with acquire order at the least. On x86-64 that
-    is a locked instruction, which nothing passes, streaming stores included. On ARMv8
-    nothing passes a release downwards or an acquire upwards, nor an acquire an earlier
-    release (they are RCsc), so nothing passes the two.
+    Either is an atomic read-modify-write, with release and with acquire order at the
+    least. On x86-64 that is a locked instruction, which nothing passes, streaming
+    stores included. On ARMv8 nothing passes a release downwards or an acquire upwards,
+    nor an acquire an earlier release (they are RCsc), so nothing passes the two.
 
     It is for one thread at a time: between release and acquire another one would find
-    the lock released. A method that calls both would take as long as both, four times
+    the lock released. A function that calls both would take as long as both, four times
     in a short call, so who needs a fence calls them itself.
     """
-
-    __slots__ = ("acquire", "release")
-
-    def __init__(self) -> None:
-        lock = threading.Lock()
-        lock.acquire()
-        self.release, self.acquire = lock.release, lock.acquire
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
-#: fences that no operation uses: to make one takes longer than to use it
-_idle_fences: list[Fence] = []
+class Numbered(Protocol):
+    """A call that has a number, and so a half of the memory."""
 
-
-def lent_fence() -> Fence:
-    """A fence that nobody else uses until it is given back."""
-    try:
-        return _idle_fences.pop()
-    except IndexError:
-        return Fence()
-
-
-def give_back_fence(fence: Fence) -> None:
-    """Keep a fence for the next operation."""
-    _idle_fences.append(fence)
+    number: int
+    half: int
+    #: of a call between a root and the other group
+    turn: RootedTurn | None
 
 
 class Segment:
@@ -115,6 +103,11 @@ class Segment:
             memory[head + k * size : head + (k + 1) * size] for k in range(HALVES)
         ]
         self._bytes, self.words = memory[:words], memory[:words].cast("q")
+        #: of each half, where this rank says what it contributes to a call, before it
+        #: comes to the first meeting
+        self.contributed_at = [
+            self.word_at(k, _CONTRIBUTED, place) for k in range(HALVES)
+        ]
         #: words that somebody reads: as long as they are, the memory cannot be unmapped
         self._read: list[memoryview] = []
         #: of each half, row and ranges, the own word and what reads the others'
@@ -181,11 +174,6 @@ class Segment:
             if self.words[self.word_at(half, row, place)] not in later
         ]
 
-    def contribute(self, half: int, nbytes: int) -> None:
-        """Tell the others, before the first meeting of a call, how many bytes this rank
-        contributes to it."""
-        self.words[self.word_at(half, _CONTRIBUTED, self.place)] = nbytes
-
     def contributed(self, half: int, ranges: Ranges) -> list[bytes]:
         """How many bytes the ranks of some ranges contribute to a call, once they have
         come to a meeting of it."""
@@ -227,7 +215,7 @@ class Turns:
     def __init__(self, segment: Segment, users: Sequence[int]) -> None:
         """For those of the segment's ranks that make the calls."""
         self.segment = segment
-        n = len(segment.ranks)
+        self._size = n = len(segment.ranks)
         self._read_ended = [segment.reader(k, _ENDED, 0, n) for k in range(HALVES)]
         #: of each half the first call that has not ended, and those that have after it
         self._open = list(range(HALVES))
@@ -243,25 +231,26 @@ class Turns:
                 place = segment.ranks.index(rank)
                 segment.words[segment.word_at(k, _ENDED, place)] = _NEVER_BEGINS
 
-    def is_free(self, number: int) -> bool:
+    def is_free(self, call: Numbered) -> bool:
         """Whether all ranks have ended the calls that had the half of a call before."""
-        row = self._read_ended[number % HALVES]()
-        if row == _packed(number) * len(self.segment.ranks):
+        number = call.number
+        row = self._read_ended[call.half]()
+        if row == _packed(number) * self._size:
             return True
         return bool(np.frombuffer(row, np.int64).min() >= number)
 
-    def not_ended(self, number: int) -> list[int]:
+    def not_ended(self, call: Numbered) -> list[int]:
         """The ranks that have not ended what had the half of a call before."""
-        row = np.frombuffer(self._read_ended[number % HALVES](), np.int64)
-        return [self.segment.ranks[i] for i in np.flatnonzero(row < number)]
+        row = np.frombuffer(self._read_ended[call.half](), np.int64)
+        return [self.segment.ranks[i] for i in np.flatnonzero(row < call.number)]
 
-    def end(self, number: int) -> None:
+    def end(self, call: Numbered) -> None:
         """Tell the others that a call is over on this rank, whether or not it has used
         the memory; what it read there is read, by a fence of whoever calls this.
 
         Calls may end in any order, and in several threads.
         """
-        half = number % HALVES
+        number, half = call.number, call.half
         with self._lock:
             if number != self._open[half]:
                 self._ended.add(number)
@@ -329,9 +318,9 @@ class RootedTurns:
             [segment.reader(k, _ENDED, a, b) for a, b in ranges] for k in range(HALVES)
         ]
 
-    def begin(self, half: int, root: int, number: int) -> RootedTurn:
+    def begin(self, call: Numbered, root: int) -> None:
         """A call of a root, by its number among those of the root, takes a half."""
-        ranks = self.segment.ranks
+        ranks, half, number = self.segment.ranks, call.half, call.number
         place = ranks.index(root) if root in ranks else None
         sequence = number
         if self.counts_all:
@@ -339,10 +328,12 @@ class RootedTurns:
             self._calls += 1
         before, self._last[half] = self._last[half], (sequence, place, number)
         self._own[half].begin(sequence)
-        return RootedTurn(half, sequence, number, place, before)
+        call.turn = RootedTurn(half, sequence, number, place, before)
 
-    def is_free(self, turn: RootedTurn) -> bool:
+    def is_free(self, call: Numbered) -> bool:
         """Whether a call may use its half."""
+        turn = call.turn
+        assert turn is not None
         words, at = self.segment.words, self.segment.word_at
         if not self.counts_all:
             has_others = bool(self._places)
@@ -370,15 +361,17 @@ class RootedTurns:
             waiting.append(root_place)
         return waiting
 
-    def not_ended(self, turn: RootedTurn) -> list[int]:
+    def not_ended(self, call: Numbered) -> list[int]:
         """The ranks that have not ended the call that had a half before; a root waits
         for one that says so."""
-        places = self._awaited(turn) if self.counts_all else self._places[:1]
+        assert call.turn is not None
+        places = self._awaited(call.turn) if self.counts_all else self._places[:1]
         return [self.segment.ranks[place] for place in places]
 
-    def end(self, turn: RootedTurn) -> None:
+    def end(self, call: Numbered) -> None:
         """Tell the others that a call is over on this rank."""
-        self._own[turn.half].end(turn.sequence)
+        assert call.turn is not None
+        self._own[call.half].end(call.turn.sequence)
 
 
 class RootedTurn(NamedTuple):
@@ -430,7 +423,7 @@ class NodeMemory:
         """Tell whoever waits for this rank, or will, that it comes no more, and why."""
         if self.segments:  # else it was freed, and nobody waits there
             self._gone[self.place] = REASONS.index(reason_of(error)) + 1
-            fence = Fence()
+            fence = fence_lock()
             fence.release()
             fence.acquire()
             for segment in self.segments:

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..buffers.node_memory import HALVES, NodeMemory, RootedTurn, RootedTurns
+from ..buffers.node_memory import HALVES, NodeMemory, RootedTurns, Turns
 from ..requests.progress import progress
 from ..waiting.errors import Interrupted, ProcessLost, Stalled
 
@@ -35,7 +35,9 @@ class Channel:
         """With tags for calls that are under way at the same time; with one tag, there
         is one such call at a time."""
         self.context, self.memory, self.scratch = context, memory, context.scratch
-        self.segment, self._turns = memory.segments[0], memory.turns
+        self.segment = memory.segments[0]
+        #: which calls may use the halves
+        self.turns: Turns | RootedTurns = memory.turns
         self.isend, self.irecv = context.comm.Isend, context.comm.Irecv
         #: calls that were counted
         self.calls = 0
@@ -57,18 +59,6 @@ class Channel:
         operation.half, operation.code = number % HALVES, number
         # together, as no signal handler runs between two assignments
         operation.number, self.calls = number, number + 1
-
-    def is_free(self, operation: Operation) -> bool:
-        """Whether all ranks of the node are done with the half of a call."""
-        return self._turns.is_free(operation.number)
-
-    def not_ended(self, operation: Operation) -> list[int]:
-        """The ranks that are not done with the half of a call."""
-        return self._turns.not_ended(operation.number)
-
-    def end(self, operation: Operation) -> None:
-        """A call is over on this rank."""
-        self._turns.end(operation.number)
 
     def check(self) -> None:
         """Raise if a rank failed in a call, or a process was lost.
@@ -125,9 +115,8 @@ class RootedChannel(Channel):
     ) -> None:
         """`turns` is that of all roots of one group."""
         super().__init__(context, memory, tags)
-        self.segment, self._rooted_turns, self._root = turns.segment, turns, root
-        #: by the numbers of calls under way
-        self._under_way: dict[int, RootedTurn] = {}
+        self.segment, self._root = turns.segment, root
+        self.turns = self._rooted_turns = turns
 
     def count(self, operation: Operation) -> None:
         """Number a call, which goes ahead from now on.
@@ -136,19 +125,5 @@ class RootedChannel(Channel):
         the half before or after.
         """
         super().count(operation)
-        number, root = operation.number, self._root
-        operation.code = number * self.context.size + root
-        turn = self._rooted_turns.begin(operation.half, root, number)
-        self._under_way[number] = turn
-
-    def is_free(self, operation: Operation) -> bool:
-        """Whether all ranks of the node are done with the half of a call."""
-        return self._rooted_turns.is_free(self._under_way[operation.number])
-
-    def not_ended(self, operation: Operation) -> list[int]:
-        """The ranks that are not done with the half of a call."""
-        return self._rooted_turns.not_ended(self._under_way[operation.number])
-
-    def end(self, operation: Operation) -> None:
-        """A call is over on this rank."""
-        self._rooted_turns.end(self._under_way.pop(operation.number))
+        operation.code = operation.number * self.context.size + self._root
+        self._rooted_turns.begin(operation, self._root)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...cost.recorded import End, Log, Recorded, timeline
 from ..context.context import Context
-from ..plan.operation import Operation
+from ..plan.operation import SPINS, Operation
 from ..plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
 from .clock import now, offset
 
@@ -29,7 +29,7 @@ class ObservedOperation(Operation):
     _completed: dict[int, float]
     _begin = 0.0
 
-    def _run(self, stop: int) -> bool:
+    def _run(self, stop: int, waits: bool) -> bool:
         """Do the steps one by one, with a look at the clock between any two."""
         if not self._at and self.number >= 0 and not self._begin:
             self._begin, self._started, self._completed = now(), {}, {}
@@ -37,12 +37,15 @@ class ObservedOperation(Operation):
             step = self.plan.steps[self._at]
             if isinstance(step, Ask):
                 self._started, self._completed = {}, {}
-                return super()._run(stop)
+                return super()._run(stop, waits)
             if isinstance(step, _MESSAGES):
                 self._started[step.slot] = now()
-            elif isinstance(step, Await | AwaitSized) and not self._see(step):
-                return False
-            if not super()._run(self._at + 1):
+            elif isinstance(step, Await | AwaitSized):
+                while not self._see(step):
+                    if not waits:
+                        return False
+                    self._rest(SPINS)
+            if not super()._run(self._at + 1, waits):
                 return False
         return True
 

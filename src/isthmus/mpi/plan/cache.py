@@ -24,8 +24,9 @@ MOST_SCRATCH_BYTES = 32 << 20
 LEAST_SCRATCH_BYTES = 64
 
 
-class Plans:
-    """Plans by the values of calls; those used least recently go first.
+class Plans(OrderedDict[Hashable, "Plan"]):
+    """Plans by the values of calls, in the order in which they were used last; those
+    used least recently go first.
 
     Calls look plans up where they are advanced, which may be in the progress thread.
     """
@@ -33,66 +34,54 @@ class Plans:
     def __init__(
         self, most: int = MOST_PLANS, most_bytes: int = MOST_PLAN_BYTES
     ) -> None:
-        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
+        super().__init__()
         self._most, self._most_bytes, self.nbytes = most, most_bytes, 0
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def get(self, values: Hashable) -> Plan | None:
-        """The plan for values, if there is one."""
-        plans = self._plans
-        plan = plans.get(values)
-        if plan is not None:
-            try:  # not `suppress`, which takes as long as the rest of a look-up
-                plans.move_to_end(values)
-            except KeyError:  # another thread has evicted it
-                return plan
-        return plan
-
     def find(self, values: Hashable, compiled: Callable[[], Plan]) -> Plan:
         """The plan for values, compiled if there is none."""
-        plan = self.get(values)
-        if plan is None:
+        try:
+            plan = self[values]
+            self.move_to_end(values)
+        except KeyError:  # also if another thread evicts it in between
             self.keep(values, plan := compiled())
         return plan
 
     def keep(self, values: Hashable, plan: Plan) -> None:
         """Keep a plan, and give up those used least recently if that is too much."""
         with self._lock:
-            replaced = self._plans.pop(values, None)
+            replaced = self.pop(values, None)
             if replaced is not None:
                 self.nbytes -= replaced.nbytes
-            self._plans[values] = plan
+            self[values] = plan
             self.nbytes += plan.nbytes
-            while len(self._plans) > 1 and (
-                len(self._plans) > self._most or self.nbytes > self._most_bytes
+            while len(self) > 1 and (
+                len(self) > self._most or self.nbytes > self._most_bytes
             ):
-                _, evicted = self._plans.popitem(last=False)
+                _, evicted = self.popitem(last=False)
                 self.nbytes -= evicted.nbytes
 
     def clear(self) -> None:
         """Give all plans up."""
         with self._lock:
-            self._plans.clear()
+            super().clear()
             self.nbytes = 0
 
     def forget(self, is_meant: Callable[[Any], bool]) -> None:
         """Give the plans of some values up."""
         with self._lock:
-            for values in [x for x in self._plans if is_meant(x)]:
-                self.nbytes -= self._plans.pop(values).nbytes
+            for values in [x for x in self if is_meant(x)]:
+                self.nbytes -= self.pop(values).nbytes
 
     def plans(self) -> list[Plan]:
         """All plans, those used last at the end."""
         with self._lock:
-            return list(self._plans.values())
+            return list(self.values())
 
     def last(self) -> Plan | None:
         """The plan that was used last."""
         with self._lock:
-            return next(reversed(self._plans.values()), None)
+            return next(reversed(self.values()), None)
 
 
 class Scratch:

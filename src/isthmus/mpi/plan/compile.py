@@ -155,7 +155,17 @@ class Compiler:
         for (x, a, b), (y, c, _) in matched(source, target):
             for at in range(0, b - a, most):
                 count = min(b - a - at, most) // self._element
-                self.add(Reduce(x, a + at, y, c + at, count), x, y)
+                self._reduce((x, a + at), (y, c + at), count)
+
+    def _reduce(self, source: tuple[int, int], target: tuple[int, int], n: int) -> None:
+        """A reduction; one step with that before if both have the same target, as the
+        step itself takes as long as to combine a few kilobytes."""
+        last = self.steps[-1] if self.steps else None
+        place = *target, n
+        if isinstance(last, Reduce) and last[1:4] == place:
+            self.steps[-1] = last._replace(sources=(*last.sources, source))
+            return
+        self.add(Reduce((source,), *target, n), source[0], target[0])
 
     def local_steps(self, steps: Sequence[Local]) -> None:
         """All local steps of a round."""

@@ -1,8 +1,9 @@
 """One call under way: a plan, its buffers, its number, and where it is.
 
-`_run` is the only function that executes a plan. `advance` calls it once, `wait` again
-and again, giving way to others in between. So blocking, nonblocking and persistent
-calls differ only in who calls what, and so do redistributions.
+`_run` is the only function that executes a plan. `advance` lets it come as far as it
+can without waiting; `wait` lets it wait, and give way to others, wherever it must. So
+blocking, nonblocking and persistent calls differ only in who calls what, and so do
+redistributions.
 
 A call counts from the first act of its first `advance` on, as it does on all other
 ranks. What fails before, in reading arguments or for lack of memory, has said nothing
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from mpi4py import MPI
 
-from ..buffers.node_memory import Fence, give_back_fence, lent_fence
+from ..buffers.node_memory import fence_lock
 from ..buffers.selection import HOST_PACKER, Packer
 from ..waiting.errors import MismatchError, Stalled
 from .steps import (
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..buffers.devices.transfer import Transfer
-    from ..buffers.node_memory import AwaitedWords
+    from ..buffers.node_memory import AwaitedWords, RootedTurn
     from ..context.channel import Channel
     from ..requests.handle import Handle, PersistentHandle
     from .arrange import Arrangement
@@ -67,9 +68,6 @@ if TYPE_CHECKING:
 #: looks for messages before who waits gives way to other processes, each of about a
 #: microsecond
 SPINS = 64
-#: how often a step looks, in a fraction of a microsecond each, for what it waits for,
-#: before all else that who waits has to do, which takes two
-POLLS = range(8)
 #: looks between two looks at the clock, for failed ranks, and at other operations
 LOOKS = 64
 _BYTE = MPI.BYTE
@@ -117,6 +115,8 @@ class Operation:
     number = tag = -1
     #: which half of the node memory it may use, and what ranks write there in meetings
     half = code = -1
+    #: which calls had that half before, where not all ranks count them
+    turn: RootedTurn | None = None
     #: whether it is over, well or not
     done = False
     error: BaseException | None = None
@@ -129,9 +129,9 @@ class Operation:
     #: whether the operation ends with the answer
     only_asks = False
     #: set before the first step that touches the node memory
-    _fence: Fence | None = None
-    #: the step that is being done, and how many messages it has that are complete
-    _at = _arrived = 0
+    _fence: threading.Lock | None = None
+    #: the step that is being done
+    _at = 0
     _deadline = 0.0
     #: what a step waits for that was begun
     _awaited: AwaitedWords | None = None
@@ -154,7 +154,8 @@ class Operation:
         """
         self.channel, self.plan, self.call = channel, plan, call
         self._buffers = buffers
-        self._take_scratch(plan)
+        if plan.scratch:
+            self._take_scratch(plan)
         buffers[SAID] = plan.said or _NOTHING
         if plan.transfers is not None:
             self._transfer = call.begin_transfer(plan)
@@ -163,10 +164,9 @@ class Operation:
 
     def _take_scratch(self, plan: Plan) -> None:
         """Take the scratch of a plan, where the data of the call are."""
-        if plan.scratch:
-            packer = self.call.packer
-            room = self.channel.scratch.take if packer is HOST_PACKER else packer.room
-            self._buffers[TMP] = room(plan.scratch)
+        packer = self.call.packer
+        room = self.channel.scratch.take if packer is HOST_PACKER else packer.room
+        self._buffers[TMP] = room(plan.scratch)
 
     def _give_scratch_back(self) -> None:
         scratch = self._buffers[TMP]
@@ -188,8 +188,10 @@ class Operation:
         """
         if not self.done and self._lock.acquire(blocking=False):
             try:
-                if not self._go():
-                    self._look_around()
+                if not self._go(waits=False):
+                    self.looks += 1
+                    if self.looks % LOOKS == 0:
+                        self.channel.check()
             except BaseException as error:
                 self._fail(error)
             finally:
@@ -199,37 +201,41 @@ class Operation:
     def wait(self) -> None:
         """Go on to the end; raise what went wrong."""
         with self._lock:
-            try:  # around the loop, as a signal handler may raise between two steps
-                while not self._go():
-                    self._look_around(waits=True)
+            try:  # around all, as a signal handler may raise between two steps
+                self._go(waits=True)
             except BaseException as error:
                 self._fail(error)
         if self.error is not None:
             raise self.error
 
-    def _go(self) -> bool:
-        """Do all that can be done now; whether the operation is over."""
+    def _go(self, waits: bool) -> bool:
+        """Do all that can be done now, or all there is; whether the operation is over.
+
+        From here on it counts, as on all other ranks.
+        """
         if self.done:
             return True
-        if self.number < 0:  # from here on it counts, as on all other ranks
+        if self.number < 0:
             self.channel.count(self)
-        if self._run(len(self.plan.steps)):
+        if self._run(len(self.plan.steps), waits):
             self._end()
         return self.done
 
-    def _look_around(self, waits: bool = False) -> None:
-        """Now and then look for ranks that failed, and, while a thread waits, at the
-        clock and at what else this process has to do. Who waits gives way to other
-        processes: at once if for ranks of its node, of which there may be one for each
-        core."""
+    def _rest(self, spins: int = 0) -> None:
+        """Rest between two looks at what is awaited: give way to other processes, after
+        some looks or at once, and now and then look around."""
         self.looks = looks = self.looks + 1
-        if looks % LOOKS == 0:
-            self.channel.check()
-            if waits:
-                self._check_limit()
-                self.channel.advance_others(self)
-        if waits and (looks > SPINS or self._step_kind is not Await):
+        if looks > spins:
             _give_way()
+        if looks % LOOKS == 0:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        """Look for ranks that failed, at the clock, and at what else this process has
+        to do."""
+        self.channel.check()
+        self._check_limit()
+        self.channel.advance_others(self)
 
     @property
     def position(self) -> int:
@@ -260,12 +266,12 @@ class Operation:
 
     # -- the steps
 
-    def _run(self, stop: int) -> bool:
-        """Do the steps up to one, or up to a step that would have to wait; whether it
-        came so far.
+    def _run(self, stop: int, waits: bool) -> bool:
+        """Do the steps up to one; whether it came so far.
 
-        `_at` says which step is being done, so that who is interrupted while it waits
-        can go on later.
+        Where a step would have to wait, and must not, that is the end for now. `_at`
+        says which step is being done, so that who is interrupted while it waits can go
+        on later.
         """
         steps, at, buffers = self.plan.steps, self._at, self._buffers
         requests, channel, tag = self._requests, self.channel, self.tag
@@ -277,7 +283,7 @@ class Operation:
                 source, read, target, written = step
                 buffers[target][written] = buffers[source][read]
             elif kind is Meet:
-                if not self._meet(step):
+                if not self._meet(step, waits):
                     return False
             elif kind is Send:
                 rank, buffer, start, nbytes, slot = step
@@ -288,34 +294,29 @@ class Operation:
                 spec = [buffers[buffer], nbytes, start, _BYTE]
                 requests[slot] = channel.irecv(spec, rank, tag)
             elif kind is Await:
-                slots = step[0]
                 try:
-                    for i in range(self._arrived, len(slots)):
-                        test = requests[slots[i]].Test
-                        for _ in POLLS:
-                            if test():
-                                break
-                        else:
-                            self._arrived = i
-                            return False
+                    for slot in step[0]:  # one that is complete is so at once
+                        test = requests[slot].Test
+                        while not test():
+                            if not waits:
+                                return False
+                            self._rest(SPINS)
                 except MPI.Exception as error:
-                    raise self._explained(error, slots[i]) from None
-                self._arrived = 0
+                    raise self._explained(error, slot) from None
             elif kind is Reduce:
-                source, read, target, written, elements, which = step
+                sources, target, written, elements, which = step
                 op, datatype = self.call.operators[which]
-                op.Reduce_local(
-                    [buffers[source][read:], elements, datatype],
-                    [buffers[target][written:], elements, datatype],
-                )
+                combine = op.Reduce_local
+                result = [buffers[target][written:], elements, datatype]
+                for source, read in sources:
+                    combine([buffers[source][read:], elements, datatype], result)
             elif kind is Enter:
-                for _ in POLLS:
-                    if channel.is_free(self):
-                        break
-                else:
-                    return False
+                while not channel.turns.is_free(self):
+                    if not waits:
+                        return False
+                    self._rest()
                 buffers[NODE] = channel.segment.halves[self.half]
-                self._fence = fence = self._fence or lent_fence()
+                self._fence = fence = self._fence or fence_lock()
                 fence.release()
                 fence.acquire()
             elif kind is LongCopy:
@@ -326,32 +327,34 @@ class Operation:
                 )
             elif kind is Ask:
                 self.answer = bytes(buffers[TMP][: step.nbytes])
-                if self.only_asks:
-                    return True
-                return self._answered()
-            elif not self._do_rarely(step):
-                return False
+                return self.only_asks or self._answered(waits)
+            else:
+                while not self._do_rarely(step):
+                    if not waits:
+                        return False
+                    self._rest()
             at += 1
         self._at = at
         return True
 
-    def _meet(self, step: Meet) -> bool:
+    def _meet(self, step: Meet, waits: bool) -> bool:
         """Come to a meeting; whether all others have."""
         segment, half, fence = self.channel.segment, self.half, self._fence
         ranges, meeting, _, contribution, expected = step
         assert fence is not None  # since the half was entered
-        if self._awaited is None:
+        awaited = self._awaited
+        if awaited is None:
             if contribution >= 0:
-                segment.contribute(half, contribution)
+                segment.words[segment.contributed_at[half]] = contribution
             fence.release()
             fence.acquire()
-            self._awaited = segment.arrive(half, self.code, meeting, ranges)
-        for read, words in self._awaited:
-            for _ in POLLS:
-                if read() == words:
-                    break
-            else:
-                return False
+            awaited = segment.arrive(half, self.code, meeting, ranges)
+            self._awaited = awaited
+        for read, words in awaited:
+            while read() != words:
+                if not waits:
+                    return False
+                self._rest()
         fence.release()
         fence.acquire()
         if expected and segment.contributed(half, ranges) != expected:
@@ -447,7 +450,7 @@ class Operation:
             is_agreed=False,
         )
 
-    def _answered(self) -> bool:
+    def _answered(self, waits: bool) -> bool:
         """Go on with the plan for the values of the call and for what was heard.
 
         Where the ranks do not match, all of them have heard the same and raise the
@@ -461,12 +464,13 @@ class Operation:
             self.error = error
             return True
         self._give_scratch_back()
-        self._take_scratch(plan)
+        if plan.scratch:
+            self._take_scratch(plan)
         self._buffers[SAID] = plan.said or _NOTHING
         self.plan, self._at, self._requests = plan, 0, [None] * plan.slots
         if plan.transfers is not None:
             self._transfer = self.call.begin_transfer(plan)
-        return self._run(len(plan.steps))
+        return self._run(len(plan.steps), waits)
 
     # -- the end
 
@@ -477,9 +481,7 @@ class Operation:
         if self._fence is not None:  # what was read in the node memory is read
             self._fence.release()
             self._fence.acquire()
-            give_back_fence(self._fence)
-            self._fence = None
-        self.channel.end(self)
+        self.channel.turns.end(self)
         if self.plan.scratch:
             self._give_scratch_back()
         self._complete()
@@ -534,7 +536,7 @@ class Operation:
             has = f"{n - len(ranks)} of {n} ranks at meeting {step.meeting}"
             round_number = step.round_number
         elif isinstance(step, Enter):
-            ranks = channel.not_ended(self)
+            ranks = channel.turns.not_ended(self)
         error = Stalled(seconds, ranks, has)
         error.round = round_number
         return error

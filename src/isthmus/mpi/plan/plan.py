@@ -59,7 +59,7 @@ class Plan:
         """Whether the plan ends with an answer, and another one goes on."""
         return bool(self.steps) and isinstance(self.steps[-1], Ask)
 
-    @property
+    @cached_property
     def is_counted(self) -> bool:
         """Whether the ranks that have a part in the call count it alike.
 
@@ -67,6 +67,11 @@ class Plan:
         device it stands between copies, and only there it has steps.
         """
         return self.native is None and self.participants != ()
+
+    @cached_property
+    def is_of_all(self) -> bool:
+        """Whether all ranks of the communicator count the call."""
+        return self.is_counted and self.root is None
 
     @cached_property
     def meets(self) -> bool:

@@ -156,11 +156,11 @@ class Move(NamedTuple):
 
 
 class Reduce(NamedTuple):
-    """target := source (op) target, for elements of one of the call's datatypes; both
-    begin at offsets in bytes."""
+    """target := source (op) target, for each source in its order: elements of one of
+    the call's datatypes, which begin at offsets in bytes."""
 
-    source: int
-    read: int
+    #: buffers, and the offsets in them
+    sources: tuple[tuple[int, int], ...]
     target: int
     written: int
     elements: int

@@ -46,10 +46,8 @@ def reads(step: Step, element: int) -> list[Run]:
         return list(_selected(step.source, step.read))
     if isinstance(step, Reduce):
         n = step.elements * element
-        return [
-            Run(step.source, step.read, step.read + n),
-            Run(step.target, step.written, step.written + n),
-        ]
+        places = (*step.sources, (step.target, step.written))
+        return [Run(buffer, start, start + n) for buffer, start in places]
     if isinstance(step, Gather):
         return [Run(step.buffer, step.offsets[0], step.offsets[-1])]
     return [*map(_bytes_of, step.read)] if isinstance(step, Compute) else []

@@ -248,7 +248,7 @@ class FieldsCompiler:
         self.steps += [
             Pack(x.buffer, read, TMP, left),
             Pack(y.buffer, written, TMP, right),
-            Reduce(TMP, left, TMP, right, count, k),
+            Reduce(((TMP, left),), TMP, right, count, k),
             Unpack(TMP, right, y.buffer, written),
         ]
 
