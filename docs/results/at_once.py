@@ -8,15 +8,17 @@ Between two halves: `Iallreduce` by the MPI library itself and by algorithms of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from timing import WORLD, medians
+from mpi4py import MPI
 
 import isthmus
+from isthmus.bench.compare import medians
+from isthmus.bench.stand import Stand, Trial
 from isthmus.mpi.costs.tuning import library
 
+WORLD = MPI.COMM_WORLD
 SIZES, AT_ONCE = (128, 32768), (1, 2, 4, 8)
 NAMES = ("native", "auto", "node_aware", "bruck")
 #: calls of one turn
@@ -25,7 +27,7 @@ CALLS = 16
 
 def main() -> None:
     """Print a line for each size and algorithm."""
-    half = WORLD.size // 2
+    stand, half = Stand((WORLD.size,)), WORLD.size // 2
     local = WORLD.Split(int(WORLD.rank >= half))
     other = half if WORLD.rank < half else 0
     inter = isthmus.Intercomm(local.Create_intercomm(0, WORLD, other))
@@ -41,15 +43,15 @@ def main() -> None:
         print(f"{library()}, {WORLD.size} ranks; microseconds a call")
         print("   bytes  algorithm " + "".join(f"{k:>6} at once" for k in AT_ONCE))
     for nbytes in SIZES:
-        ways: dict[str, Callable[[], object]] = {
-            f"{name} {k}": partial(some, name, nbytes, k)
+        ways = {
+            f"{name} {k}": Trial(partial(some, name, nbytes, k))
             for name in NAMES
             for k in AT_ONCE
         }
-        found = medians(ways, 0.5)
+        found = medians(stand, ways, 0.5 * len(ways))
         for name in NAMES:
             times = "".join(
-                f"{1e3 * found[f'{name} {k}'] / CALLS:14.0f}" for k in AT_ONCE
+                f"{1e6 * found[f'{name} {k}'] / CALLS:14.0f}" for k in AT_ONCE
             )
             if WORLD.rank == 0:
                 print(f"{nbytes:8}  {name:10}{times}")

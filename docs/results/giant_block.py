@@ -13,13 +13,17 @@ that rate, medians of the slowest rank.
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
-from timing import WORLD, Ways, medians
+from mpi4py import MPI
 
 import isthmus
+from isthmus.bench.compare import medians
+from isthmus.bench.stand import Stand, Trial
 from isthmus.mpi.costs.tuning import library
 
+WORLD = MPI.COMM_WORLD
 #: bytes a second of a link; MiB
 RATE = float(sys.argv[1]) * 1e6 / 8 if len(sys.argv) > 1 else 0.0
 TOTALS = [
@@ -33,7 +37,7 @@ if len(sys.argv) > 3:
 SECONDS = 2.0
 
 
-def ways_of(inter: isthmus.Intercomm, first: bool, total: int) -> Ways:
+def ways_of(inter: isthmus.Intercomm, first: bool, total: int) -> dict[str, Trial]:
     """An Allgatherv of so many bytes by each way."""
     giant, equal = [total] + [0] * (HALF - 1), [total // HALF] * HALF
     mine, theirs = (giant, equal) if first else (equal, giant)
@@ -43,12 +47,12 @@ def ways_of(inter: isthmus.Intercomm, first: bool, total: int) -> Ways:
     def way(name: str) -> None:
         inter.Allgatherv(send, [recv, theirs], algorithm=name)
 
-    return {name: lambda name=name: way(name) for name in NAMES}
+    return {name: Trial(partial(way, name)) for name in NAMES}
 
 
 def main() -> None:
     """Print a line for each size."""
-    first = WORLD.rank < HALF
+    stand, first = Stand((WORLD.size,)), WORLD.rank < HALF
     local = WORLD.Split(int(not first))
     inter = isthmus.Intercomm(local.Create_intercomm(0, WORLD, HALF if first else 0))
     if WORLD.rank == 0:
@@ -57,9 +61,9 @@ def main() -> None:
         print("|---" * (1 + len(NAMES)) + "|")
     for mib in TOTALS:
         total = mib << 20
-        found = medians(ways_of(inter, first, total), SECONDS)
+        found = medians(stand, ways_of(inter, first, total), SECONDS * len(NAMES))
         if WORLD.rank == 0:
-            unit = 1e3 * total / RATE if RATE else 1.0
+            unit = total / RATE if RATE else 1e-3
             cells = " | ".join(f"{t / unit:.2f}" for t in found.values())
             print(f"| {mib} MiB | {cells} |", flush=True)
 

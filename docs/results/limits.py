@@ -1,6 +1,6 @@
 """What a limit costs: blocking calls on a communicator with one, and on one without.
 
-mpiexec -n 2 python docs/results/limits.py [calls]
+mpiexec -n 2 python docs/results/limits.py [seconds]
 
 Two groups, of ranks 0 to n/2 - 1 and the others. With and without take turns; a time is
 the median of the turns, of the slowest rank, in microseconds.
@@ -12,11 +12,15 @@ import sys
 from functools import partial
 
 import numpy as np
-from timing import WORLD, Ways, in_a_row
+from mpi4py import MPI
 
 import isthmus
+from isthmus.bench.compare import medians
+from isthmus.bench.stand import Stand, Trial
 
-CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+WORLD = MPI.COMM_WORLD
+#: seconds for both ways of each case
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
 #: seconds, which no call here takes
 LIMIT = 600.0
 NBYTES = (8, 1 << 16, 1 << 20)
@@ -25,7 +29,7 @@ ALGORITHMS = ("segmented", "node_aware", "native")
 
 def main() -> None:
     """Print a line for each algorithm and size."""
-    p = WORLD.size // 2
+    stand, p = Stand((WORLD.size,)), WORLD.size // 2
     group = WORLD.Split(WORLD.rank >= p)
     native = group.Create_intercomm(0, WORLD, p if WORLD.rank < p else 0)
     free, limited = (isthmus.Intercomm(native.Dup()) for _ in range(2))
@@ -34,13 +38,13 @@ def main() -> None:
         for nbytes in NBYTES:
             send = np.zeros(nbytes, np.uint8)
             recv = np.empty((native.Get_remote_size(), nbytes), np.uint8)
-            ways: Ways = {
-                name: partial(comm.Allgather, send, recv, algorithm=algorithm)
+            ways = {
+                name: Trial(partial(comm.Allgather, send, recv, algorithm=algorithm))
                 for name, comm in (("off", free), ("on", limited))
             }
-            found = in_a_row(ways, CALLS if nbytes < 1 << 20 else CALLS // 10)
+            found = medians(stand, ways, SECONDS)
             if WORLD.rank == 0:
-                times = f"{found['off']:9.2f} {found['on']:9.2f}"
+                times = f"{1e6 * found['off']:9.2f} {1e6 * found['on']:9.2f}"
                 print(f"{algorithm:12} {nbytes:8} {times}", flush=True)
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
-from timing import WORLD
 
 from isthmus.mpi.costs.tuning import library
 
+WORLD = MPI.COMM_WORLD
 #: requests of each operation before its memory is looked at, and after
 TIMES = 400
 NBYTES = 32 << 10

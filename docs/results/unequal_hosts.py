@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from timing import WORLD, medians
 
 import isthmus
+from isthmus.bench.compare import medians
 from isthmus.bench.environment import environment
+from isthmus.bench.stand import Stand, Trial
 from isthmus.choose.unequal_hosts import times
 from isthmus.mpi.costs.tuning import library
 from isthmus.schedules.registry import algorithms
 
+WORLD = MPI.COMM_WORLD
 RATE = sys.argv[1] if len(sys.argv) > 1 else "rates unknown"
 #: bytes of the vector, or of each block
 SIZES = (1 << 13, 1 << 16, 1 << 18)
@@ -50,7 +52,7 @@ def call_of(comm: Any, op: str, n: int, **how: str) -> Callable[[], object]:
     return lambda: comm.Scatter(*ends, ROOT, **how)
 
 
-local = WORLD.Split(not TOP)
+stand, local = Stand((WORLD.size,)), WORLD.Split(not TOP)
 native, blind = (local.Create_intercomm(0, WORLD, 1 if TOP else 0) for _ in range(2))
 inter, blind = isthmus.Intercomm(native), isthmus.Intercomm(blind)
 hosts = inter.probe_hosts()
@@ -73,16 +75,17 @@ for op in ("Bcast", "Reduce", "Gather", "Scatter"):
         ways = {a.name: call_of(inter, op, n, algorithm=a.name) for a in known}
         ways |= {"library": call_of(native, op, n)}
         ways |= {"blind": call_of(blind, op, n), "auto": call_of(inter, op, n)}
-        found = medians(ways, SECONDS)
+        trials = {name: Trial(call) for name, call in ways.items()}
+        found = medians(stand, trials, SECONDS * len(trials))
         startup = inter._context().machine.startup
         model = times(collective, hosts, n, startup, q=WORLD.size - 1)
         if TOP:
             best, tree = (min(x, key=found.__getitem__) for x in (others, trees))
             says = min(model[x] for x in others) / min(model[x] for x in trees)
-            words = (f"{found[x]:.2f} ms ({x})" for x in (best, tree))
-            first = (f"{found[x]:.2f} ms" for x in ("library", "blind"))
+            words = (f"{1e3 * found[x]:.2f} ms ({x})" for x in (best, tree))
+            first = (f"{1e3 * found[x]:.2f} ms" for x in ("library", "blind"))
             gains = f"{found[best] / found[tree]:.2f}", f"{says:.2f}"
-            cells = op, str(n), *first, *words, *gains, f"{found['auto']:.2f} ms"
+            cells = op, str(n), *first, *words, *gains, f"{1e3 * found['auto']:.2f} ms"
             print("|", " | ".join(cells), "|", flush=True)
 for comm in (inter, blind, local):
     comm.Free()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import adapters, distributions, lab
+    from .bench.recorder import recording
     from .collectives.records import schedule
     from .groups.compare import register_comparison
     from .groups.encoding import register_encoding
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from .mpi.comm.report import stalled_report
     from .mpi.groups.chain import Chain
     from .mpi.groups.groups import Group, couple, hierarchy, rank_items, split
-    from .mpi.measure.recorder import recording
     from .mpi.redistribution.redistribution import Redistribution
     from .mpi.remapping.remapping import Remapping
     from .mpi.waiting.errors import Interrupted, MismatchError, ProcessLost, Stalled
@@ -43,7 +43,7 @@ _HOMES = {
     "couple": "mpi.groups.groups",
     "hierarchy": "mpi.groups.groups",
     "rank_items": "mpi.groups.groups",
-    "recording": "mpi.measure.recorder",
+    "recording": "bench.recorder",
     "register_comparison": "groups.compare",
     "register_encoding": "groups.encoding",
     "schedule": "collectives.records",

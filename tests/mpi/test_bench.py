@@ -11,7 +11,7 @@ from mpi4py import MPI
 from isthmus.bench.compare import compare
 from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
 from isthmus.bench.operations import measured
-from isthmus.mpi.measure.measure import Stand
+from isthmus.bench.stand import Stand
 from sampling import LONG, some
 from support import agree
 

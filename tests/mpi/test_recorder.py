@@ -7,7 +7,7 @@ import pytest
 
 import isthmus
 from groups import pair
-from isthmus.mpi.measure import clock
+from isthmus.bench import clock
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.mpi.measure.each_process import times
+from isthmus.bench.silva1999 import times
 from isthmus.reproduce.silva1999 import GROUPS, PROCESSES, ways
 from support import agree
 
@@ -12,8 +12,7 @@ from support import agree
 @pytest.mark.mpi(PROCESSES)
 def test_every_way_is_timed_on_every_process(comm):
     every = [way for operation in GROUPS for way in ways(operation)]
-    jobs = [(way.operation, way.groups, way.algorithm, 1 << 12) for way in every]
-    found = list(times(jobs))
+    found = list(times([(way, 1 << 12) for way in every]))
     agree(comm, all(len(seconds) == PROCESSES for _, seconds in found))
     agree(comm, all(min(seconds) > 0 for _, seconds in found))
     named = [

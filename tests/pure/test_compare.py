@@ -338,7 +338,7 @@ def test_what_the_ranks_tell_reaches_the_display(mpiexec):
 def test_under_the_users_mpiexec_rank_0_tells(rank, monkeypatch):
     ended, told = [], []
     here = SimpleNamespace(world_size=lambda: 2, abort=ended.append)
-    monkeypatch.setitem(sys.modules, "isthmus.mpi.measure.measure", here)
+    monkeypatch.setitem(sys.modules, "isthmus.bench.stand", here)
     monkeypatch.setattr(launch, "own_rank", lambda: rank)
 
     def work(error, tell):

@@ -44,15 +44,8 @@ KNOWS = {
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "schedules", "units"},
-    "mpi": {
-        "choose",
-        "collectives",
-        "cost",
-        "distributions",
-        "groups",
-        "redistribution",
-    }
-    | {"remapping", "schedules", "settings"},
+    "mpi": {"choose", "collectives", "groups", "redistribution", "remapping"}
+    | {"schedules", "settings"},
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
@@ -65,9 +58,9 @@ AT_NEED = {
 RUNTIME = ["waiting", "buffers", "plan", "requests", "arguments", "costs", "context"]
 RUNTIME += ["forms", "objects", "comm"]
 #: what stands on all of these
-ABOVE = {"groups", "measure", "redistribution", "remapping"}
+ABOVE = {"groups", "redistribution", "remapping"}
 #: of these, what knows redistributions
-REDISTRIBUTING = {"measure", "remapping"}
+REDISTRIBUTING = {"remapping"}
 
 
 def layer(path: Path) -> str:
@@ -102,7 +95,7 @@ def test_a_layer_knows_only_those_below(path):
     if me not in TOP:
         assert seen & LAYERS <= KNOWS[me]
         assert at_need & LAYERS <= KNOWS[me] | AT_NEED.get(me, set())
-    if me != "mpi":
+    if me not in ("mpi", "bench"):
         assert "mpi4py" not in at_need
 
 

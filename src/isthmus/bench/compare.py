@@ -6,16 +6,19 @@ meantime hits all of them alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..launch.mpiexec import LaunchError
-from .job import Case, Contender, Job
+from .job import Case, Job
 from .outcome import Outcome, Result
+
+if TYPE_CHECKING:
+    from .stand import Stand, Trial
 
 #: calls this short, in seconds, are timed many in a row, about SLICE seconds of them
 SHORT, SLICE, CALLS = 1e-3, 1e-2, 200
@@ -29,38 +32,6 @@ TELLING, TRIES = 5e-2, 4
 
 class WrongData(LaunchError):
     """A call left other bytes in its receive buffer than it must."""
-
-
-class Trial(Protocol):
-    """A contender with its buffers."""
-
-    def run(self) -> None:
-        """Do the operation once."""
-
-    def taken(self) -> str:
-        """The algorithm that was taken last."""
-
-    def wipe(self) -> None:
-        """Make the receive buffer wrong everywhere."""
-
-    def right(self) -> bool:
-        """Whether every byte of the receive buffer is right on this rank."""
-
-    def free(self) -> None:
-        """Give back what it holds."""
-
-
-class Stand(Protocol):
-    """The ranks that measure together."""
-
-    def prepare(self, case: Case, contender: Contender) -> Trial:
-        """A contender, ready to run."""
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
-    def worst(self, values: Sequence[float]) -> list[float]:
-        """Of each value the largest on any rank."""
 
 
 #: called with the part of a case that is done
@@ -85,13 +56,12 @@ def plan(once: Sequence[float], seconds: float, single: bool) -> tuple[int, int]
 
 
 class Race:
-    """The contenders of one case, and which of them were wrong on this rank."""
+    """Some ways to do the same, and which of them were wrong on this rank."""
 
-    def __init__(self, stand: Stand, case: Case, contenders: Sequence[Contender]):
-        self.stand, self.case, self.contenders = stand, case, contenders
-        self.trials = [stand.prepare(case, contender) for contender in contenders]
-        self.wrong = [0.0] * len(contenders)
-        self.taken = [""] * len(contenders)
+    def __init__(self, stand: Stand, trials: Sequence[Trial], seed: int = 0) -> None:
+        self.stand, self.trials, self.seed = stand, trials, seed
+        self.wrong = [0.0] * len(trials)
+        self.taken = [""] * len(trials)
 
     def repetition(self, i: int, calls: int) -> float:
         """The seconds of one call of a contender, on this rank; checked after it."""
@@ -121,13 +91,17 @@ class Race:
         return self.stand.worst([self.repetition(i, 1) for i in everyone])
 
     def repetitions(
-        self, calls: int, most: int, job: Job, progress: Progress
+        self,
+        calls: int,
+        most: int,
+        seconds: float,
+        progress: Progress = lambda part: None,
     ) -> np.ndarray:
-        """The times on this rank: [repetition, contender]."""
-        rng = np.random.default_rng(job.seed)
+        """The times on this rank: [repetition, trial]."""
+        rng = np.random.default_rng(self.seed)
         times: list[list[float]] = []
         began = perf_counter()
-        while len(times) < most and not self._over(len(times), began, job.seconds):
+        while len(times) < most and not self._over(len(times), began, seconds):
             times.append([0.0] * len(self.trials))
             for i in rng.permutation(len(self.trials)):
                 times[-1][i] = self.repetition(i, calls)
@@ -141,15 +115,18 @@ class Race:
         (spent,) = self.stand.worst([perf_counter() - began])
         return spent > seconds
 
-    def check(self) -> None:
+    def check(self, names: Sequence[str], where: str) -> None:
         """Raise on all ranks if a byte was wrong on any."""
-        flags = zip(self.contenders, self.stand.worst(self.wrong), strict=True)
-        if bad := [contender.name for contender, flag in flags if flag]:
-            where = f"({self.case.op}, {self.case.label})"
+        flags = zip(names, self.stand.worst(self.wrong), strict=True)
+        if bad := [name for name, flag in flags if flag]:
             raise WrongData(f"wrong data from {'; '.join(bad)} {where}")
 
+    def slowest(self, times: np.ndarray) -> np.ndarray:
+        """The times on the slowest rank, of those on this one."""
+        return np.reshape(self.stand.worst(times.ravel().tolist()), times.shape)
+
     def free(self) -> None:
-        """Give back what the contenders hold."""
+        """Give back what the trials hold."""
         for trial in self.trials:
             trial.free()
 
@@ -158,18 +135,32 @@ def compare(
     stand: Stand, case: Case, job: Job, progress: Progress = lambda part: None
 ) -> Outcome:
     """Measure all contenders in one case."""
-    race = Race(stand, case, job.contenders_of(case))
+    contenders = job.contenders_of(case)
+    names, where = [x.name for x in contenders], f"({case.op}, {case.label})"
+    race = Race(stand, [stand.prepare(case, x) for x in contenders], job.seed)
     try:
         once = race.once()
-        race.check()
+        race.check(names, where)
         calls, repetitions = plan(once, job.seconds, job.single)
-        times = race.repetitions(calls, repetitions, job, progress)
-        race.check()
-        slowest = np.reshape(stand.worst(times.ravel().tolist()), times.shape)
+        times = race.repetitions(calls, repetitions, job.seconds, progress)
+        race.check(names, where)
+        slowest = race.slowest(times)
     finally:
         race.free()
-    rows = zip(race.contenders, slowest.T.tolist(), race.taken, strict=True)
+    rows = zip(contenders, slowest.T.tolist(), race.taken, strict=True)
     results = [
         Result(contender, (tuple(row),), taken) for contender, row, taken in rows
     ]
     return Outcome(case, (calls,), tuple(results))
+
+
+def medians(
+    stand: Stand, trials: Mapping[str, Trial], seconds: float
+) -> dict[str, float]:
+    """Seconds of a call by each way, which take turns for so many seconds in all: the
+    median, of the slowest rank."""
+    race = Race(stand, list(trials.values()))
+    calls, repetitions = plan(race.once(), seconds, single=False)
+    slowest = race.slowest(race.repetitions(calls, repetitions, seconds))
+    race.check(list(trials), "")
+    return dict(zip(trials, np.median(slowest, 0).tolist(), strict=True))

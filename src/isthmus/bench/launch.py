@@ -111,7 +111,7 @@ def run(
 
 def _in_place(work: Work, job: Any, size: int, tell: Tell) -> None:
     """Do a job in this process and those that were started with it."""
-    from ..mpi.measure.measure import abort, world_size
+    from .stand import abort, world_size
 
     if size != world_size():
         raise ValueError(f"{size} processes are needed; there are {world_size()}")

@@ -36,8 +36,8 @@ class Runs:
 def measure(job: Job, tell: Tell) -> None:
     """Run on all ranks of the world."""
     from ..mpi.costs.tuning import library
-    from ..mpi.measure.measure import Stand
-    from ..mpi.measure.recorder import recording
+    from .recorder import recording
+    from .stand import Stand
 
     stand = Stand(job.groups)
     with recording(stand.ours) as record:

@@ -27,7 +27,7 @@ def measure(seconds: float, tell: Tell) -> None:
     """Measure on all ranks of the world, each case about so long."""
     from ..mpi.costs.links import measured
     from ..mpi.costs.tuning import using
-    from ..mpi.measure.measure import Stand, world
+    from .stand import Stand, world
 
     comm = world()
     tell(Progress("messages", 0.0))

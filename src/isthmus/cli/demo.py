@@ -27,7 +27,7 @@ def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
             raise ValueError(f"--groups {text} are {sum(found)} processes, not {ranks}")
         return found
     if ranks is None and own_rank() is not None:
-        from ..mpi.measure.measure import world_size
+        from ..bench.stand import world_size
 
         ranks = world_size()
     ranks = 8 if ranks is None else ranks

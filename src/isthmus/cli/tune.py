@@ -192,7 +192,7 @@ def _measure(n: int, seconds: float, steps: Steps, start: Start) -> Measured | N
             found.append(one)
 
     if own_rank() is not None:
-        from ..mpi.measure.measure import world_size
+        from ..bench.stand import world_size
 
         n = world_size()
     run(measure, seconds, n, tell, start=start)

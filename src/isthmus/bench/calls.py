@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from ...distributions import regular
+from ..distributions import regular
 
 Sizes = tuple[int, ...]
 #: what vectors that are added up may consist of

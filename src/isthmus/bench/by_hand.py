@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...redistribution.cases import layouts
-from ...redistribution.layouts import Layout
-from ...redistribution.runs import common
-from ..redistribution.redistribution import Redistribution
+from ..mpi.redistribution.redistribution import Redistribution
+from ..redistribution.cases import layouts
+from ..redistribution.layouts import Layout
+from ..redistribution.runs import common
 
 #: one rank's part of a region of the other side, as an index of its own array
 Index = tuple[slice, ...]

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..comm import intercomm, intracomm  # noqa: F401  they enter their classes
-from ..comm.family import ours
-from ..costs.tuning import library as library
-from . import redistribution
-from .operations import CALLS, Call, Seat
+from ..mpi.comm import intercomm, intracomm  # noqa: F401  they enter their classes
+from ..mpi.comm.family import ours
+from ..mpi.costs.tuning import library as library
+from . import by_hand
+from .calls import CALLS, Call, Seat
+from .job import Case, Contender
 
-NOTHING = bytearray()
+NOTHING, NO_BYTES = bytearray(), np.empty(0, np.uint8)
 
 #: what all ranks of a group contribute together, in rank order: of which sizes in
 #: bytes, for which group
@@ -53,9 +54,9 @@ class Trial:
 
     def __init__(
         self,
-        run: Callable[[], Any],
-        recv: np.ndarray,
-        expected: np.ndarray,
+        run: Callable[[], object],
+        recv: np.ndarray = NO_BYTES,
+        expected: np.ndarray = NO_BYTES,
         taken: Callable[[], str] = lambda: "",
     ) -> None:
         self.run, self.taken = run, taken
@@ -119,11 +120,11 @@ class Stand:
             leader = 0 if self.mine else groups[0]
             self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
         self.ours: Any = ours(self.native)
-        self._case: Any = None
+        self._case: Case | None = None
         self._made: Call
-        self._side: redistribution.Side
+        self._side: by_hand.Side
 
-    def _allgather(self, case: Any) -> Call:
+    def _allgather(self, case: Case) -> Call:
         """Everyone's block of the content to everyone."""
         sizes = (case.a, case.b)
         whole = self.content(sizes[self.mine], self.mine)
@@ -137,20 +138,20 @@ class Stand:
             spec = [recv, [n // recv.itemsize for n in sizes[self.other]]]
         return Call((send, spec), recv, expected)
 
-    def _call(self, case: Any) -> Call:
+    def _call(self, case: Case) -> Call:
         """The buffers of a case, which all contenders share: where they lie matters."""
         if self._case != case:
             self._case, self._made = case, self._make(case)
         return self._made
 
-    def _make(self, case: Any) -> Call:
+    def _make(self, case: Case) -> Call:
         if case.op.startswith("allgather"):
             return self._allgather(case)
         sizes = (case.a, case.b) if self.mine == 0 else (case.b, case.a)
         return CALLS[case.op](Seat(self.mine, self.local.rank, *sizes))
 
-    def prepare(self, case: Any, contender: Any) -> Trial:
-        """A contender of a case (isthmus.bench.job), ready to run."""
+    def prepare(self, case: Case, contender: Contender) -> Trial:
+        """A contender of a case, ready to run."""
         if case.op == "redistribution":
             return self._redistribution(case, contender)
         arguments, recv, expected = self._call(case)
@@ -171,11 +172,11 @@ class Stand:
         taken = self.ours._taken if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
 
-    def _redistribution(self, case: Any, contender: Any) -> Trial:
+    def _redistribution(self, case: Case, contender: Contender) -> Trial:
         if self._case != case:
-            self._case, self._side = case, redistribution.Side(self, case)
+            self._case, self._side = case, by_hand.Side(self, case)
         side, name = self._side, contender.algorithm
-        run = redistribution.contender(side, name, contender.persistent)
+        run = by_hand.contender(side, name, contender.persistent)
         receives = slice(None) if not side.sends else slice(0)
         array, expected = side.array.reshape(-1), side.expected.reshape(-1)
         return Trial(run, array[receives], expected[receives], lambda: name)

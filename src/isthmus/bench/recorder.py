@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ...cost.recorded import End, Log, Recorded, timeline
-from ..context.context import Context
-from ..plan.operation import SPINS, Operation
-from ..plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
+from ..cost.recorded import End, Log, Recorded, timeline
+from ..mpi.context.context import Context
+from ..mpi.plan.operation import SPINS, Operation
+from ..mpi.plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
 from .clock import now, offset
 
 _MESSAGES = (Post, PostTyped, Send, SendTyped)

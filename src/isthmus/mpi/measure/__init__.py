@@ -1,1 +1,0 @@
-"""Communicators to measure with, and recordings of real runs."""
