@@ -69,13 +69,14 @@ def measure() -> None:
     import standin
     from groups import pair
     from isthmus import Layout, Redistribution
-    from isthmus.mpi.buffers.devices import arrays as device, staged
+    from isthmus.mpi.buffers import on_devices
+    from isthmus.mpi.buffers.devices import staged
     from isthmus.mpi.costs.tuning import library
 
     stand_in = "--stand-in" in sys.argv
     if stand_in:
         staged.KINDS[standin.KIND] = standin.Slow
-        device.present = lambda: True
+        on_devices.present = lambda: True
     kind = standin.Plain if stand_in else standin.GpuMemory
     world = MPI.COMM_WORLD
     groups = pair(world, world.size // 2)

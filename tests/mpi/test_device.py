@@ -14,6 +14,7 @@ import standin
 from between import OPERATIONS, Kit, call, names, refuses
 from groups import pair
 from isthmus import settings
+from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, staged
 from support import FORMS, agree, done
 
@@ -203,7 +204,7 @@ def test_it_is_passed_on_where_that_is_all_there_is_to_do(comm, direct, op):
             direct.after_streams.clear()
             _doing(groups.ours, op, form, args, name)()
             waited = {STREAM, device.EVERY} & {*direct.after_streams}
-            if bool(device.among(args)) != bool(waited):
+            if bool(on_devices.among(args)) != bool(waited):
                 faults.append(f"{name} {form}: its producer was not waited for")
             if case.fault:
                 faults.append(f"{name} {form}: {case.fault}")
@@ -244,18 +245,20 @@ def test_the_library_is_asked_once(comm, monkeypatch):
             asked.append(1)
             return 1
 
-    device.taken.cache_clear()
-    monkeypatch.setattr(device.ctypes, "CDLL", lambda path: Library)
-    assert device.taken() and device.taken()
+    on_devices.taken.cache_clear()
+    monkeypatch.setattr(on_devices.ctypes, "CDLL", lambda path: Library)
+    assert on_devices.taken() and on_devices.taken()
     assert asked == [1]
-    device.taken.cache_clear()
+    on_devices.taken.cache_clear()
 
 
 def test_all_ranks_do_the_same_with_it(comm, monkeypatch):
     """What rank 0 asks for; else direct, if the library says so on every rank."""
     found = []
     for asked, taken in ((None, [1, 1, 1]), (None, [1, 0, 1]), ("stage", [1, 1, 1])):
-        monkeypatch.setattr(device, "taken", lambda taken=taken: bool(taken[comm.rank]))
+        monkeypatch.setattr(
+            on_devices, "taken", lambda taken=taken: bool(taken[comm.rank])
+        )
         monkeypatch.delenv(settings.DEVICE, raising=False)
         if asked and comm.rank == 0:
             monkeypatch.setenv(settings.DEVICE, asked)

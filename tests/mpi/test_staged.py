@@ -16,6 +16,7 @@ import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
 from isthmus.choose.between import Times
+from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.buffers.devices.transfer import COPIES_AHEAD, Transfer
 from isthmus.mpi.comm.native import staging_messages
@@ -94,7 +95,7 @@ def in_pieces(monkeypatch):
     monkeypatch.setattr(overlap, "LEAST_FETCHED_BYTES", 512)
     monkeypatch.setattr(overlap, "POSTED", 1)
     monkeypatch.setattr(context, "DEVICE_PIECE_BYTES", 1536)
-    monkeypatch.setattr(device, "present", lambda: True)
+    monkeypatch.setattr(on_devices, "present", lambda: True)
 
 
 def run(comm, op, form, args, starts=2, **named):
@@ -195,7 +196,7 @@ def test_inside_a_group(comm):
             run(ours, op, form, made.args, starts)
             made.back()
             for x, y in zip(args[:2], wanted[:2], strict=True):
-                x, y = device.owner_of(x), device.owner_of(y)
+                x, y = on_devices.owner_of(x), on_devices.owner_of(y)
                 if not np.array_equal(x, y):
                     faults.append(f"{op} {form}: {x} is not {y}")
     for name in ("auto", "ring", "library", "node_aware"):
@@ -297,7 +298,7 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(comm, monkeypatch):
             call = partial(groups.ours.Allgather, algorithm=name)
             text = _raised(call, send, recv)
             wrong += [] if words in text else [f"{words}: {text}"]
-    if not (REAL or device.present()):
+    if not (REAL or on_devices.present()):
         monkeypatch.setitem(staged.KINDS, KIND, staged.Gpu)
         staged.device_of.cache_clear()
         text = _raised(groups.ours.Allgather, good, long)

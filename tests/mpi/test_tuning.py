@@ -14,7 +14,7 @@ from groups import pair
 from isthmus.bench import crossovers, tune
 from isthmus.choose.choose import NETWORK
 from isthmus.choose.tuning import Machine, Origin, Tuning, place, written
-from isthmus.mpi.buffers.devices import arrays as device
+from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.context import context, inter as context_inter, intra as context_intra
 from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.inter import InterContext
@@ -99,7 +99,7 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
     here = [1, 2] if comm.rank else [0]
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: here)
     monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
-    monkeypatch.setattr(device, "present", lambda: False)
+    monkeypatch.setattr(on_devices, "present", lambda: False)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
     agree(comm, found.machine == replace(NETWORK, sharing=2, changing=CHANGING))

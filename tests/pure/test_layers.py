@@ -140,6 +140,24 @@ def test_a_part_of_the_runtime_knows_only_those_before(part):
     assert files
 
 
+def _imported_first(path: Path) -> set[Path]:
+    """The files and folders that a file imports when it is imported itself."""
+    found = set()
+    for node in parse(path).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            place = path.parents[node.level - 1] / (node.module or "").replace(".", "/")
+            found |= {place, *(place / name.name for name in node.names)}
+    return found
+
+
+def test_what_has_to_do_with_devices_is_imported_at_need_alone():
+    devices = ROOT / "mpi" / "buffers" / "devices"
+    others = [x for x in FILES if not x.is_relative_to(devices)]
+    for path in others:
+        ours = [x for x in _imported_first(path) if x.is_relative_to(devices)]
+        assert not ours, path
+
+
 def test_importing_isthmus_starts_no_mpi():
     code = "import isthmus, sys; assert not any('mpi4py' in m for m in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)

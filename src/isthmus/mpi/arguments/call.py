@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from ..buffers import on_devices
 from ..buffers.datatypes import datatype_of
 from ..buffers.selection import HOST_PACKER, Packer
 from ..plan.arrange import Arrangement, arrange
@@ -167,12 +168,12 @@ class Call:
     def _stage_devices(self) -> None:
         """Put host memory in the place of arrays on devices, unless the MPI library
         takes these."""
-        from ..buffers.devices import arrays, calls
+        from ..buffers.devices import calls
 
         context, args = self.context, self.args
         self._problem = None
         if context.device == "refuse":
-            arrays.refuse()
+            on_devices.refuse()
         if context.device == "direct" and self._is_direct():
             return
         is_persistent = self.form == PERSISTENT

@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ... import settings
-from ..buffers.devices import arrays as device
+from ..buffers import on_devices
 from ..waiting.waiting import Limit
 
 if TYPE_CHECKING:
@@ -121,11 +121,11 @@ class _StagedCall:
 
 def _copies(op: str, args: tuple[Any, ...], sends: bool, form: str) -> Copies | None:
     """The copies of a call; None where the MPI library takes its buffers."""
-    if not device.among(args):
+    if not on_devices.among(args):
         return None
-    way = device.way(settings.device(), device.taken())
+    way = on_devices.way(settings.device(), on_devices.taken())
     if way == "refuse":
-        device.refuse()
+        on_devices.refuse()
     from ..buffers.devices import staged
 
     if way == "direct":
@@ -267,8 +267,8 @@ def _refusing(native: Any) -> Any:
     @wraps(native)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         some = *args, *kwargs.values()
-        if device.among(some):
-            if device.way(settings.device(), device.taken()) != "direct":
+        if on_devices.among(some):
+            if on_devices.way(settings.device(), on_devices.taken()) != "direct":
                 raise ValueError(
                     f"{native.__name__}: the buffer is in the memory of a device; "
                     "pass host memory, or use the blocking form"
@@ -303,4 +303,4 @@ def staging_messages(cls: Class) -> Class:
 
 def messages(cls: Class) -> Class:
     """The same where there may be such arrays: others do not pay for it."""
-    return staging_messages(cls) if device.present() else cls
+    return staging_messages(cls) if on_devices.present() else cls

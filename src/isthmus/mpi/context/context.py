@@ -23,7 +23,7 @@ from ...schedules.hosts import Hosts
 from ...schedules.registry import Algorithm, resolve
 from ...schedules.schedule import Schedule
 from ...settings import Settings, read
-from ..buffers.devices import arrays as device
+from ..buffers import on_devices
 from ..buffers.node_memory import (
     HALF_BYTES,
     REASONS,
@@ -164,13 +164,13 @@ class Context:
         and what they can do. Each is alone where on some node they share none."""
         memory, why = self._attempt(here, halves=self.halves)
         multiple = MPI.Query_thread() == MPI.THREAD_MULTIPLE
-        devices = device.taken(), device.present()
+        devices = on_devices.taken(), on_devices.present()
         row = np.array([here[0], memory is not None, multiple, *devices])
         rows = np.empty((self.size, len(row)), row.dtype)
         self.comm.Allgather(row, rows)
         self.threads = bool(rows[:, 2].all())
         #: what is done with buffers on devices, and whether there may be some
-        self.device = device.way(self.settings.device, bool(rows[:, 3].all()))
+        self.device = on_devices.way(self.settings.device, bool(rows[:, 3].all()))
         self.devices = bool(rows[:, 4].any())
         if memory is None or not rows[:, 1].all():
             if memory is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -129,19 +128,3 @@ def eager(nodes: Sequence[int]) -> int:
     if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes)) == 1:
         return 0
     return EAGER
-
-
-#: bytes that Open MPI sends on the spot between processes of a node
-INLINE = 256
-
-
-def inline(nodes: Sequence[int], rank: int) -> int:
-    """Up to how many bytes a message of a blocking call is better sent anew than by a
-    request that is kept; 0 for none.
-
-    Open MPI sends the shortest ones on the spot, but those of persistent requests are
-    complete only when the receiver has looked at them. Where processes take turns on a
-    processor, that is a turn for each.
-    """
-    crowded = nodes.count(nodes[rank]) > (os.cpu_count() or 1)
-    return INLINE if crowded and MPI.get_vendor()[0] == "Open MPI" else 0

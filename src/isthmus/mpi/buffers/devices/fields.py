@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import arrays as device, staged
+from .. import on_devices
+from . import staged
 from .libraries import library
 from .staged import Copies
 
@@ -28,8 +29,8 @@ def located(
     copied to the host and back.
     """
     if context.device == "refuse":
-        device.refuse()
-    places = device.among(tuple(fields))
+        on_devices.refuse()
+    places = on_devices.among(tuple(fields))
     if context.device == "direct" and may_pack:
         packer = library(fields) if len(places) == len(fields) else None
         if packer is not None:

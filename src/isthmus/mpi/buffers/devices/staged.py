@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
+from .. import on_devices
 from ..dlpack import CUDA, place
 from . import arrays as device
 from .arrays import Array
@@ -81,8 +82,8 @@ def synchronize(array: Array) -> None:
 def wait_for_producers(specs: tuple[Any, ...]) -> None:
     """Wait until buffers that the MPI library takes as they are hold what they will, on
     devices of kinds that isthmus knows."""
-    for i in device.among(specs):
-        owner = device.owner_of(specs[i])
+    for i in on_devices.among(specs):
+        owner = on_devices.owner_of(specs[i])
         if place(owner)[0] in KINDS:
             synchronize(located(owner))
 
@@ -336,10 +337,10 @@ def copies(
     written: list[bool] = []
     read: list[bool] = []
     array_of: dict[int, int] = {}
-    for i in device.among(args[: 1 if op == "Bcast" else 2]):
+    for i in on_devices.among(args[: 1 if op == "Bcast" else 2]):
         spec = args[i]
         writes = not sends if op == "Bcast" else i == 1
-        mine = standing(device.owner_of(spec), writes)
+        mine = standing(on_devices.owner_of(spec), writes)
         if not mine.is_contiguous:
             raise BufferError("message: the array on a device is not contiguous")
         same = next((x for x in arrays if _is_same(x.array, mine.array)), None)
