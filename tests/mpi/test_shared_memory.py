@@ -490,8 +490,8 @@ def numbered(number):
 def come(segment, half, code, meeting, ranges, fence):
     """Come to a meeting, and wait for the others."""
     cross(fence)
-    awaited = segment.arrive(half, code, meeting, ranges)
-    assert until(lambda: all(read() == words for read, words in awaited), Limit(30.0))
+    word, reads = segment.arrive(half, code, meeting, ranges)
+    assert until(lambda: all(read() == word * n for read, n in reads), Limit(30.0))
     cross(fence)
 
 

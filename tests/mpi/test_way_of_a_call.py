@@ -15,7 +15,7 @@ from support import agree
 pytestmark = pytest.mark.mpi(4)
 _PACKAGE = str(Path(isthmus.__file__).parent)
 #: what only a rank enters that happens to wait for others
-_WAITING = {"_look_around", "_step_kind", "advance_others", "check", "gone"}
+_WAITING = {"_rest", "_look_around", "advance_others", "check", "gone"}
 _WAITING |= {"not_ended", "failed_elsewhere", "check_lost", "_operations"}
 _WAITING |= {"_check_limit", "is_held"}
 
@@ -48,14 +48,14 @@ def slices(k, n):
 CALLS = {
     # blocking in the memory of the node, and by messages; then nonblocking ones
     "Allreduce": (
-        40,
-        12,
+        30,
+        9,
         lambda c, x, y: c.Allreduce(x, y[:4], algorithm="node_aware"),
     ),
-    "Allgather": (36, 11, lambda c, x, y: c.Allgather(x, y, algorithm="node_aware")),
-    "by messages": (24, 11, lambda c, x, y: c.Allgather(x, y, algorithm="direct")),
-    "Iallreduce": (50, 14, lambda c, x, y: c.Iallreduce(x, y[:4]).Wait()),
-    "Iallgatherv": (64, 13, lambda c, x, y: c.Iallgatherv(x, [y, [4, 4]]).Wait()),
+    "Allgather": (30, 9, lambda c, x, y: c.Allgather(x, y, algorithm="node_aware")),
+    "by messages": (24, 9, lambda c, x, y: c.Allgather(x, y, algorithm="direct")),
+    "Iallreduce": (38, 11, lambda c, x, y: c.Iallreduce(x, y[:4]).Wait()),
+    "Iallgatherv": (50, 12, lambda c, x, y: c.Iallgatherv(x, [y, [4, 4]]).Wait()),
 }
 
 
@@ -63,19 +63,22 @@ CALLS = {
 def test_a_call_that_is_known_passes_few_functions(comm, name):
     most, most_files, call = CALLS[name]
     groups = pair(comm, 2)
-    for k in range(2):
-        call(groups.ours, *slices(k, 4))
-    found = [way(lambda k=k: call(groups.ours, *slices(k, 4))) for k in range(2, 12)]
-    functions, files = min(found)  # a rank that waits passes more
-    agree(comm, functions <= most and files <= most_files, f"{name}: {found}")
+    call(groups.ours, *slices(0, 4))
+    ways = [way(lambda k=k: call(groups.ours, *slices(k, 4))) for k in range(1, 12)]
+    functions, files = min(ways)  # a rank that waits passes more
+    agree(comm, functions <= most and files <= most_files, f"{name}: {ways}")
     groups.free()
 
 
 def test_a_first_call_passes_few_functions(comm):
-    """But for what is made once for a communicator."""
+    """But for what is made once for a communicator, and for modules that are imported.
+
+    Of a size that no other test has, as recipes are kept for the whole process. Of the
+    files, 18 are of the runtime, and 12 of the algorithm, its choice and the form.
+    """
     groups = pair(comm, 2)
     groups.ours.Allgather(*slices(0, 4), algorithm="node_aware")
-    x, y = slices(0, 4)
-    found = way(lambda: groups.ours.Allreduce(x, y[:4], algorithm="node_aware"))
-    agree(comm, found[0] <= 600 and found[1] <= 40, str(found))
+    x, y = np.ones(37), np.empty(37)
+    passed = way(lambda: groups.ours.Allreduce(x, y, algorithm="node_aware"))
+    agree(comm, passed[0] <= 190 and passed[1] <= 32, str(passed))
     groups.free()

@@ -59,6 +59,12 @@ def run(comm: Any, context: Context, call: Call) -> None:
     operation_of(channel, plan, call, make).wait()
 
 
+def complete(context: Context, call: Call) -> None:
+    """Make a call that is a part of another one, by rounds of ours."""
+    plan = call.plan()
+    operation_of(context.channel_for(plan), plan, call).wait()
+
+
 def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
     """Make the MPI library's own call."""
     assert plan.native is not None

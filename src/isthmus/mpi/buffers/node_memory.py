@@ -55,8 +55,10 @@ REASONS = ("interrupted", "stalled", "lost")
 
 #: places of ranks on the node, each range from one to another
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-#: what reads some words, and what they must be
-AwaitedWords: TypeAlias = list[tuple[Callable[[], bytes], bytes]]
+#: what reads some words, and how many these are
+Reads: TypeAlias = list[tuple[Callable[[], bytes], int]]
+#: the word that all must have, and what reads theirs
+AwaitedWords: TypeAlias = tuple[bytes, Reads]
 
 
 def fence_lock() -> threading.Lock:
@@ -111,7 +113,7 @@ class Segment:
         #: words that somebody reads: as long as they are, the memory cannot be unmapped
         self._read: list[memoryview] = []
         #: of each half, row and ranges, the own word and what reads the others'
-        self._known_rows: dict[tuple[int, int, Ranges], tuple[int, list[Any]]] = {}
+        self._known_rows: dict[tuple[int, int, Ranges], tuple[int, Reads]] = {}
 
     def ranges(self, ranks: Sequence[int]) -> Ranges:
         """The places of those of some ranks that are on this node, as a few ranges."""
@@ -153,10 +155,9 @@ class Segment:
         known = self._known_rows.get((half, row, ranges))
         own, reads = known or self._row(half, row, ranges)
         self.words[own] = word = code * _MEETINGS + meeting + 1
-        packed = _packed(word)
-        return [(read, packed * n) for read, n in reads]
+        return _packed(word), reads
 
-    def _row(self, half: int, row: int, ranges: Ranges) -> tuple[int, list[Any]]:
+    def _row(self, half: int, row: int, ranges: Ranges) -> tuple[int, Reads]:
         """The place of the own word in a row, and what reads the words of ranges."""
         readers = [(self.reader(half, row, a, b), b - a) for a, b in ranges]
         known = self.word_at(half, row, self.place), readers
@@ -277,17 +278,19 @@ class _InOrder:
 
     def begin(self, number: int) -> None:
         """A call has the half after all that were begun before."""
-        with self._lock:
-            self._open.append(number)
+        self._open.append(number)
 
     def end(self, number: int) -> None:
         """A call is over."""
         with self._lock:
-            self._ended.add(number)
-            while self._open and self._open[0] in self._ended:
+            if number != self._open[0]:
+                self._ended.add(number)
+                return
+            self._open.popleft()
+            while self._ended and self._open and self._open[0] in self._ended:
                 number = self._open.popleft()
                 self._ended.remove(number)
-                self._words[self._at] = number + 1
+            self._words[self._at] = number + 1
 
 
 class RootedTurns:

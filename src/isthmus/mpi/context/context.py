@@ -227,7 +227,7 @@ class Context:
         memory, why = self._attempt(here, halves=[half], tag=tag, users=users)
         is_complete = memory is not None
         if not {*ranks}.issubset(here):
-            is_complete = self._all(is_complete, ranks, tag)
+            is_complete = not _largest(self.comm, ranks, int(not is_complete), tag)
         if memory is None or not is_complete:
             if memory is not None:
                 memory.free()
@@ -244,17 +244,6 @@ class Context:
     def give_back_tag(self, tag: int) -> None:
         """Allow that a persistent call gets a tag again."""
         self._persistent.pop(tag, None)
-
-    def _all(self, ok: bool, ranks: Sequence[int], tag: int) -> bool:
-        """Whether all of some ranks say so."""
-        first, *others = ranks
-        if self.number != first:
-            self.comm.send(ok, first, tag)
-            return bool(receive(self.comm, first, tag))
-        answer = all([ok, *(receive(self.comm, rank, tag) for rank in others)])
-        for rank in others:
-            self.comm.send(answer, rank, tag)
-        return answer
 
     def channel_for(self, plan: Plan) -> Channel:
         """Where the calls of a plan are numbered."""
@@ -510,7 +499,7 @@ def _no_tag_left(n: int) -> NoTagLeft:
 
 
 def _largest(comm: MPI.Intracomm, ranks: Sequence[int], value: int, tag: int) -> int:
-    """The largest value of some ranks, at least a cache line."""
+    """The largest value of some ranks, which call this together."""
     first, *others = ranks
     if comm.Get_rank() != first:
         comm.send(value, first, tag)

@@ -15,7 +15,7 @@ from ..context import checked
 from ..context.inter import InterContext
 from ..context.intra import IntraContext
 from ..context.several import SeveralContext
-from ..forms import operation_of
+from ..forms import complete
 from ..plan.native import NativeCall
 from ..plan.task import Data, Task
 from .encoding import decode, encode, room_for
@@ -47,16 +47,12 @@ def agree(
 
 def _arrays(context: Context, op: str, algorithm: str, *args: Any) -> None:
     """Make a call of arrays."""
-    call = Call(context, op, OURS, algorithm, args)
-    plan = call.plan()
-    operation_of(context.channel_for(plan), plan, call).wait()
+    complete(context, Call(context, op, OURS, algorithm, args))
 
 
 def _parts(context: Context, op: str, task: Task) -> None:
     """Make a call of data that lie in several places."""
-    call = Call.of_task(context, op, task)
-    plan = call.plan()
-    operation_of(context.channel_for(plan), plan, call).wait()
+    complete(context, Call.of_task(context, op, task))
 
 
 # -- from all

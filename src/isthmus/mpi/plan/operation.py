@@ -120,8 +120,10 @@ class Operation:
     #: whether it is over, well or not
     done = False
     error: BaseException | None = None
-    #: what completes the user's request when it is over; a blocking call has none
+    #: what completes the user's request when it is over, and who advances it; nobody
+    #: but its caller knows a blocking call, which has neither
     handle: Handle | PersistentHandle | None = None
+    _lock: threading.Lock | None = None
     #: looks at it: whoever sees the same number again knows that nobody has advanced it
     looks = 0
     #: what the ranks have said before an irregular call
@@ -159,7 +161,6 @@ class Operation:
         buffers[SAID] = plan.said or _NOTHING
         if plan.transfers is not None:
             self._transfer = call.begin_transfer(plan)
-        self._lock = _Lock()
         self._requests: list[Any] = [None] * plan.slots
 
     def _take_scratch(self, plan: Plan) -> None:
@@ -176,50 +177,56 @@ class Operation:
 
     # -- who advances it
 
+    def share(self, handle: Handle | PersistentHandle) -> None:
+        """Let others advance the operation too, who know it by its handle."""
+        self.handle, self._lock = handle, _Lock()
+
     @property
     def is_held(self) -> bool:
         """Whether somebody advances it now, or waits in it."""
-        return self._lock.locked()
+        return self._lock is not None and self._lock.locked()
 
     def advance(self) -> bool:
         """Do all that can be done without waiting; whether the operation is over.
 
         What fails is kept in `error`, for whoever waits.
         """
+        assert self._lock is not None
         if not self.done and self._lock.acquire(blocking=False):
             try:
-                if not self._go(waits=False):
-                    self.looks += 1
-                    if self.looks % LOOKS == 0:
-                        self.channel.check()
-            except BaseException as error:
-                self._fail(error)
+                self._go(waits=False)
             finally:
                 self._lock.release()
         return self.done
 
     def wait(self) -> None:
         """Go on to the end; raise what went wrong."""
-        with self._lock:
-            try:  # around all, as a signal handler may raise between two steps
+        if self._lock is None:
+            self._go(waits=True)
+        else:
+            with self._lock:
                 self._go(waits=True)
-            except BaseException as error:
-                self._fail(error)
         if self.error is not None:
             raise self.error
 
-    def _go(self, waits: bool) -> bool:
-        """Do all that can be done now, or all there is; whether the operation is over.
+    def _go(self, waits: bool) -> None:
+        """Do all that can be done now, or all there is; what fails is kept.
 
-        From here on it counts, as on all other ranks.
+        From here on the operation counts, as on all other ranks.
         """
-        if self.done:
-            return True
-        if self.number < 0:
-            self.channel.count(self)
-        if self._run(len(self.plan.steps), waits):
-            self._end()
-        return self.done
+        try:  # around all, as a signal handler may raise between two steps
+            if self.done:
+                return
+            if self.number < 0:
+                self.channel.count(self)
+            if self._run(len(self.plan.steps), waits):
+                self._end()
+                return
+            self.looks += 1
+            if self.looks % LOOKS == 0:
+                self.channel.check()
+        except BaseException as error:
+            self._fail(error)
 
     def _rest(self, spins: int = 0) -> None:
         """Rest between two looks at what is awaited: give way to other processes, after
@@ -350,7 +357,9 @@ class Operation:
             fence.acquire()
             awaited = segment.arrive(half, self.code, meeting, ranges)
             self._awaited = awaited
-        for read, words in awaited:
+        word, reads = awaited
+        for read, n in reads:
+            words = word * n
             while read() != words:
                 if not waits:
                     return False

@@ -51,7 +51,7 @@ class Persistent(MPI.Prequest):
 
     def _begin(self, operation: Operation) -> None:
         """Begin the call of a request that is started; the caller holds the lock."""
-        operation.handle = self._handle
+        operation.share(self._handle)
         self._operation = operation
         if not operation.advance():
             progress.add(operation)

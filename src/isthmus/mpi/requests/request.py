@@ -69,7 +69,7 @@ def start(operation: Operation) -> Request:
     The progress thread hears of it only afterwards, so that calls are counted in the
     order in which they are made.
     """
-    operation.handle = handle = Handle()
+    operation.share(handle := Handle())
     request = Request(handle.request())
     request._operation, request._handle = operation, handle
     if not operation.advance():
