@@ -67,16 +67,17 @@ def complete(context: Context, call: Call) -> None:
 
 def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
     """Make the MPI library's own call."""
-    assert plan.native is not None
-    arranged = None if plan.native.is_raw else _arranged(call, plan)
+    native = plan.native
+    assert native is not None
+    arranged = None if native.is_raw else _arranged(call, plan)
     buffers = call.buffers(plan) if arranged is None else arranged.memories
-    make = partial(plan.native.blocking, comm, call, buffers)
     if arranged is None and call.copies is not None:
         call.copies.bring()
     try:
         if context.limit.seconds is None:
-            make()
+            native.blocking(comm, call, buffers)
         else:
+            make = partial(native.blocking, comm, call, buffers)
             bounded(make, context.limit)
     except (TypeError, ValueError):  # of the arguments
         raise
@@ -87,11 +88,12 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
         if is_lost:
             comm.Revoke()  # others are in the same call
         raise context.failed(error, call.name, "native") from None
-    with context.uninterrupted(call.name, "native"):
-        if arranged is not None:
-            arranged.stage_out()
-        elif call.copies is not None:
-            call.copies.take()
+    if arranged is not None or call.copies is not None:
+        with context.uninterrupted(call.name, "native"):
+            if arranged is not None:
+                arranged.stage_out()
+            elif call.copies is not None:
+                call.copies.take()
 
 
 def _arranged(call: Call, plan: Plan) -> Arrangement | None:

@@ -15,12 +15,13 @@ from .readers import BLOCKING
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
-#: up to so many bytes the library's own Bcast takes a fraction of any of ours, which
-#: ask the other group whether they may begin: 8 to 10 µs against 31 to 37 for 8 bytes,
-#: 50 against 65 for 64 KiB (8 + 8 ranks on 16 cores, MPICH 5.0.2, Open MPI 5.0.11).
+#: up to so many bytes the library's own Bcast takes less than any of ours, which ask
+#: the other group whether they may begin: 8 to 13 µs against 16 to 24 for 4 KiB; it is
+#: 16 to 27 against 20 for 16 KiB (8 + 8 ranks on 16 cores, MPICH 5.0.2, Open MPI
+#: 5.0.11).
 #: Nobody tries it, as ranks without a part in such a call cannot. Open MPI's Gather is
 #: not left to it: it cuts data without a word where a rank sends too much.
-SHORT_BCAST_BYTES = 1 << 14
+SHORT_BCAST_BYTES = 1 << 13
 _log = logging.getLogger("isthmus")
 
 

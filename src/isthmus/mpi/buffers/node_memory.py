@@ -314,11 +314,15 @@ class RootedTurns:
         #: of each half the call that had it last: its number among all, and the place
         #: of its root with the number among those of the root
         self._last: list[tuple[int, int | None, int]] = [(-1, None, -1)] * HALVES
-        at = [segment.word_at(k, _ENDED, segment.place) for k in range(HALVES)]
-        self._own = [_InOrder(segment, word) for word in at]
+        #: of each half the places of words: from which one on ranks say what they have
+        #: ended, and where a root is told that it may begin
+        self._ended_at = [segment.word_at(k, _ENDED, 0) for k in range(HALVES)]
+        self._go_at = [segment.word_at(k, _GO, 0) for k in range(HALVES)]
+        self._own = [_InOrder(segment, at + segment.place) for at in self._ended_at]
         ranges = segment.ranges(others)
         self._read_ended = [
-            [segment.reader(k, _ENDED, a, b) for a, b in ranges] for k in range(HALVES)
+            [(segment.reader(k, _ENDED, a, b), b - a) for a, b in ranges]
+            for k in range(HALVES)
         ]
 
     def begin(self, call: Numbered, root: int) -> None:
@@ -331,36 +335,36 @@ class RootedTurns:
             self._calls += 1
         before, self._last[half] = self._last[half], (sequence, place, number)
         self._own[half].begin(sequence)
-        call.turn = RootedTurn(half, sequence, number, place, before)
+        call.turn = RootedTurn(sequence, number, place, before)
 
     def is_free(self, call: Numbered) -> bool:
         """Whether a call may use its half."""
-        turn = call.turn
+        turn, half, words = call.turn, call.half, self.segment.words
         assert turn is not None
-        words, at = self.segment.words, self.segment.word_at
         if not self.counts_all:
-            has_others = bool(self._places)
-            go = at(turn.half, _GO, self.segment.place)
-            return not has_others or bool(words[go] > turn.number)
+            go = self._go_at[half] + self.segment.place
+            return not self._places or words[go] > turn.number
         sequence, root_place, number = turn.before
         if (
             root_place is not None
-            and words[at(turn.half, _ENDED, root_place)] <= number
+            and words[self._ended_at[half] + root_place] <= number
         ):
             return False
-        for read in self._read_ended[turn.half]:
-            if np.frombuffer(read(), np.int64).min() <= sequence:
+        ended = _packed(sequence + 1)
+        for read, n in self._read_ended[half]:
+            row = read()
+            if row != ended * n and np.frombuffer(row, np.int64).min() <= sequence:
                 return False
         if self._tells and turn.root_place is not None:
-            words[at(turn.half, _GO, turn.root_place)] = turn.number + 1
+            words[self._go_at[half] + turn.root_place] = turn.number + 1
         return True
 
-    def _awaited(self, turn: RootedTurn) -> list[int]:
+    def _awaited(self, turn: RootedTurn, half: int) -> list[int]:
         """The places of those who have not ended the call that had a half before."""
         sequence, root_place, number = turn.before
-        words, at, half = self.segment.words, self.segment.word_at, turn.half
-        waiting = [x for x in self._places if words[at(half, _ENDED, x)] <= sequence]
-        if root_place is not None and words[at(half, _ENDED, root_place)] <= number:
+        words, at = self.segment.words, self._ended_at[half]
+        waiting = [x for x in self._places if words[at + x] <= sequence]
+        if root_place is not None and words[at + root_place] <= number:
             waiting.append(root_place)
         return waiting
 
@@ -368,7 +372,9 @@ class RootedTurns:
         """The ranks that have not ended the call that had a half before; a root waits
         for one that says so."""
         assert call.turn is not None
-        places = self._awaited(call.turn) if self.counts_all else self._places[:1]
+        places = self._places[:1]
+        if self.counts_all:
+            places = self._awaited(call.turn, call.half)
         return [self.segment.ranks[place] for place in places]
 
     def end(self, call: Numbered) -> None:
@@ -378,9 +384,8 @@ class RootedTurns:
 
 
 class RootedTurn(NamedTuple):
-    """A call between a root and the other group, in its half."""
+    """A call between a root and the other group."""
 
-    half: int
     #: its number among all of this group's calls, or on a root among those of the root
     sequence: int
     #: its number among those of the root, and the place of the root, if that is here

@@ -82,10 +82,14 @@ class Channel:
         raise Interrupted(text)
 
     def advance_others(self, waiting: Operation) -> None:
-        """Bring forward what else is under way in this process, in other threads too:
-        other ranks may wait for that, and not come before."""
+        """Bring forward what else is under way in this process, in the user's threads
+        too: other ranks may wait for that, and not come before.
+
+        Our own thread would only do the same. A sleep takes 50 µs however short it is,
+        in which all who wait for this rank wait longer, and then sleep too.
+        """
         progress.advance_others(waiting)
-        if threading.active_count() > 1:  # Python may stand still otherwise
+        if threading.active_count() > 1 + progress.has_thread:
             time.sleep(_SECONDS_FOR_THREADS)
 
     def close(self) -> None:

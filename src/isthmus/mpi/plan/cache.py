@@ -20,8 +20,8 @@ MOST_PLANS = 256
 MOST_PLAN_BYTES = 8 << 20
 #: bytes of scratch memory of one communicator that no call uses
 MOST_SCRATCH_BYTES = 32 << 20
-#: the least memory that is lent
-LEAST_SCRATCH_BYTES = 64
+#: shorter memory is not kept: the interpreter has it at hand
+LEAST_SCRATCH_BYTES = 1 << 12
 
 
 class Plans(OrderedDict[Hashable, "Plan"]):
@@ -94,7 +94,9 @@ class Scratch:
 
     def take(self, nbytes: int) -> memoryview:
         """At least so many bytes, of any content."""
-        size = 1 << (max(nbytes, LEAST_SCRATCH_BYTES) - 1).bit_length()
+        if nbytes < LEAST_SCRATCH_BYTES:
+            return memoryview(bytearray(nbytes))
+        size = 1 << (nbytes - 1).bit_length()
         with self._lock:
             memories = self._free.get(size)
             if memories:
@@ -111,6 +113,8 @@ class Scratch:
     def give_back(self, memory: memoryview) -> None:
         """Take memory back from an operation that is over, and every message from or
         to it with it."""
+        if memory.nbytes < LEAST_SCRATCH_BYTES:
+            return
         with self._lock:
             if self.nbytes + memory.nbytes <= self._most_bytes:
                 self.nbytes += memory.nbytes

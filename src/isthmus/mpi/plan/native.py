@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mpi4py import MPI
 
+from .steps import RECV, SEND
+
 if TYPE_CHECKING:
     from ..arguments.call import Call
     from ..buffers.user_buffer import UserBuffer
@@ -62,21 +64,19 @@ class NativeCall:
     #: whether the user's own arguments are passed
     is_raw: bool = False
 
-    def arguments(self, call: Call, buffers: Sequence[Any]) -> list[Any]:
+    def arguments(self, call: Call, buffers: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the method, for the buffers of a call."""
-        args = list(call.args)
         if self.is_raw:
-            return args
+            return call.args
+        args = list(call.args)
         datatype = MPI.BYTE
         if not self.is_bytes and call.operators:
             datatype = call.operators[0][1]
-        ends = ((self.send, 0), (self.recv, 1))
-        for i, (extent, buffer) in enumerate(ends):
-            if extent is not None:
-                place = 0 if call.has_one_buffer else i
-                counts, displacements, low = extent
-                memory = buffers[buffer][low:] if low else buffers[buffer]
-                args[place] = [memory, counts, displacements, datatype]
+        if self.send is not None:
+            args[0] = _described(buffers[SEND], self.send, datatype)
+        if self.recv is not None:
+            place = 0 if call.has_one_buffer else 1
+            args[place] = _described(buffers[RECV], self.recv, datatype)
         return args
 
     def blocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> None:
@@ -99,3 +99,9 @@ class NativeCall:
         except NotImplementedError:
             return None
         return request
+
+
+def _described(memory: Any, extent: Extent, datatype: MPI.Datatype) -> list[Any]:
+    """A buffer as mpi4py takes it."""
+    counts, displacements, low = extent
+    return [memory[low:] if low else memory, counts, displacements, datatype]

@@ -292,6 +292,15 @@ class Operation:
             elif kind is Meet:
                 if not self._meet(step, waits):
                     return False
+            elif kind is Enter:
+                while not channel.turns.is_free(self):
+                    if not waits:
+                        return False
+                    self._rest()
+                buffers[NODE] = channel.segment.halves[self.half]
+                self._fence = fence = self._fence or fence_lock()
+                fence.release()
+                fence.acquire()
             elif kind is Send:
                 rank, buffer, start, nbytes, slot = step
                 spec = [buffers[buffer], nbytes, start, _BYTE]
@@ -314,18 +323,9 @@ class Operation:
                 sources, target, written, elements, which = step
                 op, datatype = self.call.operators[which]
                 combine = op.Reduce_local
-                result = [buffers[target][written:], elements, datatype]
+                result = buffers[target][written:], elements, datatype
                 for source, read in sources:
-                    combine([buffers[source][read:], elements, datatype], result)
-            elif kind is Enter:
-                while not channel.turns.is_free(self):
-                    if not waits:
-                        return False
-                    self._rest()
-                buffers[NODE] = channel.segment.halves[self.half]
-                self._fence = fence = self._fence or fence_lock()
-                fence.release()
-                fence.acquire()
+                    combine((buffers[source][read:], elements, datatype), result)
             elif kind is LongCopy:
                 source, read, target, written = step
                 np.copyto(
@@ -333,7 +333,8 @@ class Operation:
                     np.frombuffer(buffers[source][read], np.uint8),
                 )
             elif kind is Ask:
-                self.answer = bytes(buffers[TMP][: step.nbytes])
+                buffer, start, nbytes = step
+                self.answer = bytes(buffers[buffer][start : start + nbytes])
                 return self.only_asks or self._answered(waits)
             else:
                 while not self._do_rarely(step):
@@ -472,7 +473,8 @@ class Operation:
                 raise
             self.error = error
             return True
-        self._give_scratch_back()
+        if self.plan.scratch:
+            self._give_scratch_back()
         if plan.scratch:
             self._take_scratch(plan)
         self._buffers[SAID] = plan.said or _NOTHING

@@ -197,15 +197,14 @@ def plan_of_question(
         slots = len(question.sends) + len(question.receives)
         steps = tuple(_swap(question))
         size = sum(nbytes for _, nbytes in question.receives)
-        steps = (*steps, Ask(size))
+        steps = (*steps, Ask(TMP, 0, size))
         return Plan(steps=steps, slots=slots, scratch=max(size, 1), **known)
     ranks, n = question.everyone, len(said)
     size, segment = n * len(ranks), context.channel_of(task.root).segment
     is_here = {*ranks}.issubset(segment.ranks) and n <= SAID_BYTES
     k = ranks.index(context.number)
     if len(ranks) == 1:
-        steps = (Copy(SAID, slice(0, n), TMP, slice(0, n)), Ask(n))
-        return Plan(steps=steps, scratch=n, **known)
+        return Plan(steps=(Ask(SAID, 0, n),), **known)
     own = slice(k * n, (k + 1) * n)
     if is_here:
         first = segment.said_at(segment.ranks.index(ranks.start))
@@ -214,16 +213,15 @@ def plan_of_question(
             Enter(),
             Copy(SAID, slice(0, n), NODE, place),
             Meet(segment.ranges(ranks), 0, 0),
-            Copy(NODE, slice(first, first + size), TMP, slice(0, size)),
-            Ask(size),
+            Ask(NODE, first, size),
         )
-        return Plan(steps=steps, scratch=size, **known)
+        return Plan(steps=steps, **known)
     offsets = tuple(range(0, size + 1, n))
     steps = (
         Copy(SAID, slice(0, n), TMP, own),
         Gather(question.is_local, TMP, offsets, 0),
         Await((0,), 0),
-        Ask(size),
+        Ask(TMP, 0, size),
     )
     return Plan(steps=steps, slots=1, scratch=size, **known)
 

@@ -242,12 +242,14 @@ class Stored(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """The end of the steps that ask others: so many bytes of scratch are the answer.
+    """The end of the steps that ask others: so many bytes of a buffer are the answer.
 
     Together with the values of the call it is the key of the plan that the operation
     goes on with.
     """
 
+    buffer: int
+    start: int
     nbytes: int
 
 

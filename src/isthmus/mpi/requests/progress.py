@@ -91,6 +91,11 @@ class Progress:
         """Whether a thread advances operations: MPI must allow several threads."""
         return MPI.Query_thread() == MPI.THREAD_MULTIPLE
 
+    @property
+    def has_thread(self) -> bool:
+        """Whether the thread was started."""
+        return self._thread is not None
+
     def advance_others(self, waiting: Operation) -> None:
         """Advance all operations but one whose caller waits, as far as nobody else
         does."""
