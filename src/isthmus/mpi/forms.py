@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -69,8 +69,11 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
     """Make the MPI library's own call."""
     native = plan.native
     assert native is not None
-    arranged = None if native.is_raw else _arranged(call, plan)
-    buffers = call.buffers(plan) if arranged is None else arranged.memories
+    arranged: Arrangement | None = None
+    buffers: Sequence[Any] = ()
+    if not native.is_raw:
+        arranged = _arranged(call, plan)
+        buffers = call.buffers(plan) if arranged is None else arranged.memories
     if arranged is None and call.copies is not None:
         call.copies.bring()
     try:

@@ -116,14 +116,14 @@ class Context:
     readers: Mapping[str, Reader] = {}
     #: INSIDE one, BETWEEN two, or SEVERAL
     groups: int
-    #: why no more calls are made, if so, and where this rank waited too long
-    refused = stalled = ""
     is_freed = False
     #: whether a call failed in the middle, here or elsewhere
     is_broken = False
 
     def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm, limit: Limit) -> None:
         self.comm, self.local, self.limit = comm, local, limit
+        #: why no more calls are made, if so, and where this rank waited too long
+        self.refused = self.stalled = ""
         _contexts.add(self)
         #: whether the MPI library goes on when processes are lost
         self.survives = lost.is_noticed()

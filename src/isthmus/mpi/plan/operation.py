@@ -111,36 +111,33 @@ class NativeStarter(AnyCall, Protocol):
 class Operation:
     """A plan on its way; advanced by one thread at a time, whoever has its lock."""
 
-    #: of the call on its channel; negative as long as it does not count
-    number = tag = -1
-    #: which half of the node memory it may use, and what ranks write there in meetings
-    half = code = -1
-    #: which calls had that half before, where not all ranks count them
-    turn: RootedTurn | None = None
-    #: whether it is over, well or not
-    done = False
-    error: BaseException | None = None
-    #: what completes the user's request when it is over, and who advances it; nobody
-    #: but its caller knows a blocking call, which has neither
-    handle: Handle | PersistentHandle | None = None
-    _lock: threading.Lock | None = None
-    #: looks at it: whoever sees the same number again knows that nobody has advanced it
-    looks = 0
-    #: what the ranks have said before an irregular call
-    answer = b""
-    #: whether the operation ends with the answer
-    only_asks = False
-    #: set before the first step that touches the node memory
-    _fence: threading.Lock | None = None
-    #: the step that is being done
-    _at = 0
-    _deadline = 0.0
-    #: what a step waits for that was begun
-    _awaited: AwaitedWords | None = None
-    #: the copies from and to devices
-    _transfer: Transfer | None = None
-    #: unpacks what is received, where it has gaps
-    staging: Arrangement | None = None
+    # what is read at every call is in slots: an attribute that an instance has from its
+    # class takes five times as long to read
+    __slots__ = (
+        "_at",
+        "_awaited",
+        "_buffers",
+        "_deadline",
+        "_fence",
+        "_lock",
+        "_requests",
+        "_transfer",
+        "answer",
+        "call",
+        "channel",
+        "code",
+        "done",
+        "error",
+        "half",
+        "handle",
+        "looks",
+        "number",
+        "only_asks",
+        "plan",
+        "staging",
+        "tag",
+        "turn",
+    )
 
     def __init__(
         self,
@@ -156,6 +153,36 @@ class Operation:
         """
         self.channel, self.plan, self.call = channel, plan, call
         self._buffers = buffers
+        #: of the call on its channel; negative as long as it does not count
+        self.number = self.tag = -1
+        #: which half of the node memory it may use, and what ranks write there in
+        #: meetings
+        self.half = self.code = -1
+        #: which calls had that half before, where not all ranks count them
+        self.turn: RootedTurn | None = None
+        #: whether it is over, well or not
+        self.done = False
+        self.error: BaseException | None = None
+        #: what completes the user's request when it is over, and who advances it;
+        #: nobody but its caller knows a blocking call, which has neither
+        self.handle: Handle | PersistentHandle | None = None
+        self._lock: threading.Lock | None = None
+        #: looks at it: whoever sees the same number again knows that nobody has
+        #: advanced it
+        self.looks = 0
+        #: what the ranks have said before an irregular call, and whether the operation
+        #: ends with that
+        self.answer, self.only_asks = b"", False
+        #: set before the first step that touches the node memory
+        self._fence: threading.Lock | None = None
+        #: the step that is being done, and what it waits for, if that was begun
+        self._at = 0
+        self._awaited: AwaitedWords | None = None
+        self._deadline = 0.0
+        #: unpacks what is received, where it has gaps
+        self.staging: Arrangement | None = None
+        #: the copies from and to devices
+        self._transfer: Transfer | None = None
         if plan.scratch:
             self._take_scratch(plan)
         buffers[SAID] = plan.said or _NOTHING
@@ -254,6 +281,7 @@ class Operation:
         """An operation that could not begin, and is over."""
         operation = cls.__new__(cls)
         operation.channel, operation.error, operation.done = channel, error, True
+        operation._lock = None
         return operation
 
     @property

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .steps import Ask, Meet, Step
@@ -53,27 +52,23 @@ class Plan:
     transfers: Transfers | None = None
     #: counts calls until what may be chosen is measured
     warm_up: Callable[[], bool] | None = None
+    #: whether the ranks that have a part in the call count it alike, and whether those
+    #: are all ranks. They do not count the MPI library's own call: on the ranks whose
+    #: arrays lie on a device it stands between copies, and only there it has steps
+    is_counted: bool = field(init=False)
+    is_of_all: bool = field(init=False)
 
     @property
     def asks(self) -> bool:
         """Whether the plan ends with an answer, and another one goes on."""
         return bool(self.steps) and isinstance(self.steps[-1], Ask)
 
-    @cached_property
-    def is_counted(self) -> bool:
-        """Whether the ranks that have a part in the call count it alike.
+    def __post_init__(self) -> None:
+        is_counted = self.native is None and self.participants != ()
+        object.__setattr__(self, "is_counted", is_counted)
+        object.__setattr__(self, "is_of_all", is_counted and self.root is None)
 
-        They do not count the MPI library's own call: on the ranks whose arrays lie on a
-        device it stands between copies, and only there it has steps.
-        """
-        return self.native is None and self.participants != ()
-
-    @cached_property
-    def is_of_all(self) -> bool:
-        """Whether all ranks of the communicator count the call."""
-        return self.is_counted and self.root is None
-
-    @cached_property
+    @property
     def meets(self) -> bool:
         """Whether ranks of the node meet, though perhaps over nothing at all."""
         return any(isinstance(step, Meet) for step in self.steps)
