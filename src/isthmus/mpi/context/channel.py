@@ -12,7 +12,6 @@ its own, since MPI lets ranks start persistent calls in different orders.
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -85,11 +84,11 @@ class Channel:
         """Bring forward what else is under way in this process, in the user's threads
         too: other ranks may wait for that, and not come before.
 
-        Our own thread would only do the same. A sleep takes 50 µs however short it is,
-        in which all who wait for this rank wait longer, and then sleep too.
+        A sleep takes 50 µs however short it is, in which all who wait for this rank
+        wait longer, and then sleep too.
         """
         progress.advance_others(waiting)
-        if threading.active_count() > 1 + progress.has_thread:
+        if progress.needs_other_threads:  # Python may stand still otherwise
             time.sleep(_SECONDS_FOR_THREADS)
 
     def close(self) -> None:

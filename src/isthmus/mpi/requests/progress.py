@@ -92,9 +92,13 @@ class Progress:
         return MPI.Query_thread() == MPI.THREAD_MULTIPLE
 
     @property
-    def has_thread(self) -> bool:
-        """Whether the thread was started."""
-        return self._thread is not None
+    def needs_other_threads(self) -> bool:
+        """Whether threads of the user may have something to do, or ours has what a
+        caller that waits does not do: to look whether MPI has started a request."""
+        has_own = self._thread is not None
+        if threading.active_count() > 1 + has_own:
+            return True
+        return has_own and len(self._watched) > 0
 
     def advance_others(self, waiting: Operation) -> None:
         """Advance all operations but one whose caller waits, as far as nobody else
