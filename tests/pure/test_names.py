@@ -51,7 +51,6 @@ CLASSES_ALLOWED = {
     "Send": "a step of the form, and the step of a plan that it becomes",
     "Copy": "a step of the form, and the step of a plan that it becomes",
     "Reduce": "a step of the form, and the step of a plan that it becomes",
-    "Side": "also in mpi/measure, which is about to move",
     "Steps": "also in cli/terminal, a folder not yet cleaned",
     "Group": "public in isthmus; also in algorithms/node_costs, about to be new",
     "Cluster": "also in reproduce, a folder not yet cleaned",

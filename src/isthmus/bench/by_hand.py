@@ -41,7 +41,7 @@ def pieces(mine: Layout, rank: int, other: Layout, peers: range) -> list[list[In
     return found
 
 
-class Side:
+class MatrixSide:
     """A rank of the group that sends or of the one that receives."""
 
     def __init__(self, stand: Any, case: Any) -> None:
@@ -151,7 +151,7 @@ def _unpack(array: np.ndarray, some: Sequence[Index], buffer: np.ndarray) -> Non
         at += n
 
 
-def contender(side: Side, name: str, persistent: bool) -> Callable[[], Any]:
+def contender(side: MatrixSide, name: str, persistent: bool) -> Callable[[], Any]:
     """One way to do it."""
     if name == "auto":
         return side.moved(persistent)

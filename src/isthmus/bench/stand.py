@@ -122,7 +122,7 @@ class Stand:
         self.ours: Any = ours(self.native)
         self._case: Case | None = None
         self._made: Call
-        self._side: by_hand.Side
+        self._side: by_hand.MatrixSide
 
     def _allgather(self, case: Case) -> Call:
         """Everyone's block of the content to everyone."""
@@ -174,7 +174,7 @@ class Stand:
 
     def _redistribution(self, case: Case, contender: Contender) -> Trial:
         if self._case != case:
-            self._case, self._side = case, by_hand.Side(self, case)
+            self._case, self._side = case, by_hand.MatrixSide(self, case)
         side, name = self._side, contender.algorithm
         run = by_hand.contender(side, name, contender.persistent)
         receives = slice(None) if not side.sends else slice(0)
