@@ -533,12 +533,14 @@ def test_what_is_kept_is_bounded_when_it_is_kept(comm):
     assert len(plans) == 1 and plans.nbytes == large.nbytes
     plans.keep(4, known[4])
     assert plans.nbytes == known[4].nbytes
-    scratch = cache.Scratch(most_bytes=1 << 12)
-    rooms = [scratch.take(1000) for _ in range(9)]
+    scratch = cache.Scratch(most_bytes=1 << 15)
+    rooms = [scratch.take(8000) for _ in range(9)]
     for room in rooms:
         scratch.give_back(room)
-    assert scratch.nbytes == 1 << 12
-    assert {id(scratch.take(1024)) for _ in range(4)} <= {*map(id, rooms)}
+    assert scratch.nbytes == 1 << 15
+    assert {id(scratch.take(8192)) for _ in range(4)} <= {*map(id, rooms)}
+    scratch.give_back(scratch.take(1000))
+    assert scratch.nbytes == 0
 
 
 @pytest.mark.parametrize("name", ["segmented", "node_aware", "native"])
