@@ -218,12 +218,15 @@ class Operation:
 
         What fails is kept in `error`, for whoever waits.
         """
-        assert self._lock is not None
-        if not self.done and self._lock.acquire(blocking=False):
+        if self.done:
+            return True
+        lock = self._lock
+        assert lock is not None  # whoever advances it knows its handle
+        if lock.acquire(blocking=False):
             try:
                 self._go(waits=False)
             finally:
-                self._lock.release()
+                lock.release()
         return self.done
 
     def wait(self) -> None:
