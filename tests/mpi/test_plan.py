@@ -253,3 +253,15 @@ def test_ranks_send_in_place_all_or_none(comm, monkeypatch):
     agree(comm, len(sent) == 1 and sent[0] is not MPI.IN_PLACE, f"{sent}")
     gaps.Free()
     ours.Free()
+
+
+def test_an_operation_that_could_not_begin_is_over(comm):
+    """Of a persistent call that MPI alone has started: whoever tests or waits for it
+    hears why."""
+    ours = isthmus.Intracomm(comm.Dup())
+    error = MemoryError("nothing left")
+    operation = Operation.failed(ours._context().channel, error)
+    assert operation.advance()
+    with pytest.raises(MemoryError, match="nothing left"):
+        operation.wait()
+    ours.Free()
