@@ -528,7 +528,7 @@ def test_who_has_not_come_to_a_meeting_is_named(comm):
     """At any meeting of a call, though words of earlier ones are there."""
     n, me = comm.size, comm.rank
     memory = NodeMemory(comm, range(n), [1 << 12])
-    segment, fence = memory.segments[0], Fence()
+    segment, fence = memory.segments[0], fence_lock()
     everyone = segment.ranges(range(n))
     for meeting in range(5):
         if me < n - 1:
