@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ..context.inter import InterContext
 
 #: up to so many bytes the library's own Bcast takes less than any of ours, which ask
-#: the other group whether they may begin: 8 to 13 µs against 16 to 24 for 4 KiB; it is
-#: 16 to 27 against 20 for 16 KiB (8 + 8 ranks on 16 cores, MPICH 5.0.2, Open MPI
+#: the other group whether they may begin: 9 and 12 µs against 24 and 22 for 4 KiB. For
+#: 16 KiB it is 28 and 16 against 21 (8 + 8 ranks on 16 cores, MPICH 5.0.2 and Open MPI
 #: 5.0.11).
 #: Nobody tries it, as ranks without a part in such a call cannot. Open MPI's Gather is
 #: not left to it: it cuts data without a word where a rank sends too much.

@@ -84,8 +84,8 @@ class Channel:
         """Bring forward what else is under way in this process, in the user's threads
         too: other ranks may wait for that, and not come before.
 
-        A sleep takes 50 µs however short it is, in which all who wait for this rank
-        wait longer, and then sleep too.
+        A sleep takes 40 to 60 µs however short it is, as long as a short call, and all
+        who wait for this rank wait longer.
         """
         progress.advance_others(waiting)
         if progress.needs_other_threads:  # Python may stand still otherwise
