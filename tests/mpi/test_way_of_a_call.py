@@ -74,11 +74,12 @@ def test_a_first_call_passes_few_functions(comm):
     """But for what is made once for a communicator, and for modules that are imported.
 
     Of a size that no other test has, as recipes are kept for the whole process. Of the
-    files, 18 are of the runtime, and 12 of the algorithm, its choice and the form.
+    files, about half are of the runtime, and the others of the record, the algorithm,
+    its choice and the form, which are read once for a size.
     """
     groups = pair(comm, 2)
     groups.ours.Allgather(*slices(0, 4), algorithm="node_aware")
     x, y = np.ones(37), np.empty(37)
     passed = way(lambda: groups.ours.Allreduce(x, y, algorithm="node_aware"))
-    agree(comm, passed[0] <= 190 and passed[1] <= 32, str(passed))
+    agree(comm, passed[0] <= 190 and passed[1] <= 34, str(passed))
     groups.free()
