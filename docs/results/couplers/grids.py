@@ -54,7 +54,7 @@ def write(side, kind, path):
         if kind == "scrip":
             sizes |= {"src_grid_size": side**2, "dst_grid_size": side**2}
         else:
-            sizes |= {"num_src_fields": 1, "max_loc_str_len": 6}
+            sizes |= {"num_src_fields": 1, "max_loc_str_len": 10}
         for name, size in sizes.items():
             file.createDimension(name, size)
         for name, x in (("src_address", columns.ravel()), ("dst_address", row)):
@@ -67,7 +67,7 @@ def write(side, kind, path):
             file.contains_links, file.contains_fixed_dst = "TRUE", "FALSE"
             one = ("num_src_fields",)
             file.createVariable("num_links_per_src_field", "i4", one)[:] = columns.size
-            word = np.array([*"CORNER"], "S1")
+            word = np.array([*"CORNER".ljust(10, "\0")], "S1")
             length = "max_loc_str_len"
             file.createVariable("src_locations", "S1", (*one, length))[0] = word
             file.createVariable("dst_location", "S1", (length,))[:] = word
