@@ -49,7 +49,7 @@ def fewer(cases):
     found = {}
     for case in cases:
         found.setdefault((case.collective, case.algorithm), []).append(case)
-    return [case for of in found.values() for case in some(of, 4, 1)]
+    return [case for of in found.values() for case in some(of, 16, 1)]
 
 
 def test_check_verifies_every_algorithm(monkeypatch):

@@ -6,94 +6,19 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import isthmus
 from isthmus.algorithms.alltoallv import Passing
 from isthmus.algorithms.parts.patterns import log2
-from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.layout import OwnBlock, Uneven
 from isthmus.schedules.program import extent, trim
-from isthmus.verify.errors import BadOrder, ScheduleError
+from isthmus.verify.errors import BadOrder
 from isthmus.verify.verify import verify
 
-ALL = ("allreduce", "gatherv", "scatterv", "alltoall", "alltoallv", "barrier")
-ENTRIES = [(of, entry) for of in ALL for entry in registry.algorithms(of)]
-FLAT = [(of, entry) for of, entry in ENTRIES if not entry.node_memory]
 MODEL = AlphaBeta(2e-6, 1e-9)
-
-
-def each(entries):
-    ids = [f"{of}-{entry.name}" for of, entry in entries]
-    return pytest.mark.parametrize(("of", "entry"), entries, ids=ids)
-
-
-def check(schedule):
-    """Verify, and compare the lanes with the form of each rank."""
-    schedule.verify()
-    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
-
-
-@each(ENTRIES)
-def test_right_for_all_small_groups(of, entry):
-    for case in COLLECTIVES[of].sweep(6, np.random.default_rng(3)):
-        for sizes in case:
-            check(isthmus.schedule(of, entry.name, **sizes))
-
-
-COUNT = st.one_of(st.just(0), st.integers(0, 9), st.just(60))
-
-
-def sizes_of(of, p, draw):
-    """Random sizes for a group of p; with zeros, and giants."""
-    if of == "allreduce":
-        return {"p": p, "m": draw(st.integers(0, 70))}
-    if of == "barrier":
-        return {"p": p}
-    if of == "alltoall":
-        return {"p": p, "k": draw(COUNT)}
-    row = st.lists(COUNT, min_size=p, max_size=p)
-    if of == "alltoallv":
-        rows = draw(row), draw(row)
-        which = draw(st.lists(st.integers(0, 1), min_size=p, max_size=p))
-        return {"table": [rows[i] for i in which]}
-    return {"counts": draw(row), "root": draw(st.integers(0, p - 1))}
-
-
-@settings(max_examples=50)
-@given(st.data(), st.sampled_from(FLAT), st.integers(1, 20))
-def test_right_for_groups_and_counts_of_any_size(data, case, p):
-    of, entry = case
-    name = entry.name
-    for option, values in {"window": [1, 3, 32], "radix": [2, 3, 4, 7, 32]}.items():
-        if option in entry.options:
-            name += f"({option}={data.draw(st.sampled_from(values))})"
-    check(isthmus.schedule(of, name, **sizes_of(of, p, data.draw)))
-
-
-def regular(of, p, n):
-    """Sizes that divide, as the schedule and as the cost take them."""
-    if of == "allreduce":
-        return {"p": p, "m": n * p}, (p, n * p)
-    if of == "barrier":
-        return {"p": p}, (p,)
-    if of == "alltoall":
-        return {"p": p, "k": n}, (p, n)
-    if of == "alltoallv":
-        return {"table": [[n] * p] * p}, (p, n)
-    return {"counts": [n] * p, "root": p // 3}, (p, n)
-
-
-@each(FLAT)
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 6, 8, 13, 16])
-def test_the_closed_form_is_what_the_simulator_says(of, entry, p):
-    sizes, regular_sizes = regular(of, p, 1000)
-    time = isthmus.schedule(of, entry.name, **sizes).simulate(MODEL).time
-    claimed = entry.cost(*regular_sizes, MODEL.alpha, MODEL.beta)
-    assert time == pytest.approx(claimed, rel=1e-12)
 
 
 def time_of(of, name, model=MODEL, **sizes):
@@ -117,7 +42,8 @@ def test_a_short_allreduce_takes_as_few_rounds_as_there_can_be():
 
 
 def test_only_bruck_needs_a_commutative_operator():
-    marked = [e.name for of, e in FLAT if of == "allreduce" and e.commutative]
+    entries = registry.algorithms("allreduce")
+    marked = [e.name for e in entries if e.commutative and not e.node_memory]
     assert marked == ["bruck"]
     schedule = isthmus.schedule("allreduce", "bruck", p=3, m=6)
     ordered = isthmus.schedule("allreduce", "ordered", p=3, m=6)
@@ -188,15 +114,7 @@ def test_a_radix_gives_more_messages_and_fewer_bytes():
 @pytest.mark.parametrize(("p", "radix"), [(16, 2), (21, 2), (27, 3), (20, 4)])
 def test_blocks_of_any_sizes_may_wait_on_their_way(p, radix):
     table = np.random.default_rng(p).integers(0, 40, (p, p))
-    check(isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table))
-
-
-@pytest.mark.parametrize("p", [2, 5, 8, 13])
-def test_a_reduce_scatter_of_parts_counts_everyone_once(p):
-    counts = np.random.default_rng(p).choice([0, 1, 5, 40], p)
-    for n in (1, 2, 7):
-        name = f"circulant(n={n})"
-        check(isthmus.schedule("reduce_scatter", name, counts=counts.tolist()))
+    isthmus.schedule("alltoallv", f"bruck(radix={radix})", table=table).verify()
 
 
 def test_a_rank_knows_only_the_blocks_that_pass_through_it():
@@ -242,32 +160,3 @@ def test_rotated_has_a_window_of_messages_in_flight():
     assert sent == [0, 3, 3, 2]
     first = schedule.rank(4)[1].comm
     assert [c.frm for c in first if isinstance(c, Recv)] == [3, 2, 1]
-
-
-def test_a_barrier_is_wrong_if_one_may_leave_early():
-    for p in (2, 3, 7):
-        schedule = isthmus.schedule("barrier", "dissemination", p=p)
-        ranks = schedule.all_ranks()
-        for k in range(log2(p)):
-            less = [[x for i, x in enumerate(rank) if i != k] for rank in ranks]
-            with pytest.raises(ScheduleError):
-                verify(less, schedule.contract)
-
-
-BAD = [
-    ("gatherv", {"counts": [1, 2], "root": 2}, "root = 2"),
-    ("scatterv", {"counts": [1, -2], "root": 0}, "a count in counts = -2"),
-    ("allreduce", {"p": 0, "m": 1}, "p = 0"),
-    ("allreduce", {"p": 1, "m": -1}, "m = -1"),
-    ("alltoall", {"p": 2, "k": -1}, "k = -1"),
-    ("alltoallv", {"table": [[1, 2]]}, "must be p by p"),
-    ("alltoallv", {"table": []}, "must be a table"),
-    ("barrier", {"p": 0}, "p = 0"),
-]
-
-
-@pytest.mark.parametrize(("of", "sizes", "words"), BAD)
-def test_bad_sizes_are_refused(of, sizes, words):
-    for entry in registry.algorithms(of):
-        with pytest.raises(ValueError, match=words):
-            isthmus.schedule(of, entry.name, **sizes)

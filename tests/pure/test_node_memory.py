@@ -284,7 +284,7 @@ def long(draw):
     return isthmus.schedule(of, name, nodes=nodes, **sizes), size
 
 
-@settings(max_examples=100 if LONG else 25)
+@settings(max_examples=100 if LONG else 12)
 @given(long())
 def test_memory_of_nodes_is_bounded(given):
     """A rank needs five times the size of a chunk at the most."""

@@ -18,36 +18,10 @@ from isthmus.schedules import registry
 from isthmus.schedules.ir import Recv, Round, Send, Span
 from isthmus.schedules.program import fused
 from isthmus.verify.verify import WrongResult, verify
-from sampling import some
 
-BOTH = ("multi_allgatherv", "multi_alltoallv")
-ENTRIES = [(of, entry) for of in BOTH for entry in registry.algorithms(of)]
 NETWORK = Machine(2e-6, 1 / 12e9)
 #: where only bytes count, and where only rounds do
 BYTES, ROUNDS = AlphaBeta(0.0, 1.0), AlphaBeta(1.0, 0.0)
-
-
-def check(schedule):
-    """Verify, and compare the lanes with the form of each rank."""
-    schedule.verify()
-    assert schedule.all_ranks() == [schedule.rank(r) for r in range(schedule.n)]
-
-
-@pytest.mark.parametrize(("of", "entry"), ENTRIES, ids=lambda x: getattr(x, "name", x))
-def test_right_for_small_groups(of, entry):
-    for case in some(COLLECTIVES[of].sweep(4, np.random.default_rng(4)), 2):
-        for sizes in some(case, 3):
-            check(isthmus.schedule(of, entry.name, **sizes))
-
-
-COUNTS = st.lists(st.one_of(st.just(0), st.integers(0, 9), st.just(60)), min_size=1)
-GROUPS = st.lists(COUNTS.filter(lambda x: len(x) < 7), min_size=1, max_size=6)
-
-
-@settings(max_examples=12)
-@given(GROUPS, st.sampled_from([e.name for e in registry.algorithms(BOTH[0])]))
-def test_right_for_any_groups_and_blocks(groups, name):
-    check(isthmus.schedule("multi_allgatherv", name, groups=groups))
 
 
 def test_blocks_in_the_wrong_order_are_found():
@@ -153,16 +127,6 @@ def test_an_exchange_of_equal_groups_meets_the_bound():
         assert entry.cost([p] * g, [10] * g, 0.0, 1.0) == (g - 1) * p * 10
 
 
-@pytest.mark.parametrize("name", ["direct", "balanced", "pairs", "merged"])
-@pytest.mark.parametrize(("g", "p"), [(3, 4), (4, 2), (2, 5)])
-def test_the_closed_form_is_what_the_simulator_says(name, g, p):
-    model, entry = AlphaBeta(2e-6, 1e-9), registry.find("multi_allgatherv", name)
-    full = f"{name}+bruck" if entry.staged else name
-    stage = registry.find("allgatherv", "bruck").cost
-    claimed = entry.cost([p] * g, [960] * g, model.alpha, model.beta, stage)
-    assert time_of(full, [[960] * p] * g, model) == pytest.approx(claimed)
-
-
 # Choosing, and the parts
 
 
@@ -210,18 +174,3 @@ def test_fused_programs_send_one_message():
     assert message.to == 1 and [s.size for s in message.data] == [3, 0]
     (apart,) = fused(one("send", 1), one("recv", 2))
     assert [c.to for c in apart.comm] == [1, 2]
-
-
-BAD = [
-    ("multi_allgatherv", {"groups": []}, "groups is empty"),
-    ("multi_allgatherv", {"groups": [[1], []]}, "empty"),
-    ("multi_allgatherv", {"groups": [[1], [-1]]}, "-1"),
-    ("multi_alltoallv", {"sizes": [1, 1], "table": [[0, 1]]}, "must have 2 rows"),
-    ("multi_alltoallv", {"sizes": [2], "table": [[0, 1], [0, 0]]}, "inside a group"),
-]
-
-
-@pytest.mark.parametrize(("of", "sizes", "words"), BAD)
-def test_bad_sizes_are_refused(of, sizes, words):
-    with pytest.raises(ValueError, match=words):
-        isthmus.schedule(of, "direct" if "gather" in of else "rotated", **sizes)
