@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import lcm
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -121,11 +121,29 @@ class Vectors(NamedTuple):
         return found
 
 
+#: makes the call of each operation that is measured
+CALLS: dict[str, Callable[[Seat], Call]] = {}
+_Make = TypeVar("_Make", bound=Callable[..., Call])
+
+
+def measured(operation: str, *kind: Any) -> Callable[[_Make], _Make]:
+    """Make the function below the maker of an operation's calls, of one kind if it
+    makes several."""
+
+    def register(make: _Make) -> _Make:
+        CALLS[operation] = lambda seat: make(seat, *kind)
+        return make
+
+    return register
+
+
+@measured("barrier")
 def barrier(seat: Seat) -> Call:
     """Nothing is received."""
     return _giving()
 
 
+@measured("bcast")
 def bcast(seat: Seat) -> Call:
     """One block of the root to everyone of the other group, or of its own."""
     n = seat.mine[0] if seat.side == 0 else seat.theirs[0]
@@ -139,6 +157,7 @@ def bcast(seat: Seat) -> Call:
     return _giving(data if seat.is_root else _empty(), seat.root)
 
 
+@measured("reduce")
 def reduce(seat: Seat) -> Call:
     """The sum of the other group's vectors to the root."""
     if seat.side:
@@ -149,6 +168,8 @@ def reduce(seat: Seat) -> Call:
     return _taking(lambda recv: (None, recv, MPI.SUM, seat.root), total)
 
 
+@measured("gather")
+@measured("gatherv", True)
 def gather(seat: Seat, v: bool = False) -> Call:
     """The blocks of the other group to the root."""
     if seat.side:
@@ -163,6 +184,8 @@ def gather(seat: Seat, v: bool = False) -> Call:
     return _taking(arguments, data)
 
 
+@measured("scatter")
+@measured("scatterv", True)
 def scatter(seat: Seat, v: bool = False) -> Call:
     """A block of the root's to each rank of the other group."""
     if seat.side:
@@ -174,6 +197,9 @@ def scatter(seat: Seat, v: bool = False) -> Call:
     return _giving([send, list(seat.theirs)] if v else send, None, seat.root)
 
 
+@measured("alltoall")
+@measured("alltoallv", "v")
+@measured("alltoallw", "w")
 def alltoall(seat: Seat, form: str = "") -> Call:
     """A block of everyone to everyone of the other group, as large as its own."""
     n = len(seat.senders)
@@ -191,6 +217,7 @@ def alltoall(seat: Seat, form: str = "") -> Call:
     return _taking(lambda recv: (spec(send, [own] * n), spec(recv, sizes)), data)
 
 
+@measured("allreduce")
 def allreduce(seat: Seat) -> Call:
     """The sum of the other group's vectors to everyone."""
     vectors = Vectors.of(seat, seat.mine[0])
@@ -199,6 +226,7 @@ def allreduce(seat: Seat) -> Call:
     return _taking(lambda recv: (send, recv, MPI.SUM), [total])
 
 
+@measured("reduce_scatter")
 def reduce_scatter(seat: Seat) -> Call:
     """A share of the sum of the other group's vectors to each."""
     p, q = len(seat.mine), len(seat.senders)
@@ -209,6 +237,7 @@ def reduce_scatter(seat: Seat) -> Call:
     return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
 
 
+@measured("reduce_scatter_block")
 def reduce_scatter_block(seat: Seat) -> Call:
     """An equal share of the sum of the other group's vectors to each."""
     p, q = len(seat.mine), len(seat.senders)
@@ -219,20 +248,3 @@ def reduce_scatter_block(seat: Seat) -> Call:
         seat.rank * each : (seat.rank + 1) * each
     ]
     return _taking(lambda recv: (send, recv, MPI.SUM), [part])
-
-
-CALLS: dict[str, Callable[[Seat], Call]] = {
-    "barrier": barrier,
-    "bcast": bcast,
-    "reduce": reduce,
-    "gather": gather,
-    "gatherv": lambda seat: gather(seat, True),
-    "scatter": scatter,
-    "scatterv": lambda seat: scatter(seat, True),
-    "alltoall": alltoall,
-    "alltoallv": lambda seat: alltoall(seat, "v"),
-    "alltoallw": lambda seat: alltoall(seat, "w"),
-    "allreduce": allreduce,
-    "reduce_scatter": reduce_scatter,
-    "reduce_scatter_block": reduce_scatter_block,
-}

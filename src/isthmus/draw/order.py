@@ -60,7 +60,7 @@ def _takes_time(r: Round) -> bool:
 
 
 @dataclass
-class _Gathered:
+class _EventsOfStep:
     """The events of a step in the order of their discovery, rank by rank."""
 
     #: each with the first send of its pair: its step, the sender, its place there
@@ -84,7 +84,7 @@ class _Steps:
 
     def __init__(self, node_of: dict[int, int]) -> None:
         self.node_of = node_of
-        self.steps: dict[int, _Gathered] = defaultdict(_Gathered)
+        self.steps: dict[int, _EventsOfStep] = defaultdict(_EventsOfStep)
         #: local steps before all messages, and the ranks that have no other step yet
         self.first: list[Done] = []
         self.early: set[int] = set()

@@ -179,9 +179,9 @@ def algorithm(
 
 def algorithms(collective: str) -> Iterator[Algorithm]:
     """The algorithms registered for a collective."""
-    every = _all()
-    keys = (key for key in every if key[0] == collective)
-    return (every[key] for key in sorted(keys, key=_places.__getitem__))
+    registered = _all()
+    keys = (key for key in registered if key[0] == collective)
+    return (registered[key] for key in sorted(keys, key=_places.__getitem__))
 
 
 def collectives() -> list[str]:
