@@ -13,9 +13,23 @@ from isthmus.schedules import registry
 
 SUMS = ["Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
 EXCHANGES = ["Alltoall", "Alltoallv"]
+ROOTED = ["Reduce", "Gather", "Gatherv", "Scatter", "Scatterv"]
 OPERATIONS = [*SUMS, *EXCHANGES]
 OPTIONS = {"Alltoall": ["bruck(radix=3)"], "Alltoallv": ["bruck(radix=3)"]}
 OPTIONS["Reduce_scatter"] = ["circulant(n=3)"]
+#: how many elements a block has, by its number
+KINDS = {
+    "equal": lambda i: 4,
+    "zeros": lambda i: 3 * i % 5,
+    "giant": lambda i: 1201 if i == 1 else 1,
+    "long": lambda i: 997,
+    "empty": lambda i: 0,
+}
+
+
+def first(wrong: list[list[str]]) -> str:
+    """The first of all faults, if there are some."""
+    return next((x for faults in wrong for x in faults), "")
 
 
 def names(op: str, commutative: bool = True, n: int = 4) -> list[str]:
@@ -76,3 +90,35 @@ def bcast(group, count, root, turn=0):
     wanted = data(root, count(1), turn=turn)
     out = wanted.copy() if group.rank == root else np.full(len(wanted), -1)
     return Case((out, root), out, wanted)
+
+
+def rooted(group, op, count, root, in_place=False, by=MPI.SUM, combine=np.add, turn=0):
+    """The arguments of a call with a root, what a rank must get, and what must be in
+    its receive buffer before."""
+    p, r = group.size, group.rank
+    is_v, is_root = op.endswith("v"), r == root
+    counts = [count(i if is_v else 1) for i in range(p)]
+    if op == "Reduce":
+        parts = [data(i, count(1), turn=turn) for i in range(p)]
+        wanted, own, rest = reduce(combine, parts), parts[r], (by, root)
+    elif op.startswith("Gather"):
+        parts = [data(i, n, turn=turn) for i, n in enumerate(counts)]
+        wanted, own, rest = np.concatenate(parts), parts[r], (root,)
+    else:
+        parts = [data(root + 50 * i, n, turn=turn) for i, n in enumerate(counts)]
+        whole, out = np.concatenate(parts), np.full(counts[r], -1)
+        send = None if not is_root else [whole, counts] if is_v else whole
+        if is_root and in_place:
+            return Case((send, MPI.IN_PLACE, root), whole, whole.copy()), whole.copy()
+        return Case((send, out, root), out, parts[r]), out.copy()
+    if not is_root:
+        return Case((own, None, *rest)), np.empty(0)
+    out = np.full(len(wanted), -1)
+    if in_place and op == "Reduce":
+        out[:] = own
+    elif in_place:
+        start = sum(counts[:r])
+        out[start : start + counts[r]] = own
+    send = MPI.IN_PLACE if in_place else own
+    recv = [out, counts] if is_v else out
+    return Case((send, recv, *rest), out, wanted), out.copy()

@@ -54,6 +54,10 @@ def _inside(record: Collective, sizes: dict[str, Any], x: int) -> Part:
     if "table" in sizes:
         table = np.array(sizes["table"])
         return Part(table[x].tolist(), table[:, x].tolist())
+    if "counts" in sizes and record.is_rooted:
+        whole, own = list(sizes["counts"]) if x == root else [], [sizes["counts"][x]]
+        ends = (own, whole) if record.gives == BLOCK else (whole, own)
+        return Part(*ends, root)
     if "counts" in sizes and not record.combines:
         return Part([sizes["counts"][x]], list(sizes["counts"]))
     if "counts" in sizes:
@@ -64,7 +68,7 @@ def _inside(record: Collective, sizes: dict[str, Any], x: int) -> Part:
     m = [sizes["m"]]
     if record.is_rooted and not record.combines:
         return Part(m, [], root) if x == root else Part([], m, root)
-    return Part(m, m, root)
+    return Part(m, m if root in (None, x) else [], root)
 
 
 def _rooted(record: Collective, sizes: dict[str, Any], group: int, x: int) -> Part:

@@ -43,9 +43,9 @@ OURS_INSIDE = (
     "Allreduce",
     "Alltoall",
     "Alltoallv",
-    "Bcast",
     "Reduce_scatter",
     "Reduce_scatter_block",
+    *ROOTED,
 )
 #: where the MPI library's own nonblocking call leaves requests of others hanging, on
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
@@ -270,7 +270,7 @@ class Series:
     ) -> MPI.Request | None:
         """Make a call in one of its forms."""
         comm, op = self.place.comm, self.drawn.op
-        how = self._how(form, algorithm, **more)
+        how = _how(algorithm, **more)
         made[op] += 1
         if form == "blocking":
             getattr(comm, op)(*args, **how)
@@ -286,18 +286,11 @@ class Series:
         self, args: tuple[Any, ...], algorithm: str | None, **more: Any
     ) -> MPI.Prequest:
         """Make a persistent call, and do not start it."""
-        how = self._how("persistent", algorithm, **more)
+        how = _how(algorithm, **more)
         request: MPI.Prequest = getattr(self.place.comm, f"{self.drawn.op}_init")(
             *args, **how
         )
         return request
-
-    def _how(self, form: str, algorithm: str | None, **more: Any) -> dict[str, Any]:
-        """The arguments of a call by name."""
-        is_mpi4py = self.place.kind == "inside" and self.drawn.op == "Bcast"
-        if algorithm is None or (is_mpi4py and form != "blocking"):
-            return more
-        return {"algorithm": algorithm, **more}
 
     # -- calls that are refused
 
@@ -308,7 +301,8 @@ class Series:
         some = self.rng.random(64) < 0.5
         if self.rng.random() >= self.options.refused or "refused" in _left_out():
             return
-        group, is_ours = self.place.group, self._is_ours(form)
+        # of isthmus, which says when it refuses
+        group, is_ours = self.place.group, self.algorithm != "native"
         position = group.here.index(group.me) if group.is_one else group.me
         if not args or not mine.takes_part or not some[position] or not is_ours:
             return
@@ -324,13 +318,10 @@ class Series:
         self.place.refusals += 1
         self.now = before
 
-    def _is_ours(self, form: str) -> bool:
-        """Whether the call is of isthmus, which says when it refuses."""
-        if self.algorithm == "native":
-            return False
-        if self.place.kind != "inside":
-            return True
-        return self.drawn.op != "Bcast" or form == "blocking"
+
+def _how(algorithm: str | None, **more: Any) -> dict[str, Any]:
+    """The arguments of a call by name."""
+    return more if algorithm is None else {"algorithm": algorithm, **more}
 
 
 def _left_out() -> list[str]:

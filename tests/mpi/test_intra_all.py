@@ -12,21 +12,12 @@ from mpi4py import MPI
 import isthmus
 from between import chain, in_order
 from inside import SIZES, comms
-from inside_calls import OPERATIONS, SUMS, exchanges, names, sums
+from inside_calls import KINDS, OPERATIONS, SUMS, exchanges, first, names, sums
 from isthmus.choose import inside as choose
 from sampling import LONG, some
 from support import TURN, agree, forms, without_persistent_collectives
 
 pytestmark = pytest.mark.mpi(*SIZES)
-
-#: how many elements a block has, by its number
-KINDS = {
-    "equal": lambda i: 4,
-    "zeros": lambda i: 3 * i % 5,
-    "giant": lambda i: 1201 if i == 1 else 1,
-    "long": lambda i: 997,
-    "empty": lambda i: 0,
-}
 
 
 def call(group, op, kind, in_place=False):
@@ -47,10 +38,6 @@ def fault(group, op, found, name):
             wrong.append(f"{op} {name} {form} in place {in_place}: {case.fault}")
         whole[:] = mine if in_place else -1
     return wrong
-
-
-def first(wrong):
-    return next((x for found in wrong for x in found), "")
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

@@ -36,9 +36,15 @@ def test_small_or_simple_cases_need_no_measurement():
             much = np.array(counts(kind, p, 1 << 30))
             assert choose.allgatherv(much, never).name == "ring"
     assert choose.allgatherv(np.array([0, 0, 1 << 31]), never).name == "blocked_ring"
-    assert choose.bcast(2, 1 << 30, never).name == "library"
-    assert choose.bcast(64, 1000, never).name == "library"
-    assert choose.bcast(64, 1 << 31, never).name == "circulant"
+    assert inside.bcast(2, 1 << 30, never)[1]
+    assert inside.bcast(64, 1000, never)[1]
+    long, is_left = inside.bcast(64, 1 << 31, never)
+    assert (long.name, is_left) == ("circulant", False)
+    for n in (1000, 1 << 20):
+        assert inside.reduce(64, n, never, True)[1]
+        assert inside.rooted_blocks("gatherv", 64, n, never)[1]
+    assert not inside.reduce(64, 1 << 31, never, False)[1]
+    assert not inside.rooted_blocks("scatterv", 64, 1 << 31, never)[1]
 
 
 def test_equal_blocks_are_left_to_a_library_that_does_them_well():

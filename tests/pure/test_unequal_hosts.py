@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from isthmus.choose import inside
 from isthmus.choose.between import blocks, whole
-from isthmus.choose.choose import bcast
 from isthmus.choose.estimate import Machine
+from isthmus.choose.unequal_hosts import times as unequal_times
 from isthmus.collectives.records import schedule
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
@@ -91,9 +92,37 @@ def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
     few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
     taken = {blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)}
     assert "linear" in taken and taken & {*TREES}
-    found = bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
-    assert found.name in TREES, found
+    choice, is_left = inside.bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
+    assert choice.name in TREES and not is_left, choice
     assert not Hosts.equal(8).unequal and SLOW.unequal
+
+
+@pytest.mark.parametrize("collective", ["reduce", "gatherv", "scatterv"])
+def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
+    machine, model, taken = Machine(50e-6, 1.7e-7), Unequal(SLOW), set()
+    for n in (1 << 4, 1 << 10, 1 << 14):
+        known = 8, n, lambda: machine
+        if collective == "reduce":
+            choice, is_left = inside.reduce(*known, True, 2, SLOW)
+            sizes = {"p": 8, "m": n, "root": 2}
+        else:
+            choice, is_left = inside.rooted_blocks(collective, *known, 2, SLOW)
+            sizes = {"counts": [n] * 8, "root": 2}
+        assert not is_left
+        taken.add(choice.name)
+        told = f"(startup={machine.startup})" * (choice.name == "circulant")
+        made = schedule(collective, choice.name + told, hosts=SLOW, **sizes)
+        for entry in algorithms(collective):
+            if not entry.node_memory:
+                other = schedule(collective, entry.name, hosts=SLOW, **sizes)
+                assert made.simulate(model).time <= other.simulate(model).time
+    assert taken & {*TREES}, taken
+
+
+def test_operators_in_rank_order_have_no_tree_for_unequal_hosts():
+    machine = Machine(50e-6, 1.7e-7)
+    choice, _ = inside.reduce(8, 1 << 10, lambda: machine, False, 2, SLOW)
+    assert choice.name == "binomial"
 
 
 def test_a_fast_host_sends_to_several_slow_ones_at_once():
@@ -122,3 +151,58 @@ def test_equal_hosts_are_the_alpha_beta_model():
     assert made.simulate(equal).time == made.simulate(AlphaBeta(3.0, 0.5)).time
     with pytest.raises(ValueError, match="fewer hosts than 5"):
         made.simulate(replace(equal, hosts=Hosts.equal(4)))
+
+
+#: four hosts of two ranks, the second of which is slow
+PAIRS = Hosts((1.0, 1.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0), (1.0,) * 8).on("aabbccdd")
+
+
+def test_ranks_of_a_host_share_its_port_and_its_memory():
+    model = Unequal(replace(PAIRS, memory=(0.25, 0.0)))
+    near = schedule("bcast", "binomial", p=2, m=8, root=0)
+    assert model.simulate(near).time == 0.25
+    # of two messages that leave a host at a time, one waits for the bytes of the other
+    steps = {0: 4, 1: 5}
+    far = schedule("alltoallv", "rotated", table=_from_each_to(steps, 8, 6))
+    assert model.simulate(far).time == 6 + 1 + 6
+    alone = schedule("alltoallv", "rotated", table=_from_each_to({0: 4}, 8, 6))
+    assert model.simulate(alone).time == 1 + 6
+
+
+def _from_each_to(targets, p, size):
+    return [[size * (targets.get(r) == x) for x in range(p)] for r in range(p)]
+
+
+@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize("root", [0, 3, 6])
+def test_a_host_of_several_ranks_is_entered_once(name, root):
+    made = schedule("bcast", name, hosts=PAIRS, p=8, m=5, root=root)
+    made.verify()
+    entered = [
+        PAIRS.nodes[r]
+        for r in range(8)
+        for step in made.rank(r)
+        for c in step.comm
+        if hasattr(c, "frm") and PAIRS.nodes[c.frm] != PAIRS.nodes[r]
+    ]
+    assert sorted(entered) == sorted({0, 1, 2, 3} - {PAIRS.nodes[root]})
+
+
+def test_hosts_of_about_one_speed_keep_their_order():
+    measured = Hosts(tuple(1.0 + 0.1 * ((3 * r) % 8) for r in range(8)), (0.0,) * 8)
+    blind = schedule("bcast", "binomial", p=8, m=1, root=0)
+    made = schedule("bcast", "speed_partitioned", hosts=measured, p=8, m=1, root=0)
+    assert [made.rank(r) for r in range(8)] == [blind.rank(r) for r in range(8)]
+
+
+@pytest.mark.parametrize("collective", ["bcast", "reduce", "gatherv", "scatterv"])
+def test_auto_knows_that_ranks_share_unequal_hosts(collective):
+    """Two slow hosts of eight with four ranks each: what is taken is at least as fast
+    as what knows no hosts."""
+    nodes = [r // 4 for r in range(32)]
+    alphas = tuple(5e-4 if n in (1, 4) else 5e-5 for n in nodes)
+    hosts = Hosts(alphas, (1.6e-8,) * 32).on(nodes)
+    times = unequal_times(collective, hosts, 1 << 10, 3000.0, p=32, root=0)
+    blind = min(t for name, t in times.items() if name not in TREES)
+    ratio = blind / min(times[name] for name in TREES)
+    assert ratio > (1 if collective in ("gatherv", "scatterv") else 1.5), times

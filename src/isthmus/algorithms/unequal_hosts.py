@@ -7,12 +7,13 @@ one message. Without `hosts` all hosts count as equal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..schedules.hosts import Hosts
+from ..schedules.hosts import MIN_UNEQUAL_RATIO, Hosts
 from ..schedules.ir import Copy, Index, Program, Recv, Round, Send, Span
 from ..schedules.layout import Blocks, Shares
 from ..schedules.program import backwards
@@ -30,33 +31,80 @@ Tree = Callable[[int, int, int, Hosts | None], Edges]
 
 def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edges:
     """The fastest host that has nothing yet gets it from whoever can hand it over
-    first: slow hosts come last, and are leaves."""
+    first: slow hosts come last, and are leaves.
+
+    Where ranks share a node, one of each comes first and the others get it there, so
+    that it comes through the node's port once.
+    """
     hosts = hosts or Hosts.equal(p)
-    own = hosts.own(size)
-    # who has it, and from when on it can send
+    own, node = hosts.own(size), hosts.node_numbers
+    place = _places(p, root, node)
+    # who has it, from when on it can send, and from when on its node's port is free
     have, free = np.array([root]), np.zeros(1)
+    port = np.zeros(int(node.max()) + 1)
     edges: Edges = []
-    for x in sorted((r for r in range(p) if r != root), key=lambda r: (own[r], r)):
-        ends = free + hosts.times(have, np.full_like(have, x), size)
+    others = (r for r in range(p) if r != root)
+    for x in sorted(others, key=lambda r: (own[r], place[r], r)):
+        is_near, at_port = node[have] == node[x], port[node[have]]
+        starts = np.where(is_near, free, np.maximum(free, at_port))
+        ends = starts + hosts.times(have, np.full_like(have, x), size)
+        if place[x]:
+            ends = np.where(is_near, ends, np.inf)
         i = int(ends.argmin())
-        edges.append((int(have[i]), x))
+        frm = int(have[i])
+        edges.append((frm, x))
         free[i] = ends[i]
+        if node[frm] != node[x]:
+            port[node[frm]] = starts[i] + hosts.wire(frm, size)
         have, free = np.append(have, x), np.append(free, ends[i])
     return edges
 
 
+def _places(p: int, root: int, node: np.ndarray) -> list[int]:
+    """How many ranks of its node come before each, on the way round from the root."""
+    before: Counter[int] = Counter()
+    place = [0] * p
+    for k in range(p):
+        r = (root + k) % p
+        place[r] = before[int(node[r])]
+        before[int(node[r])] += 1
+    return place
+
+
 def speed_partitioned(p: int, root: int, size: int, hosts: Hosts | None) -> Edges:
     """A binomial tree on a chain that begins at the root, then has the ranks from the
-    root on, the fastest hosts first: subtrees are neighbours of about one speed."""
-    speed = (hosts or Hosts.equal(p)).own(size)
+    root on, the fastest hosts first: subtrees are neighbours of about one speed.
+
+    Hosts of about one speed are a class, which keeps its order, as what is measured of
+    equal hosts varies; ranks of one node are neighbours, those of the root's the first.
+    """
+    hosts = hosts or Hosts.equal(p)
     around = [(root + k) % p for k in range(1, p)]
-    chain = [root, *sorted(around, key=lambda r: float(speed[r]))]
+    speed_class = _classes(hosts.own(size))
+    node = hosts.node_numbers
+    first = {int(node[r]): k for k, r in reversed(list(enumerate(around)))}
+
+    def key(r: int) -> tuple[bool, int, int]:
+        return bool(node[r] != node[root]), speed_class[r], first[int(node[r])]
+
+    chain = [root, *sorted(around, key=key)]
     levels = reversed(list(tree(p, np.arange(p))))
     return [
         (chain[v], chain[v + step])
         for step, _, above in levels
         for v in np.flatnonzero(above).tolist()
     ]
+
+
+def _classes(times: np.ndarray) -> list[int]:
+    """The class of each rank by the time of its messages, the fastest first: a class
+    ends where one takes MIN_UNEQUAL_RATIO times as long as the first of it."""
+    classes, number, first = [0] * len(times), 0, float(times.min())
+    for r in np.argsort(times, kind="stable").tolist():
+        if times[r] > MIN_UNEQUAL_RATIO * first:
+            number, first = number + 1, float(times[r])
+        classes[r] = number
+    return classes
 
 
 def _timetable(p: int, edges: Edges) -> tuple[np.ndarray, np.ndarray]:

@@ -53,15 +53,21 @@ class Seat:
 
     @property
     def root(self) -> int:
-        """What this rank gives as root: of group B rank 0 of A, in A whether it is."""
-        if self.side:
+        """What this rank gives as root: of group B rank 0 of A, in A whether it is;
+        inside one group rank 0."""
+        if self.side or not self.theirs:
             return 0
         return int(MPI.PROC_NULL if self.rank else MPI.ROOT)
 
     @property
     def is_root(self) -> bool:
         """Whether this rank is the root."""
-        return self.root == MPI.ROOT
+        return self.side == 0 and self.rank == 0
+
+    @property
+    def contributes(self) -> bool:
+        """Whether this rank is one of those at the other end of the root."""
+        return self.side == 1 or not self.theirs
 
 
 def block(side: int, frm: int, to: int, n: int) -> np.ndarray:
@@ -148,38 +154,40 @@ def bcast(seat: Seat) -> Call:
     """One block of the root to everyone of the other group, or of its own."""
     n = seat.mine[0] if seat.side == 0 else seat.theirs[0]
     data = block(0, 0, 0, n)
-    if not seat.theirs:
-        if seat.rank == 0:
-            return _giving(data, 0)
+    if seat.is_root:
+        return _giving(data, seat.root)
+    if seat.contributes:
         return _taking(lambda recv: (recv, 0), [data])
-    if seat.side:
-        return _taking(lambda recv: (recv, 0), [data])
-    return _giving(data if seat.is_root else _empty(), seat.root)
+    return _giving(_empty(), seat.root)
 
 
 @measured("reduce")
 def reduce(seat: Seat) -> Call:
-    """The sum of the other group's vectors to the root."""
-    if seat.side:
-        send = Vectors.of(seat, seat.mine[0]).one(1, seat.rank)
-        return _giving(send, None, MPI.SUM, 0)
-    vectors = Vectors.of(seat, seat.theirs[0])
-    total = [vectors.total(1, len(seat.theirs))] if seat.is_root else []
-    return _taking(lambda recv: (None, recv, MPI.SUM, seat.root), total)
+    """The sum of the other group's vectors, or of its own group's, to the root."""
+    side, n = seat.senders_side if seat.is_root else seat.side, len(seat.senders)
+    send = None
+    if seat.contributes:
+        send = Vectors.of(seat, seat.mine[0]).one(seat.side, seat.rank)
+    if not seat.is_root:
+        return _giving(send, None, MPI.SUM, seat.root)
+    total = Vectors.of(seat, seat.senders[0]).total(side, n)
+    return _taking(lambda recv: (send, recv, MPI.SUM, seat.root), [total])
 
 
 @measured("gather")
 @measured("gatherv", True)
 def gather(seat: Seat, v: bool = False) -> Call:
-    """The blocks of the other group to the root."""
-    if seat.side:
-        return _giving(block(1, seat.rank, 0, seat.mine[seat.rank]), None, 0)
-    data = [block(1, i, 0, n) for i, n in enumerate(seat.theirs)] * seat.is_root
-    counts = list(seat.theirs)
+    """The blocks of the other group, or of its own, to the root."""
+    send = None
+    if seat.contributes:
+        send = block(seat.side, seat.rank, 0, seat.mine[seat.rank])
+    if not seat.is_root:
+        return _giving(send, None, seat.root)
+    side, counts = seat.senders_side, list(seat.senders)
+    data = [block(side, i, 0, n) for i, n in enumerate(counts)]
 
     def arguments(recv: np.ndarray) -> tuple[Any, ...]:
-        into = [recv, counts] if v and seat.is_root else recv
-        return None, into, seat.root
+        return send, [recv, counts] if v else recv, seat.root
 
     return _taking(arguments, data)
 
@@ -187,14 +195,16 @@ def gather(seat: Seat, v: bool = False) -> Call:
 @measured("scatter")
 @measured("scatterv", True)
 def scatter(seat: Seat, v: bool = False) -> Call:
-    """A block of the root's to each rank of the other group."""
-    if seat.side:
-        data = block(0, 0, seat.rank, seat.mine[seat.rank])
-        return _taking(lambda recv: (None, recv, 0), [data])
-    if not seat.is_root:
-        return _giving(None, None, seat.root)
-    send = np.concatenate([block(0, 0, j, n) for j, n in enumerate(seat.theirs)])
-    return _giving([send, list(seat.theirs)] if v else send, None, seat.root)
+    """A block of the root's to each rank of the other group, or of its own."""
+    send: Any = None
+    if seat.is_root:
+        counts = list(seat.senders)
+        send = np.concatenate([block(0, 0, j, n) for j, n in enumerate(counts)])
+        send = [send, counts] if v else send
+    if not seat.contributes:
+        return _giving(send, None, seat.root)
+    data = block(0, 0, seat.rank, seat.mine[seat.rank])
+    return _taking(lambda recv: (send, recv, seat.root), [data])
 
 
 @measured("alltoall")

@@ -67,12 +67,12 @@ def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None
     if record.is_rooted and (record.gives != VECTOR or record.combines):
         return _LIBRARY
     (p,) = record.ranks(sizes)
-    if record.is_rooted:
-        return choose.bcast(p, sizes["m"], lambda: machine, machine.small)
     if record.gives == BLOCK:
         counts = np.array(sizes["counts"], np.int64)
         return choose.allgatherv(counts, lambda: machine, True, machine.small)
-    if record.combines and record.gets == VECTOR:
+    if record.is_rooted:
+        weighed = inside.bcast(p, sizes["m"], lambda: machine, machine.small)
+    elif record.combines and record.gets == VECTOR:
         weighed = inside.allreduce(p, sizes["m"], lambda: machine, True, machine.small)
     elif record.combines:
         counts = np.array(sizes.get("counts") or shares(sizes["m"], p), np.int64)

@@ -16,8 +16,7 @@ import numpy as np
 
 from ..algorithms.moving_entry import EXTRA_ROUNDS
 from ..algorithms.parts.stages import stage_for
-from ..schedules.hosts import Hosts
-from . import estimate, unequal_hosts
+from . import estimate
 from .estimate import Machine
 
 #: what messages cost where nobody has measured it
@@ -144,32 +143,3 @@ def allgatherv(
     what = f"{m} bytes in {p} blocks, the largest {int(counts.max())}"
     times = estimate.ours(counts, found, nodes), estimate.library(counts, found)
     return weighed(*times, what, found)
-
-
-def bcast(
-    p: int,
-    nbytes: int,
-    machine: Callable[[], Machine],
-    small: int = BUILT_IN.small,
-    root: int = 0,
-    hosts: Hosts | None = None,
-) -> Choice:
-    """Inside one group, for so many bytes from one rank; `hosts` if these are
-    unequal."""
-    what = f"{nbytes} bytes on {p} processes"
-    if p <= 2 or (nbytes < small and hosts is None):
-        return Choice("library", f"for {what}")
-    if nbytes > LIMIT:
-        return Choice("circulant", "for more bytes than an int can count")
-    found, whole = machine(), np.array([nbytes] + [0] * (p - 1))
-    if hosts is not None:
-        ours = unequal_hosts.times(
-            "bcast", hosts, nbytes, found.startup, p=p, root=root
-        )
-        library = min(ours["binomial"], ours["scatter_allgather"])
-        return weighed(ours, library, what, found)
-    ours = {"circulant": estimate.circulant(whole, found)}
-    # a scatter and a ring of the parts: all of it twice, as in MPICH
-    parts = np.full(p, nbytes // p)
-    library = estimate.ring(parts, found) + estimate.doubling(parts, found)
-    return weighed(ours, library, what, found)

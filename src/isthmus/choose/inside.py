@@ -1,4 +1,5 @@
-"""Which algorithm of a sum or an exchange inside one group, by default.
+"""Which algorithm of a collective inside one group, by default; of an Allgather
+see `choose`.
 
 Only from values that every rank knows, and against the MPI library's own call, of which
 it is assumed that it chooses well among what MPI libraries have.
@@ -12,9 +13,10 @@ import numpy as np
 
 from ..algorithms.alltoallv import digits
 from ..algorithms.parts.patterns import log2
+from ..schedules.hosts import Hosts
 from ..schedules.registry import find
-from . import estimate
-from .choose import BUILT_IN, MARGIN, Choice, weighed
+from . import estimate, unequal_hosts
+from .choose import BUILT_IN, LIMIT, MARGIN, Choice, weighed
 from .estimate import Machine
 
 #: an algorithm of ours, and whether the library's own call is faster
@@ -35,10 +37,95 @@ def _against(
 ) -> Weighed:
     # A slow Allgather of the library says nothing of its other calls: with it counted,
     # a doubling of ours was taken that took 1.3 times as long as MPICH's Allreduce.
-    library *= min(machine.library, 1.0)
+    return _weighed(ours, library * min(machine.library, 1.0), what, machine)
+
+
+def _weighed(
+    ours: dict[str, float], library: float, what: str, machine: Machine
+) -> Weighed:
     found = weighed(ours, library, what, machine)
     best = min(ours, key=lambda name: ours[name])
     return Choice(best, found.why), found.name == "library"
+
+
+def bcast(
+    p: int,
+    nbytes: int,
+    machine: Callable[[], Machine],
+    small: int = BUILT_IN.small,
+    root: int = 0,
+    hosts: Hosts | None = None,
+) -> Weighed:
+    """So many bytes from one rank to all of p; `hosts` if these are unequal."""
+    what = f"{nbytes} bytes on {p} processes"
+    if p <= 2 or (nbytes < small and hosts is None):
+        return fallback("binomial", f"for {what}")
+    if nbytes > LIMIT:
+        return Choice("circulant", "for more bytes than an int can count"), False
+    found, whole = machine(), np.array([nbytes] + [0] * (p - 1))
+    if hosts is not None:
+        known = hosts, nbytes, found.startup
+        ours = unequal_hosts.times("bcast", *known, p=p, root=root)
+        library = min(ours["binomial"], ours["scatter_allgather"])
+        return _weighed(ours, library, what, found)
+    ours = {"circulant": estimate.circulant(whole, found)}
+    # a scatter and a ring of the parts: all of it twice, as in MPICH
+    parts = np.full(p, nbytes // p)
+    library = estimate.ring(parts, found) + estimate.doubling(parts, found)
+    return _weighed(ours, library, what, found)
+
+
+def reduce(
+    p: int,
+    nbytes: int,
+    machine: Callable[[], Machine],
+    commutative: bool,
+    root: int = 0,
+    hosts: Hosts | None = None,
+) -> Weighed:
+    """Vectors of so many bytes of p ranks, combined at one; `hosts` if these are
+    unequal. Equal ones are left to the library."""
+    what = f"{nbytes} bytes on {p} processes"
+    is_long = nbytes >= BUILT_IN.small and commutative
+    name = "circulant" if is_long else "binomial"
+    if nbytes > LIMIT:
+        return Choice(name, "for more bytes than an int can count"), False
+    if p <= 2 or hosts is None:
+        return fallback(name, f"for {what}")
+    found = machine()
+    known = hosts, nbytes, found.startup, commutative
+    ours = unequal_hosts.times("reduce", *known, p=p, root=root)
+    library = ours["binomial"]
+    if commutative:
+        # Rabenseifner's way for long vectors: a reduce-scatter in few rounds and a
+        # gather, which is a scatter and an allgather backwards
+        forth = unequal_hosts.times("bcast", *known, p=p, root=root)
+        library = min(library, forth["scatter_allgather"])
+    return _weighed(ours, library, what, found)
+
+
+def rooted_blocks(
+    collective: str,
+    p: int,
+    nbytes: int,
+    machine: Callable[[], Machine],
+    root: int = 0,
+    hosts: Hosts | None = None,
+) -> Weighed:
+    """Blocks of so many bytes from each of p ranks to one, or from one to each; `hosts`
+    if these are unequal. Equal ones are left to the library."""
+    what = f"blocks of {nbytes} bytes on {p} processes"
+    if nbytes > LIMIT:
+        return Choice("linear", "for blocks that an int cannot count"), False
+    if p <= 2 or hosts is None:
+        return fallback("linear", f"for {what}")
+    found = machine()
+    known = hosts, nbytes, found.startup
+    ours = unequal_hosts.times(collective, *known, p=p, root=root)
+    # MPICH 5.0.2 takes the second, Open MPI 5.0.11 on few processes the first: where it
+    # is the better one too, ours is hardly slower
+    library = max(ours["linear"], ours["binomial"])
+    return _weighed(ours, library, what, found)
 
 
 def allreduce(

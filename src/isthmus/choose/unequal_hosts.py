@@ -43,8 +43,10 @@ def _time(
 ) -> float:
     from ..cost.machine import Unequal
 
-    size = "m" if "m" in COLLECTIVES[collective].example else "k"
-    every: dict[str, Any] = {**sizes, size: nbytes}
+    example = COLLECTIVES[collective].example
+    every: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
+    if "counts" in example:  # of p ranks
+        every = {"counts": [nbytes] * sizes["p"], "root": sizes["root"]}
     told = f"(startup={max(startup, 1.0)})" if "startup" in entry.options else ""
     made = schedule(collective, entry.name + told, hosts=hosts, **every)
     return float(made.simulate(Unequal(hosts)).time)

@@ -13,7 +13,6 @@ from ..bench.formats import osu
 from ..bench.job import Case, Job
 from ..bench.operations import BY_HAND, REDISTRIBUTION
 from ..bench.place import place
-from ..collectives.collective import INSIDE
 from ..collectives.records import made_by
 from ..cost.placement import MACHINE
 from ..launch.mpiexec import own_rank
@@ -70,9 +69,6 @@ def _check(job: Job) -> Job:
             _try(name, job.cases[0])
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
-        is_inside = len(job.groups) == 1
-        if contender.persistent and is_inside and made_by(op, INSIDE).is_rooted:
-            raise ValueError(f"{op} has no persistent form here")
     return job
 
 

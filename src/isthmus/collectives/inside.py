@@ -166,7 +166,6 @@ _ROOTED_BLOCKS: dict[str, Any] = {
     "example": {"counts": COUNTS, "root": 0},
     "cases": _counts,
     "of_bytes": lambda a: {"counts": a, "root": 0},
-    "is_on_mpi": False,
 }
 RECORDS = (
     Collective(
@@ -206,7 +205,6 @@ RECORDS = (
         name="reduce",
         operations=("Reduce",),
         combines=True,
-        is_on_mpi=False,
         make=_reduce,
         **_ROOTED_VECTOR,
     ),

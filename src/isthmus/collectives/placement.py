@@ -37,7 +37,7 @@ class Placement:
         `unit` bytes; what its name sets stays."""
         known: dict[str, object] = {"nodes": self.nodes}
         if self.hosts is not None:
-            known["hosts"] = self.hosts.in_units(unit)
+            known["hosts"] = self.hosts.on(self.nodes).in_units(unit)
         if self.chunk_bytes and algorithm.node_memory:
             known["size"] = self.chunk_bytes
         if self.startup_bytes:
@@ -46,8 +46,10 @@ class Placement:
 
     @property
     def unequal_hosts(self) -> Hosts | None:
-        """The hosts, if they are known to be unequal."""
-        return self.hosts if self.hosts and self.hosts.unequal else None
+        """The hosts, if they are known to be unequal, and which ranks share one."""
+        if self.hosts is None or not self.hosts.unequal:
+            return None
+        return self.hosts.on(self.nodes)
 
     def only(self, ranks: Iterable[int]) -> Placement:
         """The placement of some ranks, in their order."""

@@ -14,6 +14,7 @@ every pair connected.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,10 @@ def AlphaBeta(alpha: float, beta: float, gamma: float = 0.0, unit: int = 1) -> M
 
 
 def Unequal(hosts: Hosts, gamma: float = 0.0, unit: int = 1) -> Machine:
-    """A machine of hosts that differ, each rank on one of its own."""
+    """A machine of hosts that differ, each rank on one of its own unless `hosts` says
+    which share one."""
     slowest = Level(None, max(hosts.alphas), max(hosts.betas))
-    return Machine((ALONE, slowest), gamma, unit, hosts=hosts)
+    if not hosts.nodes:
+        return Machine((ALONE, slowest), gamma, unit, hosts=hosts)
+    node = Level(max(Counter(hosts.nodes).values()), *hosts.memory)
+    return Machine((node, slowest), gamma, unit, hosts.nodes, hosts=hosts)

@@ -14,7 +14,9 @@ from ...choose import choose, inside as choose_inside
 from ...choose.between import check
 from ...choose.choose import BUILT_IN, Choice
 from ...choose.inside import Weighed
+from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, Group, OwnLines, Table, listed, unit_of
+from ...collectives.records import made_by
 from ...schedules.registry import fitting, named
 from ...schedules.schedule import Schedule
 from ..buffers.operators import Operator, operator_for
@@ -40,19 +42,22 @@ if TYPE_CHECKING:
     from ..context.intra import IntraContext
 
 Counts = tuple[int, ...]
-#: what reads the arguments of operations inside one group
+#: what reads the arguments of operations inside one group that have no root
 READERS = Readers()
 #: the name of the MPI library's own call
 LIBRARY = "library"
-_HINT_ALLGATHER = "; for data that are in their place already, send MPI.IN_PLACE"
-_HINT = "; for data that are where results go, send MPI.IN_PLACE"
+HINT_OWN = "; for data that are in their place already, send MPI.IN_PLACE"
+HINT = "; for data that are where results go, send MPI.IN_PLACE"
 
 
-def _is_in_place(sendbuf: Any) -> bool:
-    return sendbuf is None or sendbuf is MPI.IN_PLACE
+def omits_own(buffer: Any) -> bool:
+    """Whether MPI.IN_PLACE says that the rank's own data lie at the other end."""
+    return buffer is None or buffer is MPI.IN_PLACE
 
 
-def _is_left(c: IntraContext, form: str, nbytes: int | None, is_faster: bool) -> bool:
+def leaves_to_library(
+    c: IntraContext, form: str, nbytes: int | None, is_faster: bool
+) -> bool:
     """Whether a call that may choose is left to the MPI library, where that is faster.
 
     A nonblocking call of few bytes is: there nothing beats the library's own request.
@@ -67,7 +72,7 @@ def _is_left(c: IntraContext, form: str, nbytes: int | None, is_faster: bool) ->
     return is_faster
 
 
-# -- Allgather(v) and Bcast
+# -- Allgather(v)
 
 
 @READERS.reads("Allgather")
@@ -99,10 +104,10 @@ def _gather(
     native: NativeCall,
 ) -> Task:
     known(c, name)
-    if _is_in_place(sendbuf):
+    if omits_own(sendbuf):
         return gathered(c, name, form, None, recv, native)
     send = read_block(sendbuf, writable=False)
-    check_disjoint(send, recv, _HINT_ALLGATHER)
+    check_disjoint(send, recv, HINT_OWN)
     expected, sent = recv.sizes[c.index], send.nbytes
     if sent != expected:
         raise ValueError(
@@ -115,7 +120,7 @@ def _gather(
 
 def known(c: IntraContext, name: str) -> None:
     """Refuse an algorithm that is unknown, or not made for so many ranks."""
-    _check_fits(c, "allgatherv", name)
+    check_fits(c, "allgatherv", name)
 
 
 def gathered(
@@ -136,7 +141,7 @@ def gathered(
         choice = choose.allgatherv(counts, lambda: c.machine, is_irregular, *where)
         log_choice("Allgather" + "v" * is_irregular, choice)
         name = choice.name
-        if native is not None and _is_left(c, form, total, name == LIBRARY):
+        if native is not None and leaves_to_library(c, form, total, name == LIBRARY):
             name = LIBRARY
     must_be_ours = native is None or form == OURS or (form == PERSISTENT and is_free)
     if name == LIBRARY and must_be_ours:
@@ -172,54 +177,16 @@ def _group(sizes: Counts) -> Group:
     return listed(sizes)
 
 
-def _check_fits(c: IntraContext, collective: str, name: str) -> None:
+def check_fits(c: IntraContext, collective: str, name: str) -> None:
+    """Refuse an algorithm that is unknown, or not made for so many ranks."""
     if name not in ("auto", LIBRARY):
         fitting(collective, name, c.p)
-
-
-@READERS.reads("Bcast")
-def bcast(c: IntraContext, name: str, form: str, buf: Any, root: int) -> Task:
-    """Bcast."""
-    _check_fits(c, "bcast", name)
-    if not 0 <= root < c.p:
-        raise ValueError(f"root {root}: there are ranks 0 to {c.p - 1}")
-    data = read_block(buf, writable=c.number != root)
-    n = data.nbytes
-    if name == "auto":
-        at = root, c.placement.unequal_hosts
-        choice = choose.bcast(c.p, n, lambda: c.machine, c.small, *at)
-        log_choice("Bcast", choice)
-        name = choice.name
-    is_root = c.number == root
-    more: dict[str, Any] = {
-        "algorithm": name,
-        "send": (data,) if is_root else (),
-        "recv": () if is_root else (data,),
-        "root": root,
-        "sent": n,
-        "expected": {root: n},
-    }
-    if name == LIBRARY:
-        extent = block_extent(data)
-        ends = (extent, None) if is_root else (None, extent)
-        return Task(native=NativeCall("Bcast", *ends), **more)
-    return Task(
-        schedule=partial(_broadcasting, c, name, n, root),
-        contributions=lambda: [n] * c.p,
-        **more,
-    )
-
-
-def _broadcasting(c: IntraContext, name: str, n: int, root: int) -> Schedule:
-    unit = unit_of(n)
-    sizes = {"p": c.p, "m": n // unit, "root": root}
-    return c.schedule("bcast", name, sizes, unit)
 
 
 # -- sums
 
 
-def _chosen(
+def chosen(
     c: IntraContext,
     op: str,
     name: str,
@@ -231,16 +198,14 @@ def _chosen(
     """The algorithm asked for, if it will do; for "auto", the one that is chosen, and
     whether the MPI library's own call is taken in its place."""
     if name != "auto":
-        fitting(_collective(op), name, c.p)
-        check(_collective(op), name, commutative)
+        collective = made_by(op, INSIDE).name
+        fitting(collective, name, c.p)
+        check(collective, name, commutative)
         return name, False
     choice, is_faster = choose()
     log_choice(op, replace(choice, name=LIBRARY) if is_faster else choice)
-    return choice.name, _is_left(c, form, nbytes, is_faster or c.device == "direct")
-
-
-def _collective(op: str) -> str:
-    return op.lower().removesuffix("_block")
+    is_faster |= c.device == "direct"
+    return choice.name, leaves_to_library(c, form, nbytes, is_faster)
 
 
 def _summed(
@@ -263,7 +228,7 @@ def _summed(
     )
 
 
-def _operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuffer:
+def operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuffer:
     """What is sent, of the type of what is received and apart from it; a count is that
     of one of the blocks."""
     send = read_block(sendbuf, writable=False, n=blocks)
@@ -271,11 +236,11 @@ def _operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuffer:
     send = replace(send, counts=counts, displacements=displacements)
     if send.datatype != recv.datatype:
         raise ValueError("message: the types of what is sent and received differ")
-    check_disjoint(send, recv, _HINT)
+    check_disjoint(send, recv, HINT)
     return send
 
 
-def _native_sum(
+def native_sum(
     op: str, send: UserBuffer, recv: UserBuffer, is_in_place: bool
 ) -> NativeCall:
     """The library's own sum, of elements of the user's type."""
@@ -288,8 +253,8 @@ def allreduce(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
     """Allreduce."""
-    recv, is_in_place = read_block(recvbuf, writable=True), _is_in_place(sendbuf)
-    send = recv if is_in_place else _operands(sendbuf, recv)
+    recv, is_in_place = read_block(recvbuf, writable=True), omits_own(sendbuf)
+    send = recv if is_in_place else operands(sendbuf, recv)
     by = operator_for(op, recv)
     if send.counts != recv.counts:
         raise ValueError(
@@ -299,10 +264,10 @@ def allreduce(
     by_size = partial(
         choose_inside.allreduce, c.p, n, lambda: c.machine, commutes, c.small
     )
-    name, is_left = _chosen(c, "Allreduce", name, form, n, by_size, commutes)
+    name, is_left = chosen(c, "Allreduce", name, form, n, by_size, commutes)
     more: dict[str, Any] = {"recv": (recv,), "is_in_place": is_in_place}
     if is_left:
-        native = _native_sum("Allreduce", send, recv, is_in_place)
+        native = native_sum("Allreduce", send, recv, is_in_place)
         return _summed(c, name, send, by, native=native, **more)
     sizes = {"p": c.p, "m": send.counts[0]}
     schedule = partial(c.schedule, "allreduce", name, sizes, by.extent)
@@ -314,7 +279,7 @@ def reduce_scatter_block(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
 ) -> Task:
     """Reduce_scatter_block."""
-    is_in_place = _is_in_place(sendbuf)
+    is_in_place = omits_own(sendbuf)
     if is_in_place:
         blocks = read_block(recvbuf, writable=True, n=c.p)
         first, total = blocks.displacements[:1], (sum(blocks.counts),)
@@ -322,7 +287,7 @@ def reduce_scatter_block(
         recv = blocks.block(0)
     else:
         recv = read_block(recvbuf, writable=True)
-        send = _operands(sendbuf, recv, blocks=c.p)
+        send = operands(sendbuf, recv, blocks=c.p)
     each = recv.counts[0]
     if send.counts[0] != each * c.p:
         raise ValueError(
@@ -350,13 +315,13 @@ def reduce_scatter(
         counts = integers(recvcounts, c.p, "counts")
         if min(counts) < 0:
             raise ValueError(f"message: negative count {min(counts)}")
-    is_in_place = _is_in_place(sendbuf)
+    is_in_place = omits_own(sendbuf)
     if is_in_place:
         if counts is None:
             raise TypeError("message: expecting counts with MPI.IN_PLACE")
         send, recv = recv, replace(recv, counts=(counts[c.index],))
     else:
-        send = _operands(sendbuf, recv)
+        send = operands(sendbuf, recv)
     own, total = recv.counts[0], send.counts[0]
     if counts is not None and (own != counts[c.index] or total != sum(counts)):
         raise ValueError(
@@ -387,14 +352,14 @@ def _scattered(
         how = sizes, lambda: c.machine, commutes, c.small
         found = partial(choose_inside.reduce_scatter, *how)
     n = None if counts is None else send.nbytes
-    name, is_left = _chosen(c, op, name, form, n, found, commutes)
+    name, is_left = chosen(c, op, name, form, n, found, commutes)
     more: dict[str, Any] = {"recv": (recv,), "is_in_place": is_in_place}
     if is_left and counts is not None:
         # of MPI.IN_PLACE mpi4py takes all, and of blocks of one size the count of one
         is_block = op == "Reduce_scatter_block"
         whole = send if is_in_place and not is_block else recv
         first = recv if is_block else send
-        native = _native_sum(op, replace(send, counts=first.counts), whole, is_in_place)
+        native = native_sum(op, replace(send, counts=first.counts), whole, is_in_place)
         return _summed(c, name, send, combine, native=native, **more)
 
     def schedule(counts: Counts) -> Schedule:
@@ -435,17 +400,17 @@ def _exchanged(
 def alltoall(c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any) -> Task:
     """Alltoall."""
     recv = read_block(recvbuf, writable=True, n=c.p)
-    is_in_place = _is_in_place(sendbuf)
+    is_in_place = omits_own(sendbuf)
     send = recv if is_in_place else read_block(sendbuf, writable=False, n=c.p)
     if not is_in_place:
-        check_disjoint(send, recv, _HINT)
+        check_disjoint(send, recv, HINT)
     each = send.sizes[0]
     if each != recv.sizes[0]:
         raise ValueError(
             f"message: {each} bytes are sent to each, {recv.sizes[0]} received"
         )
     by_size = partial(choose_inside.alltoall, c.p, each, lambda: c.machine, c.small)
-    name, is_left = _chosen(c, "Alltoall", name, form, each * c.p, by_size)
+    name, is_left = chosen(c, "Alltoall", name, form, each * c.p, by_size)
     more: dict[str, Any] = {"is_in_place": is_in_place}
     if is_left:
         first = None if is_in_place else block_extent(send)
@@ -463,16 +428,16 @@ def alltoallv(
     c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
     """Alltoallv. Nobody knows the sizes of all: where it may pay, all ask."""
-    recv, is_in_place = read_vector(recvbuf, c.p), _is_in_place(sendbuf)
+    recv, is_in_place = read_vector(recvbuf, c.p), omits_own(sendbuf)
     send = recv if is_in_place else read_vector(sendbuf, c.p, writable=False)
     if not is_in_place:
-        check_disjoint(send, recv, _HINT)
+        check_disjoint(send, recv, HINT)
     more: dict[str, Any] = {"is_in_place": is_in_place}
     if name == "auto":
         asks = c.device != "direct" and choose_inside.asks(c.p, c.tuned or BUILT_IN)
         if not asks:
             name = "rotated"
-            if _is_left(c, form, None, is_faster=True):
+            if leaves_to_library(c, form, None, is_faster=True):
                 log_choice("Alltoallv", Choice(LIBRARY, f"on {c.p} processes"))
                 first = None if is_in_place else vector_extent(send)
                 more["native"] = NativeCall("Alltoallv", first, vector_extent(recv))

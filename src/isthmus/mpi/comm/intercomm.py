@@ -46,6 +46,24 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         load()
         return super().__new__(cls, comm)
 
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        """Broadcast any object; large arrays in it are not pickled."""
+        from ..objects import objects
+
+        return objects.bcast(cast("InterContext", self._context()), obj, root)
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Gather any objects; large arrays in them are not pickled."""
+        from ..objects import objects
+
+        return objects.gather(cast("InterContext", self._context()), sendobj, root)
+
+    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
+        """Scatter any objects; large arrays in them are not pickled."""
+        from ..objects import objects
+
+        return objects.scatter(cast("InterContext", self._context()), sendobj, root)
+
     def Alltoallw(
         self,
         sendbuf: BufSpecW | InPlace,

@@ -10,26 +10,14 @@ from .all_to_all import Exchanges, Gathering, Sums
 from .collective import Imported, load
 from .family import COMMON, making
 from .native import messages, staging
+from .rooted import Rooted
 
 if TYPE_CHECKING:
-    from mpi4py.typing import BufSpec
-
     from .intercomm import Intercomm
 
 
 @messages
-@staging(
-    MPI.Intracomm,
-    "Bcast",
-    "Gather",
-    "Gatherv",
-    "Scatter",
-    "Scatterv",
-    "Alltoallw",
-    "Reduce",
-    "Scan",
-    "Exscan",
-)
+@staging(MPI.Intracomm, "Alltoallw", "Scan", "Exscan")
 @making(
     MPI.Intracomm,
     *COMMON,
@@ -41,7 +29,7 @@ if TYPE_CHECKING:
     "Accept",
     "Connect",
 )
-class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
+class Intracomm(Gathering, Sums, Rooted, Exchanges, MPI.Intracomm):
     """An `MPI.Intracomm` whose collectives run close to the physical limit.
 
     `isthmus.Intracomm(comm)` is a view of the same communicator: same handle, same
@@ -74,9 +62,3 @@ class Intracomm(Gathering, Sums, Exchanges, MPI.Intracomm):
         """A view of the same communicator."""
         load()
         return super().__new__(cls, comm)
-
-    def Bcast(
-        self, buf: BufSpec, root: int = 0, *, algorithm: str | None = None
-    ) -> None:
-        """Broadcast data from one rank to all."""
-        self._blocking("Bcast", algorithm, buf, root)

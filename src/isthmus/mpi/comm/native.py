@@ -165,19 +165,7 @@ def _started(request: MPI.Prequest) -> MPI.Prequest:
     return request
 
 
-def _of_one(op: str, form: str, native: Any) -> Any:
-    @wraps(native)
-    def method(self: Any, buf: Any, root: int = 0, *args: Any, **kwargs: Any) -> Any:
-        if type(buf) is not _ndarray:
-            copies = _copies(op, (buf,), root == self.rank, form)
-            if copies is not None:
-                return _call(native, form, copies, self, root, *args, **kwargs)
-        return native(self, buf, root, *args, **kwargs)
-
-    return method
-
-
-def _of_two(op: str, form: str, native: Any) -> Any:
+def _staged(op: str, form: str, native: Any) -> Any:
     @wraps(native)
     def method(self: Any, sendbuf: Any, recvbuf: Any, *args: Any, **kwargs: Any) -> Any:
         if type(sendbuf) is not _ndarray or type(recvbuf) is not _ndarray:
@@ -195,12 +183,11 @@ def staging(base: type, *operations: str) -> Callable[[Class], Class]:
 
     def decorate(cls: Class) -> Class:
         for op in operations:
-            wrap = _of_one if op == "Bcast" else _of_two
             forms = ("", op), ("I", f"I{op.lower()}"), ("init", f"{op}_init")
             for form, name in forms:
                 native = getattr(base, name, None)
                 if native is not None and getattr(cls, name) is native:
-                    setattr(cls, name, wrap(op, form, native))
+                    setattr(cls, name, _staged(op, form, native))
         return cls
 
     return decorate

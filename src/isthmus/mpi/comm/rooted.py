@@ -1,31 +1,29 @@
-"""Collectives between groups that have a root, in all forms."""
+"""Collectives that have a root, in all forms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from mpi4py import MPI
 
 from .collective import Collective, nonblocking
 
 if TYPE_CHECKING:
-    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV
-
-    from ..context.inter import InterContext
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, InPlace
 
 
 class Rooted(Collective):
     """Data from or to one process: the root.
 
-    In the root's group it gives MPI.ROOT as the root, the others give MPI.PROC_NULL and
-    have no part in it; the processes of the other group give the root's rank.
+    Inside a group all processes give the root's rank. Between groups, in the root's
+    group it gives MPI.ROOT as the root, the others give MPI.PROC_NULL and have no part
+    in it; the processes of the other group give the root's rank.
     """
 
     def Bcast(
         self, buf: BufSpec | None, root: int = 0, *, algorithm: str | None = None
     ) -> None:
-        """Broadcast from the root to all of the other group."""
+        """Broadcast from the root to all, or to all of the other group."""
         self._blocking("Bcast", algorithm, buf, root)
 
     Ibcast = nonblocking(Bcast)
@@ -43,22 +41,22 @@ class Rooted(Collective):
 
     def Reduce(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         op: MPI.Op = MPI.SUM,
         root: int = 0,
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Reduce what the other group sends, to the root."""
+        """Reduce what all send, or the other group, to the root."""
         self._blocking("Reduce", algorithm, sendbuf, recvbuf, op, root)
 
     Ireduce = nonblocking(Reduce)
 
     def Reduce_init(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         op: MPI.Op = MPI.SUM,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
@@ -70,21 +68,21 @@ class Rooted(Collective):
 
     def Gather(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecB | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecB | InPlace | None,
         root: int = 0,
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Gather from the other group to the root."""
+        """Gather from all, or from the other group, to the root."""
         self._blocking("Gather", algorithm, sendbuf, recvbuf, root)
 
     Igather = nonblocking(Gather)
 
     def Gather_init(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecB | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecB | InPlace | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
         *,
@@ -95,8 +93,8 @@ class Rooted(Collective):
 
     def Gatherv(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecV | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecV | InPlace | None,
         root: int = 0,
         *,
         algorithm: str | None = None,
@@ -108,8 +106,8 @@ class Rooted(Collective):
 
     def Gatherv_init(
         self,
-        sendbuf: BufSpec | None,
-        recvbuf: BufSpecV | None,
+        sendbuf: BufSpec | InPlace | None,
+        recvbuf: BufSpecV | InPlace | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
         *,
@@ -120,21 +118,21 @@ class Rooted(Collective):
 
     def Scatter(
         self,
-        sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpecB | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         root: int = 0,
         *,
         algorithm: str | None = None,
     ) -> None:
-        """Scatter from the root to the other group."""
+        """Scatter from the root to all, or to the other group."""
         self._blocking("Scatter", algorithm, sendbuf, recvbuf, root)
 
     Iscatter = nonblocking(Scatter)
 
     def Scatter_init(
         self,
-        sendbuf: BufSpecB | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpecB | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
         *,
@@ -145,8 +143,8 @@ class Rooted(Collective):
 
     def Scatterv(
         self,
-        sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpecV | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         root: int = 0,
         *,
         algorithm: str | None = None,
@@ -158,8 +156,8 @@ class Rooted(Collective):
 
     def Scatterv_init(
         self,
-        sendbuf: BufSpecV | None,
-        recvbuf: BufSpec | None,
+        sendbuf: BufSpecV | InPlace | None,
+        recvbuf: BufSpec | InPlace | None,
         root: int = 0,
         info: MPI.Info = MPI.INFO_NULL,
         *,
@@ -167,21 +165,3 @@ class Rooted(Collective):
     ) -> MPI.Prequest:
         """Persistent Scatterv."""
         return self._persistent("Scatterv", (sendbuf, recvbuf, root), info, algorithm)
-
-    def bcast(self, obj: Any, root: int = 0) -> Any:
-        """Broadcast any object; large arrays in it are not pickled."""
-        from ..objects import objects
-
-        return objects.bcast(cast("InterContext", self._context()), obj, root)
-
-    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """Gather any objects; large arrays in them are not pickled."""
-        from ..objects import objects
-
-        return objects.gather(cast("InterContext", self._context()), sendobj, root)
-
-    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        """Scatter any objects; large arrays in them are not pickled."""
-        from ..objects import objects
-
-        return objects.scatter(cast("InterContext", self._context()), sendobj, root)

@@ -16,7 +16,7 @@ from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
 from ...settings import INSIDE as INSIDE_PREFIX
-from ..arguments.inside import READERS
+from ..arguments.inside_rooted import READERS
 from ..costs.probe import probe
 from ..costs.tuning import shared
 from ..waiting.bounded import bounded

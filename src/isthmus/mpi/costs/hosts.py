@@ -1,4 +1,11 @@
-"""What messages of each host cost, measured by one process of each host in pairs."""
+"""What messages of each host cost, measured by one process of each host in pairs.
+
+What is measured decides which hosts are slow, so that of equal hosts must vary by less
+than MIN_UNEQUAL_RATIO. One message of 128 KiB does not do that: a shaped link lets 64
+KiB through at once after a pause, and a process that waits for a processor loses
+milliseconds. So messages are as long as it takes to be long against both, they go to
+and fro several times, and the median counts.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +17,17 @@ from mpi4py import MPI
 
 from ...schedules.hosts import Hosts
 
-#: bytes of a short and of a long message, and how often they go
-SHORT, LONG = (1, 10), (1 << 17, 1)
+#: bytes of short messages, and how often they go to and fro
+SHORT_BYTES, SHORT_TIMES = 1, 15
+#: bytes of the first long message, by what the next one is longer, and the longest
+FIRST_LONG_BYTES, LONGER, LONGEST_BYTES = 1 << 17, 4, 1 << 23
+#: seconds: a long message takes so long to and fro, and all of a size so long in all
+LONG_SECONDS, PAIR_SECONDS = 0.01, 0.1
+#: of a size, how often messages go to and fro at the most
+LONG_TIMES = 7
 #: in so many rounds at the most a host meets others; no more after so many seconds, but
 #: for the first few: a slow partner makes a fast host look slow
-ROUNDS, LIMIT, LEAST = 8, 2.0, 3
+ROUNDS, LIMIT_SECONDS, LEAST_ROUNDS = 8, 2.0, 3
 
 
 def probe_hosts(comm: MPI.Intracomm, nodes: Sequence[int]) -> Hosts:
@@ -26,15 +39,15 @@ def probe_hosts(comm: MPI.Intracomm, nodes: Sequence[int]) -> Hosts:
     """
     rank = comm.Get_rank()
     heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
-    found = _rows(heads) if nodes[rank] == rank else None
+    costs_of_heads = _costs(heads) if nodes[rank] == rank else None
     heads.Free()
-    rows = comm.bcast(found)
+    costs = comm.bcast(costs_of_heads)
     places = {node: i for i, node in enumerate(sorted(set(nodes)))}
-    each = [rows[places[node]] for node in nodes]
+    each = [costs[places[node]] for node in nodes]
     return Hosts(*(tuple(x) for x in zip(*each, strict=True)))
 
 
-def _rows(comm: MPI.Intracomm) -> list[tuple[float, float]]:
+def _costs(comm: MPI.Intracomm) -> list[tuple[float, float]]:
     """Both times of every rank; of one alone, nothing to speak of."""
     h, i = comm.Get_size(), comm.Get_rank()
     best = np.array((np.inf, np.inf))
@@ -43,29 +56,45 @@ def _rows(comm: MPI.Intracomm) -> list[tuple[float, float]]:
     for t in range(1, min(h, ROUNDS) + 1):
         partner = (t - i) % h
         if partner != i:
-            times = [_one_way(comm, partner, *x) for x in (SHORT, LONG)]
-            best = np.minimum(best, times)
+            best = np.minimum(best, _with(comm, partner))
         spent[0] = perf_counter() - begin
         comm.Allreduce(MPI.IN_PLACE, spent, MPI.MAX)
-        if t >= LEAST and spent[0] > LIMIT:
+        if t >= LEAST_ROUNDS and spent[0] > LIMIT_SECONDS:
             break
-    short, long = np.where(np.isfinite(best), best, 0.0).tolist()
-    # a byte takes something, however late the short messages were
-    byte = max(long - short, long / 10) / LONG[0]
+    short, byte = np.where(np.isfinite(best), best, 0.0).tolist()
     gathered: list[tuple[float, float]] = comm.allgather((short, byte))
     return gathered
 
 
+def _with(comm: MPI.Intracomm, partner: int) -> tuple[float, float]:
+    """The time of a short message and that of a byte of a long one."""
+    short, nbytes = _one_way(comm, partner, SHORT_BYTES, SHORT_TIMES), FIRST_LONG_BYTES
+    while True:
+        # what a link lets through at once after a pause goes first
+        once = _one_way(comm, partner, nbytes, 1)
+        if 2 * once >= LONG_SECONDS or nbytes == LONGEST_BYTES:
+            break
+        nbytes = min(nbytes * LONGER, LONGEST_BYTES)
+    times = int(min(max(PAIR_SECONDS / (2 * once), 1), LONG_TIMES))
+    long = _one_way(comm, partner, nbytes, times)
+    # a byte takes something, however late the short messages were
+    return short, max(long - short, long / 10) / nbytes
+
+
 def _one_way(comm: MPI.Intracomm, partner: int, nbytes: int, times: int) -> float:
-    """The time of a message, of some that go to and fro."""
-    data = np.zeros(nbytes, np.uint8)
-    ends = (
-        (comm.Send, comm.Recv) if comm.Get_rank() < partner else (comm.Recv, comm.Send)
-    )
-    # what a link lets through at once after a pause goes first
-    comm.Sendrecv(data, partner, 0, data.copy(), partner, 0)
-    begin = perf_counter()
-    for _ in range(times):
+    """The time of a message, as the median of some that go to and fro; the same for
+    both, who so do the same next."""
+    data, is_first = np.zeros(nbytes, np.uint8), comm.Get_rank() < partner
+    ends = (comm.Send, comm.Recv) if is_first else (comm.Recv, comm.Send)
+    taken = np.empty(times)
+    for k in range(times):
+        begin = perf_counter()
         for end in ends:
             end(data, partner)
-    return (perf_counter() - begin) / (2 * times)
+        taken[k] = perf_counter() - begin
+    median = np.array([np.median(taken) / 2])
+    if is_first:  # it has seen all of every message, the other one waits before
+        comm.Send(median, partner)
+    else:
+        comm.Recv(median, partner)
+    return float(median[0])

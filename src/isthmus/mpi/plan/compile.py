@@ -115,7 +115,9 @@ class Compiler:
     # -- local steps
 
     def copy(self, source: Sequence[Run], target: Sequence[Run]) -> None:
-        """Bytes from some runs to others."""
+        """Bytes from some runs to others, unless they are there already."""
+        if source == target:
+            return
         pairs = list(matched(source, target))
         self._note_written(target)
         if len(pairs) > FEW_RUNS and self._copy_packed(source, target):

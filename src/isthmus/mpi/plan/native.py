@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Extent: TypeAlias = tuple[int | tuple[int, ...], int | tuple[int, ...], int]
 
 
+#: of a buffer that has no meaning on this rank, whatever the user passed
+NO_BUFFER: Extent = ((), (), 0)
+
+
 def block_extent(x: UserBuffer) -> Extent:
     """One block, or blocks of one size, in bytes; what has gaps is staged."""
     return x.sizes[0], 0, x.displacements[0] if x.is_dense else 0
@@ -101,7 +105,9 @@ class NativeCall:
         return request
 
 
-def _described(memory: Any, extent: Extent, datatype: MPI.Datatype) -> list[Any]:
+def _described(memory: Any, extent: Extent, datatype: MPI.Datatype) -> Any:
     """A buffer as mpi4py takes it."""
+    if extent is NO_BUFFER:
+        return None
     counts, displacements, low = extent
     return [memory[low:] if low else memory, counts, displacements, datatype]

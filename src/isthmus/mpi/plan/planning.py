@@ -105,12 +105,18 @@ def _compiler(
         copy = layout(nbytes, TMP, scratch)
         before.append((_runs(send), _runs(copy)))
         scratch, send = scratch + nbytes, copy
-    if task.own_block is not None:
+    if task.own_block is not None and schedule.is_in_place:
         recv, sources, copies = _own_block(task, arranged)
         (before if schedule.node_memory else meanwhile).extend(copies)
         places["recv"] = recv
     elif schedule.is_in_place:
         places["recv"] = send or recv
+    elif task.own_block is not None:
+        # the root's block is sent from, or received, where it lies already
+        ((blocks,), whole) = (task.send, send) if task.send else (task.recv, recv)
+        start = sum(blocks.sizes[: task.own_block])
+        own = cut_out(whole, start, start + blocks.sizes[task.own_block])
+        places["send"], places["recv"] = (whole, own) if task.send else (own, whole)
     else:
         places["send"], places["recv"] = send, recv
     meeting = segment.ranges(task.participants or range(context.size))

@@ -47,7 +47,8 @@ class Task:
     native: NativeCall | None = None
     #: whether what is sent lies where results go, and so must be copied first
     is_in_place: bool = False
-    #: the index of the block among those received that is this rank's own contribution
+    #: the index of the block among those received that is this rank's own contribution;
+    #: or among those sent, of a root that keeps what it sends to itself
     own_block: int | None = None
     #: for the checked mode: the number of the root, where this rank knows it, the bytes
     #: that go to each rank, or to everyone, and those that are expected from each
