@@ -181,9 +181,10 @@ def evaluate_plan(plan: Plan, buffers: Mapping[int, np.ndarray], element: int):
                 assert step.target != steps.NODE
             case steps.Reduce():
                 n = step.elements * element
-                data = buffers[step.source][step.read : step.read + n]
                 place = slice(step.written, step.written + n)
-                write(step.target, place, mix(data, buffers[step.target][place]))
+                for source, read in step.sources:
+                    data = buffers[source][read : read + n]
+                    write(step.target, place, mix(data, buffers[step.target][place]))
             case steps.Meet():
                 result.meet(buffers[steps.NODE])
             case steps.Enter():
