@@ -119,6 +119,18 @@ def test_auto_inside_a_group_takes_what_is_fastest_on_these_hosts(collective):
     assert taken & {*TREES}, taken
 
 
+def test_short_data_on_slow_links_are_left_to_the_library():
+    """Slow hosts that start a message like others, and those that do not."""
+    machine = Machine(50e-6, 1.7e-7)
+    links = Hosts((50e-6,) * 8, SLOW.betas)
+    for hosts, n, is_left in ((links, 1 << 10, True), (SLOW, 1 << 10, False)):
+        known = 8, n, lambda: machine
+        assert inside.bcast(*known, root=2, hosts=hosts)[1] == is_left
+        assert inside.reduce(*known, True, 2, hosts)[1] == is_left
+        assert inside.rooted_blocks("gatherv", *known, 2, hosts)[1] == is_left
+    assert not inside.rooted_blocks("gatherv", 8, 1 << 20, lambda: machine, 2, links)[1]
+
+
 def test_operators_in_rank_order_have_no_tree_for_unequal_hosts():
     machine = Machine(50e-6, 1.7e-7)
     choice, _ = inside.reduce(8, 1 << 10, lambda: machine, False, 2, SLOW)
