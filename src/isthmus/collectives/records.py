@@ -18,7 +18,7 @@ from ..schedules.registry import resolve
 from ..schedules.schedule import Schedule
 from ..spelling import unknown
 from . import between, inside, rooted, several
-from .collective import INSIDE, SEVERAL, Collective
+from .collective import INSIDE, SEVERAL, VECTOR, Collective
 from .placement import Placement
 
 COLLECTIVES: dict[str, Collective] = {}
@@ -52,6 +52,16 @@ def operations(groups: int, *, on_mpi: bool = False) -> list[str]:
         operation
         for record in records
         if record.is_on_mpi or not on_mpi
+        for operation in record.operations
+    ]
+
+
+def operations_of_blocks(groups: int) -> list[str]:
+    """MPI's names of the operations with a root that has a block of each rank."""
+    return [
+        operation
+        for record in COLLECTIVES.values()
+        if record.groups == groups and record.is_rooted and record.gives != VECTOR
         for operation in record.operations
     ]
 

@@ -11,7 +11,9 @@ from mpi4py import MPI
 
 from ...choose import between as choose
 from ...choose.choose import Choice
+from ...collectives.collective import BETWEEN
 from ...collectives.known import unit_of
+from ...collectives.records import operations_of_blocks
 from ...schedules.hosts import Hosts
 from ...schedules.layout import GroupBlocks, OwnBlock, Uneven
 from ...schedules.registry import named
@@ -306,7 +308,5 @@ def _scatter(
     return _pieces(c, name, form, op, sendbuf, recvbuf, root)
 
 
-for _op in ("Gather", "Gatherv"):
-    READERS[_op] = partial(_gather, _op)
-for _op in ("Scatter", "Scatterv"):
-    READERS[_op] = partial(_scatter, _op)
+for _op in operations_of_blocks(BETWEEN):
+    READERS[_op] = partial(_scatter if "Scatter" in _op else _gather, _op)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mpi4py import MPI
 
 from ...choose import inside as choose
+from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, listed, unit_of
+from ...collectives.records import operations_of_blocks
 from ...schedules.layout import GroupBlocks, OwnBlock
 from ...schedules.registry import named
 from ...schedules.schedule import Schedule
@@ -252,5 +254,5 @@ def _asked(counts: Counts) -> Counts:
     return counts
 
 
-for _op in ("Gather", "Gatherv", "Scatter", "Scatterv"):
+for _op in operations_of_blocks(INSIDE):
     READERS[_op] = partial(_pieces, _op)
