@@ -141,6 +141,8 @@ def longer(shell: Shell) -> Iterator[str]:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # a shell's background jobs ignore it, and so would what they start
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         wanted = [0]
         try:
