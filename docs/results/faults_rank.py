@@ -25,7 +25,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus.bench.environment import environment
-from isthmus.collectives.records import operations
+from isthmus.collectives.records import made_by, operations
 
 WORLD = MPI.COMM_WORLD
 FOLDER, LIMIT, SLOT = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -67,7 +67,10 @@ def arguments(op: str, comm: Any) -> tuple[tuple[Any, ...], np.ndarray]:
     counts = [K] * n
     places = [[8 * K * i for i in range(n)], [MPI.DOUBLE] * n]
     top = WORLD.rank == 0
-    root = MPI.ROOT if top else MPI.PROC_NULL if WORLD.rank < WORLD.size // 2 else 0
+    root = 0
+    if inter and WORLD.rank < WORLD.size // 2:
+        root = MPI.ROOT if top else MPI.PROC_NULL
+    mine = None if inter else one  # inside a group the root has a block too
     if op in ROOTED and inter and root == MPI.PROC_NULL:
         more = {"Bcast": (None,), "Reduce": (None, None, MPI.SUM)}
         return (*more.get(op, (None, None)), root), none
@@ -86,19 +89,21 @@ def arguments(op: str, comm: Any) -> tuple[tuple[Any, ...], np.ndarray]:
         case "Barrier":
             return (), none
         case "Bcast":
-            return (one if top else out, root if inter else 0), none if top else out
+            return (one if top else out, root), none if top else out
         case "Gather" | "Gatherv":
             into = [outs, counts] if v else outs
-            return ((None, into, root), outs) if top else ((one, None, root), none)
+            return ((mine, into, root), outs) if top else ((one, None, root), none)
         case "Reduce":
             more = MPI.SUM, root
-            return ((None, out, *more), out) if top else ((one, None, *more), none)
+            return ((mine, out, *more), out) if top else ((one, None, *more), none)
         case "Reduce_scatter":
             return (every, out, counts, MPI.SUM), out
         case "Reduce_scatter_block":
             return (every, out, MPI.SUM), out
         case _:  # Scatter, Scatterv
             sent = [every, counts] if v else every
+            if top and not inter:
+                return (sent, out, root), out
             return ((sent, None, root), none) if top else ((None, out, root), out)
 
 
@@ -194,10 +199,13 @@ cases = []
 for form in FORMS:
     cases += [collective("between", op, form, inter) for op in operations(2)]
     cases.append(redistribution("between", form, inter))
-    # a nonblocking or persistent Bcast inside a group is the MPI library's own
-    every = operations(1, on_mpi=True)
-    some = [op for op in every if op != "Bcast" or form == "blocking"]
-    cases += [collective("inside", op, form, WORLD) for op in some]
+    # a nonblocking or persistent call of a root inside a group is the MPI library's own
+    inside = [
+        op
+        for op in operations(1, on_mpi=True)
+        if form == "blocking" or not made_by(op, 1).is_rooted
+    ]
+    cases += [collective("inside", op, form, WORLD) for op in inside]
     cases.append(redistribution("inside", form, WORLD))
 for case in cases:
     first = attempt(case)
