@@ -73,13 +73,14 @@ def test_a_call_that_is_known_passes_few_functions(comm, name):
 def test_a_first_call_passes_few_functions(comm):
     """But for what is made once for a communicator, and for modules that are imported.
 
-    Of a size that no other test has, as recipes are kept for the whole process. Of the
-    files, about half are of the runtime, and the others of the record, the algorithm,
-    its choice and the form, which are read once for a size.
+    Of a size that no other test has, as plans are kept. Of the files, about half are of
+    the runtime, and the others of the record, the algorithm, its choice and the form,
+    which are read once for a size. Rank 0 passes one more under Open MPI, where it looks
+    whether a process was lost.
     """
     groups = pair(comm, 2)
     groups.ours.Allgather(*slices(0, 4), algorithm="node_aware")
     x, y = np.ones(37), np.empty(37)
     passed = way(lambda: groups.ours.Allreduce(x, y, algorithm="node_aware"))
-    agree(comm, passed[0] <= 190 and passed[1] <= 34, str(passed))
+    agree(comm, passed[0] <= 190 and passed[1] <= 35, str(passed))
     groups.free()
