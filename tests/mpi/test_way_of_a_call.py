@@ -75,8 +75,8 @@ def test_a_first_call_passes_few_functions(comm):
 
     Of a size that no other test has, as plans are kept. Of the files, about half are of
     the runtime, and the others of the record, the algorithm, its choice and the form,
-    which are read once for a size. Rank 0 passes one more under Open MPI, where it looks
-    whether a process was lost.
+    which are read once for a size. Under Open MPI there is one more, in which a rank
+    looks whether a process was lost.
     """
     groups = pair(comm, 2)
     groups.ours.Allgather(*slices(0, 4), algorithm="node_aware")
