@@ -104,3 +104,16 @@ def test_the_checked_mode_compares_roots_and_sizes(comm, monkeypatch):
     group.Bcast(room, last)
     agree(comm, bool((room == last).all()))
     own.Free()
+
+
+def test_a_root_may_send_what_it_cannot_write(comm):
+    """Bytes at the root, also by algorithms that bring the root its own data back."""
+    ours, right = isthmus.Intracomm(comm.Dup()), True
+    sent = bytes(range(200)) * 3
+    for name in NAMES:
+        for root in (0, comm.size - 1):
+            got = bytearray(len(sent))
+            ours.Bcast(sent if comm.rank == root else got, root, algorithm=name)
+            right &= comm.rank == root or got == sent
+    agree(comm, right)
+    ours.Free()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...schedules.ir import Round
-from ...schedules.program import extent, renumber
+from ...schedules.program import extent, renumber, writes
 from ...schedules.schedule import Schedule
 from ..buffers.node_memory import SAID_BYTES
 from .arrange import Arrangement, arrange
@@ -111,6 +111,11 @@ def _compiler(
         places["recv"] = recv
     elif schedule.is_in_place:
         places["recv"] = send or recv
+        if send and not recv and _writes(rounds, "recv"):
+            # a root's data may be read-only, and come back to it by some algorithms
+            copy = layout(send[-1][1], TMP, scratch)
+            before.append((_runs(send), _runs(copy)))
+            scratch, places["recv"] = scratch + send[-1][1], copy
     elif task.own_block is not None:
         # the root's block is sent from, or received, where it lies already
         ((blocks,), whole) = (task.send, send) if task.send else (task.recv, recv)
@@ -141,6 +146,16 @@ def _rounds(
         return schedule.rank(number)
     rounds = schedule.rank(ranks.index(number))
     return list(renumber(iter(rounds), ranks.__getitem__))
+
+
+def _writes(rounds: Sequence[Round], buf: str) -> bool:
+    """Whether something is received into a logical buffer, or put there."""
+    return any(
+        span.buf == buf
+        for r in rounds
+        for span in (*writes(r), *(step.dst for step in r.then))
+        if span.size
+    )
 
 
 def _own_block(
