@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,18 @@ def done(comm: MPI.Comm, op: str, form: str, *args: Any) -> None:
         request.Start()
         request.Wait()
         request.Free()
+
+
+def raised_alike(comm: MPI.Intracomm, make: Callable[[], Any]) -> str:
+    """The words of the mismatch that a call raises, the same on all ranks."""
+    try:
+        make()
+        text = ""
+    except isthmus.MismatchError as error:
+        text = str(error)
+    every = comm.allgather(text)
+    agree(comm, bool(text) and len(set(every)) == 1, str(every))
+    return text
 
 
 def agree(comm: MPI.Intracomm, ok: bool, note: str = "") -> None:

@@ -12,12 +12,12 @@ from mpi4py import MPI
 import isthmus
 import standin
 from groups import pair
-from isthmus import Layout, MismatchError, Redistribution, Replicate, Shard
+from isthmus import Layout, Redistribution, Replicate, Shard
 from isthmus.mpi.buffers.devices.arrays import EVERY
 from isthmus.mpi.plan.cache import MOST_PLANS
 from redistributions import Case, case, field, moved, part, sources
 from sampling import LONG
-from support import FORMS, agree
+from support import FORMS, agree, raised_alike
 
 CASES = 400 if LONG else 20
 TYPES = ("f8", "f4", "i2", "c16", "S3")
@@ -210,18 +210,6 @@ def test_an_operator_of_the_user_combines_in_rank_order(comm):
     op.Free()
 
 
-def errors(comm, make) -> bool:
-    """Whether all ranks raise the same, and the words of it."""
-    try:
-        make()
-        text = ""
-    except MismatchError as error:
-        text = str(error)
-    every = comm.allgather(text)
-    agree(comm, bool(text) and len(set(every)) == 1, str(every))
-    return text
-
-
 @pytest.mark.mpi(5)
 def test_bad_input_is_the_same_error_everywhere(comm):
     groups = Groups(comm, 2)
@@ -252,7 +240,7 @@ def test_bad_input_is_the_same_error_everywhere(comm):
         ),
     }
     for words, call in bad.items():
-        text = errors(comm, call)
+        text = raised_alike(comm, call)
         agree(comm, words in text, text)
 
     # and of fields; after each of these errors the next call is right
@@ -267,7 +255,7 @@ def test_bad_input_is_the_same_error_everywhere(comm):
         "Python objects": good if a else good.astype(object),
     }
     for words, array in fields.items():
-        text = errors(comm, lambda: move(array))
+        text = raised_alike(comm, lambda: move(array))
         agree(comm, words in text, text)
     if a:
         good[:] = np.arange(len(good))
@@ -276,7 +264,7 @@ def test_bad_input_is_the_same_error_everywhere(comm):
     both = Layout.blocks(6, (comm.size,))
     inside = Redistribution(comm, both, both)
     array = np.zeros(both.local_shape(comm.rank))
-    text = errors(comm, lambda: inside(array, array))
+    text = raised_alike(comm, lambda: inside(array, array))
     agree(comm, "overlap" in text or not array.size, text)
     groups.free()
 

@@ -15,11 +15,11 @@ from scipy.sparse import csr_matrix, random as random_matrix
 import isthmus
 import standin
 from groups import pair
-from isthmus import Layout, MismatchError, Remapping, Replicate
+from isthmus import Layout, Remapping, Replicate
 from redistributions import field, moved, part
 from remappings import Case, case, dealt, expected, same_bits
 from sampling import LONG
-from support import FORMS, agree
+from support import FORMS, agree, raised_alike
 
 SAME = settings(
     max_examples=400 if LONG else 40,
@@ -168,18 +168,6 @@ def test_long_fields_are_multiplied_while_others_come(comm):
     groups.free()
 
 
-def refused(comm, make) -> str:
-    """What all ranks raise alike."""
-    try:
-        make()
-        text = ""
-    except MismatchError as error:
-        text = str(error)
-    every = comm.allgather(text)
-    agree(comm, bool(text) and len(set(every)) == 1, str(every))
-    return text
-
-
 @pytest.mark.mpi(5)
 def test_what_is_wrong_all_ranks_say_alike(comm, tmp_path):
     groups = Groups(comm, 2)
@@ -227,7 +215,7 @@ def test_what_is_wrong_all_ranks_say_alike(comm, tmp_path):
         ),
     }
     for words, call in bad.items():
-        text = refused(comm, call)
+        text = raised_alike(comm, call)
         agree(comm, words in text and "isthmus.Re" in text, f"{words!r}: {text}")
 
     remap = make(entry)()
@@ -244,7 +232,7 @@ def test_what_is_wrong_all_ranks_say_alike(comm, tmp_path):
         "target field 0 is read-only": good if a else np.broadcast_to(0.0, good.shape),
     }
     for words, array in fields.items():
-        text = refused(comm, lambda: remap(array))
+        text = raised_alike(comm, lambda: remap(array))
         agree(comm, words in text, f"{words!r}: {text}")
     remap(good)
     agree(comm, a or good.tolist() == [[0, 0], [0], [0.5]][rank], str(good))
@@ -266,7 +254,7 @@ def test_a_file_is_shared_by_the_ranks_that_name_it(comm, tmp_path):
     comm.Barrier()
     source, target = Layout.blocks(40, (3,)), Layout.blocks(50, (3,))
     missing = str(tmp_path / "no.nc") if comm.rank == 1 else None
-    text = refused(comm, lambda: Remapping(comm, missing, source, target))
+    text = raised_alike(comm, lambda: Remapping(comm, missing, source, target))
     agree(comm, "rank 1: FileNotFoundError" in text, text)
     x, into = (
         np.random.default_rng(4).random(40),
@@ -407,7 +395,7 @@ def test_the_checked_mode_compares_every_call(comm, monkeypatch):
     entries = np.arange(8), np.arange(8), np.ones(8)
     remap = Remapping(groups.comm, entries if groups.is_a else None, **role)
     remap(x := np.ones(8))
-    text = refused(comm, lambda: remap([x, x.copy()] if groups.is_a else x))
+    text = raised_alike(comm, lambda: remap([x, x.copy()] if groups.is_a else x))
     agree(comm, "2 fields" in text, text)
     groups.free()
 

@@ -9,11 +9,14 @@ import pytest
 
 from isthmus.choose import between as choose_between, choose, estimate, inside
 from isthmus.choose.between import Times
+from isthmus.choose.choice import choice
 from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import Machine
-from isthmus.collectives.records import schedule
+from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX, counts
+from isthmus.schedules import registry
+from isthmus.schedules.registry import resolve
 
 #: a network, whose library has a ring with whole blocks and is as fast as we are
 NETWORK = Machine(2e-6, 1 / 12e9)
@@ -137,12 +140,12 @@ def network():
 
 def test_short_sums_and_exchanges_are_left_to_the_library():
     few = np.full(8, 100)
-    for choice, left in (
+    for taken, left in (
         inside.allreduce(8, 1000, never, True),
         inside.reduce_scatter(few, never, True),
         inside.alltoall(8, 100, never),
     ):
-        assert left and choice.name in ("doubling", "bruck", "rotated")
+        assert left and taken.name in ("doubling", "bruck", "rotated")
 
 
 def test_a_sum_of_unequal_blocks_is_not():
@@ -183,3 +186,33 @@ def test_pat_is_for_nodes_whose_ranks_share_a_port():
     each = np.full(256, 2000)
     assert choose.allgatherv(each, lambda: shared, nodes=nodes).name == "pat"
     assert choose.allgatherv(each, network, nodes=range(256)).name != "pat"
+
+
+def test_a_collective_of_ones_own_is_chosen_by_what_its_algorithms_claim(monkeypatch):
+    """It gives and gets what an Allreduce does, whose algorithms it has not."""
+    registry.collectives()  # what is imported later would be forgotten with the patch
+    monkeypatch.setattr(registry, "_algorithms", {**registry._algorithms})
+    monkeypatch.setattr(registry, "_places", {**registry._places})
+    record = replace(COLLECTIVES["allreduce"], name="prefix", operations=("Prefix",))
+    for name, startups in (("few", 1), ("many", 5)):
+
+        @registry.algorithm(
+            "prefix",
+            name=name,
+            paper="tests",
+            cost=lambda p, m, alpha, beta, n=startups: n * alpha + m * beta / n,
+        )
+        def program(p, r, m):
+            return iter(())
+
+    assert choice(record, {"p": 4, "m": 8}, NETWORK).name == "few"
+    assert choice(record, {"p": 4, "m": 1 << 30}, NETWORK).name == "many"
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_what_is_chosen_exists(name):
+    """One call says what `auto` takes, for every collective of ours."""
+    record = COLLECTIVES[name]
+    taken = choice(record, record.example, NETWORK)
+    if taken is not None and taken.name != "library":
+        resolve(name, taken.name)

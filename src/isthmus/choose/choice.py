@@ -16,9 +16,10 @@ from ..collectives.collective import (
     VECTOR,
     Collective,
     Sizes,
-    shares,
 )
+from ..collectives.records import OF_MPI
 from . import between, choose, inside, several
+from .by_cost import by_cost
 from .choose import Choice
 from .estimate import Machine
 
@@ -29,6 +30,8 @@ _LIBRARY = Choice("library", "as isthmus has no better one")
 def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     """The algorithm of a collective and why; None where no rank alone could say, as
     only a communicator can ask the others."""
+    if record.name not in OF_MPI:
+        return by_cost(record, sizes, 1, machine)
     if record.gives == NOTHING:
         return _LIBRARY
     if record.groups == INSIDE:
@@ -50,7 +53,7 @@ def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | Non
         return between.blocks(record.name, sizes["q"], sizes["k"], machine)
     p, q = record.ranks(sizes)
     if record.gives == VECTOR:
-        m = sizes.get("m", sum(sizes["a"]) if "a" in sizes else p * sizes.get("ka", 0))
+        m = sizes["m"] if record.gets == VECTOR else _vector(sizes)
         return between.combined(record.name, p, q, m, machine, commutative=True)
     if record.gives == BLOCK:
         a = sizes.get("a") or [sizes["ka"]] * p
@@ -61,6 +64,13 @@ def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | Non
     if record.is_irregular:
         return Choice("largest_first", "as blocks may differ")
     return between.exchange(p, q, max(sizes["ka"], sizes["kb"]), machine)
+
+
+def _vector(sizes: Sizes) -> int:
+    """The bytes of a vector that is cut into the blocks of a group."""
+    if "a" in sizes:
+        return int(sum(sizes["a"]))
+    return int(sizes["p"] * sizes["ka"])
 
 
 def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
@@ -75,7 +85,7 @@ def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None
     elif record.combines and record.gets == VECTOR:
         weighed = inside.allreduce(p, sizes["m"], lambda: machine, True, machine.small)
     elif record.combines:
-        counts = np.array(sizes.get("counts") or shares(sizes["m"], p), np.int64)
+        counts = np.array(sizes["counts"], np.int64)
         weighed = inside.reduce_scatter(counts, lambda: machine, True, machine.small)
     elif record.is_irregular:
         return None

@@ -158,3 +158,5 @@ for _record in (
     *several.RECORDS,
 ):
     add(_record)
+#: those that make MPI's operations; others are added by programs
+OF_MPI = frozenset(COLLECTIVES)
