@@ -244,8 +244,10 @@ class Call:
         try:  # as `plans.find`, without a call of that in every call
             plan = plans[values]
             plans.move_to_end(values)
-        except KeyError:
-            plans.keep(values, plan := self._made())
+            return plan
+        except KeyError:  # not the context of what making the plan may raise
+            pass
+        plans.keep(values, plan := self._made())
         return plan
 
     def plan_anew(self) -> Plan:
