@@ -24,6 +24,7 @@ KNOWS = {
     "settings": set(),
     "units": set(),
     "spelling": set(),
+    "workers": set(),
     "launch": set(),
     "lab": {"launch", "spelling"},
     "schedules": {"settings", "spelling"},
@@ -33,7 +34,7 @@ KNOWS = {
     "groups": {"verify"},
     "bound": {"collectives", "cost", "schedules", "spelling", "verify"},
     "collectives": {"algorithms", "schedules", "spelling", "verify"},
-    "check": {"collectives", "schedules", "verify"},
+    "check": {"collectives", "schedules", "verify", "workers"},
     "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},
     "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
     | {"schedules", "verify"},
@@ -43,7 +44,7 @@ KNOWS = {
     "explore": {"cost", "draw", "schedules", "verify"},
     "export": {"cost", "schedules"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
-    | {"groups", "schedules", "units"},
+    | {"groups", "schedules", "units", "workers"},
     "mpi": {"choose", "collectives", "groups", "redistribution", "remapping"}
     | {"schedules", "settings"},
 }

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..collectives.records import COLLECTIVES, schedule
 from ..schedules.registry import Algorithm, algorithms, collectives
 from ..verify.errors import ScheduleError
 from ..verify.verify import verify
+from ..workers import pool
 from .placements import Nodes, anywhere, placements
 
 CHUNK = 64
@@ -216,6 +216,5 @@ def sweep(found: Iterable[Case], jobs: int = 0) -> Iterator[Tally]:
     if processes < 2:
         yield from map(examine, chunks)
         return
-    # Threads of this process must not be copied, so the helpers start afresh.
-    with get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap(examine, chunks)
+    with pool(processes) as workers:
+        yield from workers.imap(examine, chunks)

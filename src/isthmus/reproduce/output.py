@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import csv
 import os
-import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
 from importlib import resources
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..workers import pool
 from .unfinished import Unfinished, task_name
 
 if TYPE_CHECKING:
@@ -28,12 +27,6 @@ Task = tuple[Callable[[Any], Any], Any]
 def _do(numbered: tuple[int, Task]) -> tuple[int, Any]:
     number, (function, argument) = numbered
     return number, function(argument)
-
-
-def _leave_interrupts() -> None:
-    """Let Ctrl-C, which all processes of a terminal hear, end the first one alone: that
-    ends the others, and they have no traceback to print."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def in_parallel(
@@ -59,10 +52,9 @@ def in_parallel(
         progress(len(results), len(tasks), 1 - rest / every)
     if not missing:
         return results
-    workers = min(2 if alone else 8, os.cpu_count() or 1)
-    context, most = get_context("spawn"), alone or None
-    with context.Pool(workers, _leave_interrupts, maxtasksperchild=most) as pool:
-        for i, result in pool.imap_unordered(_do, missing):
+    processes = min(2 if alone else 8, os.cpu_count() or 1)
+    with pool(processes, tasks_each=1 if alone else None) as workers:
+        for i, result in workers.imap_unordered(_do, missing):
             if kept is not None:
                 kept.keep(names[i], result)
             results.append(result)
