@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: where each public name is; MPI starts when one of `mpi` is first used
+#: the module of each public name; MPI starts when a name of `mpi` is first used
 _HOMES = {
     "Chain": "mpi.groups.chain",
     "Coupling": "mpi.comm.coupling",
@@ -83,7 +83,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first used."""
+    """A public object, imported when its name is first used."""
     if name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     elif name in __all__:

@@ -1,8 +1,8 @@
 """How m elements may lie on p ranks: the six distributions of Träff et al. 2008.
 
 The slides name them, but their pictures are lost; the shares below are our reading.
-Counts always add up to m: every rank gets its share rounded down, and what is left goes
-one by one to the largest fractions, of equal ones to the lower rank.
+Counts always add up to m: every rank gets its share rounded down, and the elements left
+over go one each to the largest fractions, among equal fractions to the lower rank.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from .spelling import unknown
 
 
 def spread(m: int, weights: Sequence[int]) -> list[int]:
-    """m elements in proportion to the weights; a weight of zero gets none."""
+    """Counts of m elements in proportion to the weights, none for a weight of zero."""
     if not weights:
         raise ValueError("there is no rank: p must be at least 1")
     if m < 0:
         raise ValueError(f"m = {m}: must be at least 0")
-    whole = sum(weights)
-    shares = [divmod(m * weight, whole) for weight in weights]
+    total_weight = sum(weights)
+    shares = [divmod(m * weight, total_weight) for weight in weights]
     counts = [count for count, _ in shares]
     by_fraction = sorted(range(len(shares)), key=lambda i: -shares[i][1])
     for i in by_fraction[: m - sum(counts)]:
@@ -28,50 +28,50 @@ def spread(m: int, weights: Sequence[int]) -> list[int]:
 
 
 def _peak(p: int, at: int, high: int, low: int) -> list[int]:
-    """One weight at a rank, another at all others."""
+    """The weights of p ranks: `high` for the rank `at`, `low` for the rest."""
     if not 0 <= at < max(p, 1):
         raise ValueError(f"at = {at}: there are ranks 0 to {p - 1}")
     return [high if i == at else low for i in range(p)]
 
 
 def regular(p: int, m: int) -> list[int]:
-    """Everyone has the same."""
+    """Equal counts for all ranks."""
     return spread(m, [1] * p)
 
 
 def broadcast(p: int, m: int, at: int = 0) -> list[int]:
-    """One rank has everything."""
+    """All elements on one rank."""
     return spread(m, _peak(p, at, 1, 0))
 
 
 def spike(p: int, m: int, at: int = 0) -> list[int]:
-    """One rank has half of everything, the others the same."""
+    """Half of the elements on one rank, equal counts on the rest."""
     return spread(m, _peak(p, at, max(p - 1, 1), 1))
 
 
 def half(p: int, m: int) -> list[int]:
-    """Every other rank, from the first on, has the same, the rest nothing."""
+    """Equal counts for the ranks with even numbers, nothing for odd ones."""
     return spread(m, [1 - i % 2 for i in range(p)])
 
 
 def half_block(p: int, m: int) -> list[int]:
-    """The first half of the ranks have the same, the second half nothing."""
+    """Equal counts for the first half of the ranks, nothing for the second half."""
     return spread(m, [int(2 * i < p) for i in range(p)])
 
 
 def linear(p: int, m: int) -> list[int]:
-    """Shares fall by the same amount from rank to rank: p, p - 1, …, 1."""
+    """Counts that fall linearly from rank to rank: shares of p, p - 1, …, 1."""
     return spread(m, list(range(p, 0, -1)))
 
 
 def geometric(p: int, m: int) -> list[int]:
-    """Each rank has half of what the ranks before it left, the last all of that."""
+    """Half of the remaining elements for each rank in turn, the last gets the rest."""
     return spread(m, [1 << max(p - 2 - i, 0) for i in range(p)])
 
 
 Distribution = Callable[[int, int], list[int]]
 
-#: the six, and the same with the heavy ranks elsewhere
+#: the six by name, and variants with the heavy ranks elsewhere
 DISTRIBUTIONS: dict[str, Distribution] = {
     "regular": regular,
     "broadcast": broadcast,
@@ -85,12 +85,12 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "linear": linear,
     "geometric": geometric,
 }
-#: those of the slides, in their order
+#: the distributions of the slides, in their order
 SIX = ("regular", "broadcast", "spike", "half", "linear", "geometric")
 
 
 def counts(name: str, p: int, m: int) -> list[int]:
-    """What each of p ranks has of m elements, by the name of a distribution."""
+    """The counts of p ranks that hold m elements, by the name of a distribution."""
     if name not in DISTRIBUTIONS:
         raise ValueError(unknown("distribution", name, DISTRIBUTIONS))
     return DISTRIBUTIONS[name](p, m)

@@ -1,7 +1,8 @@
-"""What environment variables ask for: all of them, read in one place.
+"""The environment variables of isthmus, all read in one place.
 
-Rank 0 reads them when the first collective call on a communicator is made, for all its
-ranks and for as long as it lives.
+Rank 0 reads the variables when the first collective call on a communicator is made, for
+all ranks and for the life of the communicator: ranks with different settings would take
+different algorithms and hang.
 """
 
 from __future__ import annotations
@@ -12,87 +13,98 @@ from dataclasses import dataclass
 
 #: the path of a tuning file, or "none"
 TUNING = "ISTHMUS_TUNING"
-#: whether all ranks compare their arguments before every call
+#: whether all ranks compare their arguments before each call
 CHECK = "ISTHMUS_CHECK"
-#: what is done with buffers in device memory: see DEVICES
+#: how buffers in device memory travel, one of DEVICE_MODES
 DEVICE = "ISTHMUS_DEVICE"
-DEVICES = ("direct", "stage", "refuse")
+DEVICE_MODES = ("direct", "stage", "refuse")
 
-#: so many ranks that follow each other share memory at most, fewer than those of a node
+#: the most consecutive ranks of a node that share memory, if not all of the node
 PER_NODE = "ISTHMUS_PER_NODE"
-#: whether what may be chosen is measured while a program runs; else sizes alone decide
+#: whether "auto" measures its candidates while a program runs; else sizes decide alone
 TRIAL = "ISTHMUS_TRIAL"
 
-#: how many seconds a process waits at most, in any call
+#: the most seconds that a process waits in any call
 TIMEOUT = "ISTHMUS_TIMEOUT"
 
 #: Python files with algorithms of users
 IMPORT = "ISTHMUS_IMPORT"
 
-#: followed by the name of an operation in capitals, each names an algorithm: between
-#: groups as ISTHMUS_BCAST, inside one as ISTHMUS_INTRA_BCAST
-BETWEEN, INSIDE = "ISTHMUS_", "ISTHMUS_INTRA_"
+#: what precedes the name of an operation in the variable of its algorithm: between
+#: groups as in ISTHMUS_BCAST, inside a group as in ISTHMUS_INTRA_BCAST
+BETWEEN_PREFIX, INSIDE_PREFIX = "ISTHMUS_", "ISTHMUS_INTRA_"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for a communicator."""
+    """The settings of a communicator, alike on all ranks."""
 
     checked: bool
-    #: the variables that may name an algorithm, and what they say
+    #: the values of variables that may name an algorithm
     algorithms: Mapping[str, str]
-    #: ranks of a node that share memory; 0 for all
+    #: the most ranks of a node that share memory; 0 for all
     per_node: int = 0
+    #: whether "auto" measures its candidates
     trial: bool = True
-    #: what is done with buffers in device memory, if that is asked
+    #: how buffers in device memory travel; None leaves the choice to isthmus
     device: str | None = None
 
     def algorithm(self, prefix: str, operation: str) -> str:
-        """The algorithm asked for an operation, BETWEEN groups or INSIDE one."""
-        names = [operation.upper()]
+        """The algorithm that a variable names for an operation, or "auto".
+
+        The prefix is BETWEEN_PREFIX or INSIDE_PREFIX.
+        """
+        operations = [operation.upper()]
         if operation == "Allgatherv":  # has the algorithms of Allgather, and is one too
-            names.append("ALLGATHER")
-        asked = (self.algorithms.get(prefix + name) for name in names)
-        return next((name for name in asked if name), "auto")
+            operations.append("ALLGATHER")
+        values = (self.algorithms.get(prefix + name) for name in operations)
+        return next((name for name in values if name), "auto")
 
 
 def read(environ: Mapping[str, str] | None = None) -> Settings:
-    """What the variables say now."""
+    """The settings in the environment of this process."""
     environ = os.environ if environ is None else environ
-
+    algorithms = {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(BETWEEN_PREFIX)
+    }
     return Settings(
-        environ.get(CHECK, "0") not in ("", "0"),
-        {name: said for name, said in environ.items() if name.startswith(BETWEEN)},
-        int(environ.get(PER_NODE) or 0),
-        environ.get(TRIAL, "1") not in ("", "0"),
-        device(environ),
+        checked=environ.get(CHECK, "0") not in ("", "0"),
+        algorithms=algorithms,
+        per_node=int(environ.get(PER_NODE) or 0),
+        trial=environ.get(TRIAL, "1") not in ("", "0"),
+        device=device(environ),
     )
 
 
 def device(environ: Mapping[str, str] | None = None) -> str | None:
-    """What is asked for buffers in device memory, if anything."""
+    """The mode for buffers in device memory; None if the variable is not set."""
     environ = os.environ if environ is None else environ
-    found = environ.get(DEVICE) or None
-    if found not in (None, *DEVICES):
-        raise ValueError(f"{DEVICE}={found}: it is one of {', '.join(DEVICES)}")
-    return found
+    mode = environ.get(DEVICE) or None
+    if mode not in (None, *DEVICE_MODES):
+        raise ValueError(f"{DEVICE}={mode}: it is one of {', '.join(DEVICE_MODES)}")
+    return mode
 
 
 def timeout(environ: Mapping[str, str] | None = None) -> float | None:
-    """How many seconds this process waits at most; None for as long as it takes."""
+    """The most seconds that this process waits; None if there is no limit."""
     environ = os.environ if environ is None else environ
     return seconds(environ.get(TIMEOUT) or None, TIMEOUT)
 
 
-def seconds(given: str | float | None, name: str) -> float | None:
-    """A limit, if it is one: a positive number of seconds, or None."""
+def seconds(value: str | float | None, name: str) -> float | None:
+    """A value as a time limit: a positive number of seconds, or None for no limit.
+
+    Anything else is refused, with the name of the option or variable in the message.
+    """
     try:
-        found = None if given is None else float(given)
+        limit = None if value is None else float(value)
     except (TypeError, ValueError):
-        found = -1.0
-    if found is not None and not 0 < found < float("inf"):
-        raise ValueError(f"{name} is {given!r}, not a positive number of seconds")
-    return found
+        limit = -1.0
+    if limit is not None and not 0 < limit < float("inf"):
+        raise ValueError(f"{name} is {value!r}, not a positive number of seconds")
+    return limit
 
 
 def plugins(environ: Mapping[str, str] | None = None) -> list[str]:

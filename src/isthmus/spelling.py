@@ -1,4 +1,4 @@
-"""What to say of a name that is unknown: the nearest one, or all there are."""
+"""Messages about unknown names, with the nearest known name or with all of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 
 def unknown(noun: str, name: str, known: Iterable[str], where: str = "") -> str:
-    """The words for a name that is none: "no set 'kang209'; did you mean kang2019?"."""
+    """The message for a name: "no set 'kang209'; did you mean kang2019?"."""
     from difflib import get_close_matches
 
-    names, said = list(known), " ".join(filter(None, (f"no {noun} {name!r}", where)))
-    folded = {other.casefold(): other for other in names}
-    close = get_close_matches(name.casefold(), folded, 1)
+    names = list(known)
+    message = " ".join(filter(None, (f"no {noun} {name!r}", where)))
+    by_casefold = {known_name.casefold(): known_name for known_name in names}
+    close = get_close_matches(name.casefold(), by_casefold, 1)
     if close:
-        return f"{said}; did you mean {folded[close[0]]}?"
-    return f"{said}; known: {', '.join(names)}"
+        return f"{message}; did you mean {by_casefold[close[0]]}?"
+    return f"{message}; known: {', '.join(names)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.cost.recorded import End, Log, timeline
+from isthmus.cost.recorded import Log, MessageEnd as End, timeline
 from isthmus.export import chrome
 
 SEND, RECV = True, False
@@ -17,7 +17,10 @@ def relay() -> list[Log]:
         Log(
             100.0,
             104.0,
-            (End(RECV, 0, 8, 0, 100.0, 102.0), End(SEND, 2, 8, 1, 102.5, 104.0)),
+            (
+                End(RECV, 0, 8, 0, 100.0, 102.0),
+                End(SEND, 2, 8, 1, 102.5, 104.0),
+            ),
         ),
         Log(100.25, 105.0, (End(RECV, 1, 8, 0, 100.25, 105.0),)),
     ]

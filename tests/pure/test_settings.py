@@ -18,8 +18,8 @@ OWN = {"ISTHMUS_LAB_JOB"}
 
 
 def _names():
-    between = {settings.BETWEEN + op.upper() for op in operations(2)}
-    inside = {settings.INSIDE + op.upper() for op in operations(1, on_mpi=True)}
+    between = {settings.BETWEEN_PREFIX + op.upper() for op in operations(2)}
+    inside = {settings.INSIDE_PREFIX + op.upper() for op in operations(1, on_mpi=True)}
     return (
         between
         | inside
@@ -50,15 +50,15 @@ def test_no_other_file_names_a_variable_to_read():
 
 def test_what_is_not_set_is_auto_and_allgatherv_follows_allgather():
     nothing = settings.read({})
-    for prefix in (settings.BETWEEN, settings.INSIDE):
+    for prefix in (settings.BETWEEN_PREFIX, settings.INSIDE_PREFIX):
         assert nothing.algorithm(prefix, "Allgather") == "auto"
     said = settings.read({"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_INTRA_BCAST": "x"})
-    assert said.algorithm(settings.BETWEEN, "Allgather") == "direct"
-    assert said.algorithm(settings.BETWEEN, "Allgatherv") == "direct"
-    assert said.algorithm(settings.BETWEEN, "Bcast") == "auto"
-    assert said.algorithm(settings.INSIDE, "Bcast") == "x"
+    assert said.algorithm(settings.BETWEEN_PREFIX, "Allgather") == "direct"
+    assert said.algorithm(settings.BETWEEN_PREFIX, "Allgatherv") == "direct"
+    assert said.algorithm(settings.BETWEEN_PREFIX, "Bcast") == "auto"
+    assert said.algorithm(settings.INSIDE_PREFIX, "Bcast") == "x"
     both = {"ISTHMUS_ALLGATHER": "direct", "ISTHMUS_ALLGATHERV": "balanced"}
-    name = settings.read(both).algorithm(settings.BETWEEN, "Allgatherv")
+    name = settings.read(both).algorithm(settings.BETWEEN_PREFIX, "Allgatherv")
     assert name == "balanced"
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ..cost.recorded import End, Log, Recorded, timeline
+from ..cost.recorded import Log, MessageEnd, Recorded, timeline
 from ..mpi.context.context import Context
 from ..mpi.plan.operation import SPINS, Operation
 from ..mpi.plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
@@ -62,7 +62,7 @@ class ObservedOperation(Operation):
         ends = tuple(self._ends())
         self.recorder.add(Log(self._begin, now(), ends))
 
-    def _ends(self) -> Iterator[End]:
+    def _ends(self) -> Iterator[MessageEnd]:
         """The ends of all messages with their times."""
         rounds: dict[int, int] = {}
         for step in self.plan.steps:
@@ -79,7 +79,7 @@ class ObservedOperation(Operation):
                 nbytes = step.selection.nbytes
             slot = step.slot
             times = self._started[slot], self._completed[slot]
-            yield End(is_send, peer, nbytes, rounds[slot], *times)
+            yield MessageEnd(is_send, peer, nbytes, rounds[slot], *times)
 
 
 class Recorder:

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ..cost.tables import Table, load, text
+from ..cost.tables import TomlTable, load, text
 from ..settings import TUNING
 from .estimate import Machine
 
@@ -113,7 +113,7 @@ def _whole(x: Any) -> int:
     return x
 
 
-def _machine(table: Table) -> Machine:
+def _machine(table: TomlTable) -> Machine:
     """A Machine from its fields."""
     found: dict[str, Any] = {}
     for x in fields(Machine):
@@ -128,7 +128,7 @@ def _machine(table: Table) -> Machine:
     return Machine(**found)
 
 
-def _origin(table: Table) -> Origin:
+def _origin(table: TomlTable) -> Origin:
     known = {f.name: _whole if f.type == "int" else text for f in fields(Origin)}
     found: dict[str, Any] = {key: table.take(key, read) for key, read in known.items()}
     table.check_rest()
@@ -149,13 +149,13 @@ def is_tuning(path: str | Path) -> bool:
 def read(path: str | Path) -> Tuning:
     """The tuning of a file; a ValueError says what is wrong with it."""
     try:
-        table = Table(str(path), load(Path(path)))
+        table = TomlTable(str(path), load(Path(path)))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; isthmus tune writes one") from None
     origin = _origin(table.table("measured"))
     names = [name for name in ("inside", "between") if name in table.values]
     found = {name: _machine(table.table(name)) for name in names}
-    hosts = table.table("hosts") if "hosts" in table.values else Table("", {})
+    hosts = table.table("hosts") if "hosts" in table.values else TomlTable("", {})
     each = {name: hosts.take(name, _costs) for name in [*hosts.values]}
     table.check_rest()
     return Tuning(origin, **found, hosts=each) if found else _nobody(str(path))

@@ -1,1 +1,1 @@
-"""Machine models: a schedule in, a timeline out. One file per model."""
+"""The time of schedules on machines: a schedule in, a timeline out; and the limit."""

@@ -1,4 +1,4 @@
-"""Names of version 0.1 for machines; `machine` has them all."""
+"""Aliases of version 0.1 for machines of nested units, now in `machine`."""
 
 from .machine import Level, Machine as Hierarchy, Memory
 

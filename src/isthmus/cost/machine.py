@@ -1,15 +1,15 @@
-"""What messages cost: one description of a machine, for everything that puts a time.
+"""The costs of messages: the description of a machine for simulator, limit and bounds.
 
-A machine is nested units, from the inside out: node, rack, … A message belongs to the
-lowest level at which both its ends are in one unit. It takes alpha + m beta of that
-level; its sender's port and its receiver's are taken for gap + m beta of that, and
-where nobody says, a gap is as long as a start-up. For m beta it takes the one port, in
-its direction, of every unit that it leaves or enters whose processes share one, so
-start-ups of several processes overlap. Messages inside a node are copies in its memory,
-and take longer where all of a round together are more than it can do.
+A machine is nested units, from the inside out: node, rack, … A message of m bytes
+belongs to the lowest level with both ends in a unit. The message takes alpha + m beta
+of the level, and occupies the ports of sender and receiver for gap + m beta; an
+unspecified gap is as long as a start-up. For m beta the message also occupies the port,
+in its direction, of each unit on the way whose processes share a port, so start-ups of
+several processes overlap. Messages inside a node are copies in the node's memory, and
+take longer where a round's copies exceed the rate of the memory.
 
-Where no units share anything that is the alpha-beta model: single port, full duplex,
-every pair connected.
+Without shared ports the model is the alpha-beta model: single port, full duplex, every
+pair of ranks connected.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Level:
-    """A unit of `size` units of the level below; without a size, of all there are.
+    """A unit of `size` units of the level below; of all units there without a size.
 
-    Inside it a message takes alpha + m beta; what leaves it takes its port, if shared.
-    The port has so many lanes, each for one message at a time; a process always takes
-    the same one. From the beginning of a message inside it to that of the next of the
-    same process, `gap` passes besides the time of the bytes: alpha, if nobody says.
-    Where k units of the level below send at once inside it, none is faster than k times
-    `together` a byte: one memory, or one switch, passes all of it.
+    A message inside the unit takes alpha + m beta; a message that leaves the unit
+    occupies the unit's port, if shared. The port has `lanes`, each for one message at a
+    time; a process always uses one lane. Between the beginnings of two messages of a
+    process inside the unit pass `gap`, or alpha by default, and the time of the bytes.
+    Where k units of the level below send at once inside the unit, a byte takes at least
+    k times `together`, because a single memory, or switch, passes all bytes.
     """
 
     size: int | None
@@ -56,8 +56,8 @@ class Level:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the memory of a node takes: seconds per byte that one process copies alone,
-    per byte of all its processes together, and for a meeting of them."""
+    """The memory of a node: seconds per byte of a process that copies alone, per byte
+    of all the node's processes together, and for a meeting of the processes."""
 
     alone: float = 0.0
     together: float = 0.0
@@ -66,14 +66,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Machine:
-    """Levels, from the inside out. Ranks in order fill the innermost units; or
-    `placement` says which one each is in.
+    """A machine of nested units, its levels from the inside out.
 
-    `gamma` is the time per byte reduced, `unit` the bytes of an element. Copies take no
-    time unless the `memory` of a node says so. `hosts` are start-up times and times per
-    byte, one for each rank, of messages of the outermost level, where hosts differ: a
-    message takes what the slower of its two ends takes, but the port of each end only
-    what that end takes; so a fast host sends to several slow ones at once.
+    Ranks in order fill the innermost units, unless `placement` has the unit of each
+    rank. `gamma` is the time per byte reduced, `unit` the bytes of an element. Copies
+    take no time unless the `memory` of a node has costs. `hosts` are start-up times and
+    times per byte, one for each rank, of messages of the outermost level, where hosts
+    differ: a message takes the time of the slower of its two ends, but occupies the
+    port of each end for the time of that end alone; so a fast host sends to several
+    slow hosts at once.
     """
 
     levels: tuple[Level, ...]
@@ -87,45 +88,45 @@ class Machine:
     note: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Take any sequences; refuse levels that group nothing."""
+        """Turn sequences into tuples; refuse levels that cannot be nested."""
         object.__setattr__(self, "levels", tuple(self.levels))
         if self.placement is not None:
             object.__setattr__(self, "placement", tuple(map(int, self.placement)))
-        inner = [level.size for level in self.levels[:-1]]
-        if not self.levels or None in inner:
+        inner_sizes = [level.size for level in self.levels[:-1]]
+        if not self.levels or None in inner_sizes:
             raise ValueError("every level but the last needs a size")
-        if any(x.size is not None and x.size < 1 for x in self.levels):
+        if any(level.size is not None and level.size < 1 for level in self.levels):
             raise ValueError("a level groups one unit at least")
-        if any(x.between < 0 for x in self.levels):
+        if any(level.between < 0 for level in self.levels):
             raise ValueError("a gap between messages is not negative")
 
     @property
     def alpha(self) -> float:
-        """The start-up of a message between ranks that are far from each other."""
+        """The start-up of a message of the outermost level."""
         return self.levels[-1].alpha
 
     @property
     def beta(self) -> float:
-        """The time of a byte between such ranks."""
+        """The time per byte of a message of the outermost level."""
         return self.levels[-1].beta
 
     @property
     def flat(self) -> bool:
-        """Whether every rank has all its ports for itself."""
-        return all(x.size == 1 and not x.shared for x in self.levels[:-1])
+        """Whether no rank shares a port with another rank."""
+        return all(level.size == 1 and not level.shared for level in self.levels[:-1])
 
     def units(self, n: int) -> list[np.ndarray]:
-        """For each level, the unit in which each of n ranks is."""
-        first = self.levels[0].size or max(n, 1)
-        at = np.arange(n) // first
+        """For each level, the unit of each of n ranks."""
+        innermost_size = self.levels[0].size or max(n, 1)
+        unit = np.arange(n) // innermost_size
         if self.placement is not None:
-            at = np.asarray(self.placement[:n], np.int64)
-            if len(at) < n or np.bincount(at, minlength=1).max() > first:
+            unit = np.asarray(self.placement[:n], np.int64)
+            if len(unit) < n or np.bincount(unit, minlength=1).max() > innermost_size:
                 raise ValueError(f"the placement has no room for {n} ranks")
-        units = [at]
+        units = [unit]
         for level in self.levels[1:]:
-            at = at // level.size if level.size else np.zeros_like(at)
-            units.append(at)
+            unit = unit // level.size if level.size else np.zeros_like(unit)
+            units.append(unit)
         if units[-1].any():
             raise ValueError(f"the machine has fewer places than {n} ranks")
         if self.hosts is not None and len(self.hosts.alphas) < n:
@@ -133,11 +134,11 @@ class Machine:
         return units
 
     def placed(self, placement: tuple[int, ...]) -> Machine:
-        """The same with its ranks in these innermost units."""
+        """The machine with its ranks in the innermost units of a placement."""
         return replace(self, placement=placement)
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
-        """The timeline of all ranks."""
+        """The timeline of a schedule; `record` keeps its messages and work."""
         return simulate(self, schedule, record)
 
 
@@ -146,14 +147,16 @@ ALONE = Level(1, 0.0, 0.0, shared=False)
 
 
 def AlphaBeta(alpha: float, beta: float, gamma: float = 0.0, unit: int = 1) -> Machine:
-    """A machine with start-up time alpha and time per byte beta between any two ranks,
-    each with a port of its own."""
+    """A machine with start-up time alpha and time per byte beta between any two ranks.
+
+    Each rank has a port of its own.
+    """
     return Machine((ALONE, Level(None, alpha, beta)), gamma, unit)
 
 
 def Unequal(hosts: Hosts, gamma: float = 0.0, unit: int = 1) -> Machine:
-    """A machine of hosts that differ, each rank on one of its own unless `hosts` says
-    which share one."""
+    """A machine of unequal hosts, with a rank on each unless `hosts.nodes` says which
+    ranks share a host."""
     slowest = Level(None, max(hosts.alphas), max(hosts.betas))
     if not hosts.nodes:
         return Machine((ALONE, slowest), gamma, unit, hosts=hosts)

@@ -1,8 +1,9 @@
-"""A schedule as steps of all ranks: the messages that move in a step, and what follows.
+"""A schedule as steps of all ranks: the messages of a step, then the local work.
 
-Mostly a message is sent and received in rounds of the same number: then a step is a
-round of all ranks, and its messages are found by numpy, for any number of ranks. From
-the first round on where one is not, `verify.matcher` says which messages move together.
+In most schedules a message is sent and received in rounds of equal number: a step is
+then a round of all ranks, and numpy pairs the ends of its messages, for any number of
+ranks. From the first round on in which an end has no peer, `verify.matcher` decides
+which messages move together.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from ..schedules.ir import (
 )
 from ..schedules.program import meanwhile, per_rank
 from ..schedules.schedule import Schedule
-from ..verify.matcher import Matcher, Rank, size as size_of
+from ..verify.matcher import Matcher, Rank, size as elements
 
 
 @dataclass(frozen=True)
 class Messages:
-    """One entry per message, in the order of the senders' ports.
+    """Arrays with an entry for each message, in the order of the senders' ports.
 
-    `arrival` lists the same messages in the order of the receivers' ports.
+    `arrival` has the numbers of the messages in the order of the receivers' ports.
     """
 
     source: np.ndarray
@@ -47,50 +48,53 @@ class Messages:
         return len(self.source)
 
 
-def _full(x: Any, n: int) -> np.ndarray:
-    if isinstance(x, np.ndarray) and x.shape == (n,):
-        return x
-    return np.full(n, x)
+def _per_lane(value: Any, n: int) -> np.ndarray:
+    if isinstance(value, np.ndarray) and value.shape == (n,):
+        return value
+    return np.full(n, value)
 
 
-def _size(c: Any, n: int) -> np.ndarray:
+def _sizes(c: Send | Recv, n: int) -> np.ndarray:
+    """The elements of a message on each of n lanes; 0 where the lane has none."""
     if isinstance(c.data, Pieces):
         total = c.data.size.sum(axis=0)
     else:
         total = sum([s.size for s in c.data])
-    return _full(total if c.when is True else np.where(c.when, total, 0), n)
+    return _per_lane(total if c.when is True else np.where(c.when, total, 0), n)
 
 
 def _ends(
     groups: Sequence[tuple[range, Round]], kind: type[Send] | type[Recv]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Own rank, peer and size of every message of a kind, by rank and port order."""
+    """Own rank, peer and size of the sends or receives, by rank and port order."""
     if all(len(ranks) == 1 for ranks, _ in groups):
-        return _ends_of_ranks(groups, kind)
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        return _ends_rank_by_rank(groups, kind)
+    columns: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
     for ranks, r in groups:
         n = len(ranks)
         own = np.arange(ranks.start, ranks.stop)
-        mine = [c for c in r.comm if isinstance(c, kind)]
-        for place, c in enumerate(mine):
-            peer = c.to if isinstance(c, Send) else c.frm
-            sizes = _size(c, n)
-            some = _full(c.when, n) if is_signal(c.data) else sizes > 0
+        for place, c in enumerate(c for c in r.comm if isinstance(c, kind)):
+            peer = _per_lane(c.to if isinstance(c, Send) else c.frm, n)
+            sizes = _sizes(c, n)
+            active = _per_lane(c.when, n) if is_signal(c.data) else sizes > 0
             places = np.full(n, place)
-            found.append((own[some], _full(peer, n)[some], sizes[some], places[some]))
-    if not found:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    own, peer, sizes, places = (np.concatenate(x) for x in zip(*found, strict=True))
+            columns.append((own[active], peer[active], sizes[active], places[active]))
+    if not columns:
+        empty = np.zeros(0, np.int64)
+        return empty, empty, empty
+    own, peer, sizes, places = map(np.concatenate, zip(*columns, strict=True))
     order = np.lexsort((places, own))
     return own[order], peer[order], sizes[order]
 
 
-def _ends_of_ranks(
+def _ends_rank_by_rank(
     groups: Sequence[tuple[range, Round]], kind: type[Send] | type[Recv]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same where each group is a rank: without an array for every message."""
-    found: list[tuple[int, int, int]] = []
+    """The result of `_ends` where each group is a rank.
+
+    Plain integers are faster here than arrays of a single lane for every message.
+    """
+    ends: list[tuple[int, int, int]] = []
     for ranks, r in groups:
         for c in r.comm:
             if isinstance(c, kind) and c.when:
@@ -100,14 +104,14 @@ def _ends_of_ranks(
                 else:
                     size = sum([int(s.size) for s in c.data])
                 if size or is_signal(c.data):
-                    found.append((ranks.start, int(peer), size))
-    found.sort(key=lambda end: end[0])
-    ends = np.array(found, np.int64).reshape(-1, 3)
-    return ends[:, 0], ends[:, 1], ends[:, 2]
+                    ends.append((ranks.start, int(peer), size))
+    ends.sort(key=lambda end: end[0])
+    columns = np.array(ends, np.int64).reshape(-1, 3)
+    return columns[:, 0], columns[:, 1], columns[:, 2]
 
 
 def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages | None:
-    """The messages of a round, if both ends of each stand in the same round."""
+    """The messages of a round; None if some end has no peer in the round."""
     source, target, size = _ends(groups, Send)
     owner, origin, expected = _ends(groups, Recv)
     sent = np.argsort(source * n + target, kind="stable")
@@ -126,12 +130,12 @@ def match(groups: Sequence[tuple[range, Round]], n: int) -> Messages | None:
 
 @dataclass(frozen=True)
 class Step:
-    """Messages that move at once, then what each rank does whose round has ended.
+    """Messages that move at once, then the local work of ranks whose round ends.
 
-    `early` and `late` have a row of the elements that each rank copies and one of those
-    that it reduces: while its messages are in flight, and after them. `meets` says
-    which ranks have then all come to the meeting of their node. `ends` says whose round
-    ends: everyone's, where there is none.
+    `early` (while messages are in flight) and `late` (after the messages) have a row of
+    the elements that each rank copies, and a row of the elements that each rank
+    reduces. `meets` marks the ranks whose meeting is complete, and `ends` the ranks
+    whose round ends; without `ends`, the rounds of all ranks end.
     """
 
     messages: Messages
@@ -150,92 +154,95 @@ class Step:
 def _work(
     groups: Sequence[tuple[range, Round]], n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What every rank copies and reduces, early and late."""
-    found = np.zeros((2, 2, n), np.int64)
+    """The elements that each rank copies and reduces, early and late (see `Step`)."""
+    work = np.zeros((2, 2, n), np.int64)
     for ranks, r in groups:
         if not r.then:
             continue
         if len(ranks) == 1:
-            for when, some in enumerate(meanwhile(r)):
-                for s in some:
+            for when, local_steps in enumerate(meanwhile(r)):
+                for s in local_steps:
                     kind = int(isinstance(s, Reduce))
-                    found[when, kind, ranks.start] += s.dst.size if s.when else 0
+                    work[when, kind, ranks.start] += s.dst.size if s.when else 0
             continue
         for s in r.then:
-            sizes = np.where(_full(s.when, len(ranks)), s.dst.size, 0)
+            sizes = np.where(_per_lane(s.when, len(ranks)), s.dst.size, 0)
             kind = int(isinstance(s, Reduce))
-            found[1, kind, ranks.start : ranks.stop] += sizes
-    return found[0], found[1]
+            work[1, kind, ranks.start : ranks.stop] += sizes
+    return work[0], work[1]
 
 
-def _meets(groups: Sequence[tuple[range, Round]], n: int) -> np.ndarray:
-    found = np.zeros(n, bool)
+def _meeting_ranks(groups: Sequence[tuple[range, Round]], n: int) -> np.ndarray:
+    meets = np.zeros(n, bool)
     for ranks, r in groups:
-        found[ranks.start : ranks.stop] = r.meet
-    return found
+        meets[ranks.start : ranks.stop] = r.meet
+    return meets
 
 
-def _check_library(c: Comm) -> None:
+def _refuse_library(c: Comm) -> None:
     if isinstance(c, Library):
         raise ValueError("the stage 'library' has no time: nobody knows what it does")
 
 
-def _aligned(programs: Sequence[Program]) -> list[Iterator[Round]]:
-    """Rounds between the same two meetings side by side; who has fewer waits."""
+def _aligned_at_meetings(programs: Sequence[Program]) -> list[Iterator[Round]]:
+    """Programs with equally many rounds between two meetings.
+
+    Where ranks have different numbers of rounds before a meeting, empty rounds are
+    added, in which a rank waits.
+    """
     split: list[list[list[Round]]] = []
     for program in programs:
-        segments: list[list[Round]] = [[]]
+        parts: list[list[Round]] = [[]]
         for r in program:
-            segments[-1].append(Round(r.comm, r.then))
+            parts[-1].append(Round(r.comm, r.then))
             if r.meet:
-                segments.append([])
-        split.append(segments)
-    found: list[list[Round]] = [[] for _ in split]
-    nothing: list[Round] = []
-    for t, column in enumerate(zip_longest(*split, fillvalue=nothing)):
+                parts.append([])
+        split.append(parts)
+    aligned: list[list[Round]] = [[] for _ in split]
+    no_rounds: list[Round] = []
+    for t, column in enumerate(zip_longest(*split, fillvalue=no_rounds)):
         longest = max(1, *map(len, column))
-        for rounds, segment, mine in zip(found, column, split, strict=True):
-            *before, end = [*segment, *[Round()] * (longest - len(segment))]
-            meet = t < len(mine) - 1
+        for rounds, part, parts in zip(aligned, column, split, strict=True):
+            *before, end = [*part, *[Round()] * (longest - len(part))]
+            meet = t < len(parts) - 1
             rounds += [*before, Round(end.comm, end.then, meet)]
-    return [iter(rounds) for rounds in found]
+    return [iter(rounds) for rounds in aligned]
 
 
 def steps(schedule: Schedule) -> Iterator[Step]:
-    """The steps of all ranks, until every rank has done its rounds."""
+    """The steps of all ranks, until all rounds are done."""
     n, groups = schedule.n, list(schedule.lanes())
     programs = [program for _, program in groups]
     if len(groups) == n:  # rank by rank, as where ranks share memory and meet
-        programs = _aligned(programs)
+        programs = _aligned_at_meetings(programs)
     programs = [iter(program) for program in programs]
     for rounds in zip_longest(*programs, fillvalue=Round()):
-        here = list(zip((ranks for ranks, _ in groups), rounds, strict=True))
-        for _, r in here:
+        current = list(zip((ranks for ranks, _ in groups), rounds, strict=True))
+        for _, r in current:
             for c in r.comm:
-                _check_library(c)
-        busy = [(ranks, r) for ranks, r in here if r.comm or r.then]
+                _refuse_library(c)
+        busy = [(ranks, r) for ranks, r in current if r.comm or r.then]
         messages = match(busy, n)
         if messages is None:
-            every = (
-                each
-                for (ranks, r), program in zip(here, programs, strict=True)
-                for each in per_rank(chain([r], program), len(ranks))
-            )
-            yield from _by_pairs(list(every), schedule.nodes)
+            remaining = [
+                rank_rounds
+                for (ranks, r), program in zip(current, programs, strict=True)
+                for rank_rounds in per_rank(chain([r], program), len(ranks))
+            ]
+            yield from _steps_by_pairs(remaining, schedule.nodes)
             return
-        yield Step(messages, *_work(busy, n), _meets(here, n))
+        yield Step(messages, *_work(busy, n), _meeting_ranks(current, n))
 
 
 @dataclass
-class _Gathered:
-    """What happens in a step, as it is found.
+class _StepDraft:
+    """A step while the matcher runs: messages, ends of rounds and meetings so far."""
 
-    Of a message: its sender and its place there, its receiver and its place there, its
-    elements. Of a rank whose round ends: what it then has copied and reduced.
-    """
-
+    #: sender, place among its messages, receiver, place among its messages, elements
     messages: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    #: ranks whose rounds end, with the rounds
     ends: list[tuple[int, Round]] = field(default_factory=list)
+    #: ranks that have come to a meeting
     meets: list[int] = field(default_factory=list)
 
     def step(self, n: int) -> Step:
@@ -243,32 +250,33 @@ class _Gathered:
         rows = np.array(sorted(self.messages), np.int64).reshape(-1, 5)
         source, _, target, place, size = rows.T
         arrival = np.lexsort((place, target))
-        early, late = _work([(range(r, r + 1), x) for r, x in self.ends], n)
+        rounds = [(range(rank, rank + 1), r) for rank, r in self.ends]
+        early, late = _work(rounds, n)
         meets, ends = np.zeros((2, n), bool)
         meets[self.meets] = True
-        ends[[r for r, _ in self.ends]] = True
+        ends[[rank for rank, _ in self.ends]] = True
         return Step(Messages(source, target, size, arrival), early, late, meets, ends)
 
 
-class _Gather:
-    """Keeps what happens in each step."""
+class _StepRecorder:
+    """The steps of a schedule, recorded while the matcher runs its rounds."""
 
     def __init__(self) -> None:
-        self.steps: dict[int, _Gathered] = defaultdict(_Gathered)
-        #: the place of each end in the round of its rank
+        self.steps: dict[int, _StepDraft] = defaultdict(_StepDraft)
+        #: of each rank the place of each message in the round, by identity
         self.places: dict[int, dict[int, int]] = {}
 
     def enters(self, rank: Rank, r: Round) -> None:
         self.places[rank.number] = {id(c): k for k, c in enumerate(r.comm)}
 
     def moves(self, source: Rank, send: Send, target: Rank, recv: Recv) -> None:
-        out, into = self.places[source.number], self.places[target.number]
-        sent, received = out[id(send)], into[id(recv)]
-        message = source.number, sent, target.number, received, size_of(send)
+        sent = self.places[source.number][id(send)]
+        received = self.places[target.number][id(recv)]
+        message = source.number, sent, target.number, received, elements(send)
         self.steps[max(source.step, target.step)].messages.append(message)
 
     def gathers(self, ranks: Sequence[Rank], calls: Sequence[Library]) -> None:
-        _check_library(calls[0])
+        _refuse_library(calls[0])
 
     def works(self, rank: Rank, r: Round) -> None:
         self.steps[rank.step].ends.append((rank.number, r))
@@ -277,10 +285,11 @@ class _Gather:
         self.steps[ranks[0].step].meets += [rank.number for rank in ranks]
 
 
-def _by_pairs(
+def _steps_by_pairs(
     programs: Sequence[Sequence[Round]], nodes: Sequence[Hashable]
 ) -> Iterator[Step]:
-    """The steps where ranks are rounds ahead of each other."""
-    found = _Gather()
-    Matcher(programs, found, nodes).run()
-    return (found.steps[k].step(len(programs)) for k in sorted(found.steps))
+    """The steps of programs in which ranks are rounds ahead of each other."""
+    recorder = _StepRecorder()
+    Matcher(programs, recorder, nodes).run()
+    steps = recorder.steps
+    return (steps[number].step(len(programs)) for number in sorted(steps))

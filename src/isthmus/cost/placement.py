@@ -1,4 +1,4 @@
-"""The machine where none is named, and machines with ranks on a schedule's nodes."""
+"""The default machine, and machines with their ranks on a schedule's nodes."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from dataclasses import replace
 from ..schedules.schedule import Model, Schedule
 from .machine import AlphaBeta, Level, Machine, Memory
 
-#: the machine where none is named: 2 µs and 12 GB/s
+#: the machine of commands that name none: 2 µs and 12 GB/s
 MACHINE = AlphaBeta(2e-6, 1 / 12e9)
-#: the same between nodes, whose ranks share a port; for schedules that use node memory
-INSIDE, MEMORY = (5e-7, 1 / 8e9), Memory(1 / 10e9, 1 / 100e9, 1e-6)
+#: alpha and beta inside a node, and the node's memory, for machines without nodes
+NODE_ALPHA_BETA = (5e-7, 1 / 8e9)
+NODE_MEMORY = Memory(alone=1 / 10e9, together=1 / 100e9, meeting=1e-6)
 
 
-def nodes(made: Schedule) -> tuple[Hashable, ...]:
-    """The nodes of a schedule that uses their memory, or that has several."""
-    return made.nodes if made.node_memory or len(set(made.nodes)) > 1 else ()
+def nodes(schedule: Schedule) -> tuple[Hashable, ...]:
+    """The node of each rank, if the schedule has several or uses node memory."""
+    uses_nodes = schedule.node_memory or len(set(schedule.nodes)) > 1
+    return schedule.nodes if uses_nodes else ()
 
 
-def on_nodes(model: Model, where: tuple[Hashable, ...]) -> Model:
-    """A machine with its ranks on these nodes: without any of its own, as fast between
-    them, and inside as most are."""
-    number = {node: k for k, node in enumerate(dict.fromkeys(where))}
-    placement = tuple(number[node] for node in where)
+def on_nodes(model: Model, node_of_rank: tuple[Hashable, ...]) -> Model:
+    """A machine with its ranks on nodes.
+
+    A machine without nodes keeps its speed between nodes, and inside nodes gets the
+    costs of a usual one.
+    """
+    number = {node: k for k, node in enumerate(dict.fromkeys(node_of_rank))}
+    placement = tuple(number[node] for node in node_of_rank)
     if not isinstance(model, Machine):
         return model
     if model.flat:
-        levels = Level(len(where), *INSIDE), model.levels[-1]
-        return replace(model, levels=levels, placement=placement, memory=MEMORY)
+        levels = Level(len(node_of_rank), *NODE_ALPHA_BETA), model.levels[-1]
+        return replace(model, levels=levels, placement=placement, memory=NODE_MEMORY)
     return replace(model, placement=placement)
 
 
-def placed(model: Model, made: Schedule) -> Model:
-    """A machine with the ranks of a schedule where it says they are."""
-    where = nodes(made)
-    return on_nodes(model, where) if where else model
+def placed(model: Model, schedule: Schedule) -> Model:
+    """A machine with the ranks of a schedule on the schedule's nodes, if any."""
+    node_of_rank = nodes(schedule)
+    return on_nodes(model, node_of_rank) if node_of_rank else model

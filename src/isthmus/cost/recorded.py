@@ -1,4 +1,4 @@
-"""A timeline of a real run, from what each rank saw of its messages."""
+"""The timeline of a real run, from the times at which ranks saw their messages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
-class End:
-    """One end of a message: who is at the other, when it was started, when complete."""
+class MessageEnd:
+    """A send or a receive of a rank: the peer, the start and the completion."""
 
     sends: bool
     peer: int
@@ -28,44 +28,44 @@ class End:
 
 @dataclass(frozen=True)
 class Log:
-    """What one rank did in one call, in seconds of a clock that all ranks share.
+    """The messages of a rank in a call, in seconds of a clock that all ranks share.
 
     `ends` are in the order of rounds, and of messages in a round.
     """
 
     begin: float
     end: float
-    ends: tuple[End, ...]
+    ends: tuple[MessageEnd, ...]
 
 
 @dataclass(frozen=True)
 class Recorded(Timeline):
-    """A timeline as it was. Ports may be busy with several messages at once."""
+    """A timeline of a real run, in which ports may pass several messages at once."""
 
     def critical_path(self) -> list[int]:
-        """The messages, as numbers of events, that the last rank's end waited for.
+        """The messages, as numbers of events, on which the last rank's end depended.
 
-        Goes back from the message that ends last, each time to the one that was the
-        last to arrive at its sender before it was sent; so it is a likely path, where
-        that of a simulation is a certain one.
+        Goes back from the last message to end, each time to the last message received
+        by the sender before the send. The path is likely, where the path of a
+        simulation is certain: a log does not say what the rank waited for.
         """
         e = self.events
         if e is None or not len(e):
             return []
         path = [int(e.end.argmax())]
         while True:
-            at = path[-1]
-            before = (e.end <= e.start[at]) & (e.target == e.source[at])
+            current = path[-1]
+            before = (e.end <= e.start[current]) & (e.target == e.source[current])
             if not before.any():
                 return path[::-1]
             path.append(int(np.where(before, e.end, -np.inf).argmax()))
 
 
 def timeline(logs: Sequence[Log]) -> Recorded:
-    """The logs of all ranks as one timeline, which begins with the first of them.
+    """The logs of all ranks as one timeline, from the beginning of the first log.
 
-    A message lasts from when both its ends were ready until its receiver had it: an
-    eager send is complete for its sender long before that.
+    A message lasts from when both ends are ready until the receive is complete, since
+    an eager send completes long before the message arrives.
     """
     zero = min(log.begin for log in logs)
     finish = np.array([log.end for log in logs]) - zero
@@ -73,14 +73,14 @@ def timeline(logs: Sequence[Log]) -> Recorded:
 
 
 def of_events(events: Events, finish: np.ndarray) -> Recorded:
-    """The timeline of messages, and of when each rank was done."""
+    """The timeline of messages, on ranks that were done at `finish`."""
     n = len(finish)
     sent = np.bincount(events.source, events.size, n)
     received = np.bincount(events.target, events.size, n)
     count = np.bincount(events.source, minlength=n).astype(float)
     sending, receiving = (
-        np.array([_covered(events, who == r) for r in range(n)])
-        for who in (events.source, events.target)
+        np.array([_covered(events, ranks == r) for r in range(n)])
+        for ranks in (events.source, events.target)
     )
     rounds = len(np.unique(events.round))
     idle = np.zeros(n)
@@ -90,37 +90,37 @@ def of_events(events: Events, finish: np.ndarray) -> Recorded:
 
 
 def _events(logs: Sequence[Log], zero: float) -> Events:
-    """Both ends of each message together; those of a pair match in their order."""
-    receives: dict[tuple[int, int], deque[End]] = defaultdict(deque)
+    """The messages of all ranks: sends and receives of a pair match in order."""
+    receives: dict[tuple[int, int], deque[MessageEnd]] = defaultdict(deque)
     for r, log in enumerate(logs):
-        for x in log.ends:
-            if not x.sends:
-                receives[x.peer, r].append(x)
+        for end in log.ends:
+            if not end.sends:
+                receives[end.peer, r].append(end)
     rows = []
     for r, log in enumerate(logs):
-        for x in log.ends:
-            if x.sends:
-                y = receives[r, x.peer].popleft()
-                start = max(x.start, y.start) - zero
-                rows.append((r, x.peer, x.size, x.round, start, y.end - zero))
+        for send in (end for end in log.ends if end.sends):
+            recv = receives[r, send.peer].popleft()
+            start = max(send.start, recv.start) - zero
+            rows.append((r, send.peer, send.size, send.round, start, recv.end - zero))
     if any(receives.values()):
         raise ValueError("a message was received that nobody sent")
     return Events.of(rows)
 
 
-def _covered(e: Events, some: np.ndarray) -> float:
-    """The time in which at least one of some messages is under way."""
-    times: list[list[float]] = [e.start[some].tolist(), e.end[some].tolist()]
-    stretches = zip(*times, strict=True)
-    return sum(end - start for start, end in merged(stretches))
+def _covered(events: Events, mask: np.ndarray) -> float:
+    """The time during which messages of a mask are under way."""
+    starts: list[float] = events.start[mask].tolist()
+    ends: list[float] = events.end[mask].tolist()
+    intervals = merged(zip(starts, ends, strict=True))
+    return sum(end - start for start, end in intervals)
 
 
 def merged(intervals: Iterable[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
-    """Intervals in order, those that overlap as one."""
-    found: list[tuple[Number, Number]] = []
+    """Intervals in order, with overlapping intervals merged."""
+    disjoint: list[tuple[Number, Number]] = []
     for start, end in sorted(intervals):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if disjoint and start <= disjoint[-1][1]:
+            disjoint[-1] = disjoint[-1][0], max(disjoint[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            disjoint.append((start, end))
+    return disjoint

@@ -1,4 +1,4 @@
-"""Tables of a TOML file, read key by key; what is wrong names the file and the key."""
+"""Tables of a TOML file, read key by key; errors name the file and the key."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ _toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli"
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What stands in a file; FileNotFoundError is the caller's."""
+    """The keys and values of a file; a missing file raises FileNotFoundError."""
     try:
-        found: dict[str, Any] = _toml.loads(path.read_text("utf-8"))
-        return found
+        values: dict[str, Any] = _toml.loads(path.read_text("utf-8"))
+        return values
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:  # not UTF-8, or not TOML
-        why = str(error).partition("\n")[0]
-        raise ValueError(f"{path}: not a TOML file: {why}") from None
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path}: not a TOML file: {reason}") from None
 
 
-class Table:
-    """A table of a file, whose keys are taken out one by one."""
+class TomlTable:
+    """A table of a file; readers take the keys out, and `check_rest` refuses the rest.
+
+    A misspelled key is then an error, and not a default value without a warning.
+    """
 
     def __init__(self, where: str, values: Mapping[str, Any]) -> None:
         self.where, self.values = where, dict(values)
 
-    def error(self, key: str, wrong: str) -> ValueError:
-        """One line: which file, which key, what is wrong."""
-        return ValueError(f"{self.where}: {key}: {wrong}")
+    def error(self, key: str, defect: str) -> ValueError:
+        """The error of a line that names the file, the key and the defect."""
+        return ValueError(f"{self.where}: {key}: {defect}")
 
     def take(self, key: str, read: Callable[[Any], T], default: T | None = None) -> T:
-        """The value of a key, which may be absent only if it has a default."""
+        """The value of a key; an absent key is refused if there is no default."""
         if key not in self.values:
             if default is None:
                 raise self.error(key, "missing")
@@ -48,36 +51,36 @@ class Table:
         except ValueError as error:
             raise self.error(key, str(error)) from None
 
-    def table(self, key: str) -> Table:
-        """The table of that name."""
-        return Table(f"{self.where}: {key}", self.take(key, _table))
+    def table(self, key: str) -> TomlTable:
+        """The table below a key."""
+        return TomlTable(f"{self.where}: {key}", self.take(key, _table))
 
-    def tables(self, key: str) -> Iterator[Table]:
-        """The tables of an array of tables."""
-        found = self.take(key, _tables)
-        for k, values in enumerate(found, 1):
-            yield Table(f"{self.where}: {key} {k}", values)
+    def tables(self, key: str) -> Iterator[TomlTable]:
+        """The tables in an array of tables."""
+        for k, values in enumerate(self.take(key, _tables), 1):
+            yield TomlTable(f"{self.where}: {key} {k}", values)
 
     def check_rest(self) -> None:
-        """Refuse keys that nobody took."""
+        """Refuse the keys left in the table."""
         for key in self.values:
             raise self.error(key, "unknown key")
 
 
-def _table(x: Any) -> dict[str, Any]:
-    if not isinstance(x, dict):
+def text(value: Any) -> str:
+    """A text value; refuse values of other types."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text in quotes")
+    return value
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise ValueError("must be a [table]")
-    return x
+    return value
 
 
-def _tables(x: Any) -> list[dict[str, Any]]:
-    if not isinstance(x, list) or not x or not all(isinstance(y, dict) for y in x):
+def _tables(value: Any) -> list[dict[str, Any]]:
+    tables = value if isinstance(value, list) else []
+    if not tables or not all(isinstance(table, dict) for table in tables):
         raise ValueError("must be one [[table]] or more")
-    return x
-
-
-def text(x: Any) -> str:
-    """A text."""
-    if not isinstance(x, str):
-        raise ValueError(f"{x!r} is not a text in quotes")
-    return x
+    return tables

@@ -1,4 +1,4 @@
-"""When each rank sends, receives and idles: a schedule on a machine."""
+"""Timelines: when each rank sends, receives, works and waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Events:
-    """One entry per message: who, how much, in which round, from when to when."""
+    """Arrays with an entry for each message: its ranks, bytes, round and times."""
 
     source: np.ndarray
     target: np.ndarray
@@ -21,23 +21,23 @@ class Events:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[float, ...]]) -> Events:
-        """The events of such rows."""
+        """The events of rows, one for each message, with the fields in order."""
         columns = list(zip(*rows, strict=True)) or [()] * 6
-        whole = (np.array(column, np.int64) for column in columns[:4])
-        return cls(*whole, *(np.array(column, float) for column in columns[4:]))
+        integers = (np.array(column, np.int64) for column in columns[:4])
+        return cls(*integers, *(np.array(column, float) for column in columns[4:]))
 
     def __len__(self) -> int:
         return len(self.source)
 
 
-#: kinds of what a rank does between messages
+#: kinds of activity of a rank between messages: copies and reductions, or waiting
 WORK, MEETING = 0, 1
 
 
 @dataclass(frozen=True)
 class Work:
-    """One entry per time that a rank copies or reduces, or waits at a meeting of its
-    node: who, which of these, in which round, from when to when."""
+    """Arrays with an entry for each activity of a rank between messages: the rank, the
+    kind (WORK for copies and reductions, MEETING), the round and the times."""
 
     rank: np.ndarray
     kind: np.ndarray
@@ -51,8 +51,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Leg:
-    """A part of a critical path: a message from one rank to the other, or what a rank
-    does between messages, which is then both."""
+    """A part of a critical path: a message from rank to rank, or an activity between
+    messages, whose rank is then both of `ranks`."""
 
     ranks: tuple[int, int]
     start: float
@@ -63,7 +63,8 @@ class Leg:
 class Timeline:
     """The time of a schedule on a machine, in seconds.
 
-    `events` and `work` are there if they were asked for: they are long.
+    `events` and `work` are None unless the simulation recorded them, since the arrays
+    are long.
     """
 
     finish: np.ndarray
@@ -89,24 +90,25 @@ class Timeline:
 
     @property
     def idle(self) -> float:
-        """The share of the time that ports of ranks neither send nor receive."""
-        whole = 2 * self.time * self.n
+        """The share of the time in which the ports of ranks pass nothing."""
+        total = 2 * self.time * self.n
         busy = float(self.sending.sum() + self.receiving.sum())
-        return 1 - busy / whole if whole else 0.0
+        return 1 - busy / total if total else 0.0
 
     def critical_path(self) -> list[int]:
-        """The messages, as numbers of events, that the last rank's end waited for.
+        """The messages, as numbers of events, on which the last rank's end depended.
 
-        Goes back from what ends last, each time to a message whose end is the beginning
-        of the present one, or to what a rank did between messages: at one of its ranks,
-        else at a port they share. At a meeting it goes to the rank that came last.
+        Goes back from the segment (a message, or an activity between messages) that
+        ends last, each time to a segment whose end is the current segment's beginning:
+        at the same rank, else at a shared port. At a meeting the path goes on with the
+        last rank to come.
         """
         return [i for i in self._critical() if i < len(self._events)]
 
     def critical_legs(self) -> list[Leg]:
-        """The critical path with what ranks did between its messages."""
+        """The critical path with the activities of ranks between its messages."""
         path = self._critical() if self.work else self.critical_path()
-        source, target, start, end, *_ = self._items
+        source, target, start, end, *_ = self._segments
         return [
             Leg((int(source[i]), int(target[i])), float(start[i]), float(end[i]))
             for i in path
@@ -119,36 +121,38 @@ class Timeline:
         return self.events
 
     @property
-    def _items(self) -> tuple[np.ndarray, ...]:
-        """Both ranks, start, end, kind and round of each message, and of what ranks did
-        between them."""
+    def _segments(self) -> tuple[np.ndarray, ...]:
+        """Both ranks, start, end, kind and round of each message and activity."""
         e, w = self._events, self.work
-        found = e.source, e.target, e.start, e.end, np.full(len(e), -1), e.round
+        messages = e.source, e.target, e.start, e.end, np.full(len(e), -1), e.round
         if not w:
-            return found
-        more = w.rank, w.rank, w.start, w.end, w.kind, w.round
-        return tuple(np.concatenate(x) for x in zip(found, more, strict=True))
+            return messages
+        activities = w.rank, w.rank, w.start, w.end, w.kind, w.round
+        columns = zip(messages, activities, strict=True)
+        return tuple(np.concatenate(column) for column in columns)
 
     def _critical(self) -> list[int]:
-        """The critical path as numbers of items."""
-        source, target, start, end, kind, round_ = self._items
+        """The critical path as numbers of segments."""
+        source, target, start, end, kind, round_ = self._segments
         path: list[int] = []
-        at = int(end.argmax()) if len(end) else -1
-        while at >= 0:
-            if kind[at] == MEETING:
-                same = np.isclose(end, end[at], rtol=1e-12, atol=0)
-                same &= round_ == round_[at]
-                own = same & (kind == MEETING)
-                # what else ends then: the meeting itself takes no time
-                came = same & ~own if (same & ~own).any() else own
-                at = int(np.where(came, start, -1.0).argmax())
-            path.append(at)
-            ends = (source[at], target[at])
-            before = np.isclose(end, start[at], rtol=1e-12, atol=0)
+        current = int(end.argmax()) if len(end) else -1
+        while current >= 0:
+            if kind[current] == MEETING:
+                at_end = np.isclose(end, end[current], rtol=1e-12, atol=0)
+                at_end &= round_ == round_[current]
+                meetings = at_end & (kind == MEETING)
+                # Other segments end then, too, if the meeting itself takes no time.
+                others = at_end & ~meetings
+                last = others if others.any() else meetings
+                current = int(np.where(last, start, -1.0).argmax())
+            path.append(current)
+            ranks = (source[current], target[current])
+            before = np.isclose(end, start[current], rtol=1e-12, atol=0)
             before[path] = False
-            touching = np.isin(source, ends) | np.isin(target, ends)
-            found = np.flatnonzero(before & touching)
-            if not len(found):
-                found = np.flatnonzero(before)
-            at = int(found[-1]) if len(found) and start[at] > 0 else -1
+            touching = np.isin(source, ranks) | np.isin(target, ranks)
+            previous = np.flatnonzero(before & touching)
+            if not len(previous):
+                previous = np.flatnonzero(before)
+            has_previous = len(previous) and start[current] > 0
+            current = int(previous[-1]) if has_previous else -1
         return path[::-1]

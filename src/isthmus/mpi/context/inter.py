@@ -17,7 +17,7 @@ from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
 from ...collectives.records import made_by
 from ...schedules.registry import Algorithm
-from ...settings import BETWEEN as BETWEEN_PREFIX
+from ...settings import BETWEEN_PREFIX
 from ..arguments.between import READERS
 from ..buffers.node_memory import (
     HALF_BYTES,

@@ -15,7 +15,7 @@ from ...choose.estimate import Machine
 from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
-from ...settings import INSIDE as INSIDE_PREFIX
+from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import READERS
 from ..costs.probe import probe
 from ..costs.tuning import shared
