@@ -521,7 +521,7 @@ def test_arrays_anywhere_and_plans_that_are_bounded(comm, monkeypatch):
 @pytest.mark.mpi(1)
 def test_what_is_kept_is_bounded_when_it_is_kept(comm):
     """Plans by number and bytes, those used least recently first; scratch by bytes."""
-    plans = cache.Plans(most=3, most_bytes=1 << 20)
+    plans = cache.Plans(most_plans=3, most_bytes=1 << 20)
     known = {k: Plan((k,), "") for k in range(5)}
     for k in range(3):
         plans.keep(k, known[k])

@@ -17,7 +17,7 @@ from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.distributions import counts
 from isthmus.mpi.buffers.selection import HOST_PACKER, is_parallel, select
-from isthmus.mpi.plan.compile import Compiler, Ranks
+from isthmus.mpi.plan.compile import Compiler, NodeRanks
 from isthmus.mpi.plan.layouts import Layouts, joined, layout
 from isthmus.mpi.plan.operation import Operation
 from isthmus.mpi.plan.plan import Plan
@@ -62,7 +62,7 @@ def compiled(rounds, units, sizes):
     places = {name: layout(n, numbers[name]) for name, n in sizes.items()}
     scratch = extent(rounds, "tmp") * units.get("tmp", 1)
     places["tmp"] = layout(scratch, TMP)
-    compiler = Compiler(Layouts(places, units), Ranks(), scratch=scratch)
+    compiler = Compiler(Layouts(places, units), NodeRanks(), scratch=scratch)
     compiler.rounds(rounds)
     return Plan((), "", tuple(compiler.steps), compiler.slots, compiler.scratch)
 

@@ -17,7 +17,7 @@ from isthmus.mpi.arguments import call as calls
 from isthmus.mpi.buffers.devices import staged
 from isthmus.mpi.plan.cache import MOST_SCRATCH_BYTES
 from isthmus.mpi.waiting import bounded as bounding
-from isthmus.mpi.waiting.waiting import Limit
+from isthmus.mpi.waiting.waiting import TimeLimit
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)
@@ -189,7 +189,7 @@ class _Switching(list):
         super().append(helper)
         if self.armed:
             self.armed = False
-            limit = Limit(5.0)
+            limit = TimeLimit(5.0)
             run = threading.Thread(target=lambda: bounding.bounded(lambda: "B", limit))
             run.start()
             run.join()
@@ -197,7 +197,7 @@ class _Switching(list):
 
 def test_two_threads_in_calls_with_a_limit_get_their_own_results(comm, monkeypatch):
     monkeypatch.setattr(bounding, "_idle_workers", _Switching())
-    agree(comm, bounding.bounded(lambda: "A", Limit(5.0)) == "A")
+    agree(comm, bounding.bounded(lambda: "A", TimeLimit(5.0)) == "A")
 
 
 @pytest.mark.parametrize("algorithm", ["node_aware", "direct", "segmented"])

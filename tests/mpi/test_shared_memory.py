@@ -17,7 +17,7 @@ from groups import SHAPES, pair, pairs, same
 from isthmus.mpi.buffers import node_memory
 from isthmus.mpi.buffers.node_memory import NodeMemory, RootedTurns, fence_lock
 from isthmus.mpi.plan.cache import Plans
-from isthmus.mpi.waiting.waiting import Limit, until
+from isthmus.mpi.waiting.waiting import TimeLimit, until
 from sampling import LONG, some
 from support import TURN, agree
 
@@ -491,7 +491,7 @@ def come(segment, half, code, meeting, ranges, fence):
     """Come to a meeting, and wait for the others."""
     cross(fence)
     word, reads = segment.arrive(half, code, meeting, ranges)
-    assert until(lambda: all(read() == word * n for read, n in reads), Limit(30.0))
+    assert until(lambda: all(read() == word * n for read, n in reads), TimeLimit(30.0))
     cross(fence)
 
 
@@ -510,7 +510,7 @@ def test_what_ranks_say_at_a_meeting_is_heard(comm):
         mine = next(x.tolist() for x in groups if me in x)
         if rng.integers(20) == me:
             time.sleep(0.0005)
-        assert until(lambda k=k: turns.is_free(numbered(k)), Limit(30.0))
+        assert until(lambda k=k: turns.is_free(numbered(k)), TimeLimit(30.0))
         cross(fence)
         half = segment.halves[k % node_memory.HALVES]
         first, size = segment.said_at(mine[0]), len(said[me])
@@ -564,7 +564,7 @@ def test_what_is_written_before_a_meeting_is_there_after_it(comm):
         if rng.integers(200) == me:
             time.sleep(0.0005)
         call = numbered(number)
-        assert until(lambda call=call: turns.is_free(call), Limit(30.0))
+        assert until(lambda call=call: turns.is_free(call), TimeLimit(30.0))
         cross(fence)
         half = number % node_memory.HALVES
         rows = np.frombuffer(segment.halves[half], "i8", n * words).reshape(n, words)
@@ -612,7 +612,7 @@ def test_roots_take_turns_in_memory_that_only_the_others_count(comm):
         if late is not None and late.half == call.half:
             turns.end(late)
             late = None
-        assert until(lambda call=call: turns.is_free(call), Limit(30.0)), k
+        assert until(lambda call=call: turns.is_free(call), TimeLimit(30.0)), k
         cross(fence)
         code = number * n + root
         members = segment.ranges([root, *range(p, n)])
@@ -707,7 +707,7 @@ def test_plans_are_kept_by_two_threads_at_once(comm):
     class Small:
         nbytes = 10
 
-    plans, errors = Plans(most=5, most_bytes=1000), []
+    plans, errors = Plans(most_plans=5, most_bytes=1000), []
 
     def run(seed):
         rng = np.random.default_rng(seed)

@@ -58,7 +58,10 @@ def test_errors_have_the_names_that_users_know():
     error = raised(mismatch)
     assert uncaught.line(error) is None  # it is not isthmus that raises it
     there = raised(lambda: isthmus.Layout.blocks((4,), grid=(2, 2)))
-    assert f"{__file__}:" in uncaught.line(there) and uncaught.OURS not in there.args[0]
+    assert (
+        f"{__file__}:" in uncaught.line(there)
+        and uncaught.PACKAGE_FOLDER not in there.args[0]
+    )
     assert type(error).__module__ == "isthmus"
 
 

@@ -32,6 +32,9 @@ CLEANED = (
     "groups",
     "lab",
     "launch",
+    "mpi/plan",
+    "mpi/requests",
+    "mpi/waiting",
     "remapping",
     "schedules",
 )
@@ -95,7 +98,7 @@ def grammar_names(folder: str) -> Iterator[tuple[str, int, str]]:
 
 def is_cleaned(path: str) -> bool:
     """Whether a file lies in one of the folders that are free of such names."""
-    return path.partition("/")[0] in CLEANED
+    return any(path.startswith(f"{folder}/") for folder in CLEANED)
 
 
 def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -14,11 +14,11 @@ from typing import Any
 
 from ..cost.recorded import Log, MessageEnd, Recorded, timeline
 from ..mpi.context.context import Context
-from ..mpi.plan.operation import SPINS, Operation
+from ..mpi.plan.operation import POLLS_BEFORE_YIELD, Operation
 from ..mpi.plan.steps import Ask, Await, AwaitSized, Post, PostTyped, Send, SendTyped
 from .clock import now, offset
 
-_MESSAGES = (Post, PostTyped, Send, SendTyped)
+_MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 
 
 class ObservedOperation(Operation):
@@ -31,21 +31,21 @@ class ObservedOperation(Operation):
 
     def _run(self, stop: int, waits: bool) -> bool:
         """Do the steps one by one, with a look at the clock between any two."""
-        if not self._at and self.number >= 0 and not self._begin:
+        if not self._step_index and self.number >= 0 and not self._begin:
             self._begin, self._started, self._completed = now(), {}, {}
-        while self._at < stop:
-            step = self.plan.steps[self._at]
+        while self._step_index < stop:
+            step = self.plan.steps[self._step_index]
             if isinstance(step, Ask):
                 self._started, self._completed = {}, {}
                 return super()._run(stop, waits)
-            if isinstance(step, _MESSAGES):
+            if isinstance(step, _MESSAGE_STEPS):
                 self._started[step.slot] = now()
             elif isinstance(step, Await | AwaitSized):
                 while not self._see(step):
                     if not waits:
                         return False
-                    self._rest(SPINS)
-            if not super()._run(self._at + 1, waits):
+                    self._rest(POLLS_BEFORE_YIELD)
+            if not super()._run(self._step_index + 1, waits):
                 return False
         return True
 
@@ -69,7 +69,7 @@ class ObservedOperation(Operation):
             if isinstance(step, Await):
                 rounds |= dict.fromkeys(step.slots, step.round_number - 1)
         for step in self.plan.steps:
-            if not isinstance(step, _MESSAGES):
+            if not isinstance(step, _MESSAGE_STEPS):
                 continue
             is_send = isinstance(step, Send | SendTyped)
             peer = step.target if isinstance(step, Send | SendTyped) else step.source

@@ -24,7 +24,7 @@ from .choose import Choice
 from .estimate import Machine
 
 #: what an algorithm may be: without node memory, with it, or the library's own call
-FLAT, NODE, LIBRARY = "flat", "node_aware", "native"
+FLAT, NODE_AWARE, LIBRARY = "flat", "node_aware", "native"
 #: the flat algorithm for long vectors from or to a root
 CHAIN = "chain"
 #: up to so many times the longest message that was tried, the library's call counts
@@ -161,19 +161,22 @@ def per_byte(
     port = bytes_ * machine.beta
     flat = machine.sharing * port
     if record.gives == BLOCKS or (record.is_rooted and record.gives != VECTOR):
-        return dict.fromkeys((NODE, FLAT, LIBRARY), (flat, flat))
-    found = {NODE: (port, port), FLAT: (flat, flat), LIBRARY: (port, port)}
+        return dict.fromkeys((NODE_AWARE, FLAT, LIBRARY), (flat, flat))
+    found = {NODE_AWARE: (port, port), FLAT: (flat, flat), LIBRARY: (port, port)}
     if record.is_rooted:
-        found |= {NODE: (port, port * machine.changing), CHAIN: (flat, port * runs)}
+        found |= {
+            NODE_AWARE: (port, port * machine.changing),
+            CHAIN: (flat, port * runs),
+        }
     return found
 
 
 def untried(flat: Choice, per_byte: dict[str, tuple[float, float]]) -> Choice:
     """Where ranks share nodes and nothing was tried: node memory, unless the flat
     algorithm is one that takes the port of a node less."""
-    if flat.name in per_byte and per_byte[flat.name][1] < per_byte[NODE][1]:
+    if flat.name in per_byte and per_byte[flat.name][1] < per_byte[NODE_AWARE][1]:
         return flat
-    return Choice(NODE, "as ranks share nodes")
+    return Choice(NODE_AWARE, "as ranks share nodes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ...schedules.hosts import Hosts
     from ..context.context import Context
-    from ..waiting.waiting import Limit
+    from ..waiting.waiting import TimeLimit
 
 Arguments = ParamSpec("Arguments")
 
@@ -85,7 +85,7 @@ class Collective(Comm):
     _known_context: Context | None = None
 
     @property
-    def _limit(self) -> Limit:
+    def _limit(self) -> TimeLimit:
         """How long this process waits."""
         from ..context.attribute import limit_of
 

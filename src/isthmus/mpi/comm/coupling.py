@@ -15,7 +15,7 @@ from .collective import load
 if TYPE_CHECKING:
     from ..context.context import Context
     from ..context.several import SeveralContext
-    from ..waiting.waiting import Limit
+    from ..waiting.waiting import TimeLimit
     from .intercomm import Intercomm
     from .intracomm import Intracomm
 
@@ -62,7 +62,7 @@ class Coupling(Gathering, Exchanges):
         return iter((self.comm, self.others))
 
     @property
-    def _limit(self) -> Limit:
+    def _limit(self) -> TimeLimit:
         from ..context.attribute import limit_of
 
         return limit_of(self._everyone)

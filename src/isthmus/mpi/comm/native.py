@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from ... import settings
 from ..buffers import on_devices
-from ..waiting.waiting import Limit
+from ..waiting.waiting import TimeLimit
 
 if TYPE_CHECKING:
     from ..buffers.devices.staged import Copies
@@ -32,7 +32,7 @@ class _LoneContext:
     other calls depend on."""
 
     number, refused = 0, ""
-    limit = Limit()
+    limit = TimeLimit()
 
     def failed(self, error: BaseException, *_: Any, **__: Any) -> BaseException:
         """The error to raise."""

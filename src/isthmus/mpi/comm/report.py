@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from ..context.attribute import known
 from ..context.context import Context
-from ..waiting.waiting import Limit, until
+from ..waiting.waiting import TimeLimit, until
 
 SILENT = "says nothing: it was lost, or is somewhere else"
 
@@ -36,7 +36,7 @@ def stalled_report(comm: Any, seconds: float = 1.0) -> list[str]:
                 said[r] = _read(c, r, tag)
         return len(said) == len(others) + 1
 
-    until(listen, Limit(seconds))
+    until(listen, TimeLimit(seconds))
     MPI.Request.Testall(sends)
     numbers = range(c.Get_size())
     return [f"{found.who(r)}: {said.get(r, SILENT)}" for r in numbers]

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from mpi4py import MPI
 
 from ...settings import timeout
-from ..waiting.waiting import Limit
+from ..waiting.waiting import TimeLimit
 
 
 class Freed(Protocol):
@@ -36,13 +36,13 @@ def _stored(comm: MPI.Comm) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def limit_of(comm: MPI.Comm) -> Limit:
+def limit_of(comm: MPI.Comm) -> TimeLimit:
     """How long this process waits on a communicator: as ISTHMUS_TIMEOUT says, until
     somebody says something else."""
     stored = _stored(comm)
     if "limit" not in stored:
-        stored["limit"] = Limit(timeout())
-    found: Limit = stored["limit"]
+        stored["limit"] = TimeLimit(timeout())
+    found: TimeLimit = stored["limit"]
     return found
 
 

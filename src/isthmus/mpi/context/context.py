@@ -39,7 +39,7 @@ from ..requests.native import finish
 from ..requests.progress import progress
 from ..waiting.bounded import bounded
 from ..waiting.errors import MismatchError, NoTagLeft, ProcessLost, Stalled
-from ..waiting.waiting import Limit
+from ..waiting.waiting import TimeLimit
 from . import lost
 from .attribute import attached, limit_of
 from .channel import Channel, PersistentChannel
@@ -120,7 +120,9 @@ class Context:
     #: whether a call failed in the middle, here or elsewhere
     is_broken = False
 
-    def __init__(self, comm: MPI.Intracomm, local: MPI.Intracomm, limit: Limit) -> None:
+    def __init__(
+        self, comm: MPI.Intracomm, local: MPI.Intracomm, limit: TimeLimit
+    ) -> None:
         self.comm, self.local, self.limit = comm, local, limit
         #: why no more calls are made, if so, and where this rank waited too long
         self.refused = self.stalled = ""
@@ -423,7 +425,7 @@ class Context:
                 comm.Revoke()
             error = lost.process_lost(self.comm, self.who)
         if isinstance(error, Stalled):
-            self.stalled = str(error.of(op, algorithm, self.number, self.who))
+            self.stalled = str(error.in_call(op, algorithm, self.number, self.who))
         is_first = not self.is_broken
         self.refuse(self.number, error)
         if is_first and not self.is_freed:
@@ -525,7 +527,7 @@ def context_of(
     except BaseException as error:
         why = interrupted("this rank", error)
         if isinstance(error, Stalled):
-            error.of("first call", "", comm.Get_rank(), "rank {}".format)
+            error.in_call("first call", "", comm.Get_rank(), "rank {}".format)
         attached(comm, name, lambda _: _Refused(why))
         raise
     context.check_usable()

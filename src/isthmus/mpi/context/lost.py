@@ -8,7 +8,7 @@ from functools import cache
 from mpi4py import MPI
 
 from ..waiting.errors import ProcessLost
-from ..waiting.waiting import Limit, until
+from ..waiting.waiting import TimeLimit, until
 
 #: seconds until a rank that heard that a process was lost knows which
 KNOWN = 2.0
@@ -55,7 +55,7 @@ def is_due_to(error: BaseException, comm: MPI.Intracomm) -> bool:
         return is_lost(comm)
     if error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED):
         return True
-    return until(lambda: MPI.COMM_SELF.Iprobe() or is_lost(comm), Limit(SOON))
+    return until(lambda: MPI.COMM_SELF.Iprobe() or is_lost(comm), TimeLimit(SOON))
 
 
 def look(comm: MPI.Intracomm) -> None:
@@ -67,7 +67,7 @@ def look(comm: MPI.Intracomm) -> None:
 def process_lost(comm: MPI.Intracomm, who: Callable[[int], str]) -> ProcessLost:
     """Who was lost; a rank that heard of it from another one may know it later."""
     # a library finds out only when it is called
-    until(lambda: MPI.COMM_SELF.Iprobe() or _failed(comm), Limit(KNOWN))
+    until(lambda: MPI.COMM_SELF.Iprobe() or _failed(comm), TimeLimit(KNOWN))
     ranks = _failed(comm)
     then = "go on with recouple() or free the communicator"
     return ProcessLost(ranks, [who(r) for r in ranks], then)

@@ -43,7 +43,7 @@ def run(comm: Private, dialogue: Dialogue[T]) -> T:
     except BaseException as error:
         shared = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
         if isinstance(error, Stalled):
-            error.of("group formation", "", comm.Get_rank(), "rank {}".format)
+            error.in_call("group formation", "", comm.Get_rank(), "rank {}".format)
         if (received is not None or isinstance(error, Stalled)) and not shared:
             comm.refused = interrupted(f"rank {comm.Get_rank()}", error)
         raise

@@ -9,14 +9,14 @@ from mpi4py import MPI
 from ..context.attribute import attached, limit_of
 from ..requests.native import orphans
 from ..waiting.bounded import bounded
-from ..waiting.waiting import Limit
+from ..waiting.waiting import TimeLimit
 
 
 class Private(MPI.Intracomm):
     """The duplicate."""
 
     #: how long this process waits on it
-    limit: Limit
+    limit: TimeLimit
 
     #: why no more calls are made on it, if so
     refused = ""

@@ -1,4 +1,4 @@
-"""The data of a task as buffers of an operation, and where in these they lie."""
+"""The data of a task as buffers of an operation, and the layouts of the data."""
 
 from __future__ import annotations
 
@@ -20,105 +20,124 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Arrangement:
-    """Buffers, and the places of what is sent and received in them."""
+    """The buffers of an operation, and the layouts of sent and received data."""
 
     send: Layout = ()
     recv: Layout = ()
-    #: the memory of each buffer, by its number; scratch and others have none yet
+    #: the memory of each buffer, by number; None for buffers without data, and for
+    #: scratch, which comes later
     memories: list[Any] = field(default_factory=lambda: [None] * FURTHER)
-    #: what has gaps, among what is sent and what is received
+    #: sent and received data with gaps, packed into memory of ours
     staged_send: list[Staged] = field(default_factory=list)
     staged_recv: list[Staged] = field(default_factory=list)
-    #: the copies from and to devices of data that have gaps: before they are packed
-    #: here, and after they are unpacked
+    #: copies of data with gaps from a device before packing, and to a device after
+    #: unpacking
     copies: Copies | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are only the buffers that the user passed, as they lie."""
+        """Whether the only buffers are the user's, without staging."""
         return len(self.memories) == FURTHER and not (
             self.staged_send or self.staged_recv
         )
 
     def stage_in(self) -> None:
-        """Pack what is sent, as far as it has gaps."""
+        """Pack data with gaps, to send."""
         if self.copies is not None:
             self.copies.bring()
-        for x in self.staged_send:
-            x.stage_in()
+        for staged_data in self.staged_send:
+            staged_data.stage_in()
 
     def stage_out(self) -> None:
-        """Unpack what is received, as far as it has gaps."""
-        for x in self.staged_recv:
-            x.stage_out()
+        """Unpack received data with gaps."""
+        for staged_data in self.staged_recv:
+            staged_data.stage_out()
         if self.copies is not None:
             self.copies.take()
 
 
 def arrange(task: Task) -> Arrangement:
-    """The data of a task.
+    """The arrangement of a task's data.
 
-    Nothing of what is sent shares a buffer with what is received, even where the user
-    passes one array for both: that would be a plan for the identity of arrays. Only
-    what is declared to be in place lies in the buffer of what is received.
+    Sent and received data have separate buffers even where the user passes one array
+    for both: a plan must not depend on the identity of arrays. Only data declared to be
+    in place are sent from the receive buffer.
     """
-    result = Arrangement()
+    arrangement = Arrangement()
     is_elements = task.operator is not None
-    is_same = task.is_in_place and task.is_dense
-    first = RECV if is_same else SEND
-    result.send = _add(result, task.send, first, is_elements, result.staged_send)
-    result.recv = _add(result, task.recv, RECV, is_elements, result.staged_recv)
-    is_there_already = task.own_block is not None and not task.send
-    if is_there_already or task.is_in_place:
-        result.staged_send += result.staged_recv
-    return result
+    is_one_buffer = task.is_in_place and task.is_dense
+    arrangement.send = _add(
+        arrangement,
+        task.send,
+        RECV if is_one_buffer else SEND,
+        is_elements=is_elements,
+        all_staged=arrangement.staged_send,
+    )
+    arrangement.recv = _add(
+        arrangement,
+        task.recv,
+        RECV,
+        is_elements=is_elements,
+        all_staged=arrangement.staged_recv,
+    )
+    is_own_block_received = task.own_block is not None and not task.send
+    if is_own_block_received or task.is_in_place:
+        arrangement.staged_send += arrangement.staged_recv
+    return arrangement
 
 
 def _add(
-    result: Arrangement,
+    arrangement: Arrangement,
     data: Sequence[Data],
-    first: int,
+    first_number: int,
+    *,
     is_elements: bool,
     all_staged: list[Staged],
 ) -> Layout:
-    """The places of some data, whose buffers are added; the first gets a number of its
-    own."""
+    """Add the buffers of data to an arrangement, and return the layout of the data.
+
+    The first buffer gets the given number, further buffers the next free numbers.
+    """
     numbers: dict[int, int] = {}
     layouts = []
-    for x in data:
-        if isinstance(x, Parts):
-            memories = (view(MPI.memory(owner)) for owner in x.owners)
+    for part in data:
+        if isinstance(part, Parts):
+            memories = (view(MPI.memory(owner)) for owner in part.owners)
             layouts += [
-                layout(memory.nbytes, _number(result, memory, first, numbers))
+                layout(
+                    memory.nbytes, _number(arrangement, memory, first_number, numbers)
+                )
                 for memory in memories
                 if memory.nbytes
             ]
-        elif x.is_dense:
-            memory = None if x.owner is None else view(MPI.memory(x.owner))
-            number = _number(result, memory, first, numbers, key=id(x.owner))
-            layouts.append(layout_of_blocks(x.sizes, x.displacements, number))
+        elif part.is_dense:
+            owner = part.owner
+            memory = None if owner is None else view(MPI.memory(owner))
+            number = _number(arrangement, memory, first_number, numbers, key=id(owner))
+            layouts.append(layout_of_blocks(part.sizes, part.displacements, number))
         else:
-            one = staged(x, is_elements=is_elements)
-            all_staged.append(one)
-            number = _number(result, one.memory, first, numbers)
-            layouts.append(layout(one.memory.nbytes, number))
+            staged_data = staged(part, is_elements=is_elements)
+            all_staged.append(staged_data)
+            memory = staged_data.memory
+            number = _number(arrangement, memory, first_number, numbers)
+            layouts.append(layout(memory.nbytes, number))
     return chained(layouts)
 
 
 def _number(
-    result: Arrangement,
+    arrangement: Arrangement,
     memory: Any,
-    first: int,
+    first_number: int,
     numbers: dict[int, int],
     key: int | None = None,
 ) -> int:
-    """The number of a buffer; blocks of one owner, which is a key, share a buffer."""
+    """The number of a buffer; blocks of one owner, the key, share a buffer."""
     key = id(memory) if key is None else key
     if key not in numbers:
         if not numbers:
-            result.memories[first] = memory
-            numbers[key] = first
+            arrangement.memories[first_number] = memory
+            numbers[key] = first_number
         else:
-            result.memories.append(memory)
-            numbers[key] = len(result.memories) - 1
+            arrangement.memories.append(memory)
+            numbers[key] = len(arrangement.memories) - 1
     return numbers[key]

@@ -1,6 +1,7 @@
-"""What is kept between calls: plans by values, and scratch memory.
+"""The memory of a communicator between calls: plans by values, and scratch memory.
 
-Both are bounded, in number and in bytes, at the moment when something is kept.
+Both caches are bounded in number and bytes whenever an entry is added: no call leaves
+more than the bound behind.
 """
 
 from __future__ import annotations
@@ -15,40 +16,39 @@ import numpy as np
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: plans of one communicator, and the bytes that they take
+#: plans of one communicator, and their bytes
 MOST_PLANS = 256
 MOST_PLAN_BYTES = 8 << 20
-#: bytes of scratch memory of one communicator that no call uses
+#: bytes of idle scratch memory of one communicator
 MOST_SCRATCH_BYTES = 32 << 20
-#: shorter memory is not kept: the interpreter has it at hand
+#: shorter memory is not cached: the interpreter allocates it as fast
 LEAST_SCRATCH_BYTES = 1 << 12
 
 
 class Plans(OrderedDict[Hashable, "Plan"]):
-    """Plans by the values of calls, in the order in which they were used last; those
-    used least recently go first.
+    """A cache of plans by the values of calls, which evicts the least recently used.
 
-    Calls look plans up where they are advanced, which may be in the progress thread.
+    The cache has a lock, since the progress thread looks plans up too.
     """
 
     def __init__(
-        self, most: int = MOST_PLANS, most_bytes: int = MOST_PLAN_BYTES
+        self, most_plans: int = MOST_PLANS, most_bytes: int = MOST_PLAN_BYTES
     ) -> None:
         super().__init__()
-        self._most, self._most_bytes, self.nbytes = most, most_bytes, 0
+        self._most_plans, self._most_bytes, self.nbytes = most_plans, most_bytes, 0
         self._lock = threading.Lock()
 
-    def find(self, values: Hashable, compiled: Callable[[], Plan]) -> Plan:
-        """The plan for values, compiled if there is none."""
+    def find(self, values: Hashable, compile_plan: Callable[[], Plan]) -> Plan:
+        """The plan for the values of a call, compiled if the cache has none."""
         try:
             plan = self[values]
             self.move_to_end(values)
-        except KeyError:  # also if another thread evicts it in between
-            self.keep(values, plan := compiled())
+        except KeyError:  # also if another thread evicts the plan in between
+            self.keep(values, plan := compile_plan())
         return plan
 
     def keep(self, values: Hashable, plan: Plan) -> None:
-        """Keep a plan, and give up those used least recently if that is too much."""
+        """Add a plan, and evict the least recently used plans beyond the bounds."""
         with self._lock:
             replaced = self.pop(values, None)
             if replaced is not None:
@@ -56,36 +56,36 @@ class Plans(OrderedDict[Hashable, "Plan"]):
             self[values] = plan
             self.nbytes += plan.nbytes
             while len(self) > 1 and (
-                len(self) > self._most or self.nbytes > self._most_bytes
+                len(self) > self._most_plans or self.nbytes > self._most_bytes
             ):
                 _, evicted = self.popitem(last=False)
                 self.nbytes -= evicted.nbytes
 
     def clear(self) -> None:
-        """Give all plans up."""
+        """Remove all plans of the communicator."""
         with self._lock:
             super().clear()
             self.nbytes = 0
 
     def forget(self, is_meant: Callable[[Any], bool]) -> None:
-        """Give the plans of some values up."""
+        """Remove the plans whose values satisfy a condition."""
         with self._lock:
-            for values in [x for x in self if is_meant(x)]:
+            for values in list(filter(is_meant, self)):
                 self.nbytes -= self.pop(values).nbytes
 
     def plans(self) -> list[Plan]:
-        """All plans, those used last at the end."""
+        """All plans, the last used at the end."""
         with self._lock:
             return list(self.values())
 
     def last(self) -> Plan | None:
-        """The plan that was used last."""
+        """The plan used last, if any."""
         with self._lock:
             return next(reversed(self.values()), None)
 
 
 class Scratch:
-    """Memory for "tmp", lent to one operation at a time, in powers of two."""
+    """Memory for "tmp", lent to one operation at a time, in sizes of powers of two."""
 
     def __init__(self, most_bytes: int = MOST_SCRATCH_BYTES) -> None:
         self._free: dict[int, list[memoryview]] = {}
@@ -93,7 +93,7 @@ class Scratch:
         self._lock = threading.Lock()
 
     def take(self, nbytes: int) -> memoryview:
-        """At least so many bytes, of any content."""
+        """Memory of at least `nbytes` bytes, of any content."""
         if nbytes < LEAST_SCRATCH_BYTES:
             return memoryview(bytearray(nbytes))
         size = 1 << (nbytes - 1).bit_length()
@@ -105,14 +105,13 @@ class Scratch:
         return np.empty(size, np.uint8).data
 
     def clear(self) -> None:
-        """Give all memory up that nobody has."""
+        """Free all memory not lent."""
         with self._lock:
             self._free.clear()
             self.nbytes = 0
 
     def give_back(self, memory: memoryview) -> None:
-        """Take memory back from an operation that is over, and every message from or
-        to it with it."""
+        """Take memory back from an operation whose messages are all complete."""
         if memory.nbytes < LEAST_SCRATCH_BYTES:
             return
         with self._lock:

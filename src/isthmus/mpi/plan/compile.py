@@ -1,13 +1,13 @@
-"""From the rounds of a schedule to a plan: the one place where rounds become steps.
+"""The compiler from the rounds of a schedule to the steps of a plan.
 
-A schedule speaks of elements of "send", "recv", "tmp" and "node"; a step speaks of
-bytes of an operation's buffers. Where the blocks of a call lie in the user's memory is
-a value that the call is known by, so it is compiled in.
+A schedule names elements of "send", "recv", "tmp" and "node"; a step names bytes of an
+operation's buffers. The places of a call's blocks in the user's memory are part of the
+values that identify the call, and are compiled in.
 
-Each message is one run of bytes. A message whose bytes lie in several places is copied
-through scratch, so that the plan needs no datatype of MPI, which somebody would have to
-free while operations may still use it; if it is long and its runs are too, a datatype
-is made for each message instead (see `PostTyped`).
+Each message is one run of bytes. A message from several places is copied through
+scratch: a plan with an MPI datatype would have to free the datatype while operations
+may still use the plan. For a long message of long runs, where copies take longer, each
+message makes and frees a datatype (see `PostTyped`).
 """
 
 from __future__ import annotations
@@ -56,57 +56,61 @@ from .steps import (
 )
 
 Runs: TypeAlias = Sequence[Run]
-#: the longest message; longer ones are cut, since an int counts its bytes
+#: the longest message; a longer message is cut, since an int counts the bytes
 LONGEST_MESSAGE_BYTES = 1 << 30
-#: where scratch for one message begins: aligned for every basic type
+#: bytes to which the scratch of each message is aligned: enough for every basic type
 SCRATCH_ALIGNMENT = 64
-#: bytes that are copied in a few microseconds, in which no other thread must go on
+#: a longer copy takes more than a few microseconds and lets other threads run
 LONG_COPY_BYTES = 1 << 16
-#: up to so many runs are copied one by one, in half a microsecond each; more are packed
-#: by numpy, which takes three microseconds for any number
-FEW_RUNS = 6
-#: elements that an operator combines in one call at most, as an int counts them
-MOST_REDUCED = 1 << 30
+#: up to so many runs are copied singly, in half a microsecond each; more are packed by
+#: numpy, in three microseconds for any number
+MOST_RUNS_COPIED_SINGLY = 6
+#: elements that an operator combines in one call at most, since an int counts them
+MOST_REDUCED_ELEMENTS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
-    """How a rank meets others, and who of them is in the half of the node memory."""
+class NodeRanks:
+    """The meeting ranks of a node, and the bytes each contributes."""
 
-    #: places on the node of those who meet, as ranges
+    #: places of the ranks on the node, as ranges
     meeting: tuple[tuple[int, int], ...] = ()
-    #: what this rank contributes in bytes, and what the others do by ranges, as words
+    #: bytes that this rank contributes, and bytes expected of the others, by ranges, as
+    #: words of the node memory; -1 and None where the ranks do not compare
     contribution: int = -1
     expected: list[bytes] | None = None
 
 
 class Compiler:
-    """The steps so far, and where the next message finds its slot and its scratch."""
+    """The steps of a plan so far, with slots and scratch."""
 
     def __init__(
         self,
         layouts: Layouts,
-        ranks: Ranks,
+        ranks: NodeRanks,
         *,
         scratch: int = 0,
         element: int = 1,
         cut: int = 0,
     ) -> None:
-        """Of a call whose operator, if it has one, combines elements of so many bytes;
-        messages of more than `cut` bytes, if it is given, are sent in several."""
+        """`element` is the size of the operator's elements in bytes, 1 without
+        operator; messages longer than `cut` bytes, if not 0, are cut."""
         self.layouts, self._ranks, self._element = layouts, ranks, element
         self._longest = cut or LONGEST_MESSAGE_BYTES
         self.steps: list[Step] = []
         self.slots, self.scratch, self.node = 0, scratch, 0
         self.writes = False
         self._has_entered, self._meetings = False, 0
-        #: whether this rank's own block is yet to be copied to where it belongs, and is
-        #: sent from where the user has it
+        #: whether this rank's own block is not yet copied to its place in the receive
+        #: buffer, and so is sent from the send buffer
         self._copies_own_block = True
 
     def add(self, step: Step, *buffers: int) -> None:
-        """A step on some buffers; the half of the node memory is entered before the
-        first one that touches it, and no earlier."""
+        """Add a step on buffers.
+
+        The half of the node memory is entered right before the first step that touches
+        the half: to enter may mean to wait for ranks that are still in an earlier call.
+        """
         if NODE in buffers and not self._has_entered:
             self._has_entered = True
             self.steps.append(Enter())
@@ -115,37 +119,50 @@ class Compiler:
     # -- local steps
 
     def copy(self, source: Sequence[Run], target: Sequence[Run]) -> None:
-        """Bytes from some runs to others, unless they are there already."""
+        """Copy bytes from runs to runs, unless the two are equal."""
         if source == target:
             return
         pairs = list(matched(source, target))
         self._note_written(target)
-        if len(pairs) > FEW_RUNS and self._copy_packed(source, target):
+        is_packed = len(pairs) > MOST_RUNS_COPIED_SINGLY
+        if is_packed and self._copy_packed(source, target):
             return
-        for (x, a, b), (y, c, d) in pairs:
-            kind = LongCopy if b - a > LONG_COPY_BYTES else Copy
-            self.add(kind(x, slice(a, b), y, slice(c, d)), x, y)
+        for read, written in pairs:
+            nbytes = read.stop - read.start
+            kind = LongCopy if nbytes > LONG_COPY_BYTES else Copy
+            step = kind(
+                read.buffer,
+                slice(read.start, read.stop),
+                written.buffer,
+                slice(written.start, written.stop),
+            )
+            self.add(step, read.buffer, written.buffer)
 
     def _copy_packed(self, source: Sequence[Run], target: Sequence[Run]) -> bool:
-        """Copy many runs by numpy, where each side lies in one buffer; whether that
-        is so. Both sides in many runs go through scratch."""
+        """Copy many runs by numpy; False where a side lies in several buffers.
+
+        Where both sides have many runs, the bytes go through scratch.
+        """
         if len({run.buffer for run in source}) > 1:
             return False
         if len({run.buffer for run in target}) > 1:
             return False
-        x, y = source[0].buffer, target[0].buffer
+        read, written = source[0].buffer, target[0].buffer
         if len(source) == 1:
-            self.add(Unpack(x, source[0].start, y, _selection(target)), x, y)
+            step = Unpack(read, source[0].start, written, _selection(target))
+            self.add(step, read, written)
         elif len(target) == 1:
-            self.add(Pack(x, _selection(source), y, target[0].start), x, y)
+            self.add(
+                Pack(read, _selection(source), written, target[0].start), read, written
+            )
         else:
             bounce = self.bounce(sum(run.stop - run.start for run in source))
-            self.add(Pack(x, _selection(source), TMP, bounce.start), x)
-            self.add(Unpack(TMP, bounce.start, y, _selection(target)), y)
+            self.add(Pack(read, _selection(source), TMP, bounce.start), read)
+            self.add(Unpack(TMP, bounce.start, written, _selection(target)), written)
         return True
 
     def local(self, step: Local) -> None:
-        """A copy or a reduction inside the memory of the rank."""
+        """Compile a copy or a reduction inside the memory of the rank."""
         source, target = (
             joined(self.layouts.placed(span)) for span in (step.src, step.dst)
         )
@@ -153,24 +170,29 @@ class Compiler:
             self.copy(source, target)
             return
         self._note_written(target)
-        most = MOST_REDUCED * self._element
-        for (x, a, b), (y, c, _) in matched(source, target):
-            for at in range(0, b - a, most):
-                count = min(b - a - at, most) // self._element
-                self._reduce((x, a + at), (y, c + at), count)
+        longest = MOST_REDUCED_ELEMENTS * self._element
+        for read, written in matched(source, target):
+            nbytes = read.stop - read.start
+            for at in range(0, nbytes, longest):
+                self._reduce(
+                    (read.buffer, read.start + at),
+                    (written.buffer, written.start + at),
+                    min(nbytes - at, longest) // self._element,
+                )
 
-    def _reduce(self, source: tuple[int, int], target: tuple[int, int], n: int) -> None:
-        """A reduction; one step with that before if both have the same target, as the
-        step itself takes as long as to combine a few kilobytes."""
+    def _reduce(
+        self, source: tuple[int, int], target: tuple[int, int], count: int
+    ) -> None:
+        """Add a reduction of `count` elements, merged with the step before if both have
+        one target: a step by itself takes as long as to combine a few kilobytes."""
         last = self.steps[-1] if self.steps else None
-        place = *target, n
-        if isinstance(last, Reduce) and last[1:4] == place:
+        if isinstance(last, Reduce) and last[1:4] == (*target, count):
             self.steps[-1] = last._replace(sources=(*last.sources, source))
             return
-        self.add(Reduce((source,), *target, n), source[0], target[0])
+        self.add(Reduce((source,), *target, count), source[0], target[0])
 
     def local_steps(self, steps: Sequence[Local]) -> None:
-        """All local steps of a round."""
+        """Compile all local steps of a round."""
         if isinstance(steps, Steps) and steps.kind is CopySpan:
             self.copy(self.layouts.runs(steps.src), self.layouts.runs(steps.dst))
             return
@@ -180,13 +202,13 @@ class Compiler:
     # -- messages
 
     def bounce(self, nbytes: int) -> Run:
-        """Scratch for a message whose bytes lie in several places."""
+        """New scratch of so many bytes, aligned for every basic type."""
         start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         self.scratch = start + nbytes
         return Run(TMP, start, self.scratch)
 
     def send(self, rank: int, data: Data) -> list[int]:
-        """A message to a rank; its slots."""
+        """Compile a message to a rank, and return the slots of the message."""
         runs = self.layouts.runs(data, is_sent=self._copies_own_block)
         if len(runs) > 1:
             if (selection := _typed(runs, self._longest)) is not None:
@@ -200,7 +222,11 @@ class Compiler:
         return self._message(Send, rank, runs[0] if runs else Run(SAID, 0, 0))
 
     def post(self, rank: int, data: Data) -> tuple[list[int], Callable[[], None]]:
-        """A receive from a rank: its slots, and what puts its bytes in their places."""
+        """Compile a receive from a rank.
+
+        Returns the slots of the message, and a function that compiles the copies from
+        scratch to the places of the data.
+        """
         runs = self.layouts.runs(data)
         self._note_written(runs)
         if len(runs) <= 1:
@@ -226,19 +252,22 @@ class Compiler:
         self.slots += 1
         return self.slots - 1
 
-    def gather(self, c: Library) -> tuple[list[int], Callable[[], None]]:
-        """The MPI library's own allgather in a group, of blocks side by side: its slot,
-        and what puts them where they belong."""
-        runs = self.layouts.runs((c.whole,))
+    def gather(self, call: Library) -> tuple[list[int], Callable[[], None]]:
+        """Compile the MPI library's own allgather in a group.
+
+        The library takes blocks side by side. Returns the slot of the call, and a
+        function that compiles the copies to the places of the blocks.
+        """
+        runs = self.layouts.runs((call.whole,))
         self._note_written(runs)
-        run, unpack = runs[0] if runs else Run(SAID, 0, 0), _nothing
+        whole, unpack = runs[0] if runs else Run(SAID, 0, 0), _nothing
         if len(runs) > 1:
-            run = self.bounce(sum(x.stop - x.start for x in runs))
-            self.copy(runs, [run])
-            unpack = partial(self.copy, [run], runs)
-        unit, slot = self.layouts.units[c.buf], self._slot()
-        offsets = tuple(run.start + offset * unit for offset in c.offsets)
-        self.add(Gather(True, run.buffer, offsets, slot), run.buffer)
+            whole = self.bounce(sum(run.stop - run.start for run in runs))
+            self.copy(runs, [whole])
+            unpack = partial(self.copy, [whole], runs)
+        unit, slot = self.layouts.units[call.buf], self._slot()
+        offsets = tuple(whole.start + offset * unit for offset in call.offsets)
+        self.add(Gather(True, whole.buffer, offsets, slot), whole.buffer)
         return [slot], unpack
 
     def _note_written(self, runs: Iterable[Run]) -> None:
@@ -249,26 +278,26 @@ class Compiler:
     def rounds(
         self, rounds: Sequence[Round], first_copies: Sequence[tuple[Runs, Runs]] = ()
     ) -> None:
-        """All rounds, with copies that need not wait for the messages of the first.
+        """Compile all rounds, and `first_copies` behind the sends of the first round.
 
-        Receives are posted up to a few rounds ahead, where nothing touches their memory
-        till then; scratch for messages is each message's own.
+        Receives are posted up to a few rounds ahead, if nothing touches their memory
+        until the round of the message. Each message has scratch of its own.
         """
         rounds = rounds or [Round()]
         receives = _Receives(self, rounds)
         self.node = extent(rounds, "node") * self.layouts.units.get("node", 1)
-        for k, r in enumerate(rounds):
+        for k, round_ in enumerate(rounds):
             receives.post(k)
             slots: list[int] = []
             unpacking = receives.unpacking[k]
-            for c in r.comm:
-                if isinstance(c, SendSpans):
-                    slots += self.send(c.to, c.data)
-                elif isinstance(c, Library):
-                    slot, unpack = self.gather(c)
-                    slots += slot
+            for message in round_.comm:
+                if isinstance(message, SendSpans):
+                    slots += self.send(message.to, message.data)
+                elif isinstance(message, Library):
+                    gather_slots, unpack = self.gather(message)
+                    slots += gather_slots
                     unpacking.append(unpack)
-            early, late = meanwhile(r) if r.comm else ((), r.then)
+            early, late = meanwhile(round_) if round_.comm else ((), round_.then)
             if k == 0:
                 for copy in first_copies:
                     self.copy(*copy)
@@ -280,11 +309,11 @@ class Compiler:
             for unpack in unpacking:
                 unpack()
             self.local_steps(late)
-            if r.meet:
+            if round_.meet:
                 self.meet(k + 1)
 
     def meet(self, round_number: int) -> None:
-        """A meeting; at the first one the sizes are compared."""
+        """Add a meeting; at the first meeting the ranks compare their contributions."""
         ranks = self._ranks
         self._meetings += 1
         step = Meet(ranks.meeting, self._meetings, round_number)
@@ -296,21 +325,22 @@ class Compiler:
 
 
 class _Receives:
-    """The receives of all rounds, each to be posted in some round."""
+    """The receives of all rounds, and the round in which each is posted."""
 
     def __init__(self, compiler: Compiler, rounds: Sequence[Round]) -> None:
         self._compiler = compiler
+        #: by the round of the post: the round of the message, and the message
         self._due: list[list[tuple[int, Recv]]] = [[] for _ in rounds]
-        #: of each round, what it waits for, and what is done with it then
+        #: by the round of the message: slots to await, and the copies that follow
         self.slots: list[list[int]] = [[] for _ in rounds]
         self.unpacking: list[list[Callable[[], None]]] = [[] for _ in rounds]
-        for k, (r, whens) in enumerate(zip(rounds, posting(rounds), strict=True)):
-            messages = (c for c in r.comm if isinstance(c, Recv))
-            for message, when in zip(messages, whens, strict=True):
-                self._due[when].append((k, message))
+        for k, (round_, posts) in enumerate(zip(rounds, posting(rounds), strict=True)):
+            messages = (x for x in round_.comm if isinstance(x, Recv))
+            for message, post_index in zip(messages, posts, strict=True):
+                self._due[post_index].append((k, message))
 
     def post(self, round_index: int) -> None:
-        """Post what is due in a round."""
+        """Compile the receives posted in a round."""
         for k, message in self._due[round_index]:
             slots, unpack = self._compiler.post(message.frm, message.data)
             self.slots[k] += slots
@@ -328,7 +358,7 @@ def _selection(runs: Sequence[Run]) -> Selection:
 
 
 def _typed(runs: Sequence[Run], longest: int) -> Selection | None:
-    """The selection of a message that MPI takes by a datatype, if it should."""
+    """The selection of a message that MPI should take by a datatype, if any."""
     if len({run.buffer for run in runs}) > 1:
         return None
     nbytes = sum(run.stop - run.start for run in runs)

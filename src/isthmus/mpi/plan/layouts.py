@@ -1,8 +1,8 @@
-"""Where the logical buffers of a schedule lie in the buffers of an operation.
+"""Layouts: the places of a schedule's logical buffers in an operation's buffers.
 
-Where the blocks of a call lie, their counts and displacements, is a value that the call
-is known by. So it is compiled into the plan: a span of "recv" becomes the runs of bytes
-that it is in the user's memory.
+Counts and displacements of the blocks are part of the values that identify a call, so
+the places are compiled into the plan: a span of "recv" becomes runs of bytes of the
+user's memory.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import numpy as np
 from ...schedules.ir import Data, Pieces, Span
 from .steps import Run
 
-#: where some bytes of a logical buffer lie: first byte, one after the last, the buffer
-#: of the operation, and the offset there
+#: the place of bytes of a logical buffer: first byte, end, the buffer of the operation,
+#: and the offset in that buffer
 Place: TypeAlias = tuple[int, int, int, int]
 #: all bytes of a logical buffer, in ascending order
 Layout: TypeAlias = tuple[Place, ...]
 
 
 def layout(nbytes: int, buffer: int, start: int = 0) -> Layout:
-    """Bytes that follow each other in one buffer."""
+    """The layout of consecutive bytes in one buffer."""
     return ((0, nbytes, buffer, start),)
 
 
 def layout_of_blocks(
     sizes: Sequence[int], starts: Sequence[int], buffer: int
 ) -> Layout:
-    """Blocks of so many bytes that begin at some offsets of one buffer."""
+    """The layout of blocks at offsets of one buffer, by sizes and offsets in bytes."""
     places: list[Place] = []
     first = 0
     for size, start in zip(sizes, starts, strict=True):
@@ -43,36 +43,37 @@ def layout_of_blocks(
 
 
 def merged(places: Iterable[Place]) -> Layout:
-    """The places, of which those that follow each other in a buffer become one."""
-    result: list[Place] = []
+    """The layout of places, with neighbours in a buffer merged into one place."""
+    layout: list[Place] = []
     for place in places:
         first, last, buffer, start = place
         if first == last:
             continue
-        if result:
-            before, end, same, at = result[-1]
-            if same == buffer and at + end - before == start:
-                result[-1] = before, last, buffer, at
+        if layout:
+            last_first, last_last, last_buffer, last_start = layout[-1]
+            is_neighbour = last_start + last_last - last_first == start
+            if last_buffer == buffer and is_neighbour:
+                layout[-1] = last_first, last, buffer, last_start
                 continue
-        result.append(place)
-    return tuple(result)
+        layout.append(place)
+    return tuple(layout)
 
 
 def chained(layouts: Iterable[Layout]) -> Layout:
-    """Layouts of data that follow each other, as one."""
+    """The layout of several data, one behind the other."""
     places: list[Place] = []
     at = 0
-    for places_of_one in layouts:
+    for part in layouts:
         places += [
             (first + at, last + at, buffer, start)
-            for first, last, buffer, start in places_of_one
+            for first, last, buffer, start in part
         ]
         at = places[-1][1] if places else 0
     return merged(places)
 
 
 def cut_out(places: Layout, start: int, stop: int) -> Layout:
-    """The places of the bytes from `start` to `stop`, as a layout of their own."""
+    """The layout of the bytes from `start` to `stop` of a layout."""
     return tuple(
         (
             max(first, start) - start,
@@ -87,16 +88,16 @@ def cut_out(places: Layout, start: int, stop: int) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """Where the logical buffers of a schedule lie, and the bytes of their elements."""
+    """The layouts of a schedule's logical buffers, and the bytes of their elements."""
 
     places: dict[str, Layout]
     units: dict[str, int]
-    #: where messages are sent from, if that is somewhere else: a block of this rank's
-    #: own is sent from where the user has it while it is copied to where it belongs
+    #: layouts for sent data, where different: a rank's own block is sent from the
+    #: user's send buffer while the block is copied to the receive buffer
     sources: dict[str, Layout] = field(default_factory=dict)
 
     def runs(self, data: Data, is_sent: bool = False) -> list[Run]:
-        """Spans of elements as runs of bytes; neighbours become one."""
+        """The runs of bytes of spans of elements; neighbouring runs become one."""
         if isinstance(data, Pieces):
             return self._runs_of_pieces(data, is_sent)
         return joined(run for span in data for run in self.placed(span, is_sent))
@@ -107,7 +108,7 @@ class Layouts:
         return self.places[name]
 
     def placed(self, span: Span, is_sent: bool = False) -> Iterator[Run]:
-        """One span of elements as runs of bytes."""
+        """The runs of bytes of one span of elements."""
         unit = self.units[span.buf]
         start, stop = span.start * unit, (span.start + span.size) * unit
         places = self._of(span.buf, is_sent)
@@ -120,7 +121,7 @@ class Layouts:
             start, i = end, i + 1
 
     def _runs_of_pieces(self, data: Pieces, is_sent: bool) -> list[Run]:
-        """As `runs`, of many spans at once."""
+        """The result of `runs` for many spans, computed by numpy at once."""
         places, unit = self._of(data.buf, is_sent), self.units[data.buf]
         if not places:
             return []
@@ -152,25 +153,26 @@ def _neighbours_joined(
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """The runs without empty ones; neighbours become one."""
-    result: list[Run] = []
+    """The runs without empty runs; neighbouring runs become one."""
+    joined_runs: list[Run] = []
     for run in runs:
         buffer, start, stop = run
-        if result and result[-1].buffer == buffer and result[-1].stop == start:
-            result[-1] = Run(buffer, result[-1].start, stop)
+        last = joined_runs[-1] if joined_runs else None
+        if last is not None and last.buffer == buffer and last.stop == start:
+            joined_runs[-1] = Run(buffer, last.start, stop)
         elif stop > start:
-            result.append(run)
-    return result
+            joined_runs.append(run)
+    return joined_runs
 
 
 def matched(source: Sequence[Run], target: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
-    """The same bytes in two places, as pairs of runs that are whole in both."""
-    left, right = list(reversed(source)), list(reversed(target))
-    while left and right:
-        (x, a, b), (y, c, d) = left.pop(), right.pop()
+    """Pairs of equally long runs that bring the bytes of `source` to `target`."""
+    sources, targets = list(reversed(source)), list(reversed(target))
+    while sources and targets:
+        (x, a, b), (y, c, d) = sources.pop(), targets.pop()
         n = min(b - a, d - c)
         yield Run(x, a, a + n), Run(y, c, c + n)
         if b - a > n:
-            left.append(Run(x, a + n, b))
+            sources.append(Run(x, a + n, b))
         if d - c > n:
-            right.append(Run(y, c + n, d))
+            targets.append(Run(y, c + n, d))

@@ -1,9 +1,9 @@
 """The MPI library's own call in place of a plan's steps.
 
-The library gets what was read, not what the user passed: so whatever our reader takes
-is taken, whoever makes the call. Data that are only moved are bytes to it, because some
-libraries choose their algorithm by the size of the local type, and hang where ranks
-describe the same data by different types.
+The library gets the arguments as isthmus has read them, not as the user passed them, so
+that a call accepts the same arguments whichever way is chosen. Data that are only moved
+are passed as bytes, because some libraries choose their algorithm by the size of the
+local type, and hang where ranks describe equal data by different types.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ if TYPE_CHECKING:
     from ..arguments.call import Call
     from ..buffers.user_buffer import UserBuffer
 
-#: counts and displacements of a buffer, in bytes or elements, one for equal blocks; the
-#: displacements begin with the lowest block, which lies at a byte of the buffer
+#: counts and displacements in bytes or elements, one number for equal blocks, and the
+#: byte of the buffer from which the displacements count: that of the lowest block
 Extent: TypeAlias = tuple[int | tuple[int, ...], int | tuple[int, ...], int]
 
 
-#: of a buffer that has no meaning on this rank, whatever the user passed
+#: the extent of a buffer without meaning on this rank, whatever the user passed
 NO_BUFFER: Extent = ((), (), 0)
 
 
 def block_extent(x: UserBuffer) -> Extent:
-    """One block, or blocks of one size, in bytes; what has gaps is staged."""
+    """The extent of one block, or of blocks of one size, in bytes; data with gaps are
+    staged."""
     return x.sizes[0], 0, x.displacements[0] if x.is_dense else 0
 
 
 def vector_extent(x: UserBuffer) -> Extent:
-    """Blocks of their own sizes and places, in bytes; what has gaps is staged.
+    """The extent of blocks of different sizes, in bytes; data with gaps are staged.
 
-    Open MPI's nonblocking calls take buffers that begin at one address for a call in
-    place, also where the blocks lie apart: so the buffer begins with its lowest block.
+    The buffer begins with the lowest block, since Open MPI's nonblocking calls take
+    two buffers with one address for a call in place, even if the blocks lie apart.
     """
     if x.is_dense:
         low = min(
@@ -50,22 +51,23 @@ def vector_extent(x: UserBuffer) -> Extent:
 
 
 def elements_extent(x: UserBuffer) -> Extent:
-    """One block of elements of the user's type; what has gaps is staged."""
+    """The extent of one block, in elements of the user's type; data with gaps are
+    staged."""
     return x.counts[0], 0, x.displacements[0] if x.is_dense else 0
 
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """A method of mpi4py's class, and how its buffers are described to it."""
+    """A method of mpi4py's class, and the description of its buffers."""
 
     #: mpi4py's name of the blocking method, as "Allgather"
     name: str
-    #: how what is sent and received lies; None for what is passed as it is
+    #: the extents of the two buffers; None for an argument passed as the user has it
     send: Extent | None = None
     recv: Extent | None = None
-    #: whether elements are bytes, whatever their type
+    #: whether data are passed as bytes, whatever their type
     is_bytes: bool = True
-    #: whether the user's own arguments are passed
+    #: whether all arguments are passed as the user has them
     is_raw: bool = False
 
     def arguments(self, call: Call, buffers: Sequence[Any]) -> Sequence[Any]:
@@ -84,11 +86,11 @@ class NativeCall:
         return args
 
     def blocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> None:
-        """Make the call."""
+        """Make the blocking call."""
         getattr(comm._base, self.name)(comm, *self.arguments(call, buffers))
 
     def nonblocking(self, comm: Any, call: Call, buffers: Sequence[Any]) -> MPI.Request:
-        """Start the call."""
+        """Start the nonblocking call."""
         method = getattr(comm._base, f"I{self.name.lower()}")
         request: MPI.Request = method(comm, *self.arguments(call, buffers))
         return request
@@ -96,7 +98,7 @@ class NativeCall:
     def persistent(
         self, comm: Any, call: Call, buffers: Sequence[Any], info: MPI.Info
     ) -> MPI.Prequest | None:
-        """Set the call up; None where the library has no such call (before MPI 4)."""
+        """Set a persistent call up; None where the library has none (before MPI 4)."""
         method = getattr(comm._base, f"{self.name}_init")
         try:
             request: MPI.Prequest = method(comm, *self.arguments(call, buffers), info)
@@ -106,7 +108,7 @@ class NativeCall:
 
 
 def _described(memory: Any, extent: Extent, datatype: MPI.Datatype) -> Any:
-    """A buffer as mpi4py takes it."""
+    """A buffer specification of mpi4py."""
     if extent is NO_BUFFER:
         return None
     counts, displacements, low = extent

@@ -1,15 +1,14 @@
-"""One call under way: a plan, its buffers, its number, and where it is.
+"""An operation: one call under way, with a plan, buffers, a number and a position.
 
-`_run` is the only function that executes a plan. `advance` lets it come as far as it
-can without waiting; `wait` lets it wait, and give way to others, wherever it must. So
-blocking, nonblocking and persistent calls differ only in who calls what, and so do
-redistributions.
+`_run` is the only function that executes a plan. `advance` runs the plan as far as
+possible without waiting; `wait` runs the plan to the end, and yields the processor
+wherever a step must wait. Blocking, nonblocking and persistent calls, and
+redistributions, differ only in the caller of these two.
 
-A call counts from the first act of its first `advance` on, as it does on all other
-ranks. What fails before, in reading arguments or for lack of memory, has said nothing
-to anybody and leaves no trace. Whatever is raised later leaves the communicator refused
-and the other ranks told: messages of this call may be under way, and would be taken for
-those of the next one.
+A call is numbered in its first `advance`, as on all other ranks. An error before, in
+reading arguments or for lack of memory, leaves no trace, since no other rank has heard
+of the call. Every later error leaves the communicator refused and is announced to the
+other ranks: messages of the call may be under way, and a later call would receive them.
 """
 
 from __future__ import annotations
@@ -65,28 +64,28 @@ if TYPE_CHECKING:
     from .arrange import Arrangement
     from .plan import Plan
 
-#: looks for messages before who waits gives way to other processes, each of about a
-#: microsecond
-SPINS = 64
-#: looks between two looks at the clock, for failed ranks, and at other operations
-LOOKS = 64
+#: polls of messages, of about a microsecond each, before a waiting rank yields the
+#: processor
+POLLS_BEFORE_YIELD = 64
+#: polls between two checks of the clock, of failed ranks, and of other operations
+POLLS_BETWEEN_CHECKS = 64
 _BYTE = MPI.BYTE
-#: what a message without data is received into
-_NOTHING = memoryview(bytearray())
+#: the buffer of messages without data
+_NO_BYTES = memoryview(bytearray())
 _Lock = threading.Lock
-_give_way = os.sched_yield
-#: steps at which a rank waits for others: who is interrupted there can go on later
+_yield_processor = os.sched_yield
+#: steps that wait for other ranks: an operation interrupted there can go on later
 _WAITING = (Await, AwaitSized, Enter, Fetched, Meet)
-_MESSAGES = (Post, PostTyped, Send, SendTyped)
+_MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 _INTERRUPTED = "a signal handler raised in the middle of this call, which cannot go on"
 
 
 class AnyCall(Protocol):
-    """What an operation needs of its call, besides buffers."""
+    """The view of a call that every operation needs, besides the buffers."""
 
     #: MPI's name of the operation
     name: str
-    #: what combines elements, and the types of these
+    #: the operators of reductions, each with the datatype of the elements
     operators: Sequence[tuple[MPI.Op, MPI.Datatype]]
     packer: Packer
 
@@ -95,32 +94,32 @@ class AnyCall(Protocol):
 
 
 class AskingCall(AnyCall, Protocol):
-    """A call with a plan that ends with an answer."""
+    """A call whose plan ends with a question to other ranks."""
 
     def plan_for(self, asked: Plan, answer: bytes) -> Plan:
-        """The plan that goes on after one that has asked."""
+        """The plan that follows a plan with a question, by the answer."""
 
 
 class NativeStarter(AnyCall, Protocol):
-    """A call with a plan that has the MPI library's own call as a step."""
+    """A call whose plan has the MPI library's own call as a step."""
 
     def start_native(self, plan: Plan, buffers: Sequence[Any]) -> MPI.Request:
         """Start the MPI library's own call."""
 
 
 class Operation:
-    """A plan on its way; advanced by one thread at a time, whoever has its lock."""
+    """A plan under way, advanced by one thread at a time: the holder of the lock."""
 
-    # what is read at every call is in slots: an attribute that an instance has from its
-    # class takes five times as long to read
+    # attributes read at every call are in slots: to read an attribute of the class
+    # through an instance takes five times as long
     __slots__ = (
-        "_at",
         "_awaited",
         "_buffers",
         "_deadline",
         "_fence",
         "_lock",
         "_requests",
+        "_step_index",
         "_transfer",
         "answer",
         "call",
@@ -130,10 +129,10 @@ class Operation:
         "error",
         "half",
         "handle",
-        "looks",
         "number",
         "only_asks",
         "plan",
+        "polls",
         "staging",
         "tag",
         "turn",
@@ -146,55 +145,58 @@ class Operation:
         call: AnyCall,
         buffers: list[Any],
     ) -> None:
-        """Of a call, on the user's buffers by their numbers; the others have no memory
-        yet.
+        """`buffers` has the user's memory by buffer numbers, and None for scratch and
+        node memory, which come later.
 
-        What fails here has said nothing to anybody.
+        An error here leaves no trace, since no rank has heard of the call.
         """
         self.channel, self.plan, self.call = channel, plan, call
         self._buffers = buffers
-        #: of the call on its channel; negative as long as it does not count
+        #: number and tag of the call on its channel; -1 until the call is numbered
         self.number = self.tag = -1
-        #: which half of the node memory it may use, and what ranks write there in
-        #: meetings
+        #: the half of the node memory for the call, and the code that ranks write there
+        #: in meetings; -1 until the call is numbered
         self.half = self.code = -1
-        #: which calls had that half before, where not all ranks count them
+        #: the earlier calls in that half, where not all ranks count the calls
         self.turn: RootedTurn | None = None
-        #: whether it is over, well or not
+        #: whether the call is over, with or without an error
         self.done = False
         self.error: BaseException | None = None
-        #: what completes the user's request when it is over, and who advances it;
-        #: nobody but its caller knows a blocking call, which has neither
+        #: completes the user's request at the end; None for a blocking call
         self.handle: Handle | PersistentHandle | None = None
+        #: held by the thread that advances the operation; None for a blocking call,
+        #: which only the caller advances
         self._lock: threading.Lock | None = None
-        #: looks at it: whoever sees the same number again knows that nobody has
-        #: advanced it
-        self.looks = 0
-        #: what the ranks have said before an irregular call, and whether the operation
-        #: ends with that
+        #: polls so far: a number that has not changed says that nobody has advanced the
+        #: operation meanwhile
+        self.polls = 0
+        #: the answer of the ranks before an irregular call, and whether the operation
+        #: ends with the answer
         self.answer, self.only_asks = b"", False
         #: set before the first step that touches the node memory
         self._fence: threading.Lock | None = None
-        #: the step that is being done, and what it waits for, if that was begun
-        self._at = 0
+        #: the index of the present step
+        self._step_index = 0
+        #: the words that the present meeting waits for; None before it has begun
         self._awaited: AwaitedWords | None = None
+        #: seconds on the clock; 0.0 until a step has had to wait
         self._deadline = 0.0
-        #: unpacks what is received, where it has gaps
+        #: unpacks received data with gaps
         self.staging: Arrangement | None = None
         #: the copies from and to devices
         self._transfer: Transfer | None = None
         if plan.scratch:
             self._take_scratch(plan)
-        buffers[SAID] = plan.said or _NOTHING
+        buffers[SAID] = plan.said or _NO_BYTES
         if plan.transfers is not None:
             self._transfer = call.begin_transfer(plan)
         self._requests: list[Any] = [None] * plan.slots
 
     def _take_scratch(self, plan: Plan) -> None:
-        """Take the scratch of a plan, where the data of the call are."""
+        """Allocate the scratch of a plan, on the host or the device of the data."""
         packer = self.call.packer
-        room = self.channel.scratch.take if packer is HOST_PACKER else packer.room
-        self._buffers[TMP] = room(plan.scratch)
+        allocate = self.channel.scratch.take if packer is HOST_PACKER else packer.room
+        self._buffers[TMP] = allocate(plan.scratch)
 
     def _give_scratch_back(self) -> None:
         scratch = self._buffers[TMP]
@@ -202,49 +204,49 @@ class Operation:
             self.channel.scratch.give_back(scratch)
         self._buffers[TMP] = None
 
-    # -- who advances it
+    # -- progress
 
     def share(self, handle: Handle | PersistentHandle) -> None:
-        """Let others advance the operation too, who know it by its handle."""
+        """Let other threads advance the operation too, found through the handle."""
         self.handle, self._lock = handle, _Lock()
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody advances it now, or waits in it."""
+        """Whether a thread advances the operation now, or waits for the end."""
         return self._lock is not None and self._lock.locked()
 
     def advance(self) -> bool:
-        """Do all that can be done without waiting; whether the operation is over.
+        """Run the plan as far as possible without waiting; return `done`.
 
-        What fails is kept in `error`, for whoever waits.
+        An error is kept in `error`, for the user's wait.
         """
         if self.done:
             return True
         lock = self._lock
-        assert lock is not None  # whoever advances it knows its handle
+        assert lock is not None  # since `share`, without which only `wait` is called
         if lock.acquire(blocking=False):
             try:
-                self._go(waits=False)
+                self._proceed(waits=False)
             finally:
                 lock.release()
         return self.done
 
     def wait(self) -> None:
-        """Go on to the end; raise what went wrong."""
+        """Run the plan to the end; raise the error of the call, if any."""
         if self._lock is None:
-            self._go(waits=True)
+            self._proceed(waits=True)
         else:
             with self._lock:
-                self._go(waits=True)
+                self._proceed(waits=True)
         if self.error is not None:
             raise self.error
 
-    def _go(self, waits: bool) -> None:
-        """Do all that can be done now, or all there is; what fails is kept.
+    def _proceed(self, waits: bool) -> None:
+        """Run the plan to the end, or up to a step that would have to wait.
 
-        From here on the operation counts, as on all other ranks.
+        The first time numbers the call, as on all other ranks. An error is kept.
         """
-        try:  # around all, as a signal handler may raise between two steps
+        try:  # around all steps, since a signal handler may raise between two of them
             if self.done:
                 return
             if self.number < 0:
@@ -252,36 +254,36 @@ class Operation:
             if self._run(len(self.plan.steps), waits):
                 self._end()
                 return
-            self.looks += 1
-            if self.looks % LOOKS == 0:
+            self.polls += 1
+            if self.polls % POLLS_BETWEEN_CHECKS == 0:
                 self.channel.check()
         except BaseException as error:
             self._fail(error)
 
-    def _rest(self, spins: int = 0) -> None:
-        """Rest between two looks at what is awaited: give way to other processes, after
-        some looks or at once, and now and then look around."""
-        self.looks = looks = self.looks + 1
-        if looks > spins:
-            _give_way()
-        if looks % LOOKS == 0:
-            self._look_around()
+    def _rest(self, polls_before_yield: int = 0) -> None:
+        """Rest between two polls: yield the processor, and now and then check for
+        failures and advance other operations."""
+        self.polls = polls = self.polls + 1
+        if polls > polls_before_yield:
+            _yield_processor()
+        if polls % POLLS_BETWEEN_CHECKS == 0:
+            self._check_and_advance_others()
 
-    def _look_around(self) -> None:
-        """Look for ranks that failed, at the clock, and at what else this process has
-        to do."""
+    def _check_and_advance_others(self) -> None:
+        """Check for failed ranks and the time limit, and advance other operations:
+        another rank may wait for their messages before it sends ours."""
         self.channel.check()
         self._check_limit()
         self.channel.advance_others(self)
 
     @property
     def position(self) -> int:
-        """The step that is being done."""
-        return self._at
+        """The index of the present step."""
+        return self._step_index
 
     @classmethod
     def failed(cls, channel: Channel, error: BaseException) -> Operation:
-        """An operation that could not begin, and is over."""
+        """An operation that could not begin and is over."""
         operation = cls.__new__(cls)
         operation.channel, operation.error, operation.done = channel, error, True
         operation._lock = None
@@ -290,10 +292,11 @@ class Operation:
     @property
     def _step_kind(self) -> type | None:
         steps = self.plan.steps
-        return type(steps[self._at]) if self._at < len(steps) else None
+        index = self._step_index
+        return type(steps[index]) if index < len(steps) else None
 
     def _check_limit(self) -> None:
-        """Raise where this process has waited too long."""
+        """Raise `Stalled` after the time limit of the communicator."""
         seconds = self.channel.context.limit.seconds
         if seconds is None:
             return
@@ -305,17 +308,16 @@ class Operation:
     # -- the steps
 
     def _run(self, stop: int, waits: bool) -> bool:
-        """Do the steps up to one; whether it came so far.
+        """Run the steps up to index `stop`; False where a step would have to wait.
 
-        Where a step would have to wait, and must not, that is the end for now. `_at`
-        says which step is being done, so that who is interrupted while it waits can go
-        on later.
+        `_step_index` is set before each step, so that an operation interrupted in a
+        wait can go on later.
         """
-        steps, at, buffers = self.plan.steps, self._at, self._buffers
+        steps, index, buffers = self.plan.steps, self._step_index, self._buffers
         requests, channel, tag = self._requests, self.channel, self.tag
-        while at < stop:
-            self._at = at
-            step: Any = steps[at]
+        while index < stop:
+            self._step_index = index
+            step: Any = steps[index]
             kind = type(step)
             if kind is Copy:
                 source, read, target, written = step
@@ -342,21 +344,21 @@ class Operation:
                 requests[slot] = channel.irecv(spec, rank, tag)
             elif kind is Await:
                 try:
-                    for slot in step[0]:  # one that is complete is so at once
+                    for slot in step[0]:  # a complete request is complete at once
                         test = requests[slot].Test
                         while not test():
                             if not waits:
                                 return False
-                            self._rest(SPINS)
+                            self._rest(POLLS_BEFORE_YIELD)
                 except MPI.Exception as error:
                     raise self._explained(error, slot) from None
             elif kind is Reduce:
-                sources, target, written, elements, which = step
-                op, datatype = self.call.operators[which]
+                sources, target, written, elements, operator = step
+                op, datatype = self.call.operators[operator]
                 combine = op.Reduce_local
-                result = buffers[target][written:], elements, datatype
+                combined = buffers[target][written:], elements, datatype
                 for source, read in sources:
-                    combine((buffers[source][read:], elements, datatype), result)
+                    combine((buffers[source][read:], elements, datatype), combined)
             elif kind is LongCopy:
                 source, read, target, written = step
                 np.copyto(
@@ -366,18 +368,18 @@ class Operation:
             elif kind is Ask:
                 buffer, start, nbytes = step
                 self.answer = bytes(buffers[buffer][start : start + nbytes])
-                return self.only_asks or self._answered(waits)
+                return self.only_asks or self._run_answered(waits)
             else:
-                while not self._do_rarely(step):
+                while not self._do_rare_step(step):
                     if not waits:
                         return False
                     self._rest()
-            at += 1
-        self._at = at
+            index += 1
+        self._step_index = index
         return True
 
     def _meet(self, step: Meet, waits: bool) -> bool:
-        """Come to a meeting; whether all others have."""
+        """Arrive at a meeting; False as long as ranks are missing."""
         segment, half, fence = self.channel.segment, self.half, self._fence
         ranges, meeting, _, contribution, expected = step
         assert fence is not None  # since the half was entered
@@ -399,13 +401,13 @@ class Operation:
         fence.release()
         fence.acquire()
         if expected and segment.contributed(half, ranges) != expected:
-            self._differ(step)
+            self._raise_contributions_differ(step)
         self._awaited = None
         return True
 
-    def _do_rarely(self, step: Step) -> bool:
-        """The kinds of steps that short calls do not have; False where one would have
-        to wait."""
+    def _do_rare_step(self, step: Step) -> bool:
+        """Run a step of a kind that short calls do not have; False where the step would
+        have to wait."""
         buffers, requests, comm = self._buffers, self._requests, self.channel.context
         if isinstance(step, Pack):
             source, target = buffers[step.source], buffers[step.target]
@@ -421,7 +423,7 @@ class Operation:
             else:
                 request = self.channel.irecv(spec, step.source, self.tag)
             requests[step.slot] = request
-            kind.Free()  # the message keeps it
+            kind.Free()  # MPI keeps the datatype until the message is complete
         elif isinstance(step, Gather):
             starts = step.offsets[:-1]
             sizes = [b - a for a, b in pairwise(step.offsets)]
@@ -434,7 +436,7 @@ class Operation:
             source, target = buffers[step.source], buffers[step.target]
             self.call.packer.move(source, step.read, target, step.written)
         elif isinstance(step, AwaitSized):
-            return self._has_come(step)
+            return self._is_received(step)
         elif isinstance(step, Fetched):
             assert self._transfer is not None
             while not self._transfer.has_come(step.number):
@@ -459,8 +461,8 @@ class Operation:
             self.channel.check()  # which lets messages go on
         return True
 
-    def _has_come(self, step: AwaitSized) -> bool:
-        """Whether a message has come; raise if it is shorter than it must be."""
+    def _is_received(self, step: AwaitSized) -> bool:
+        """Whether a message is complete; raise if the message is too short."""
         status = MPI.Status()
         try:
             if not self._requests[step.slot].Test(status):
@@ -478,9 +480,11 @@ class Operation:
         return True
 
     def _explained(self, error: MPI.Exception, slot: int) -> Exception:
-        """The error of a message, in words of the call where it is too long."""
-        posts = (x for x in self.plan.steps if isinstance(x, Post | PostTyped))
-        post = next((x for x in posts if x.slot == slot), None)
+        """The error of a message; where the message is too long, in words of the call,
+        since MPI names neither the call nor the rank."""
+        steps = self.plan.steps
+        posts = (step for step in steps if isinstance(step, Post | PostTyped))
+        post = next((step for step in posts if step.slot == slot), None)
         if post is None or error.Get_error_class() != MPI.ERR_TRUNCATE:
             return error
         nbytes = post.nbytes if isinstance(post, Post) else post.selection.nbytes
@@ -491,11 +495,11 @@ class Operation:
             is_agreed=False,
         )
 
-    def _answered(self, waits: bool) -> bool:
-        """Go on with the plan for the values of the call and for what was heard.
+    def _run_answered(self, waits: bool) -> bool:
+        """Go on with the plan for the values of the call and the answer.
 
-        Where the ranks do not match, all of them have heard the same and raise the
-        same, so the call is over and the next one can be made.
+        Where the ranks do not match, all ranks raise one error, since all have one
+        answer: the call is over, and the communicator stays usable.
         """
         try:
             plan = cast("AskingCall", self.call).plan_for(self.plan, self.answer)
@@ -508,8 +512,8 @@ class Operation:
             self._give_scratch_back()
         if plan.scratch:
             self._take_scratch(plan)
-        self._buffers[SAID] = plan.said or _NOTHING
-        self.plan, self._at, self._requests = plan, 0, [None] * plan.slots
+        self._buffers[SAID] = plan.said or _NO_BYTES
+        self.plan, self._step_index, self._requests = plan, 0, [None] * plan.slots
         if plan.transfers is not None:
             self._transfer = self.call.begin_transfer(plan)
         return self._run(len(plan.steps), waits)
@@ -517,10 +521,10 @@ class Operation:
     # -- the end
 
     def _end(self) -> None:
-        """Put staged data where they belong, and give back what was lent."""
+        """Unpack staged data, end the turn in the node memory, free the scratch."""
         if self.staging is not None and self.error is None:
             self.staging.stage_out()
-        if self._fence is not None:  # what was read in the node memory is read
+        if self._fence is not None:  # reads of the node memory end before the turn ends
             self._fence.release()
             self._fence.acquire()
         self.channel.turns.end(self)
@@ -529,28 +533,29 @@ class Operation:
         self._complete()
 
     def _complete(self) -> None:
-        """Complete the user's request; then nobody needs the memory any more."""
+        """Complete the user's request and drop the buffers."""
         if self.handle is not None:
             self.handle.complete(self)
         self._buffers, self.staging, self._transfer = [], None, None
-        self.done = True  # last: whoever finds a handle open looks whether it is
+        self.done = True  # last: a persistent start reads `done` where a handle is open
 
     def _fail(self, error: BaseException) -> None:
-        """Let nothing come after this call: its messages may be under way.
+        """Refuse all later calls on the communicator: messages of this call may still
+        be under way.
 
         A signal handler that raises while the rank waits in a nonblocking call ends the
-        wait, not the call. In the middle of a step nobody can go on.
+        wait, not the call. A call interrupted in the middle of a step cannot go on.
         """
-        if self.number < 0:  # nothing was said to anybody
+        if self.number < 0:  # no rank has heard of the call
             self.error = error
             self._complete()
             return
         is_signal = self.handle is not None and not isinstance(error, Exception)
         if is_signal and self._step_kind in _WAITING:
             raise error
-        context = self.channel.context
-        what = self.call.name, self.plan.algorithm
-        self.error = context.failed(error, *what, orphan=(self, self._buffers))
+        context, algorithm = self.channel.context, self.plan.algorithm
+        orphan = self, self._buffers
+        self.error = context.failed(error, self.call.name, algorithm, orphan=orphan)
         if is_signal:
             self.error = RuntimeError(_INTERRUPTED)
         self._complete()
@@ -558,22 +563,22 @@ class Operation:
             raise error
 
     def _stalled(self, seconds: float) -> Stalled:
-        """What to raise where this process has waited too long."""
-        step, channel = self.plan.steps[self._at], self.channel
+        """The error of the present step after the time limit, with the late ranks."""
+        step, channel = self.plan.steps[self._step_index], self.channel
         ranks: list[int] = []
         has, round_number = "not begun", 0
         if isinstance(step, Await | AwaitSized):
-            slots = step.slots if isinstance(step, Await) else self._begun()
+            slots = step.slots if isinstance(step, Await) else self._started_slots()
             waiting = {k for k in slots if not self._requests[k].Get_status()}
-            messages = (x for x in self.plan.steps if isinstance(x, _MESSAGES))
+            messages = (x for x in self.plan.steps if isinstance(x, _MESSAGE_STEPS))
             peers = (_peer(x) for x in messages if x.slot in waiting)
             ranks = sorted({*peers})
             n = len(slots)
             has = f"{n - len(waiting)} of {n} messages of this round"
             round_number = step.round_number
         elif isinstance(step, Meet):
-            at = self.half, self.code, step.meeting
-            ranks = channel.segment.not_come(*at, step.ranges)
+            meeting = self.half, self.code, step.meeting
+            ranks = channel.segment.not_come(*meeting, step.ranges)
             n = sum(b - a for a, b in step.ranges)
             has = f"{n - len(ranks)} of {n} ranks at meeting {step.meeting}"
             round_number = step.round_number
@@ -583,31 +588,32 @@ class Operation:
         error.round = round_number
         return error
 
-    def _begun(self) -> list[int]:
-        """The slots of all messages that this rank has begun."""
+    def _started_slots(self) -> list[int]:
+        """The slots of all messages that this rank has started."""
         return [k for k, request in enumerate(self._requests) if request is not None]
 
-    def _differ(self, step: Meet) -> None:
-        """Raise, as a rank of the node contributes another number of bytes than this
-        rank expects of it."""
+    def _raise_contributions_differ(self, step: Meet) -> None:
+        """Raise the error of a rank of the node that contributes another number of
+        bytes than this rank expects."""
         context, segment = self.channel.context, self.channel.segment
         rows = segment.contributed(self.half, step.ranges)
         for (low, _), row, expected in zip(
             step.ranges, rows, step.expected or [], strict=True
         ):
             sizes = np.frombuffer(row, np.int64)
-            wanted = np.frombuffer(expected, np.int64)
-            for i in np.flatnonzero(sizes != wanted):
-                other = context.who(segment.ranks[low + int(i)])
+            expected_sizes = np.frombuffer(expected, np.int64)
+            for i in np.flatnonzero(sizes != expected_sizes):
+                peer = context.who(segment.ranks[low + int(i)])
+                me, nbytes = context.who(context.number), expected_sizes[i]
                 raise MismatchError(
-                    f"isthmus {self.call.name}: {other} contributes {sizes[i]} bytes, "
-                    f"{context.who(context.number)} expects {wanted[i]} of it",
+                    f"isthmus {self.call.name}: {peer} contributes {sizes[i]} bytes, "
+                    f"{me} expects {nbytes} of it",
                     is_agreed=False,
                 )
 
 
 def _peer(message: Post | PostTyped | Send | SendTyped) -> int:
-    """The number of the rank that a message comes from or goes to."""
+    """The rank at the other end of a message."""
     if isinstance(message, Post | PostTyped):
         return message.source
     return message.target

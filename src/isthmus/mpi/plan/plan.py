@@ -1,4 +1,4 @@
-"""A plan: the steps of one rank in one call, and what it needs of the operation."""
+"""A plan: the steps of one rank in one call, and the memory that the call needs."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The steps of one rank in a call, found by the values of its arguments alone.
+    """The steps of one rank in a call, found by the values of the arguments alone.
 
-    Nothing in it changes, and nothing in it belongs to one call, so any number of calls
-    under way may share it.
+    A plan is never changed and holds nothing of a single call, so that any number of
+    calls under way may share a plan.
     """
 
-    #: the values that it was compiled for; with an answer they are the key of the plan
-    #: that an operation goes on with after it has asked
+    #: the values of the call; together with an answer, the key of the plan that follows
+    #: the question
     values: tuple[Hashable, ...]
-    #: what was taken, for people
+    #: the name of the algorithm, for people
     algorithm: str
     steps: tuple[Step, ...] = ()
-    #: messages, each of which has a slot for its request
+    #: the number of messages, each of which has a slot for a request
     slots: int = 0
     #: bytes of "tmp" and of "node" that one call needs
     scratch: int = 0
     node: int = 0
-    #: what this rank says in the steps that ask
+    #: the bytes that this rank says in the steps of a question
     said: bytes = b""
-    #: who has a part in the call, by their numbers; None for all ranks
+    #: the numbers of the ranks with a part in the call; None for all ranks
     participants: tuple[int, ...] | None = None
     #: the number of the root of a call in which some ranks have no part
     root: int | None = None
     #: whether the arguments must be read at every call: data are staged, or in parts
     must_read: bool = False
-    #: whether the receive buffer is written, and whether it must lie apart from what is
-    #: sent
+    #: whether the receive buffer is written, and whether the send buffer must not
+    #: overlap the receive buffer
     writes: bool = False
     is_apart: bool = False
-    #: which of the arguments has the elements that are combined; -1 where none are
+    #: the index of the argument with the elements to combine; -1 without an operator
     operand: int = -1
     #: the MPI library's own call in place of steps
     native: NativeCall | None = None
-    #: what is copied from and to devices while messages are under way
+    #: the copies from and to devices beside the messages
     transfers: Transfers | None = None
-    #: counts calls until what may be chosen is measured
+    #: counts the calls before the candidates of an operation are measured
     warm_up: Callable[[], bool] | None = None
-    #: whether the ranks that have a part in the call count it alike, and whether those
-    #: are all ranks. They do not count the MPI library's own call: on the ranks whose
-    #: arrays lie on a device it stands between copies, and only there it has steps
+    #: whether the participants number the call alike, and whether these are all ranks.
+    #: The MPI library's own call is not numbered: only ranks with arrays on a device
+    #: have steps there, for the copies before and after
     is_counted: bool = field(init=False)
     is_of_all: bool = field(init=False)
 
     @property
     def asks(self) -> bool:
-        """Whether the plan ends with an answer, and another one goes on."""
+        """Whether the plan ends with an answer, and another plan follows."""
         return bool(self.steps) and isinstance(self.steps[-1], Ask)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def nbytes(self) -> int:
-        """About the memory that the plan takes in a cache."""
+        """The memory of the plan in a cache, roughly."""
         return 200 * (len(self.steps) + 2) + len(self.said) + _selected(self.steps)
 
 

@@ -1,5 +1,5 @@
-"""The plan of a call: of its task, once the sizes that it depends on are known, or of
-the question that must be asked before."""
+"""The plan of a call: of the task if all sizes are known, else of the question that a
+rank must ask before."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...schedules.program import extent, renumber, writes
 from ...schedules.schedule import Schedule
 from ..buffers.node_memory import SAID_BYTES
 from .arrange import Arrangement, arrange
-from .compile import Compiler, Ranks
+from .compile import Compiler, NodeRanks
 from .layouts import Layout, Layouts, chained, cut_out, layout
 from .plan import Plan
 from .question import Question
@@ -44,9 +44,9 @@ def plan_of(
     task: Task,
     answer: Sequence[Any] = (),
 ) -> Plan:
-    """The plan of a task, whose schedule depends on what was answered."""
+    """The plan of a task, whose schedule may depend on an answer."""
     arranged = arrange(task)
-    known: dict[str, Any] = {
+    plan_fields: dict[str, Any] = {
         "values": values,
         "algorithm": task.algorithm,
         "participants": task.participants,
@@ -56,17 +56,18 @@ def plan_of(
         "native": task.native,
     }
     if task.steps:
-        return Plan(**known, steps=task.steps, slots=len(task.steps))
-    if task.schedule is None:  # this rank has no part in it, or the library makes it
-        return Plan(**known, writes=task.native is not None and bool(task.recv))
+        return Plan(**plan_fields, steps=task.steps, slots=len(task.steps))
+    if task.schedule is None:  # this rank has no part, or the library makes the call
+        writes = task.native is not None and bool(task.recv)
+        return Plan(**plan_fields, writes=writes)
     schedule = task.schedule(*answer)
-    known["algorithm"] = schedule.algorithm
+    plan_fields["algorithm"] = schedule.algorithm
     contributions = None
     if schedule.node_memory and task.contributions is not None:
         contributions = task.contributions(*answer)
     compiler = _compiler(context, task, schedule, arranged, contributions)
     return Plan(
-        **known,
+        **plan_fields,
         steps=tuple(compiler.steps),
         slots=compiler.slots,
         scratch=compiler.scratch,
@@ -77,7 +78,7 @@ def plan_of(
 
 
 def operand_of(task: Task) -> int:
-    """Which of the first two arguments has the elements that are combined."""
+    """The index of the argument with the elements to combine; -1 without operator."""
     return -1 if task.operator is None else int(bool(task.recv))
 
 
@@ -88,7 +89,7 @@ def _compiler(
     arranged: Arrangement,
     contributions: Contributions | None,
 ) -> Compiler:
-    """The rounds of this rank as steps."""
+    """A compiler that has compiled the rounds of this rank."""
     unit, rounds = schedule.unit, _rounds(schedule, task.ranks, context.number)
     units = dict.fromkeys(("send", "recv", "tmp", "node"), unit)
     scratch = extent(rounds, "tmp") * unit
@@ -96,28 +97,30 @@ def _compiler(
     segment = context.channel_of(task.root).segment
     places["node"] = layout(extent(rounds, "node") * unit, NODE)
     sources: dict[str, Layout] = {}
-    before: list[tuple[list[Run], list[Run]]] = []
-    meanwhile: list[tuple[list[Run], list[Run]]] = []
+    #: before the first round, and after the sends of the first round
+    copies_before: list[tuple[list[Run], list[Run]]] = []
+    first_copies: list[tuple[list[Run], list[Run]]] = []
     send, recv = arranged.send, arranged.recv
     if task.is_in_place and not arranged.staged_send:
-        # what is sent is overwritten by what comes: it is copied first
+        # received data overwrite the data to send: these are copied first
         nbytes = send[-1][1] if send else 0
         copy = layout(nbytes, TMP, scratch)
-        before.append((_runs(send), _runs(copy)))
+        copies_before.append((_runs(send), _runs(copy)))
         scratch, send = scratch + nbytes, copy
     if task.own_block is not None and schedule.is_in_place:
         recv, sources, copies = _own_block(task, arranged)
-        (before if schedule.node_memory else meanwhile).extend(copies)
+        (copies_before if schedule.node_memory else first_copies).extend(copies)
         places["recv"] = recv
     elif schedule.is_in_place:
         places["recv"] = send or recv
         if send and not recv and _writes(rounds, "recv"):
-            # a root's data may be read-only, and come back to it by some algorithms
+            # a root's data may be read-only, and some algorithms send them back to the
+            # root
             copy = layout(send[-1][1], TMP, scratch)
-            before.append((_runs(send), _runs(copy)))
+            copies_before.append((_runs(send), _runs(copy)))
             scratch, places["recv"] = scratch + send[-1][1], copy
     elif task.own_block is not None:
-        # the root's block is sent from, or received, where it lies already
+        # the root's own block is sent or received in its present place
         ((blocks,), whole) = (task.send, send) if task.send else (task.recv, recv)
         start = sum(blocks.sizes[: task.own_block])
         own = cut_out(whole, start, start + blocks.sizes[task.own_block])
@@ -127,21 +130,22 @@ def _compiler(
     meeting = segment.ranges(task.participants or range(context.size))
     compiler = Compiler(
         Layouts(places, units, sources),
-        Ranks(meeting, *_expected(context, segment.ranks, meeting, contributions)),
+        NodeRanks(meeting, *_expected(context, segment.ranks, meeting, contributions)),
         scratch=scratch,
         element=1 if task.operator is None else task.operator.extent,
         cut=0 if context.observer is not None else context.cut,
     )
-    for copy_runs in before:
+    for copy_runs in copies_before:
         compiler.copy(*copy_runs)
-    compiler.rounds(rounds, meanwhile)
+    compiler.rounds(rounds, first_copies)
     return compiler
 
 
 def _rounds(
     schedule: Schedule, ranks: Sequence[int] | None, number: int
 ) -> Sequence[Round]:
-    """What the rank of a number does; `ranks` has the numbers of the schedule's."""
+    """The rounds of the rank with a number; `ranks` has the numbers of the schedule's
+    ranks."""
     if ranks is None:
         return schedule.rank(number)
     rounds = schedule.rank(ranks.index(number))
@@ -149,7 +153,7 @@ def _rounds(
 
 
 def _writes(rounds: Sequence[Round], buf: str) -> bool:
-    """Whether something is received into a logical buffer, or put there."""
+    """Whether messages or local steps write into a logical buffer."""
     return any(
         span.buf == buf
         for r in rounds
@@ -161,9 +165,11 @@ def _writes(rounds: Sequence[Round], buf: str) -> bool:
 def _own_block(
     task: Task, arranged: Arrangement
 ) -> tuple[Any, dict[str, Any], list[Any]]:
-    """Where the blocks of an allgather lie, where they are sent from, and the copy of
-    this rank's own contribution to where it belongs: it is sent from where the user has
-    it."""
+    """The layout of an allgather's blocks, layouts to send from, and first copies.
+
+    This rank's own block is sent from the user's send buffer, so that the first
+    messages need not wait for the copy to the receive buffer.
+    """
     recv, send = arranged.recv, arranged.send
     if not task.send:
         return recv, {}, []
@@ -190,7 +196,8 @@ def _expected(
     meeting: tuple[tuple[int, int], ...],
     contributions: Contributions | None,
 ) -> tuple[int, list[bytes] | None]:
-    """What this rank contributes, and what it expects of the ranks that it meets."""
+    """The bytes that this rank contributes, and those expected of the ranks it meets,
+    by ranges."""
     if contributions is None:
         return -1, None
     rows = [[contributions[ranks[i]] for i in range(a, b)] for a, b in meeting]
@@ -200,9 +207,13 @@ def _expected(
 def plan_of_question(
     context: Context, values: tuple[Hashable, ...], task: Task, question: Question
 ) -> Plan:
-    """The plan that ends with the answer to a question which a task depends on."""
+    """The plan of the question on which a task depends; the plan ends with the answer.
+
+    Ranks of one node ask through the node memory, others by the MPI library's own
+    Allgatherv, or by single messages where each rank asks few.
+    """
     said = question.said
-    known: dict[str, Any] = {
+    plan_fields: dict[str, Any] = {
         "values": values,
         "algorithm": task.algorithm,
         "said": said,
@@ -219,15 +230,15 @@ def plan_of_question(
         steps = tuple(_swap(question))
         size = sum(nbytes for _, nbytes in question.receives)
         steps = (*steps, Ask(TMP, 0, size))
-        return Plan(steps=steps, slots=slots, scratch=max(size, 1), **known)
+        return Plan(steps=steps, slots=slots, scratch=max(size, 1), **plan_fields)
     ranks, n = question.everyone, len(said)
     size, segment = n * len(ranks), context.channel_of(task.root).segment
-    is_here = {*ranks}.issubset(segment.ranks) and n <= SAID_BYTES
+    is_on_node = {*ranks}.issubset(segment.ranks) and n <= SAID_BYTES
     k = ranks.index(context.number)
     if len(ranks) == 1:
-        return Plan(steps=(Ask(SAID, 0, n),), **known)
+        return Plan(steps=(Ask(SAID, 0, n),), **plan_fields)
     own = slice(k * n, (k + 1) * n)
-    if is_here:
+    if is_on_node:
         first = segment.said_at(segment.ranks.index(ranks.start))
         place = slice(first + own.start, first + own.stop)
         steps = (
@@ -236,7 +247,7 @@ def plan_of_question(
             Meet(segment.ranges(ranks), 0, 0),
             Ask(NODE, first, size),
         )
-        return Plan(steps=steps, **known)
+        return Plan(steps=steps, **plan_fields)
     offsets = tuple(range(0, size + 1, n))
     steps = (
         Copy(SAID, slice(0, n), TMP, own),
@@ -244,11 +255,11 @@ def plan_of_question(
         Await((0,), 0),
         Ask(TMP, 0, size),
     )
-    return Plan(steps=steps, slots=1, scratch=size, **known)
+    return Plan(steps=steps, slots=1, scratch=size, **plan_fields)
 
 
 def _swap(question: Question) -> list[Step]:
-    """Messages to some ranks, and from some."""
+    """The steps of a question's single messages: receives, sends, and their end."""
     steps: list[Step] = []
     at = 0
     for source, nbytes in question.receives:

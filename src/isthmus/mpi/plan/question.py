@@ -1,9 +1,9 @@
-"""What a rank must ask others before an irregular call can begin.
+"""Questions: the sizes a rank must ask other ranks for before an irregular call.
 
-Between groups a rank knows what the other group sends, but not what its own group does;
-the other group does. So each rank is told by one of the other group, in one
-message, where the paper's Exscan and Allreduce take a number of rounds that grows with
-the group.
+Between groups a rank knows the sizes that the remote group sends, but not those of its
+own group; the remote group knows these. So one remote rank sends each rank the sizes in
+one message, where the paper's Exscan and Allreduce take a number of rounds that grows
+with the group.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-#: the sizes that a schedule wants, or the next question, by what was answered
+#: from an answer to the sizes that a schedule wants, or to the next question
 Reader: TypeAlias = "Callable[[bytes], tuple[Any, ...] | Question]"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What this rank says, to whom, and what it is told: bytes of a known number."""
+    """Bytes that a rank says to other ranks, and the answer, of known length."""
 
     said: bytes
-    #: makes of the answer what the rounds depend on
+    #: reads the answer
     read: Reader
-    #: where every rank of a range says as much to all others of it: the range, and
-    #: whether it is the own group alone
+    #: where every rank of a range says equally many bytes to all others: the range, and
+    #: whether the range is the local group
     everyone: range | None = None
     is_local: bool = False
-    #: else messages: to whom which bytes of what is said go, from whom how many come
+    #: else single messages: target, first byte and number of bytes of `said`; source
+    #: and number of bytes
     sends: tuple[tuple[int, int, int], ...] = ()
     receives: tuple[tuple[int, int], ...] = ()
 
@@ -41,8 +42,8 @@ def ask_each(
     *,
     is_local: bool = True,
 ) -> Question:
-    """Each of some ranks says as many integers to all of them; what is read has a row
-    of each."""
+    """The question in which each rank of a range says integers, equally many, to all
+    ranks; `read` gets an array with a row for each rank."""
     row = np.array(own, np.int64)
 
     def read_rows(answer: bytes) -> tuple[Any, ...]:
@@ -55,10 +56,10 @@ def _nothing(answer: bytes) -> tuple[Any, ...]:
     return ()
 
 
-#: the question of a rank that knows all, where others ask each other
+#: the question of a rank that knows all sizes, while other ranks ask each other
 NOTHING_TO_ASK = Question(b"", _nothing)
 
 
 def first_column(rows: np.ndarray) -> tuple[tuple[int, ...]]:
-    """What each rank says, where that is one integer."""
+    """The integers of all ranks, where each rank says one."""
     return (tuple(rows[:, 0].tolist()),)

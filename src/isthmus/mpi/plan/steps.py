@@ -1,9 +1,9 @@
-"""What one rank does in one call, as steps on offsets into numbered buffers.
+"""The steps of one rank in one call, on offsets into numbered buffers.
 
-A plan that knows where the user's arrays lie has to be made anew wherever they come to
-lie. So a plan knows offsets only: no address, no tag, no communicator and no object of
-MPI is in it. Any number of calls may use it at once, wherever their arrays lie and
-whichever half of the node memory is theirs.
+A plan with the addresses of the user's arrays would have to be made anew for every
+array. So a plan knows offsets only, and no address, tag, communicator or MPI object.
+Any number of calls may use a plan at once, with arrays at any address and either half
+of the node memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from ..buffers.selection import Selection
 
-#: the buffers of an operation: what the user passed, scratch, a half of the node
-#: memory, and what this rank says before an irregular call; parts of the user's data
-#: that lie in further places follow
+#: the buffers of an operation: the user's two, scratch, a half of the node memory, and
+#: the bytes that this rank says in a question. From FURTHER on follow buffers of user's
+#: data that lie in several places
 SEND, RECV, TMP, NODE, SAID, FURTHER = range(6)
 
 
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A receive of one run of bytes, whose request is kept in a slot."""
+    """The start of a receive of one run of bytes, with a slot for the request."""
 
     source: int
     buffer: int
@@ -41,7 +41,7 @@ class Post(NamedTuple):
 
 
 class Send(NamedTuple):
-    """A send of one run of bytes, whose request is kept in a slot."""
+    """The start of a send of one run of bytes, with a slot for the request."""
 
     target: int
     buffer: int
@@ -51,10 +51,10 @@ class Send(NamedTuple):
 
 
 class PostTyped(NamedTuple):
-    """A receive into long runs of one buffer.
+    """The start of a receive into long runs of one buffer.
 
-    MPI takes them by a derived datatype, which is made when the message is and freed at
-    once: that takes some 5 µs, packing a long message much more.
+    The runs are described by a derived datatype, created for the message and freed at
+    once: about 5 µs, where to pack a long message takes much longer.
     """
 
     source: int
@@ -64,7 +64,7 @@ class PostTyped(NamedTuple):
 
 
 class SendTyped(NamedTuple):
-    """A send of long runs of one buffer, by a derived datatype as in `PostTyped`."""
+    """The start of a send of long runs of a buffer, by a datatype as in `PostTyped`."""
 
     target: int
     buffer: int
@@ -91,17 +91,17 @@ class Synchronize(NamedTuple):
 
 
 class Await(NamedTuple):
-    """The end of the messages in some slots; they belong to a round of the schedule."""
+    """The end of the messages in slots, which belong to a round of the schedule."""
 
     slots: tuple[int, ...]
     round_number: int
 
 
 class AwaitSized(NamedTuple):
-    """The end of a message in a slot, from a rank that must send so many bytes.
+    """The end of a message in a slot, with a check of the number of bytes.
 
-    MPI says so itself where a message is too long; one that is too short would leave
-    old data in its place.
+    MPI reports a message that is too long. A message that is too short would silently
+    leave old data behind.
     """
 
     slot: int
@@ -111,7 +111,7 @@ class AwaitSized(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """The bytes of one buffer, put into another."""
+    """A copy of bytes from one buffer to another."""
 
     source: int
     read: slice
@@ -120,7 +120,7 @@ class Copy(NamedTuple):
 
 
 class LongCopy(NamedTuple):
-    """A copy that takes so long that other threads should go on meanwhile."""
+    """A copy long enough to let other threads run meanwhile."""
 
     source: int
     read: slice
@@ -129,7 +129,7 @@ class LongCopy(NamedTuple):
 
 
 class Pack(NamedTuple):
-    """Selected bytes of one buffer, put side by side into another from an offset on."""
+    """A copy of selected bytes of one buffer to consecutive bytes of another."""
 
     source: int
     selection: Selection
@@ -138,7 +138,7 @@ class Pack(NamedTuple):
 
 
 class Unpack(NamedTuple):
-    """Bytes that lie side by side from an offset on, put where a selection has them."""
+    """A copy of consecutive bytes of one buffer to selected bytes of another."""
 
     source: int
     start: int
@@ -147,7 +147,7 @@ class Unpack(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Selected bytes of one buffer, put where a selection of another has them."""
+    """A copy of selected bytes of one buffer to selected bytes of another."""
 
     source: int
     read: Selection
@@ -156,20 +156,20 @@ class Move(NamedTuple):
 
 
 class Reduce(NamedTuple):
-    """target := source (op) target, for each source in its order: elements of one of
-    the call's datatypes, which begin at offsets in bytes."""
+    """target := source (op) target, for each source in order, on elements of one of the
+    call's datatypes."""
 
-    #: buffers, and the offsets in them
+    #: buffers, and offsets in bytes
     sources: tuple[tuple[int, int], ...]
     target: int
     written: int
     elements: int
-    #: which of the call's operators, of which only fields of several types have several
+    #: the index of the operator in the call; only fields of several types have several
     operator: int = 0
 
 
 class ArrayAt(NamedTuple):
-    """Where an array lies: a buffer, and the offset of its first element there."""
+    """The place of an array: a buffer, the offset of the first element, strides."""
 
     buffer: int
     first: int
@@ -179,11 +179,11 @@ class ArrayAt(NamedTuple):
 
 
 class Compute(NamedTuple):
-    """A function's work on arrays that lie in buffers: it is called with those that it
-    reads and then those that it writes.
+    """A function's work on arrays in buffers; the arguments are the arrays to read,
+    then the arrays to write.
 
-    The function is a value like the rest of a plan: it knows no array of a call. It
-    should take less than a millisecond, as MPI moves no message meanwhile.
+    The function is a value like the rest of a plan, without arrays of a call. A call of
+    the function should take less than a millisecond, as MPI moves no message meanwhile.
     """
 
     function: Callable[..., object]
@@ -192,15 +192,15 @@ class Compute(NamedTuple):
 
 
 class Enter(NamedTuple):
-    """The wait until all ranks of the node are done with a half of the node memory."""
+    """The wait until all ranks of the node have left a half of the node memory."""
 
 
 class Meet(NamedTuple):
-    """A meeting of ranks of the node, by ranges of their places there.
+    """A meeting of ranks of the node, by ranges of their places on the node.
 
-    At the first meeting of a call, `contribution` is how many bytes this rank believes
-    to contribute, and `expected` what it believes of the others: a user's sizes that do
-    not match are found before anything is read at a wrong offset.
+    At the first meeting of a call the ranks compare sizes: `contribution` is the bytes
+    that this rank contributes, `expected` the bytes that it expects of each rank. So a
+    user's wrong sizes raise an error before a rank reads at a wrong offset.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -212,19 +212,18 @@ class Meet(NamedTuple):
 
 
 class StartNative(NamedTuple):
-    """The start of the MPI library's own call, whose request is kept in a slot.
+    """The start of the MPI library's own call, with a slot for the request.
 
-    It is a step only where something of ours comes before and after it: copies from
-    and to a device.
+    The library's call is a step only between copies from and to a device.
     """
 
     slot: int
 
 
 class Fetched(NamedTuple):
-    """The end of the copies from a device up to one, by its number.
+    """The end of the copies from a device, up to the copy with a number.
 
-    It may have to be awaited at once, whoever advances the operation.
+    With `is_awaited` even `advance` waits.
     """
 
     number: int
@@ -232,7 +231,7 @@ class Fetched(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The beginning of copies to a device: buffers, first bytes, one after the last."""
+    """The start of copies to a device, by buffers, first bytes and ends."""
 
     ranges: tuple[tuple[int, int, int], ...]
 
@@ -242,10 +241,9 @@ class Stored(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """The end of the steps that ask others: so many bytes of a buffer are the answer.
+    """The end of a question: the answer is a run of bytes of a buffer.
 
-    Together with the values of the call it is the key of the plan that the operation
-    goes on with.
+    The values of the call and the answer are the key of the plan that follows.
     """
 
     buffer: int

@@ -1,4 +1,4 @@
-"""One rank's part in a collective: what it passed, read and checked."""
+"""The task of one rank in a collective: its arguments, read and checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .question import Question
     from .steps import Step
 
-#: what is sent or received: blocks of a user's buffer, or buffers anywhere
+#: data to send or receive: blocks of a user's buffer, or several buffers
 Data: TypeAlias = UserBuffer | Parts
 #: by the numbers of ranks, how many bytes each contributes; -1 where that is unknown
 Contributions: TypeAlias = Sequence[int]
@@ -23,40 +23,42 @@ Contributions: TypeAlias = Sequence[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a rank passed to a collective, and its rounds, if it has a part in it."""
+    """The arguments of a rank in a collective, and the schedule, if the rank has a part
+    in the call."""
 
-    #: the algorithm, for people
+    #: the name of the algorithm, for people
     algorithm: str
-    #: gives what all ranks do, as far as this rank knows the sizes; its arguments are
-    #: what was answered, if others must be asked
+    #: the schedule, as far as this rank knows the sizes; a function of the answer, if
+    #: there is a question
     schedule: Callable[..., Schedule] | None = None
-    #: the numbers of the ranks of the schedule, where these are not all ranks in order
+    #: the numbers of the schedule's ranks; None for all ranks in order
     ranks: tuple[int, ...] | None = None
     send: tuple[Data, ...] = ()
     recv: tuple[Data, ...] = ()
     operator: Operator | None = None
-    #: what must be asked first
+    #: the question to ask first, if the sizes are not known
     question: Question | None = None
-    #: gives what each rank contributes; its arguments are those of `schedule`
+    #: the contributions of all ranks; a function of the arguments of `schedule`
     contributions: Callable[..., Contributions] | None = None
-    #: the numbers of those who have a part in it; None for all ranks
+    #: the numbers of the ranks with a part in the call; None for all ranks
     participants: tuple[int, ...] | None = None
-    #: steps without a schedule, if there are such
+    #: steps in place of a schedule, if any
     steps: tuple[Step, ...] = ()
-    #: the MPI library's own call, where that is chosen
+    #: the MPI library's own call, if chosen
     native: NativeCall | None = None
-    #: whether what is sent lies where results go, and so must be copied first
+    #: whether the data to send lie in the receive buffer, and so must be copied first
     is_in_place: bool = False
-    #: the index of the block among those received that is this rank's own contribution;
-    #: or among those sent, of a root that keeps what it sends to itself
+    #: the index of this rank's own contribution among the received blocks; or, at a
+    #: root, of the block among the sent blocks that stays at the root
     own_block: int | None = None
-    #: for the checked mode: the number of the root, where this rank knows it, the bytes
-    #: that go to each rank, or to everyone, and those that are expected from each
+    #: for the checked mode: the number of the root, where this rank knows the root; the
+    #: bytes sent to each rank, or to everyone; and the bytes expected from each rank
     root: int | None = None
     sent: int | dict[int, int] = 0
     expected: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_dense(self) -> bool:
-        """Whether all data lie as they travel."""
-        return all(isinstance(x, Parts) or x.is_dense for x in (*self.send, *self.recv))
+        """Whether no data have gaps, so that nothing need be staged."""
+        data = (*self.send, *self.recv)
+        return all(isinstance(part, Parts) or part.is_dense for part in data)

@@ -1,4 +1,4 @@
-"""Which bytes of an operation's buffers a step reads and writes."""
+"""The bytes of an operation's buffers that a step reads and writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _selected(buffer: int, selection: Selection) -> Iterator[Run]:
 
 
 def reads(step: Step, element: int) -> list[Run]:
-    """What a step reads; elements that are combined have so many bytes."""
+    """The runs that a step reads; `element` is the bytes of a combined element."""
     if isinstance(step, Send):
         return [Run(step.buffer, step.start, step.start + step.nbytes)]
     if isinstance(step, Copy | LongCopy):
@@ -54,7 +54,7 @@ def reads(step: Step, element: int) -> list[Run]:
 
 
 def writes(step: Step, element: int) -> list[Run]:
-    """What a step writes; a receive writes it when it is complete."""
+    """The runs that a step writes, for a receive when the message is complete."""
     if isinstance(step, Post):
         return [Run(step.buffer, step.start, step.start + step.nbytes)]
     if isinstance(step, Copy | LongCopy):
@@ -76,11 +76,12 @@ def writes(step: Step, element: int) -> list[Run]:
     return [*map(_bytes_of, step.written)] if isinstance(step, Compute) else []
 
 
-def _bytes_of(x: ArrayAt) -> Run:
+def _bytes_of(array: ArrayAt) -> Run:
     """All bytes between the first and the last element of an array."""
-    if 0 in x.shape:
-        return Run(x.buffer, x.first, x.first)
-    reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides, strict=True)]
-    low = x.first + sum(step for step in reach if step < 0)
-    high = x.first + sum(step for step in reach if step > 0) + x.dtype.itemsize
-    return Run(x.buffer, low, high)
+    buffer, first, shape, strides, dtype = array
+    if 0 in shape:
+        return Run(buffer, first, first)
+    reaches = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    low = first + sum(reach for reach in reaches if reach < 0)
+    high = first + sum(reach for reach in reaches if reach > 0) + dtype.itemsize
+    return Run(buffer, low, high)

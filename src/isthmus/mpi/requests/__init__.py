@@ -1,1 +1,1 @@
-"""Requests of nonblocking and persistent calls, and the thread that advances these."""
+"""Requests of nonblocking and persistent calls, and the thread that advances calls."""

@@ -1,4 +1,4 @@
-"""Requests of the MPI library's own, with the buffers that must live as long."""
+"""Requests of the MPI library's own calls, each with the buffers it must keep alive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from mpi4py import MPI
 
 from ..waiting.errors import Stalled
-from ..waiting.waiting import Limit, until
+from ..waiting.waiting import TimeLimit, until
 
 if TYPE_CHECKING:
     from ..context.context import Context
@@ -16,7 +16,11 @@ AnyRequest = TypeVar("AnyRequest", bound=MPI.Request)
 
 
 def _wait(request: Any, status: MPI.Status | None) -> Literal[True]:
-    """Wait no longer than the limit of the request's communicator."""
+    """Wait for a request within the limit of its communicator.
+
+    Polls `Get_status`, which leaves the request as it is: after `Stalled` the request
+    is still the user's.
+    """
     context: Context = request._context
     try:
         if not until(request.Get_status, context.limit, context.check_lost):
@@ -31,9 +35,9 @@ def _wait(request: Any, status: MPI.Status | None) -> Literal[True]:
 
 
 class NativeRequest(MPI.Request):
-    """A nonblocking call of the MPI library's, whose `Wait` has a limit."""
+    """A nonblocking call of the MPI library's with a limit on `Wait`."""
 
-    _held: Any
+    _buffers: Any
     _context: Context
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
@@ -42,9 +46,9 @@ class NativeRequest(MPI.Request):
 
 
 class NativePrequest(MPI.Prequest):
-    """A persistent call of the MPI library's, whose `Wait` has a limit."""
+    """A persistent call of the MPI library's with a limit on `Wait`."""
 
-    _held: Any
+    _buffers: Any
     _context: Context
 
     def Wait(self, status: MPI.Status | None = None) -> Literal[True]:
@@ -52,26 +56,28 @@ class NativePrequest(MPI.Prequest):
         return _wait(self, status)
 
 
-def holding(request: AnyRequest, context: Context, *held: Any) -> AnyRequest:
-    """A request of the MPI library's, which keeps its buffers alive.
+def holding(request: AnyRequest, context: Context, *buffers: Any) -> AnyRequest:
+    """A request of the MPI library's, which keeps the buffers of the call alive.
 
-    mpi4py does not keep all of them, not what a reduction sends, for instance.
+    mpi4py does not keep all buffers: not the send buffer of a reduction, for instance.
     """
     is_persistent = isinstance(request, MPI.Prequest)
     kind: Any = NativePrequest if is_persistent else NativeRequest
-    result = kind(request)
-    result._held, result._context = (held, request), context
-    return cast("AnyRequest", result)
+    native_request = kind(request)
+    native_request._buffers, native_request._context = (buffers, request), context
+    return cast("AnyRequest", native_request)
 
 
-#: what belongs to requests of our own use that a limit or a signal has left under way
+#: requests of internal calls that a limit or a signal has left under way, with their
+#: buffers
 orphans: list[Any] = []
 
 
-def finish(request: MPI.Request, limit: Limit, *buffers: Any) -> None:
-    """Wait for a request of our own use, as long as a limit says.
+def finish(request: MPI.Request, limit: TimeLimit, *buffers: Any) -> None:
+    """Wait for the request of an internal call, within a limit.
 
-    Where the limit or a signal ends the wait, the buffers live on: MPI may still write.
+    Where the limit or a signal ends the wait, the buffers are kept alive, since MPI may
+    still write into them.
     """
     try:
         if not until(request.Test, limit):

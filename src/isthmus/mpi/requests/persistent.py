@@ -1,4 +1,4 @@
-"""The requests that persistent calls return."""
+"""The requests of persistent calls."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ if TYPE_CHECKING:
     from ..context.channel import Channel
     from ..plan.operation import Operation
 
-# bound once: these are called for every start
+# bound once: both are called for every start
 _start_in_mpi, _wait_in_mpi = MPI.Prequest.Start, MPI.Prequest.Wait
 
 
-class Persistent(MPI.Prequest):
+class PersistentRequest(MPI.Prequest):
     """A persistent call: each start makes a new operation of one plan.
 
-    Idle, the request is only watched by the progress thread, through a weak reference:
-    MPI may start it without our knowing. From its start to the end of the call its
-    operation lives whether or not the user keeps the request.
+    The progress thread watches an idle request through a weak reference, since MPI may
+    start the request without calling any code of ours. From the start to the end of a
+    call the operation is kept alive, whether or not the user keeps the request.
     """
 
+    #: numbers the starts of this request
     channel: Channel
-    _make: Callable[[], Operation]
+    _make_operation: Callable[[], Operation]
     _handle: PersistentHandle
+    #: the serial number under which the progress thread watches the request
     _serial: int
-    #: of the last start
+    #: the operation of the last start; None before the first
     _operation: Operation | None
-    #: held by whoever starts or frees the request: the user or the progress thread
+    #: held while the request is started or freed, by the user or the progress thread
     _lock: threading.Lock
 
     def Start(self) -> None:
-        """Start the call."""
+        """Start the persistent call."""
         self.channel.context.check_usable()
-        operation = self._make()  # which may fail, and has said nothing
+        operation = self._make_operation()  # may fail: no rank was told of the call yet
         with self._lock:
             try:
                 _start_in_mpi(self)
@@ -50,20 +52,20 @@ class Persistent(MPI.Prequest):
                 raise self.channel.context.failed(error, operation.call.name) from None
 
     def _begin(self, operation: Operation) -> None:
-        """Begin the call of a request that is started; the caller holds the lock."""
+        """Begin the call of a started request; the caller holds the lock."""
         operation.share(self._handle)
         self._operation = operation
         if not operation.advance():
             progress.add(operation)
 
-    def look(self) -> bool:
-        """Begin the call if MPI has started the request; whether that was so."""
+    def begin_if_started(self) -> bool:
+        """Begin the call if MPI alone has started the request; True if MPI has."""
         with self._lock:
             is_busy = self._operation is not None and not self._operation.done
             if not self or is_busy or not self._handle.is_open():
                 return False
             try:
-                operation = self._make()
+                operation = self._make_operation()
             except Exception as error:  # the other ranks wait for this call
                 context = self.channel.context
                 operation = Operation.failed(self.channel, context.failed(error))
@@ -74,9 +76,9 @@ class Persistent(MPI.Prequest):
             return True
 
     def finish(self) -> None:
-        """Wait for the end of the call, if it is under way."""
+        """Wait for the end of the call, if a call is under way."""
         if self._operation is None or self._operation.done:
-            self.look()
+            self.begin_if_started()
         if self._operation is not None:
             self._operation.wait()
 
@@ -91,7 +93,7 @@ class Persistent(MPI.Prequest):
 
     def Test(self, status: MPI.Status | None = None) -> bool:
         """Test whether the call is complete."""
-        self.look()
+        self.begin_if_started()
         operation = self._operation
         if operation is None:
             return super().Test(status)
@@ -103,20 +105,23 @@ class Persistent(MPI.Prequest):
         return is_complete
 
     def Free(self) -> None:
-        """Free the request, and at once the node memory of its call."""
+        """Free the request, and at once the node memory of the call."""
         progress.forget(self._serial)
-        with self._lock:  # the thread may look at it now
+        with self._lock:  # the thread may be in `begin_if_started`
             super().Free()
             self._handle.free()
             if self._operation is None or self._operation.done:
                 self.channel.close()
 
 
-def persistent(make: Callable[[], Operation], channel: Channel) -> Persistent:
-    """A persistent request, whose operations on a channel a function makes."""
+def persistent(
+    make_operation: Callable[[], Operation], channel: Channel
+) -> PersistentRequest:
+    """A persistent request with a new operation on the channel at each start."""
     handle = PersistentHandle()
-    request = Persistent(handle.request())
-    request.channel, request._make, request._handle = channel, make, handle
-    request._operation, request._lock = None, threading.Lock()
+    request = PersistentRequest(handle.request())
+    request.channel, request._make_operation = channel, make_operation
+    request._handle, request._operation = handle, None
+    request._lock = threading.Lock()
     request._serial = progress.watch(request)
     return request

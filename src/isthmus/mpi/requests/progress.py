@@ -1,10 +1,10 @@
-"""Whoever brings operations forward that nobody waits for.
+"""Progress of operations that no caller waits for.
 
-A rank that waits advances its operation itself, and now and then all others of the
-process: others may wait for what those have yet to send. Only operations that nobody
-has advanced for a while are left to one thread. It touches nothing that was not there
-at its look before, so a call that is waited for at once never meets it: each look takes
-the interpreter from whoever makes calls meanwhile.
+A waiting rank advances its own operation, and now and then all operations of the
+process: another rank may wait for their messages. Only operations not advanced for a
+while are left to a thread. Each round of the thread takes the interpreter from the
+callers, so the thread skips operations newer than the last round: a call with a `Wait`
+right behind the start never meets the thread.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ if TYPE_CHECKING:
     from ..context.channel import Channel
     from ..plan.operation import Operation
 
-#: seconds between two looks of the thread: after a look that brought something forward,
-#: at most where operations are under way, and where there are only persistent requests,
-#: which MPI alone may start
-ALERT_SECONDS, REST_SECONDS, WATCH_SECONDS = 50e-6, 1e-3, 1e-2
-#: looks at nothing at all before the thread sleeps until it is woken
-IDLE_LOOKS = 50
+#: seconds between two rounds of the thread: after a round that advanced an operation,
+#: and at most, where operations are under way
+SECONDS_AFTER_PROGRESS, MOST_SECONDS_BETWEEN_ROUNDS = 50e-6, 1e-3
+#: where there are only persistent requests, which MPI alone may start
+SECONDS_BETWEEN_WATCHES = 1e-2
+#: rounds without any operation before the thread sleeps until woken
+IDLE_ROUNDS_BEFORE_SLEEP = 50
 
 _log = logging.getLogger("isthmus")
 
 
 class Watched(Protocol):
-    """A persistent request, which MPI may start without our knowing."""
+    """A persistent request, which MPI may start without calling any code of ours."""
 
-    def look(self) -> bool:
-        """Begin its call if it was started by MPI; whether that was so."""
+    def begin_if_started(self) -> bool:
+        """Begin the call if MPI alone has started the request; True if MPI has."""
 
     def finish(self) -> None:
-        """Wait for the end of its call, if it is under way."""
+        """Wait for the end of the call, if a call is under way."""
 
 
-class Progress:
-    """The operations under way in this process, and the thread that advances them."""
+class ProgressEngine:
+    """The operations under way in this process, and the thread for their progress."""
 
     def __init__(self) -> None:
-        #: by serial numbers, as an address comes again
+        #: by serial number, since the address of a freed operation comes again
         self._active: dict[int, Operation] = {}
         self._serials = count()
         self._watched: weakref.WeakValueDictionary[int, Any] = (
@@ -60,30 +61,33 @@ class Progress:
         self._sleeps = self._stops = False
         self._is_ready = False
         #: whether MPI alone has started a persistent request before
-        self._starts_elsewhere = False
+        self._was_started_by_mpi = False
 
     def add(self, operation: Operation) -> None:
-        """Know an operation until its handle is complete."""
+        """Advance an operation until the handle is complete."""
         serial = next(self._serials)
         assert operation.handle is not None
         operation.handle.serial = serial
         self._active[serial] = operation
         if self._sleeps or not self._is_ready:
-            self._rouse()
+            self._wake_thread()
 
     def remove(self, serial: int) -> None:
-        """An operation is over, by the serial number that its handle has."""
+        """Forget a complete operation, by the serial number of the handle."""
         self._active.pop(serial, None)
 
     def watch(self, request: Watched) -> int:
-        """Look whether MPI alone starts a request, until it is forgotten or gone."""
+        """Begin the call of a request whenever MPI alone starts the request.
+
+        Returns a serial number for `forget`; a request that is gone is not watched.
+        """
         serial = next(self._serials)
         self._watched[serial] = request
-        self._rouse()
+        self._wake_thread()
         return serial
 
     def forget(self, serial: int) -> None:
-        """Watch a request no more."""
+        """Stop watching a request."""
         self._watched.pop(serial, None)
 
     @property
@@ -93,23 +97,25 @@ class Progress:
 
     @property
     def needs_other_threads(self) -> bool:
-        """Whether threads of the user may have something to do, or ours has what a
-        caller that waits does not do: to look whether MPI has started a request."""
+        """Whether a waiting caller must let other threads run: threads of the user, or
+        the progress thread, which alone finds out whether MPI has started a request."""
         has_own = self._thread is not None
         if threading.active_count() > 1 + has_own:
             return True
         return has_own and len(self._watched) > 0
 
     def advance_others(self, waiting: Operation) -> None:
-        """Advance all operations but one whose caller waits, as far as nobody else
-        does."""
+        """Advance all operations but the waiting caller's and those held by another
+        thread."""
         for operation in self._operations():
             if operation is not waiting and not operation.is_held:
                 _guarded(operation.advance)
 
     def finish(self, channel: Channel) -> None:
-        """Wait for the end of all operations of a channel; what they raise is raised
-        again where the user waits for them."""
+        """Wait for the end of all operations of a channel.
+
+        Errors are kept in the operations: the user's own waits raise them.
+        """
         for operation in self._operations():
             if operation.channel is channel:
                 with suppress(Exception):
@@ -119,18 +125,18 @@ class Progress:
         return list(self._active.values()) if self._active else []
 
     def _requests(self) -> list[Watched]:
-        # a copy in one step: other threads make requests while this one looks at them
+        # a copy in one step, since other threads add requests meanwhile
         requests = [ref() for ref in self._watched.valuerefs()]
         return [request for request in requests if request is not None]
 
     # -- the thread
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         with self._wake:
             if not self._is_ready:
                 self._is_ready = True
-                # MPI deletes this first when it ends; where mpi4py ends MPI, Python is
-                # over, and so is the thread
+                # MPI_Finalize deletes the attributes of MPI_COMM_SELF first; where
+                # mpi4py calls MPI_Finalize, Python and the thread have ended before
                 keyval = MPI.Comm.Create_keyval(delete_fn=self._finish_all)
                 MPI.COMM_SELF.Set_attr(keyval, True)
                 atexit.register(self.stop)
@@ -141,9 +147,9 @@ class Progress:
             self._wake.notify()
 
     def _finish_all(self, *_: Any) -> None:
-        """End what is under way before MPI does: others may wait for our messages."""
+        """Finish all calls before MPI ends: other ranks may wait for our messages."""
         for request in self._requests():
-            _guarded(request.look)
+            _guarded(request.begin_if_started)
             _guarded(request.finish)
         for operation in self._operations():
             _guarded(operation.wait)
@@ -158,40 +164,45 @@ class Progress:
             self._thread.join()
 
     def _run(self) -> None:
-        rest, idle = REST_SECONDS, 0
-        seen: dict[int, int] = {}
+        rest, idle_rounds = MOST_SECONDS_BETWEEN_ROUNDS, 0
+        last_polls: dict[int, int] = {}
         while not self._stops:
             time.sleep(rest)
-            was_useful, seen = self._look(seen)
-            rest = ALERT_SECONDS if was_useful else min(2 * rest, self._longest_rest())
-            idle = 0 if seen else idle + 1
-            if idle > IDLE_LOOKS and not len(self._watched):
+            was_useful, last_polls = self._advance_idle(last_polls)
+            longer = min(2 * rest, self._longest_rest())
+            rest = SECONDS_AFTER_PROGRESS if was_useful else longer
+            idle_rounds = 0 if last_polls else idle_rounds + 1
+            if idle_rounds > IDLE_ROUNDS_BEFORE_SLEEP and not len(self._watched):
                 self._sleep()
-                idle = 0
+                idle_rounds = 0
 
-    def _look(self, seen: dict[int, int]) -> tuple[bool, dict[int, int]]:
-        """Advance the operations that nobody has advanced since the look before.
+    def _advance_idle(self, last_polls: dict[int, int]) -> tuple[bool, dict[int, int]]:
+        """Advance the operations that nobody has advanced since the last round.
 
-        Returns whether that was of use, and how far each operation is now. No operation
-        is held between two looks, so that the user's arrays are not kept alive by it.
+        Takes and returns how often each operation was polled, by serial number, and
+        returns whether any operation came further. Keeps no operation between two
+        rounds, since an operation keeps the user's arrays alive.
         """
-        began = [_guarded(request.look) for request in self._requests()]
-        self._starts_elsewhere |= any(began)
-        was_useful = any(began)
-        looks: dict[int, int] = {}
+        were_started = [
+            _guarded(request.begin_if_started) for request in self._requests()
+        ]
+        was_useful = any(were_started)
+        self._was_started_by_mpi |= was_useful
+        polls: dict[int, int] = {}
         for operation in self._operations():
             assert operation.handle is not None
             serial = operation.handle.serial
-            if seen.get(serial) == operation.looks and not operation.is_held:
-                before = operation.position
+            is_idle = last_polls.get(serial) == operation.polls
+            if is_idle and not operation.is_held:
+                position = operation.position
                 _guarded(operation.advance)
-                was_useful |= operation.done or operation.position != before
-            looks[serial] = operation.looks
-        return was_useful, looks
+                was_useful |= operation.done or operation.position != position
+            polls[serial] = operation.polls
+        return was_useful, polls
 
     def _longest_rest(self) -> float:
-        only_watches = not self._active and not self._starts_elsewhere
-        return WATCH_SECONDS if only_watches else REST_SECONDS
+        only_watches = not self._active and not self._was_started_by_mpi
+        return SECONDS_BETWEEN_WATCHES if only_watches else MOST_SECONDS_BETWEEN_ROUNDS
 
     def _sleep(self) -> None:
         with self._wake:
@@ -202,8 +213,11 @@ class Progress:
 
 
 def _guarded(act: Callable[[], Any]) -> Any:
-    """The result of an act. What an operation raises is raised again where the user
-    waits for it, and must not end whoever brings others forward."""
+    """The result of a call on an operation, or False after an error.
+
+    The user's own wait raises the error of an operation. Here the error must not end
+    the progress of other operations.
+    """
     try:
         return act()
     except Exception as error:
@@ -211,4 +225,4 @@ def _guarded(act: Callable[[], Any]) -> Any:
         return False
 
 
-progress = Progress()
+progress = ProgressEngine()

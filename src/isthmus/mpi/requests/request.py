@@ -1,4 +1,4 @@
-"""The requests that nonblocking calls return."""
+"""The requests of nonblocking calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _log = logging.getLogger("isthmus")
 class Request(MPI.Request):
     """A nonblocking call under way: an ordinary request of MPI.
 
-    `Wait` and `Test` advance the call themselves, which takes less time than to wait
-    for the progress thread, and raise what the call raised.
+    `Wait` and `Test` advance the call themselves, since a wait for the progress thread
+    takes longer, and raise the error of a failed call.
     """
 
     _operation: Operation
@@ -46,8 +46,8 @@ class Request(MPI.Request):
         return True
 
     def _complete(self, status: MPI.Status | None) -> None:
-        """Complete the request in MPI; what the call raised is raised by the caller."""
-        self._handle.forgive()
+        """Complete the request in MPI without the error, which the caller raises."""
+        self._handle.drop_error()
         MPI.Request.Wait(self, status)
 
     def wait(self, status: MPI.Status | None = None) -> Any:
@@ -59,15 +59,15 @@ class Request(MPI.Request):
         return self.Test(status), None
 
     def Cancel(self) -> None:
-        """Refuse, as MPI has it: a collective cannot be cancelled."""
+        """Refuse: by MPI's rules a collective cannot be cancelled."""
         raise MPI.Exception(MPI.ERR_REQUEST)
 
 
 def start(operation: Operation) -> Request:
-    """Begin an operation and give its request.
+    """Begin an operation and return the request.
 
-    The progress thread hears of it only afterwards, so that calls are counted in the
-    order in which they are made.
+    The progress thread gets the operation only after the first `advance`, since calls
+    must be numbered in the order of the user's calls.
     """
     operation.share(handle := Handle())
     request = Request(handle.request())
@@ -75,8 +75,8 @@ def start(operation: Operation) -> Request:
     if not operation.advance():
         progress.add(operation)
         if not progress.runs:
-            _say_who_advances()
-            handle.leave()
+            _log_that_no_thread_advances()
+            handle.complete_early()
     elif operation.error is not None and operation.number < 0:
         request._complete(None)
         raise operation.error
@@ -84,8 +84,8 @@ def start(operation: Operation) -> Request:
 
 
 @cache
-def _say_who_advances() -> None:
-    """Say, once in a process, what cannot work without threads."""
+def _log_that_no_thread_advances() -> None:
+    """Log once in a process what does not work without MPI_THREAD_MULTIPLE."""
     _log.info(
         "MPI was started without MPI_THREAD_MULTIPLE: nonblocking calls go forward in "
         "their own Wait and Test only, and MPI's Waitall and its kin raise an error"

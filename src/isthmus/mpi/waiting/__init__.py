@@ -1,1 +1,1 @@
-"""Waiting: with a limit and without one."""
+"""Waiting with and without a time limit, and the errors that end a wait."""

@@ -1,9 +1,9 @@
-"""Blocking calls of the MPI library that a limit or a signal can end.
+"""Blocking calls of the MPI library that a time limit or a signal can end.
 
-MPI has no way to leave a blocking collective, and a nonblocking one does not match it:
-a process with a limit and one without must make the same call. So another thread makes
-the call, and the caller waits for that thread, as long as the limit says. A call whose
-caller has gone goes on in its thread, to whose end nobody waits.
+MPI has no way to leave a blocking collective, and a nonblocking collective does not
+match a blocking one: a process with a limit and a process without must make the same
+call. So a worker thread makes the call, and the caller waits for the worker no longer
+than the limit. After the limit the call goes on in the worker, and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -16,34 +16,41 @@ from typing import Any, TypeVar
 from mpi4py import MPI
 
 from .errors import Stalled
-from .waiting import Limit
+from .waiting import TimeLimit
 
 Value = TypeVar("Value")
 
 
 class _Worker:
-    """A thread that makes one call after the other, until one is its last."""
+    """A daemon thread that makes blocking calls, one at a time.
+
+    The order of use is `begin`, `is_over` until true, `outcome`.
+    """
 
     def __init__(self) -> None:
+        # semaphores, as to acquire one also resets it for the next call
         self._has_call, self._is_over = threading.Semaphore(0), threading.Semaphore(0)
         self._call: Callable[[], Any] | None = None
         self._result: Any = None
         self._error: BaseException | None = None
-        #: whether the thread ends with the call that it makes
+        #: whether the thread ends after the present call
         self.is_last = False
         threading.Thread(target=self._run, name="isthmus-call", daemon=True).start()
 
     def begin(self, call: Callable[[], Any]) -> None:
-        """Make a call."""
+        """Hand a call to the thread."""
         self._call = call
         self._has_call.release()
 
     def is_over(self, seconds: float | None) -> bool:
-        """Whether the call is over before some seconds have passed."""
+        """Whether the call ends within so many seconds."""
         return self._is_over.acquire(timeout=seconds)
 
     def outcome(self) -> tuple[Any, BaseException | None]:
-        """What the call gave and what it raised; the worker keeps neither."""
+        """The result and the error of the last call.
+
+        The worker keeps neither, since an idle worker must not keep buffers alive.
+        """
         outcome = self._result, self._error
         self._result = self._error = None
         return outcome
@@ -62,18 +69,19 @@ class _Worker:
                 break
 
 
-#: workers without a call; append and pop are atomic
+#: workers without a call; the deque's append and pop are atomic
 _idle_workers: deque[_Worker] = deque()
 
 
-def bounded(call: Callable[[], Value], limit: Limit) -> Value:
-    """The result of a blocking call, made by another thread where a limit or a signal
-    may have to end it; `Stalled` where it takes longer than the limit.
+def bounded(call: Callable[[], Value], limit: TimeLimit) -> Value:
+    """The result of a blocking call that a time limit or a signal may end.
 
-    Without MPI_THREAD_MULTIPLE there is no limit. A caller without a limit keeps no
-    worker, as it makes such calls at the beginning only.
+    Raises `Stalled` where the call takes longer than the limit. Without
+    MPI_THREAD_MULTIPLE no worker may call MPI, so the limit does not hold. Without a
+    limit no worker is kept, since only the set-up of a communicator makes such calls.
     """
     is_unlimited = limit.seconds is None
+    # Python runs signal handlers in the main thread alone
     hears_signals = threading.current_thread() is threading.main_thread()
     cannot_end_early = is_unlimited and not hears_signals
     if MPI.Query_thread() != MPI.THREAD_MULTIPLE or cannot_end_early:
@@ -89,9 +97,10 @@ def bounded(call: Callable[[], Value], limit: Limit) -> Value:
             assert limit.seconds is not None
             raise Stalled(limit.seconds)
     except BaseException:
-        worker.is_last = True
+        worker.is_last = True  # the thread is still inside MPI
         raise
-    # before another thread can have the worker, whose next call has another outcome
+    # Take the outcome before the worker is idle: another thread could begin a call
+    # otherwise, whose outcome would replace this one.
     result, error = worker.outcome()
     if not is_unlimited:
         _idle_workers.append(worker)
@@ -99,5 +108,5 @@ def bounded(call: Callable[[], Value], limit: Limit) -> Value:
         try:
             raise error
         finally:
-            del error  # its traceback has this frame
+            del error  # the traceback refers to this frame: a cycle otherwise
     return result  # type: ignore[no-any-return]

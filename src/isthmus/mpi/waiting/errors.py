@@ -1,4 +1,4 @@
-"""What ends a call that cannot come to its end."""
+"""The exceptions that end a call before it is complete."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ class MismatchError(ValueError):
     """The ranks of an operation do not agree on their arguments."""
 
     def __init__(self, text: str, *, is_agreed: bool = True) -> None:
-        """Agreed on, where all ranks raise it: then the call is over on all of them,
-        and the communicator can be used."""
+        """With `is_agreed` all ranks raise the error, so the call is over everywhere
+        and the communicator stays usable."""
         super().__init__(text)
         self.is_agreed = is_agreed
 
 
 class Interrupted(RuntimeError):
-    """Another rank raised an error in the middle of a call, and comes to no other."""
+    """Another rank raised an error in the middle of a call, and makes no more calls."""
 
 
 class NoTagLeft(RuntimeError):
-    """Too many persistent calls live; all ranks say so together, and can go on."""
+    """Too many persistent calls live; all ranks raise the error and can go on."""
 
 
 class Stalled(RuntimeError):
     """A wait took longer than its limit: `ISTHMUS_TIMEOUT`, or `comm.timeout`.
 
-    `ranks` are those it waited for, as numbers, `waiting_for` the same in words; both
-    are empty where the MPI library does not say whom it waits for.
+    `ranks` are the numbers of the awaited ranks, `waiting_for` their names in words;
+    both are empty where the MPI library does not say for whom a call waits.
     """
 
     def __init__(
@@ -39,14 +39,17 @@ class Stalled(RuntimeError):
         self.round = 0
         self.waiting_for: tuple[str, ...] = ()
 
-    def of(
-        self, operation: str, algorithm: str, number: int, who: Callable[[int], str]
+    def in_call(
+        self, operation: str, algorithm: str, rank: int, who: Callable[[int], str]
     ) -> Stalled:
-        """The error with the call in which it happened and ranks in words; what is
-        known already stays."""
+        """The error, completed with the call and with the names of the ranks.
+
+        An operation and an algorithm that are known already stay, since the innermost
+        call is the one that waited.
+        """
         self.operation = self.operation or operation
         self.algorithm = self.algorithm or algorithm
-        self.who = who(number)
+        self.who = who(rank)
         self.waiting_for = tuple(map(who, self.ranks))
         return self
 
@@ -54,19 +57,19 @@ class Stalled(RuntimeError):
         by = f" by {self.algorithm}" if self.algorithm else ""
         at = f", round {self.round}" if self.round else ""
         whom = ", ".join(self.waiting_for[:8]) or "the other processes"
-        more = f" and {len(self.ranks) - 8} more" if len(self.ranks) > 8 else ""
+        rest = f" and {len(self.ranks) - 8} more" if len(self.ranks) > 8 else ""
         has = f"; it has {self.has}" if self.has else ""
         why = f"; {self.why}" if self.why else ""
         return (
             f"isthmus {self.operation or 'call'}{by}{at}: {self.who or 'this process'} "
-            f"waited {self.seconds:.1f} s for {whom}{more}{has}{why}; free the "
+            f"waited {self.seconds:.1f} s for {whom}{rest}{has}{why}; free the "
             "communicator"
         )
 
 
 class ProcessLost(RuntimeError):
-    """Processes of a communicator have died: `ranks` are their numbers, `who` the same
-    in words."""
+    """Processes of a communicator have died: `ranks` are their numbers, `who` their
+    names in words."""
 
     def __init__(self, ranks: Sequence[int], who: Sequence[str], then: str) -> None:
         super().__init__(ranks, who, then)
@@ -77,7 +80,7 @@ class ProcessLost(RuntimeError):
         return f"isthmus: {names} lost; {self._then}"
 
 
-#: what users know by these names, and see so in a traceback
+#: the exceptions that users catch; a traceback shows them as isthmus.Stalled and so on
 OF_USERS = (MismatchError, Interrupted, Stalled, ProcessLost)
 for _error in OF_USERS:
     _error.__module__ = "isthmus"

@@ -1,4 +1,4 @@
-"""How long this process waits, and waiting for what can be looked at."""
+"""The time limit of a communicator, and polling within the limit."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-#: looks between two looks at the clock
-LOOKS = 64
+#: polls of a condition between two looks at the clock
+POLLS_BETWEEN_CLOCKS = 64
 _give_way = os.sched_yield
 
 
 @dataclass(slots=True)
-class Limit:
-    """How many seconds this process waits on a communicator; None for as long as it
-    takes."""
+class TimeLimit:
+    """How many seconds this process waits on a communicator; None for no limit."""
 
     seconds: float | None = None
 
     def leave(self) -> None:
-        """The communicator is no more."""
+        """Nothing: the limit holds no memory of the communicator that goes."""
 
     def free(self) -> None:
-        """There is nothing to give back."""
+        """Nothing: the limit holds no memory of the communicator that is freed."""
 
 
-def nothing() -> None:
-    """Do nothing."""
+def _nothing() -> None:
+    pass
 
 
 def until(
     is_ready: Callable[[], Any],
-    limit: Limit,
-    look_around: Callable[[], Any] = nothing,
+    limit: TimeLimit,
+    look_around: Callable[[], Any] = _nothing,
 ) -> bool:
-    """Look until something is ready; False where that takes longer than the limit.
+    """Poll `is_ready` until true; False after the limit.
 
-    Whoever waits gives way to others, and now and then looks around: that may raise.
+    Between polls the processor is offered to other processes, since ranks may share a
+    core. Now and then `look_around` is called, which may raise: a lost process would
+    never make the condition true.
     """
     begin = 0.0
     while True:
-        for _ in range(LOOKS):
+        for _ in range(POLLS_BETWEEN_CLOCKS):
             if is_ready():
                 return True
             _give_way()
