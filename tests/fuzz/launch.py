@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -216,7 +217,9 @@ def on_a_rank(plan: Plan) -> None:
         last = holdings()
         print(f"rank {world.rank} has {first[1]}, then {last}", flush=True)
         if wrong := grown(first[1], last, k - first[0]):
-            _tell(world, "holdings", plan.seed, wrong)
+            faulthandler.dump_traceback()
+            threads = dict(Counter(x.name for x in threading.enumerate()))
+            _tell(world, "holdings", plan.seed, f"{wrong} ({threads=})")
     if world.rank == 0:
         took = time.monotonic() - begin
         print(f"{k} episodes, {sum(made.values())} calls in {took:.0f} s", flush=True)

@@ -30,6 +30,12 @@ def _standin() -> Any:
     return module
 
 
+@cache
+def _quick(number: int) -> Any:
+    """A device that copies beside the caller, one for a process, as its threads stay."""
+    return _standin().Quick(number)
+
+
 #: how arrays are put on the device that is in use
 _put: Callable[[np.ndarray], Any] | None = None
 
@@ -42,7 +48,7 @@ def use_device(*, is_protected: bool) -> None:
     """
     global _put
     module = _standin()
-    kind = module.StandIn if is_protected else module.Quick
+    kind = module.StandIn if is_protected else _quick
     memory = module.Memory if is_protected else module.Plain
     module.staged.KINDS[module.KIND] = kind
     module.staged.device_of.cache_clear()
