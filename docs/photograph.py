@@ -8,7 +8,7 @@ from pathlib import Path
 
 import isthmus
 from isthmus.redistribution.order import LEAST
-from isthmus.redistribution.schedule import schedule as redistribution
+from isthmus import redistribution_schedule as redistribution
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))

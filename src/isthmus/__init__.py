@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import adapters, distributions, lab
     from .bench.recorder import recording
-    from .collectives.records import schedule
+    from .facade import redistribution_schedule, schedule
     from .groups.compare import register_comparison
     from .groups.encoding import register_encoding
     from .mpi.comm.coupling import Coupling
@@ -44,9 +44,10 @@ _HOMES = {
     "hierarchy": "mpi.groups.groups",
     "rank_items": "mpi.groups.groups",
     "recording": "bench.recorder",
+    "redistribution_schedule": "facade",
     "register_comparison": "groups.compare",
     "register_encoding": "groups.encoding",
-    "schedule": "collectives.records",
+    "schedule": "facade",
     "split": "mpi.groups.groups",
     "stalled_report": "mpi.comm.report",
 }
@@ -74,6 +75,7 @@ __all__ = [
     "lab",
     "rank_items",
     "recording",
+    "redistribution_schedule",
     "register_comparison",
     "register_encoding",
     "schedule",

@@ -32,7 +32,7 @@ def _standin() -> Any:
 
 @cache
 def _quick(number: int) -> Any:
-    """A device that copies beside the caller, one for a process, as its threads stay."""
+    """The device that copies beside the caller, one for a process: its threads stay."""
     return _standin().Quick(number)
 
 

@@ -16,6 +16,7 @@ import isthmus
 from groups import pair
 from isthmus.collectives.collective import BETWEEN, INSIDE, SEVERAL
 from isthmus.collectives.records import COLLECTIVES
+from isthmus.facade import UserSchedule
 from isthmus.mpi.plan.operation import Operation
 from isthmus.mpi.plan.steps import NODE, RECV, SAID, SEND, TMP
 from isthmus.schedules.program import extent
@@ -144,7 +145,7 @@ def compare(comm, ours, record, ranks, place, turn):
         placement = context._placement_for(resolve(record.name, name)[0], numbers)
         made = record.schedule(name, units, placement, unit)
         if comm.rank == 0:
-            made.verify()
+            UserSchedule.of(made).verify()
         ends = evaluations(context, made, part, operation.plan, dtype.itemsize)
         if text := difference(*ends, bool(part.recv)):
             wrong.append(f"{op} by {name}, {sizes}, unit {unit}: {text}")

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from isthmus import schedule
 from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
@@ -27,7 +28,7 @@ from isthmus.bench.outcome import Outcome, Result, lines
 from isthmus.bench.place import Place
 from isthmus.bench.record import Record
 from isthmus.bench.report import short, write
-from isthmus.collectives.records import operations, schedule
+from isthmus.collectives.records import operations
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST_BYTES
 from isthmus.schedules.ir import Send

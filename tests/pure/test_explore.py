@@ -13,6 +13,7 @@ import pytest
 
 import isthmus
 from browser import Browser, find
+from isthmus import redistribution_schedule as redistribution
 from isthmus.check import sweep
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.machines import load
@@ -22,7 +23,6 @@ from isthmus.explore.page import data, write
 from isthmus.explore.run import runs
 from isthmus.export import chrome
 from isthmus.redistribution.layouts import Layout
-from isthmus.redistribution.schedule import schedule as redistribution
 from isthmus.schedules.program import extent
 from isthmus.schedules.registry import (
     algorithms,
@@ -599,7 +599,7 @@ def test_all_of_a_page_can_be_used_on_a_phone_and_on_a_desk(show, width):
 def test_messages_of_a_redistribution_come_in_the_order_they_are_sent():
     shape = 24, 24
     before, after = Layout.blocks(shape, (4, 2)), Layout.blocks(shape, (3, 3))
-    example = redistribution(before, after, None)
+    example = redistribution(before, after)
     (run,) = data([example])["runs"]
     steps = [step["messages"] for step in run["steps"] if "messages" in step]
     assert len(steps) > 1

@@ -43,6 +43,7 @@ KNOWS = {
     "draw": {"cost", "schedules", "units", "verify"},
     "explore": {"cost", "draw", "schedules", "verify"},
     "export": {"cost", "schedules"},
+    "facade": {"collectives", "cost", "redistribution", "schedules", "verify"},
     "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
     | {"groups", "schedules", "units", "workers"},
     "mpi": {"choose", "collectives", "groups", "redistribution", "remapping"}
@@ -50,7 +51,9 @@ KNOWS = {
 }
 #: what else is imported at need, where a method leads on
 AT_NEED = {
-    "schedules": {"cost", "draw", "explore", "verify"},
+    # for types alone
+    "schedules": {"cost", "verify"},
+    "facade": {"draw", "explore"},
     "redistribution": {"draw"},
     "mpi": {"algorithms"},
 }
@@ -111,21 +114,26 @@ def test_what_a_layer_may_know_it_does():
         assert below <= seen, name
 
 
-def _imported(path: Path) -> set[str]:
-    """The parts of mpi/ that a file imports, also at need, but not for types alone."""
-    found = set()
+@cache
+def _imported(path: Path) -> set[Path]:
+    """The files of isthmus that a file imports, also at need, not for types alone."""
+    files: set[Path] = set()
     pending: list[ast.AST] = [parse(path)]
     while pending:
         node = pending.pop()
         is_for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node)
         pending += [] if is_for_types else ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom) and node.level:
-            package = path.parents[node.level - 1]
-            names = [node.module] if node.module else [a.name for a in node.names]
-            files = [package / name.replace(".", "/") for name in names]
-            inside = [x for x in files if x.is_relative_to(ROOT / "mpi")]
-            found |= {x.relative_to(ROOT / "mpi").parts[0] for x in inside}
-    return found
+            place = path.parents[node.level - 1] / (node.module or "").replace(".", "/")
+            inside = [place / alias.name for alias in node.names]
+            files |= {x.with_suffix(".py") for x in (place, *inside)}
+    return files & {*FILES}
+
+
+def _parts_of_runtime(files: set[Path]) -> set[str]:
+    """The files and folders of mpi/ in which files are."""
+    below = [x.relative_to(ROOT / "mpi") for x in files if ROOT / "mpi" in x.parents]
+    return {x.parts[0].removesuffix(".py") for x in below}
 
 
 @pytest.mark.parametrize("part", [*RUNTIME, *sorted(ABOVE)])
@@ -137,8 +145,15 @@ def test_a_part_of_the_runtime_knows_only_those_before(part):
     place = ROOT / "mpi" / part
     files = sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
     for path in files:
-        assert _imported(path) & {*RUNTIME, *ABOVE} <= known, path.name
+        parts = _parts_of_runtime(_imported(path))
+        assert parts & {*RUNTIME, *ABOVE} <= known, path.name
     assert files
+
+
+def test_files_do_not_import_each_other_in_a_circle():
+    """Not even at need: who reads a file has then read all that the file stands on."""
+    order = graphlib.TopologicalSorter({f: _imported(f) for f in FILES})
+    order.prepare()
 
 
 def _imported_first(path: Path) -> set[Path]:

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import isthmus
+from isthmus import schedule
 from isthmus.bench.job import case, must_move
 from isthmus.check import sweep
-from isthmus.collectives.records import COLLECTIVES, schedule
+from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.limit import crossing, limit, limits
 from isthmus.cost.machine import AlphaBeta, Level, Machine, Memory, Unequal
 from isthmus.cost.machines import load
 from isthmus.cost.placement import MACHINE, on_nodes, placed
+from isthmus.facade import UserSchedule
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.ir import Recv, Reduce, Round, Send, Span
 from isthmus.schedules.registry import algorithms
-from isthmus.schedules.schedule import Schedule
 from isthmus.verify import contracts
 from isthmus.verify.errors import ScheduleError
 from sampling import LONG
@@ -152,8 +153,8 @@ def test_what_must_move_is_what_the_marks_say(data):
 @given(st.data())
 @settings(deadline=None, max_examples=500 if LONG else 60)
 def test_what_a_redistribution_must_move_is_what_the_marks_say(data):
+    from isthmus import redistribution_schedule as redistribution
     from isthmus.redistribution.layouts import Layout, Replicate, Shard
-    from isthmus.redistribution.schedule import schedule as redistribution
 
     shape = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 6))
     rows, columns = Layout.blocks(shape, (2, 1)), Layout.blocks(shape, (1, 4))
@@ -162,8 +163,8 @@ def test_what_a_redistribution_must_move_is_what_the_marks_say(data):
     of_four = st.sampled_from([columns, cyclic, copies])
     inside = data.draw(st.booleans())
     source = data.draw(of_four if inside else st.sampled_from([rows, columns, copies]))
-    whole = source, data.draw(of_four), 4 if inside else None
-    made = redistribution(*whole, combine=data.draw(st.booleans()))
+    ends, ranks = (source, data.draw(of_four)), 4 if inside else None
+    made = redistribution(*ends, inside=ranks, combine=data.draw(st.booleans()))
     made.verify()
     where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
     where = np.unique(where, return_inverse=True)[1].tolist()
@@ -249,7 +250,7 @@ def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups()
         ],
         [Round((Send(2, send), Recv(0, recv)))],
     ]
-    made = Schedule(
+    made = UserSchedule(
         "inter_allreduce",
         "by hand",
         lambda: contracts.inter_allreduce(2, 2, m),
@@ -277,7 +278,7 @@ def test_what_verifies_can_be_simulated(data):
     each = tuple(range(r, r + 1) for r in range(made.n))
     other = replace(made, program=lambda r: iter(programs[int(r)]), groups=each)
     try:
-        other.verify()
+        UserSchedule.of(other).verify()
     except ScheduleError:  # messages of a pair in another order
         return
     model = data.draw(machines(made))

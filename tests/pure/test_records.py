@@ -13,6 +13,7 @@ from isthmus.choose.estimate import Machine
 from isthmus.collectives.known import Equal, Summed, listed, unit_of
 from isthmus.collectives.placement import Placement
 from isthmus.collectives.records import COLLECTIVES
+from isthmus.facade import UserSchedule
 from isthmus.schedules.early_receives import posting
 from isthmus.schedules.ir import Recv
 from isthmus.schedules.program import reads, writes
@@ -56,7 +57,7 @@ def between(name, a, b, machine=BUILT_IN, nodes=()):
 @settings(max_examples=40 if LONG else 8)
 @given(a=BYTES, b=BYTES)
 def test_the_ranks_fit_together(name, a, b):
-    between(name, listed(a), listed(b)).verify()
+    UserSchedule.of(between(name, listed(a), listed(b))).verify()
 
 
 @given(
@@ -122,7 +123,7 @@ def test_its_pieces_follow_the_machine_and_the_nodes():
     nodes, pieces = (0, 1, 1, 2, 2, 3), []
     for alpha in (1e-6, 1e-4):
         made = between("moving_entry", giant, equal, Machine(alpha, 1e-9), nodes)
-        made.verify()
+        UserSchedule.of(made).verify()
         rounds = made.rank(3)
         pieces.append(sum(isinstance(c, Recv) for x in rounds for c in x.comm))
     assert pieces[0] > 3 * pieces[1]

@@ -8,12 +8,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from isthmus import Layout, Replicate, Shard
+from isthmus import Layout, Replicate, Shard, redistribution_schedule as schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.redistribution import order
 from isthmus.redistribution.messages import incoming, outgoing, spread_to
 from isthmus.redistribution.runs import spread
-from isthmus.redistribution.schedule import schedule
 from isthmus.schedules.ir import Recv
 from redistributions import case, layouts, part, regular, shape
 from sampling import LONG
@@ -172,7 +171,7 @@ def test_schedules_of_all_layouts_are_right():
         inside = p if seed % 3 == 0 else None
         found = case(rng, p, inside or q)
         combine = rng.random() < 0.3
-        schedule(found.sources, found.targets, inside, combine).verify()
+        schedule(found.sources, found.targets, inside=inside, combine=combine).verify()
 
 
 @pytest.mark.parametrize("nodes", ["abb", "abab", "aaabbc"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from isthmus.collectives.records import schedule
+from isthmus import schedule
 from isthmus.cost.alphabeta import AlphaBeta
+from isthmus.facade import UserSchedule
 from isthmus.reproduce import silva1999 as silva, silva1999_report as report
 from isthmus.reproduce.silva1999 import GROUPS, SIZES, Times, jobs, patterns
 from isthmus.reproduce.silva1999_figures import pattern_figure
@@ -25,7 +26,7 @@ def test_the_patterns_have_the_papers_processes_and_steps():
     steps = {name: x.schedule.simulate(STEP).time for name, x in found.items()}
     assert steps == {"figure1": 5, "figure2": 5, "figure3": 1 + 2 + 4}
     for pattern in found.values():
-        pattern.schedule.verify()
+        UserSchedule.of(pattern.schedule).verify()
         assert pattern_figure(pattern).axes
 
 

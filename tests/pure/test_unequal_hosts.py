@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from isthmus import schedule
 from isthmus.choose import inside
 from isthmus.choose.between import blocks, whole
 from isthmus.choose.estimate import Machine
 from isthmus.choose.unequal_hosts import times as unequal_times
-from isthmus.collectives.records import schedule
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
 from isthmus.schedules.hosts import Hosts
 from isthmus.schedules.registry import algorithms

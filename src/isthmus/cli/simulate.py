@@ -58,13 +58,13 @@ def all_made(
 ) -> list[Schedule]:
     """The schedules of several algorithms, of the same sizes."""
     form, sizes = resolve(collective, names, given, times)
-    found = []
+    schedules: list[Schedule] = []
     for name in names:
         flat = schedule(form, name, **sizes)
         where = _placed(flat.n, given.get("nodes"), given.get("per_node"))
         placed = schedule(form, name, nodes=where, **sizes) if where else flat
-        found.append(placed)
-    return found
+        schedules.append(placed)
+    return schedules
 
 
 def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:

@@ -103,36 +103,8 @@ def schedule(
     hosts: Hosts | None = None,
     **sizes: Any,
 ) -> Schedule:
-    """The schedule of all ranks for a collective.
-
-    `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
-    `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
-    "allgatherv", which is in place inside one group; `p=, m=, root=` (ranks, elements,
-    and who has or gets them all) for "bcast" and "reduce"; `counts=[…]` (the block of
-    the sum that each gets) for "reduce_scatter"; `p=, m=` for "allreduce"; `counts=[…],
-    root=` for "gatherv" and "scatterv"; `p=, k=` (what one sends to each) for
-    "alltoall"; `table=[[…]]` (a row for each sender) for "alltoallv"; `p=` for
-    "barrier".
-
-    Between a root and the q ranks of the other group: `q=, m=` for "inter_bcast" and
-    "inter_reduce", `q=, k=` (elements of each of them) for "inter_gather" and
-    "inter_scatter", `counts=[…]` for "inter_gatherv" and "inter_scatterv".
-
-    Between groups also `p=, q=, m=` for "inter_allreduce"; `a=[…], b=[…]` or `p=, q=,
-    ka=, kb=` (what each gets of the other group's sum) for "inter_reduce_scatter" and
-    "inter_reduce_scatter_block"; `p=, q=, ka=, kb=` (what one sends to each of the
-    others) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender) for
-    "inter_alltoallv"; `p=, q=` for "inter_barrier".
-
-    Among several groups, where each leaves out its own: `groups=[[…], …]` (the counts
-    of each) for "multi_allgatherv"; `sizes=[…], table=[[…]]` (the ranks of each group,
-    and a row for each sender) for "multi_alltoallv".
-
-    `nodes=[…]` says on which node each rank is, in the order of their numbers; without
-    it, all are on one. `hosts` is what messages of each rank cost, for the algorithms
-    that ask for it. An intragroup stage may follow the algorithm's name:
-    "segmented+ring".
-    """
+    """The schedule of all ranks for a collective of these sizes, refused with a reason
+    where sizes or nodes do not fit; `isthmus.schedule` says which sizes each takes."""
     record = COLLECTIVES.get(collective)
     if record is None:
         raise ValueError(unknown("collective", collective, sorted(COLLECTIVES)))

@@ -1,11 +1,14 @@
-"""A collective of all ranks as one object."""
+"""A collective of all ranks as plain data: the contract, and a program for each rank.
+
+Every part of the package reads schedules, so this file imports no other part. The
+methods that verify, draw and explore are in `facade.py`, above what they lead to.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -75,12 +78,12 @@ class Schedule:
 
     def lanes(self) -> Iterator[tuple[range, Program]]:
         """The program of each group, for all its ranks at once; or of each rank."""
-        every: Iterable[range] = self.groups
+        lanes: Iterable[range] = self.groups
         if self.node_memory:
-            every = (range(r, r + 1) for r in range(self.n))
-        for ranks in every:
-            one = len(ranks) == 1
-            yield ranks, self.program(ranks.start if one else np.asarray(ranks))
+            lanes = (range(r, r + 1) for r in range(self.n))
+        for ranks in lanes:
+            is_single = len(ranks) == 1
+            yield ranks, self.program(ranks.start if is_single else np.asarray(ranks))
 
     def rank(self, r: int) -> list[Round]:
         """The rounds of rank r, built for it alone."""
@@ -99,28 +102,3 @@ class Schedule:
     def simulate(self, model: Model, record: bool = False) -> Timeline:
         """When each rank does what on a machine; with every message, if recorded."""
         return model.simulate(self, record)
-
-    def explore(
-        self,
-        path: str | Path,
-        *others: Schedule,
-        machines: Mapping[str, Model] | None = None,
-        recorded: Mapping[str, Timeline] | None = None,
-    ) -> Path:
-        """Write a page to step through this schedule in a browser, beside others; with
-        its times on machines and of recorded runs, by their names."""
-        from ..explore.page import write
-
-        return write(path, (self, *others), machines, recorded)
-
-    def _repr_svg_(self) -> str | None:
-        """A picture for notebooks, where matplotlib is installed."""
-        from ..draw.svg import svg
-
-        return svg(self)
-
-    def verify(self) -> None:
-        """Run all ranks on marked data; raise what is wrong, where, in which round."""
-        from ..verify.verify import verify
-
-        verify(self.all_ranks(), self.contract, self.nodes)
