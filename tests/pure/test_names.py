@@ -45,8 +45,6 @@ GRAMMAR_ALLOWED = {
     ("schedules/registry.py", "more"): "the file is about to be written anew",
     ("schedules/schedule.py", "every"): "the file is about to be written anew",
     ("schedules/schedule.py", "Made"): "the file is about to be written anew",
-    ("algorithms/node_costs.py", "kept"): "the file is about to be written anew",
-    ("algorithms/node_costs.py", "every"): "the file is about to be written anew",
 }
 #: classes of one name in several files, each with its reason
 CLASSES_ALLOWED = {
@@ -56,7 +54,7 @@ CLASSES_ALLOWED = {
     "Copy": "a step of the form, and the step of a plan that it becomes",
     "Reduce": "a step of the form, and the step of a plan that it becomes",
     "Steps": "also in cli/terminal, a folder not yet cleaned",
-    "Group": "public in isthmus; also in algorithms/node_costs, about to be new",
+    "Group": "public in isthmus; also in cli/commands, a folder not yet cleaned",
     "Cluster": "also in reproduce, a folder not yet cleaned",
     "Level": "documented in isthmus.cost.machine; also in mpi, not yet cleaned",
     "Limit": "documented in isthmus.cost.limit; also in mpi, not yet cleaned",

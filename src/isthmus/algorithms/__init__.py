@@ -1,6 +1,6 @@
-"""The algorithms: pure functions of what one rank does, one file per collective.
+"""Pure functions that give the rounds of one rank, a file for each collective.
 
-`baselines` has the ways of MPI libraries, `parts` what algorithms are made of. The
+`baselines` has the algorithms of MPI libraries, `parts` the building blocks. The
 registry imports the files of this folder and of `baselines` when an algorithm is first
-looked for.
+looked for, so that `import isthmus` stays fast.
 """

@@ -10,11 +10,12 @@ from .parts.patterns import log2
 
 
 def ring_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """p - 1 rounds of a block."""
+    """The time of p - 1 rounds of a block."""
     return (p - 1) * (alpha + k * beta)
 
 
 def doubling_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time of ceil(log2 p) rounds in which every rank receives each block once."""
     return log2(p) * alpha + (p - 1) * k * beta
 
 
@@ -56,7 +57,7 @@ def bruck(p: int, r: Index, blocks: Blocks) -> Program:
     needs=lambda p: p & (p - 1) == 0,
 )
 def recursive_doubling(p: int, r: Index, blocks: Blocks) -> Program:
-    """Swap all one has with the partner whose number differs in one bit.
+    """Swap all blocks in hand with the partner whose rank differs in one bit.
 
     log2 p rounds, for p a power of two; every block travels once to every rank.
     """
@@ -85,11 +86,11 @@ def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
     p / 2 rounds, for even p; every block travels once to every rank, between neighbours
     only.
     """
-    direction = 1 - 2 * (r % 2)  # even ranks begin to the right, odd ones to the left
+    direction = 1 - 2 * (r % 2)  # even ranks begin to the right
     latest = blocks[r]
     for k in range(p // 2):
         partner = (r + direction) % p
-        # pairs come alternately from both sides, each time from one further away
+        # pairs come alternately from both sides, each from a rank further away
         pair = (r // 2 + direction * ((k + 1) // 2)) % (p // 2) * 2
         block = blocks.range(pair, pair + 2) if k else blocks[partner]
         yield Round((Recv(partner, block), Send(partner, latest)))
@@ -99,10 +100,10 @@ def neighbor_exchange(p: int, r: Index, blocks: Blocks) -> Program:
 
 @algorithm("allgatherv", paper="Jeaugey 2025 (PAT)", cost=doubling_cost)
 def pat(p: int, r: Index, blocks: Blocks, aggregation: int = 0) -> Program:
-    """Bruck's distances the other way round: one block far, then more and more nearer.
+    """Bruck's distances in reverse order: one block far away first, then more nearer.
 
-    ceil(log2 p) rounds; every block travels once to every rank. With an aggregation, no
-    message has more blocks than that, and there are more rounds.
+    ceil(log2 p) rounds; every block travels once to every rank. `aggregation` bounds
+    the blocks of a message, at the price of more rounds.
     """
     for level in reversed(range(log2(p))):
         distance = 1 << level

@@ -22,13 +22,13 @@ def sizes(blocks: Blocks) -> np.ndarray:
 
 
 def table(values: np.ndarray, r: Index) -> Any:
-    """Values to look up at r: for one rank as a list, which is faster to index."""
+    """Values to look up at r: for one rank a list, as an array is slower to index."""
     return values if isinstance(r, np.ndarray) else values.tolist()
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """All blocks in pieces, one behind the other round a ring."""
+    """The pieces of all blocks, in line round a ring."""
 
     #: the number of pieces
     n: int
@@ -42,7 +42,7 @@ class Pipeline:
 
 
 def _piece_spans(buf: str, starts: np.ndarray, lengths: np.ndarray, r: Index) -> Any:
-    """The function from a piece's number to its span; for one rank, from a list."""
+    """The function from a piece's number to its span, for one rank from a list."""
     if isinstance(r, np.ndarray):
         return lambda i: (Span(buf, starts[i], lengths[i]),)
     ends = zip(starts.tolist(), lengths.tolist(), strict=True)
@@ -50,7 +50,7 @@ def _piece_spans(buf: str, starts: np.ndarray, lengths: np.ndarray, r: Index) ->
 
 
 def pipeline(blocks: Blocks, order: np.ndarray, size: int, r: Index) -> Pipeline:
-    """The blocks of the ranks in an order, cut into pieces of a size, as seen by r."""
+    """The blocks of the ranks in `order`, cut into pieces of `size`, for rank r."""
     counts = sizes(blocks)[order]
     piece_counts = pieces(counts, size)
     first_piece = np.cumsum(piece_counts) - piece_counts
@@ -68,7 +68,7 @@ def pipeline(blocks: Blocks, order: np.ndarray, size: int, r: Index) -> Pipeline
 
 
 def blocked_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time for equal blocks, which stay whole."""
+    """The time for equal, and therefore whole, blocks."""
     return (p - 1) * (alpha + k * beta)
 
 
@@ -81,11 +81,11 @@ def blocked_ring(
     size: int = 0,
     startup: float = STARTUP_ELEMENTS,
 ) -> Program:
-    """The ring with large blocks cut into pieces that follow each other round it.
+    """The ring with large blocks cut into pieces that follow each other round the ring.
 
     Every piece moves on in every round, so a giant block is a pipeline. Empty pieces
-    are neither sent nor received, and no rank receives what it has. With b pieces, of
-    which the rank that has fewest has f, b - f rounds.
+    are neither sent nor received, and no rank receives its own block. With b pieces, of
+    which the rank with the fewest has f, b - f rounds.
     """
     size = piece_size(sizes(blocks), rule, size, startup)
     ring_pieces = pipeline(blocks, np.arange(p), size, r)

@@ -1,6 +1,6 @@
 """Allgatherv by broadcasts from all ranks at once, on a circulant graph, in place.
 
-Backwards it is a Reduce_scatter: what was sent is received and combined.
+Backwards, with every send a receive that is combined, the program is a Reduce_scatter.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .parts.patterns import STARTUP_ELEMENTS, log2
 def volumes(counts: np.ndarray) -> tuple[int, int]:
     """The most that a rank may receive while the pipeline fills, and in a full round.
 
-    Both are for blocks that are not cut. Of the log p filling rounds, round k brings
-    parts of skip[k + 1] - skip[k] roots, a full round those of all others; the roots
-    may be the ones with the largest blocks.
+    Both are for whole blocks. Of the log p filling rounds, round k brings parts of
+    skip[k + 1] - skip[k] roots, a full round parts of all roots but the receiver; any
+    of these roots may have the largest blocks.
     """
     p = len(counts)
     largest = np.concatenate(([0], np.cumsum(np.sort(counts)[::-1])))
@@ -39,19 +39,20 @@ def volumes(counts: np.ndarray) -> tuple[int, int]:
 
 
 def best_n(counts: np.ndarray, startup: float = STARTUP_ELEMENTS) -> int:
-    """The number of parts with the least time; one, for equal blocks."""
+    """The number of parts with the least time; 1 for equal blocks."""
     filling, full = volumes(counts)
     return cuts(filling - full, startup)
 
 
 def _circulant_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time for equal, and therefore whole, blocks."""
     return log2(p) * alpha + (p - 1) * k * beta
 
 
 def exchanges(
     p: int, r: Index, blocks: Blocks, n: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> Iterator[tuple[tuple[Index, Pieces], tuple[Index, Pieces]]]:
-    """For each round the source of rank r and its parts; the target and its parts."""
+    """For each round of rank r: a source and its parts, a target and its parts."""
     offsets = np.asarray(blocks.offset(np.arange(p + 1)))
     counts = np.diff(offsets)
     n = n or best_n(counts, startup)
@@ -60,7 +61,7 @@ def exchanges(
     distances = np.arange(p - 1, 0, -1).reshape(-1, *[1] * np.ndim(r))
 
     def arriving(rank: Index, distance: np.ndarray, part: np.ndarray) -> Pieces:
-        """The parts that a rank receives, of the roots at these distances."""
+        """The parts received by a rank, of the roots at some distances."""
         root = (rank - distance) % p
         longer_parts = remainder[root]
         start = offsets[root] + part * part_size[root] + np.minimum(part, longer_parts)
@@ -99,7 +100,8 @@ def reduce_scatter(
     """Broadcasts backwards: sums of all blocks' parts come together at their roots.
 
     n - 1 + ceil(log2 p) rounds, whatever the distribution; everyone sends every part of
-    the others' blocks once, combined in any order. Scratch for all, and what arrives.
+    all blocks but the own one once, combined in any order. Scratch for all data, and
+    for arriving parts.
     """
     total = blocks.total
     contribution, result = Span("send", 0, total), Span("recv", 0, blocks.size(r))
@@ -110,6 +112,9 @@ def reduce_scatter(
     ):
         starts = np.cumsum(leaving_parts.size, axis=0) - leaving_parts.size
         arrived = Pieces("tmp", total + starts, leaving_parts.size)
-        steps = (Reduce(x, y) for x, y in zip(arrived, leaving_parts, strict=True))
+        steps = (
+            Reduce(arrived_span, sum_span)
+            for arrived_span, sum_span in zip(arrived, leaving_parts, strict=True)
+        )
         yield Round((Recv(target, arrived), Send(source, arriving_parts)), tuple(steps))
     yield Round(then=(Copy(partial_sums[r][0], result),))

@@ -2,11 +2,12 @@
 
 The blocked ring over places, in which the ranks of a node are neighbours: only the last
 of them, the tail, sends to another node, and only the first, the head, receives from
-one. At the end of its rounds a head would receive the pieces of its own node, all the
-way round and through the network. It takes them from the tail, which has them by then.
+another node. At the end of its rounds a head would receive the pieces of its own node,
+all the way round and through the network. The tail of the node has these pieces by
+then, so the head takes them from the tail.
 
-Both ends of every message are in the same round, so nobody waits for ever: the partners
-of a rank that is furthest behind are in its round as well.
+Both ends of every message are in one round, so no rank waits for ever: the partners of
+a rank that is furthest behind are in the rank's round as well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .parts.piece_size import piece_size
 
 @dataclass(frozen=True)
 class Places:
-    """The ring, node after node: each place's rank, and the ends of its node."""
+    """The ring, node after node: the rank of each place, and the ends of its node."""
 
     rank: np.ndarray
     head: np.ndarray
@@ -34,14 +35,14 @@ class Places:
 
 
 def places(p: int, nodes: Sequence[Hashable]) -> Places:
-    """Nodes in the order of their lowest ranks; where none are given, all is one."""
+    """Nodes in the order of their lowest ranks; without `nodes`, a single node."""
     nodes = nodes if len(nodes) else (0,) * p
     if len(nodes) != p:
         raise ValueError(f"nodes names the nodes of {len(nodes)} ranks; there are {p}")
     lowest_rank: dict[Hashable, int] = {}
-    node = np.array([lowest_rank.setdefault(x, r) for r, x in enumerate(nodes)])
-    rank = np.argsort(node, kind="stable")
-    node_of_place = node[rank]
+    lowest = np.array([lowest_rank.setdefault(node, r) for r, node in enumerate(nodes)])
+    rank = np.argsort(lowest, kind="stable")
+    node_of_place = lowest[rank]
     head, tail_end = (
         np.searchsorted(node_of_place, node_of_place, side)
         for side in ("left", "right")
@@ -59,15 +60,16 @@ def node_ring(
     size: int = 0,
     startup: float = STARTUP_ELEMENTS,
 ) -> Program:
-    """The blocked ring from node to node, where no node receives what it has.
+    """The blocked ring from node to node, where no node receives its own blocks.
 
     nodes[i] is the node of rank i. As many rounds as the blocked ring; of m elements, a
-    node with m' of its own receives m - m', all of them by one rank and from one.
+    node with m' elements receives m - m', all by one rank and from one rank.
     """
     ring = places(p, nodes)
     size = piece_size(sizes(blocks), rule, size, startup)
     ring_pieces = pipeline(blocks, ring.rank, size, r)
-    rank, heads, tails = (table(x, r) for x in (ring.rank, ring.head, ring.tail))
+    columns = (ring.rank, ring.head, ring.tail)
+    rank, heads, tails = (table(column, r) for column in columns)
     n, first = ring_pieces.n, ring_pieces.first
     own, piece = ring_pieces.own, ring_pieces.piece
 
@@ -77,7 +79,7 @@ def node_ring(
     place = table(np.argsort(ring.rank), r)[r]
     left, right = (place - 1) % p, (place + 1) % p
     head, tail = heads[place], tails[place]
-    # until which round the pieces are another node's, and until which there are any
+    # the round from which pieces are the own node's, and the rounds with any pieces
     foreign = n - pieces_of_node(place)
     lacks, head_lacks = n - own[place], n - own[head]
     right_lacks = n - pick(place == tail, pieces_of_node(right), own[right])

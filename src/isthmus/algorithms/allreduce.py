@@ -17,12 +17,12 @@ from .parts.inter_shares import Scheme
 from .reduce_scatter import bruck_cost, pairwise, pairwise_cost
 
 
-def _in_shares(p: int, r: Index, m: int, way: Scheme) -> Program:
-    """A reduce_scatter into nearly equal shares, then an allgather of them."""
+def _in_shares(p: int, r: Index, m: int, scheme: Scheme) -> Program:
+    """A reduce_scatter into nearly equal shares, then an allgather of the shares."""
     shares = Shares(p, m)
-    own = {"recv": ("recv", shares.offset(way.number(r)))}
-    yield from lay(way.scatter(p, r, shares), own)
-    yield from way.collect(p, r, shares)
+    own = {"recv": ("recv", shares.offset(scheme.number(r)))}
+    yield from lay(scheme.scatter(p, r, shares), own)
+    yield from scheme.collect(p, r, shares)
 
 
 @algorithm(
@@ -33,7 +33,7 @@ def _in_shares(p: int, r: Index, m: int, way: Scheme) -> Program:
     ),
 )
 def ordered(p: int, r: Index, m: int) -> Program:
-    """Halve what one combines down to a share, then double back to all.
+    """Halve the combined part down to a share, then double back to all.
 
     2 log2 p rounds, for any operator; log p + p - 1 if p is not a power of two.
     """
@@ -49,7 +49,7 @@ def ordered(p: int, r: Index, m: int) -> Program:
 def bruck(p: int, r: Index, m: int) -> Program:
     """Halve and double as `ordered`, in the fewest rounds for any group and order.
 
-    2 ceil(log2 p) rounds; nothing is sent that need not be.
+    2 ceil(log2 p) rounds; no element is sent in vain.
     """
     return _in_shares(p, r, m, inter_shares.commutative(p))
 
@@ -60,7 +60,7 @@ def bruck(p: int, r: Index, m: int) -> Program:
     cost=lambda p, m, alpha, beta: 2 * pairwise_cost(p, m, alpha, beta),
 )
 def direct(p: int, r: Index, m: int) -> Program:
-    """Everyone sends each a share to combine, then a ring collects the shares.
+    """Everyone sends each rank a share to combine, then a ring collects the shares.
 
     2 (p - 1) rounds of a share, for any operator. Scratch for two shares.
     """
@@ -68,20 +68,21 @@ def direct(p: int, r: Index, m: int) -> Program:
 
 
 def _doubling_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    who = Folded(p)
-    return (who.bits + 2 * (who.pairs > 0)) * (alpha + m * beta)
+    """The time of whole vectors: a round for each bit, and two to fold the group."""
+    folded = Folded(p)
+    return (folded.bits + 2 * (folded.pairs > 0)) * (alpha + m * beta)
 
 
 @algorithm("allreduce", paper="Thakur, Rabenseifner, Gropp 2005", cost=_doubling_cost)
 def doubling(p: int, r: Index, m: int) -> Program:
-    """Swap the sums of all one has heard of with the rank that differs in one bit.
+    """Swap sums of whole vectors with the rank that differs in one bit, for every bit.
 
-    log2 p rounds of all, for any operator; two more if p is not a power of two. Scratch
-    for two vectors.
+    log2 p rounds of all data, for any operator; two more if p is not a power of two.
+    Scratch for two vectors.
     """
-    held = yield from sums(r, p, m)
-    who, result = Folded(p), Span("recv", 0, m)
-    acts = who.acts(r)
-    yield Round(then=(Copy(Span("tmp", held, m), result, acts),))
-    below = (r < 2 * who.pairs) & acts
+    sum_start = yield from sums(r, p, m)
+    folded, result = Folded(p), Span("recv", 0, m)
+    acts = folded.acts(r)
+    yield Round(then=(Copy(Span("tmp", sum_start, m), result, acts),))
+    below = (r < 2 * folded.pairs) & acts
     yield Round((Recv(r - 1, (result,), acts ^ True), Send(r + 1, (result,), below)))

@@ -1,7 +1,8 @@
 """Alltoall and Alltoallv inside a group.
 
-`send[j]` is what goes to rank j, `recv[j]` where what comes from it belongs. A rank
-knows no more; only `bruck` must know the sizes of the blocks that pass through it.
+`send[j]` is the block for rank j, `recv[j]` the place of the block from rank j. A rank
+knows no other sizes, except in `bruck`, where blocks pass through ranks that are
+neither their source nor their target.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ ALLTOALLS = ("alltoall", "alltoallv")
 
 
 def _turns_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time of p - 1 turns of a block."""
     return (p - 1) * (alpha + k * beta)
 
 
 def _own(r: Index, send: Blocks, recv: Blocks) -> Round:
-    """Copy the block that a rank sends to itself."""
+    """The local copy of the block that a rank sends to itself."""
     return Round(then=(Copy(send[r][0], recv[r][0]),))
 
 
 @algorithm(*ALLTOALLS, paper="MPICH; Open MPI", cost=_turns_cost)
 def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
-    """In round t send to the rank t further on, receive from the one t before.
+    """In round t send to the rank t further on, receive from the rank t before.
 
     p - 1 rounds, one after the other, each as long as its largest block.
     """
@@ -40,7 +42,7 @@ def pairwise(p: int, r: Index, send: Blocks, recv: Blocks) -> Program:
 
 @algorithm(*ALLTOALLS, paper="folklore", cost=_turns_cost)
 def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> Program:
-    """Everyone sends to everyone, each beginning with the next one, many at a time.
+    """Everyone sends to everyone, each beginning with the next rank, many at a time.
 
     p - 1 turns, of which `window` are in flight at once.
     """
@@ -56,9 +58,10 @@ def rotated(p: int, r: Index, send: Blocks, recv: Blocks, window: int = 32) -> P
 
 
 def digits(p: int, radix: int) -> list[list[tuple[int, list[int]]]]:
-    """For each digit of the numbers below p its values but zero.
+    """For each digit of the numbers below p, the values of the digit except zero.
 
-    A value is the distance of a message, with the ways that have this digit.
+    A value stands as the distance of its message, with all ways (distances from source
+    to target) that have the digit.
     """
     levels, digit_value = [], 1
     while digit_value < p:
@@ -78,7 +81,7 @@ def _with_digit(p: int, radix: int, place: int, digit: int) -> list[int]:
 
 
 def _bruck_cost(p: int, k: float, alpha: float, beta: float, radix: int = 2) -> float:
-    """The time of all messages: a block is in one for each nonzero digit of its way."""
+    """The time of all messages, each with the blocks whose way has a certain digit."""
     messages = [len(ways) for level in digits(p, radix) for _, ways in level]
     return len(messages) * alpha + sum(messages) * k * beta
 
@@ -94,12 +97,12 @@ def _bruck_cost(p: int, k: float, alpha: float, beta: float, radix: int = 2) -> 
 def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Program:
     """Blocks travel together round the circle of ranks, by the digits of their ways.
 
-    ceil(log_radix p) rounds of radix - 1 messages at most; a block travels once for
-    every digit of its way that is not zero, so this is for short ones, and with a
+    ceil(log_radix p) rounds of at most radix - 1 messages. A block travels once for
+    every nonzero digit of its way, so the algorithm is for short blocks, and with a
     larger radix for longer ones. Scratch for two blocks of each way.
     """
     levels = digits(p, radix)
-    #: the digits of each way that are not zero
+    # the nonzero digits of each way
     levels_of_way: list[list[int]] = [[] for _ in range(p)]
     for level, steps in enumerate(levels):
         for _, ways in steps:
@@ -113,14 +116,15 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
         origin = (r - way % radix**level) % p
         return send.of(origin, (origin + way) % p)
 
-    #: a block comes to one of two places, and leaves from the other
+    # a block arrives at one of two places and leaves from the other, as both may be in
+    # one round
     starts: dict[tuple[int, int], Index] = {}
     end: Index = 0
     for way, way_levels in enumerate(levels_of_way):
         for parity in range(2):
             stops = [
-                block_size(x, way)
-                for n, x in enumerate(way_levels)
+                block_size(level, way)
+                for n, level in enumerate(way_levels)
                 if n and n % 2 == parity
             ]
             if stops:
@@ -139,10 +143,10 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
             arriving_spans: list[Span] = []
             for way in ways:
                 n = levels_of_way[way].index(level)
-                last = n + 1 == len(levels_of_way[way])
+                is_last = n + 1 == len(levels_of_way[way])
                 leaving_spans += [stored_block(way, n)] if n else send[(r + way) % p]
                 arriving_spans += (
-                    recv[(r - way) % p] if last else [stored_block(way, n + 1)]
+                    recv[(r - way) % p] if is_last else [stored_block(way, n + 1)]
                 )
             comm.append(Recv((r - step) % p, tuple(arriving_spans)))
             comm.append(Send((r + step) % p, tuple(leaving_spans)))

@@ -19,9 +19,9 @@ def binomial_cost(p: int, total: float, alpha: float, beta: float) -> float:
 
 @algorithm("bcast", paper="folklore", cost=binomial_cost)
 def binomial(p: int, r: Index, total: int, root: int) -> Program:
-    """Whoever has all of it sends all of it on.
+    """Every rank that has all data sends them on, in a binomial tree.
 
-    ceil(log2 p) rounds, each of all: for short messages.
+    ceil(log2 p) rounds of all data: for short messages.
     """
     whole = Shares(1, total)[0]
     for step, below, above in reversed(list(tree(p, (r - root) % p))):
@@ -46,7 +46,7 @@ def chain_cost(p: int, total: float, alpha: float, beta: float) -> float:
 
 @algorithm("bcast", paper="folklore", cost=chain_cost)
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
-    """Segments flow down the chain of ranks: close to one transfer of all of it.
+    """Segments flow down the chain of ranks: close to one transfer of all data.
 
     n + p - 2 rounds of an n-th; n is 8 (p - 1) by default.
     """
@@ -63,7 +63,7 @@ def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
 
 
 def scatter(p: int, r: Index, pieces: Blocks) -> Program:
-    """Halve what is in hand down the tree, until everyone has its own piece."""
+    """Halve the data in hand down a tree, until everyone has the rank's own piece."""
     return backwards(up(p, r, pieces, pieces[r]), swap=False)
 
 
@@ -79,13 +79,13 @@ def scatter_allgather_cost(p: int, total: float, alpha: float, beta: float) -> f
     cost=scatter_allgather_cost,
 )
 def scatter_allgather(p: int, r: Index, total: int, root: int) -> Program:
-    """Scatter, then a ring: all of it travels twice, as in MPICH for long messages.
+    """Scatter, then a ring: all data travel twice, as in MPICH for long messages.
 
     ceil(log2 p) + p - 1 rounds.
     """
     pieces, v = Shares(p, total), (r - root) % p
     program = then(scatter(p, v, pieces), ring(p, v, pieces))
-    return renumber(program, lambda x: (x + root) % p)
+    return renumber(program, lambda vertex: (vertex + root) % p)
 
 
 def fastest(filling: int, total: int, startup: float) -> int:
@@ -131,10 +131,10 @@ def circulant(
     pieces = Shares(n, total)
     v = (r - root) % p
     for skip, part_at in rounds(p, n):
-        after = (v + skip) % p
+        target_vertex = (v + skip) % p
         yield Round(
             (
                 Recv((r - skip) % p, pieces[part_at(v)], v > 0),
-                Send((r + skip) % p, pieces[part_at(after)], after > 0),
+                Send((r + skip) % p, pieces[part_at(target_vertex)], target_vertex > 0),
             )
         )

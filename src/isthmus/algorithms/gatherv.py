@@ -15,17 +15,17 @@ from .parts.patterns import tree
 
 @algorithm("gatherv", paper="MPICH; Open MPI", cost=linear_cost)
 def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
-    """Everyone sends its block straight to the root, which awaits them all at once.
+    """Everyone sends a block straight to the root, which awaits all at once.
 
-    One round, of p - 1 messages at the root. A rank knows no block but its own.
+    A single round, of p - 1 messages at the root. A rank knows no block but its own.
     """
-    own, takes = Span("send", 0, blocks.size(r)), r == root
-    others = [i for i in range(p) if i != root] if np.any(takes) else []
-    yield Round(then=(Copy(own, blocks[root][0], takes),) if np.any(takes) else ())
+    own, is_root = Span("send", 0, blocks.size(r)), r == root
+    others = [i for i in range(p) if i != root] if np.any(is_root) else []
+    yield Round(then=(Copy(own, blocks[root][0], is_root),) if np.any(is_root) else ())
     yield Round(
         (
-            *(Recv(i, blocks[i], takes) for i in others),
-            Send(root, (own,), takes ^ True),
+            *(Recv(i, blocks[i], is_root) for i in others),
+            Send(root, (own,), is_root ^ True),
         )
     )
 
@@ -48,13 +48,13 @@ def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     at_top = Span(place.buf, place.start, own.size)
     yield Round(then=(Copy(own, at_top, top), Copy(own, first, inner)))
     for step, below, above in tree(p, v):
-        to, frm = (r - step) % p, (r + step) % p
-        come = blocks.window(root + step, min(step, p - step))
+        parent, child = (r - step) % p, (r + step) % p
+        child_blocks = blocks.window(root + step, min(step, p - step))
         yield Round(
             (
-                Recv(frm, come, above & top),
-                Recv(frm, held.range(v + step, v + 2 * step), above & inner),
-                Send(to, held.range(v, v + step), below & inner),
-                Send(to, (own,), below & leaf),
+                Recv(child, child_blocks, above & top),
+                Recv(child, held.range(v + step, v + 2 * step), above & inner),
+                Send(parent, held.range(v, v + step), below & inner),
+                Send(parent, (own,), below & leaf),
             )
         )

@@ -1,9 +1,10 @@
 """Allgather and Allgatherv between two groups.
 
-Each function says what rank r of the group `here` does; the other group, `there`, runs
-the same function seen from its side. `here.blocks` are the contributions of the own
-group, `there.blocks` those of the other, as they lie in "recv" in the end. First those
-of Kang et al., then `pipelined`; `baselines` has the ways of libraries.
+Each function is the program of rank r of the local group, `here`; the remote group,
+`there`, runs the function with both groups exchanged. `here.blocks` are the
+contributions of the local group, `there.blocks` those of the remote group, as they lie
+in "recv" in the end. First the algorithms of Kang et al., then `pipelined`; `baselines`
+has those of libraries.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ def larger_first(p: int, q: int, ka: float, kb: float) -> tuple[int, int, float,
 
 
 def collect(r: Index, here: Side, pieces: Blocks, stage: Stage) -> Program:
-    """The allgather inside the own group that ends an exchange."""
+    """The allgather inside the local group that ends an exchange."""
     return shift(stage(here.n, r, pieces), here.base)
 
 
 def exchange(
     r: Index, here: Side, there: Side, own_shares: Blocks, remote_shares: Blocks
 ) -> Round:
-    """Every rank receives its share of the other group's data, from one or more ranks.
+    """Every rank receives its share of the remote group's data, from one or more ranks.
 
-    `own_shares` is how the own group shares the other's data, `remote_shares` how the
-    other group shares the data of this one.
+    `own_shares` is how the local group shares the remote group's data, `remote_shares`
+    how the remote group shares the local group's data.
     """
 
     def number(i: Index) -> Index:
@@ -66,7 +67,10 @@ def exchange(
 
 
 def is_larger(here: Side, there: Side) -> bool:
-    """Whether the own group is the larger one; of equal groups, the first."""
+    """Whether the local group takes the part of the larger group.
+
+    Of equal groups the first does, since exactly one of two groups must.
+    """
     return (here.n, -here.base) > (there.n, -there.base)
 
 
@@ -83,7 +87,7 @@ def direct(r: Index, here: Side, there: Side, stage: Stage) -> Program:
 
     One round of q messages; transfer time max(p, q) max(k_A, k_B). One group goes up
     from its own number and the other down, so that partners meet: in each turn a
-    process has one partner at the most.
+    process has at most one partner.
     """
     targets = all_partners(r, here, there)
     yield Round(
@@ -103,7 +107,7 @@ def segmented_cost(
     beta: float,
     stage: Callable[..., float],
 ) -> float:
-    """The time of a team's exchanges, one after the other, and of the collecting."""
+    """The time of a team's exchanges in turn, and of the collecting."""
     p, q, ka, kb = larger_first(p, q, ka, kb)
     team = -(-p // q)
     exchange = team * (alpha + max(ka, kb / team) * beta)
@@ -118,8 +122,9 @@ def segmented_cost(
 def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """A process of the smaller group swaps segments of its block for a team's blocks.
 
-    The larger group is cut into one team per process of the smaller one. Both groups
-    then hold the other's data in near-equal pieces in rank order, and collect them.
+    The larger group is cut into one team for each process of the smaller group. Both
+    groups then hold the remote group's data in near-equal pieces in rank order, and
+    collect the pieces.
     """
     if is_larger(here, there):
         teams = Shares(there.n, here.n)
@@ -156,11 +161,11 @@ def segmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     *INTER_ALLGATHERS, paper=f"{KANG}, Algorithm 2", cost=segmented_cost, staged=True
 )
 def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """Each receives a near-equal share of the other group's data, whoever it is from.
+    """Each receives a near-equal share of the remote group's data, whoever it is from.
 
     Sends and receives keep the paper's order, in which no sender waits for a receiver
-    that waits for another: the exchange lasts as long as the largest block. Then both
-    groups collect their shares.
+    that waits for another sender: the exchange lasts as long as the largest block. Then
+    both groups collect their shares.
     """
     # lines 1 to 4 and 6 to 11 or 16 to 21: s_{B,r} and s_{A,i}; the totals k'_A and
     # k'_B are known to all, or asked for, before
@@ -182,7 +187,7 @@ def balanced(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     joint=True,
 )
 def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """One allgatherv over both groups; what comes from the own group is thrown away.
+    """One allgatherv over both groups, which discards the blocks of the local group.
 
     The sum of both totals moves to everyone: at most twice the lower bound.
     """
@@ -193,8 +198,8 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     ]
     everything = Uneven(np.concatenate(sizes))
 
-    def where(span: Span) -> Spans:
-        """A span split at the border of the groups, the own group's part in "tmp"."""
+    def split_at_border(span: Span) -> Spans:
+        """A span split at the border of the groups, the local group's part in "tmp"."""
         end = span.start + span.size
         low = lesser(end, border) - span.start
         low = pick(low > 0, low, 0)
@@ -206,14 +211,14 @@ def merged(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     own = replace(here.blocks, buf="tmp")[r][0]
     yield Round(then=(Copy(here.own(r)[0], own),))
     program = stage(first.n + second.n, here.base + r, everything)
-    yield from place(program, where)
+    yield from place(program, split_at_border)
 
 
 def _across(r: Index, here: Side, there: Side) -> Program:
     """Pass whole blocks round the ring of teams.
 
-    Member c of a team sends to member c of the next; where the next team has a member
-    more, the members take turns to serve that one.
+    Member c of a team sends to member c of the next team; a member without a sender,
+    where the next team is larger by one, is served by the members in turn.
     """
     teams = Shares(there.n, here.n)
     j = teams.find(r)
@@ -241,6 +246,7 @@ def _unsegmented_cost(
     beta: float,
     stage: Callable[..., float],
 ) -> float:
+    """The time of a team's exchanges, and of the slower group's collecting."""
     p, q, ka, kb = larger_first(p, q, ka, kb)
     team = -(-p // q)
     exchange = team * (alpha + max(ka, kb) * beta)
@@ -274,8 +280,11 @@ def unsegmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
         members = [(first + i, i < n) for i in range(int(np.max(n)))]
         yield Round(
             (
-                *(Recv(there.base + i, there.blocks[i], when) for i, when in members),
-                *(Send(there.base + i, here.own(r), when) for i, when in members),
+                *(
+                    Recv(there.base + i, there.blocks[i], exists)
+                    for i, exists in members
+                ),
+                *(Send(there.base + i, here.own(r), exists) for i, exists in members),
             )
         )
         pieces = Mapped(here.n, lambda j: there.blocks.offset(teams.offset(j)))
@@ -283,15 +292,15 @@ def unsegmented(r: Index, here: Side, there: Side, stage: Stage) -> Program:
 
 
 def _inside_team(r: Index, here: Side, there: Side) -> Program:
-    """Put the team's segments together: a ring in each team."""
+    """A ring in each team that puts the team's segments together."""
     teams = Shares(there.n, here.n)
     j = teams.find(r)
     first, n = teams.offset(j), teams.size(j)
-    c, k, at = r - first, there.blocks.size(j), there.blocks.offset(j)
+    c, k, start = r - first, there.blocks.size(j), there.blocks.offset(j)
     left, right = (here.base + first + (c + d) % n for d in (-1, 1))
 
     def segment(i: Index) -> Spans:
-        return (Span("recv", at + cut(k, n, i), cut(k, n, i + 1) - cut(k, n, i)),)
+        return (Span("recv", start + cut(k, n, i), cut(k, n, i + 1) - cut(k, n, i)),)
 
     for received, sent, turns in ring(n, c):
         yield Round(
@@ -308,6 +317,7 @@ def _two_step_cost(
     beta: float,
     stage: Callable[..., float],
 ) -> float:
+    """The time of exchanges, and of the slower group's collecting, in two stages."""
     p, q, ka, kb = larger_first(p, q, ka, kb)
     team = -(-p // q)
     exchange = team * (alpha + max(ka, kb / team) * beta)
@@ -325,7 +335,7 @@ def _two_step_cost(
 def two_step(r: Index, here: Side, there: Side, stage: Stage) -> Program:
     """As `segmented`, but the larger group collects in two stages.
 
-    First each team puts its block together, then the teams pass blocks to each other.
+    First each team puts its block together, then the teams pass on whole blocks.
     """
     exchange = segmented(r, here, there, stage)
     yield next(exchange)
@@ -342,7 +352,7 @@ PIPELINE_PARTS = 2
 
 @dataclass(frozen=True)
 class Part(Blocks):
-    """Blocks of one part of every share."""
+    """Part `number` of every share, as blocks."""
 
     shares: Shares
     parts: int
@@ -365,7 +375,7 @@ class Part(Blocks):
         return self._edge(i, self.number + 1) - self._edge(i, self.number)
 
     def find(self, x: Index) -> Index:
-        """The share that holds element x."""
+        """The share with element x."""
         return self.shares.find(x)
 
     def __getitem__(self, i: Index) -> Spans:
@@ -375,7 +385,7 @@ class Part(Blocks):
 @algorithm(
     *INTER_ALLGATHERS,
     paper=f"isthmus, after {KANG}, Algorithm 2",
-    # as if one part came after the other
+    # as if parts did not overlap
     cost=lambda p, q, ka, kb, alpha, beta, stage, parts=PIPELINE_PARTS: (
         parts
         * segmented_cost(
@@ -386,10 +396,10 @@ class Part(Blocks):
 def pipelined(
     r: Index, here: Side, there: Side, stage: Stage, parts: int = PIPELINE_PARTS
 ) -> Program:
-    """Shares are exchanged in parts, the next while one is passed round a ring.
+    """Shares are exchanged in parts, the next part while one is passed round a ring.
 
-    As `balanced`, but with the last round of the ring that collects a part, the
-    exchange of the next begins. On a network that hides all but the first part of an
+    As `balanced`, but the exchange of the next part begins in the last round of the
+    ring that collects a part. A network thereby hides all but the first part of an
     exchange.
     """
     own_shares = Shares(here.n, there.blocks.total)
@@ -412,7 +422,7 @@ def pipelined(
         ring_of_part = shift(
             allgatherv.ring(here.n, r, Part(own_shares, parts, part)), here.base
         )
-        # the rings of both groups end in the same round, with the next exchange
+        # the rings of both groups end in one round, with the next exchange
         in_step = (
             delayed(ring_of_part, rounds - here.n + 1),
             delayed([swap(part + 1)], rounds - 1),

@@ -1,8 +1,9 @@
-"""Allreduce between two groups: everyone ends with the sum of the other group.
+"""Allreduce between two groups: everyone ends with the sum of the remote group.
 
-Each function says what rank r of the group `here` does; the other group, `there`, runs
-the same function seen from its side. Everyone contributes "send", of m elements. First
-those for long vectors, then those of few rounds; `baselines` has the ways of libraries.
+Each function is the program of rank r of the local group, `here`; the remote group,
+`there`, runs the function with both groups exchanged. Everyone contributes "send", of m
+elements. First algorithms for long vectors, then `doubling`, of few rounds; `baselines`
+has those of libraries.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .reduce_scatter import bruck_cost
 
 
 def _in_shares(
-    r: Index, here: Side, there: Side, m: int, way: Callable[[int], Scheme]
+    r: Index, here: Side, there: Side, m: int, scheme_for: Callable[[int], Scheme]
 ) -> Program:
-    """Everyone gets a share of the other group's sum; then both groups collect."""
-    schemes = way(here.n), way(there.n)
+    """Everyone gets a share of the remote group's sum; then both groups collect."""
+    schemes = scheme_for(here.n), scheme_for(there.n)
     shares_wanted = Shares(here.n, m), Shares(there.n, m)
     place = shares_wanted[0][schemes[0].number(r)][0]
     yield from sums_across(
@@ -37,6 +38,7 @@ def _in_shares(
 
 
 def _ordered_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
+    """The time to reduce into shares in rank order, swap and collect the shares."""
     return (
         max(ordered_cost(n, m, alpha, beta) for n in (p, q))
         + across_cost(p, q, m, alpha, beta)
@@ -50,10 +52,10 @@ def _ordered_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
     cost=_ordered_cost,
 )
 def ordered(r: Index, here: Side, there: Side, m: int) -> Program:
-    """Reduce into shares inside each group, swap the shares, collect them.
+    """Reduce into shares inside each group, swap the shares, collect the shares.
 
     For any operator: 2 log2 p rounds and the exchange, or log p + p - 1 if p is not a
-    power of two. For p = q nothing is sent that need not be.
+    power of two. For p = q no element is sent in vain.
     """
     return _in_shares(r, here, there, m, by_rank)
 
@@ -82,11 +84,11 @@ def _direct_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
 
 @algorithm("inter_allreduce", paper="folklore", cost=_direct_cost)
 def direct(r: Index, here: Side, there: Side, m: int) -> Program:
-    """Everyone sends each of the other group a share to combine, then both collect.
+    """Everyone sends each remote rank a share to combine, then both groups collect.
 
-    2 max(p, q) - 1 rounds of a share, for any operator. For p = q nothing is sent that
-    need not be, and nobody sends what it has just received; else ranks of the smaller
-    group get more shares than they send. Scratch for two shares.
+    2 max(p, q) - 1 rounds of a share, for any operator. For p = q no element is sent in
+    vain; else ranks of the smaller group get more shares than they send. Scratch for
+    two shares.
     """
     shares = Shares(here.n, m)
     sides = replace(here, blocks=shares), replace(there, blocks=Shares(there.n, m))
@@ -103,16 +105,16 @@ def _levels(senders: int, n: int) -> int:
 def _from_outside(
     r: Index, here: Side, there: Side, m: int, step: int
 ) -> tuple[Comm, ...]:
-    """Receive the other group's sum, and hand it on inside a team.
+    """Receive the remote group's sum, and hand it on inside a team.
 
-    The team is a binomial tree whose root, number 0, is the rank of the other group
+    The team is a binomial tree whose root, number 0, is the rank of the remote group
     that acts for the team.
     """
-    who, whole = Folded(there.n), (Span("recv", 0, m),)
-    teams = Shares(who.act, here.n)
+    folded, whole = Folded(there.n), (Span("recv", 0, m),)
+    teams = Shares(folded.act, here.n)
     team = teams.find(r)
     v, own = r - teams.offset(team) + 1, here.base + r
-    root = there.base + who.rank(team)
+    root = there.base + folded.rank(team)
     above = (v % (2 * step) == 0) & (v + step <= teams.size(team))
     return (
         Recv(pick(v == step, root, own - step), whole, v % (2 * step) == step),
@@ -123,26 +125,29 @@ def _from_outside(
 def _to_team(
     r: Index, here: Side, there: Side, sum_: Span, step: int
 ) -> tuple[Comm, ...]:
-    """Send the own group's sum to members of the rank's team in the other group."""
-    who = Folded(here.n)
-    teams, v = Shares(who.act, there.n), who.number(r)
+    """Send the local group's sum to members of the rank's team in the remote group."""
+    folded = Folded(here.n)
+    teams, v = Shares(folded.act, there.n), folded.number(r)
     member = there.base + teams.offset(v) + step - 1
-    return (Send(member, (sum_,), who.acts(r) & (step <= teams.size(v))),)
+    return (Send(member, (sum_,), folded.acts(r) & (step <= teams.size(v))),)
 
 
 def _doubling_cost(p: int, q: int, m: float, alpha: float, beta: float) -> float:
+    """The time of whole vectors: rounds that double up to sums, and rounds across."""
     fold_a, fold_b = Folded(p), Folded(q)
-    sums = max(x.bits + (x.pairs > 0) for x in (fold_a, fold_b))
+    doubling_rounds = max(
+        folded.bits + (folded.pairs > 0) for folded in (fold_a, fold_b)
+    )
     across = max(_levels(fold_a.act, q), _levels(fold_b.act, p))
-    return (sums + across) * (alpha + m * beta)
+    return (doubling_rounds + across) * (alpha + m * beta)
 
 
 @algorithm("inter_allreduce", paper="folklore", cost=_doubling_cost)
 def doubling(r: Index, here: Side, there: Side, m: int) -> Program:
-    """Both groups double up to their sums, and all that have one hand it across.
+    """Both groups double up to their sums, and all ranks with a sum hand it across.
 
-    log2 p rounds of all, and one across; ceil(log2(p/q + 1)) if p > q; one more to fold
-    a group that is no power of two. For any operator. Scratch for two vectors.
+    log2 p rounds of all data, and one across; ceil(log2(p/q + 1)) if p > q; one more to
+    fold a group that is no power of two. For any operator. Scratch for two vectors.
     """
     sum_start = yield from sums(r, here.n, m, here.base)
     own_fold, remote_fold = Folded(here.n), Folded(there.n)

@@ -1,7 +1,8 @@
 """Alltoall and Alltoallv between two groups.
 
-Each function says what rank r of the group `here` does. `send[j]` is what goes to rank
-j of the other group, `recv[j]` where what comes from it belongs. A rank knows no more.
+Each function is the program of rank r of the local group, `here`. `send[j]` is the
+block for rank j of the remote group, `recv[j]` the place of the block from rank j. A
+rank knows no other sizes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ INTER_ALLTOALLS = ("inter_alltoall", "inter_alltoallv")
 def _turns_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float
 ) -> float:
+    """The time of max(p, q) turns of the larger block."""
     return max(p, q) * (alpha + max(ka, kb) * beta)
 
 
@@ -32,8 +34,8 @@ def _turns_cost(
 def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
     """Everyone swaps with everyone in rank order, all at once.
 
-    One round; one group posts its receives first, the other its sends. All begin with
-    rank 0 and wait for their turn there: p + q - 1 turns.
+    One round; the ranks of one group post receives first, of the other group sends. All
+    begin with rank 0 and wait for their turn at that rank: p + q - 1 turns.
     """
     ranks = range(there.n)
     receives = tuple(Recv(there.base + j, recv[j]) for j in ranks)
@@ -43,7 +45,7 @@ def linear(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Pro
 
 @algorithm(*INTER_ALLTOALLS, paper="MPICH", cost=_turns_cost)
 def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
-    """In round t send to the rank t further on, receive from the one t before.
+    """In round t send to the rank t further on, receive from the rank t before.
 
     max(p, q) rounds, one after the other, each as long as its largest block.
     """
@@ -62,10 +64,10 @@ def pairwise(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> P
 def rotated(
     r: Index, here: Side, there: Side, send: Blocks, recv: Blocks, window: int = 32
 ) -> Program:
-    """Everyone swaps with everyone, each beginning with another, many at a time.
+    """Everyone swaps with everyone, each beginning with another rank, many at a time.
 
-    max(p, q) turns, of which `window` are in flight at once; in each turn a rank has
-    one partner at the most, to which it sends and from which it receives.
+    max(p, q) turns, of which `window` are in flight at once; in each turn a rank sends
+    to, and receives from, at most one partner.
     """
     partners_by_turn = partners(r, here, there)
     for first in range(0, len(partners_by_turn), window):
@@ -95,27 +97,37 @@ def paced(
 ) -> Program:
     """The turns of `rotated` one by one, in pieces that two partners swap.
 
-    The next piece goes when the partner's has come. max(p, q) turns, each of as many
-    rounds as the longer block has pieces. `startup` is the number of elements that pass
-    in the time of a start-up.
+    The next piece goes when the partner's has come, since over TCP a message without
+    such an answer would take from the rate of the message that its receiver waits for
+    (see `turns`). max(p, q) turns, each of as many rounds as the longer block has
+    pieces. `startup` is the number of elements that pass in the time of a start-up.
     """
-    most = piece_size(startup)
+    piece_elements = piece_size(startup)
     for j in partners(r, here, there):
         longest = max(np.max(send.size(j)), np.max(recv.size(j)))
-        for start in range(0, longest, most):
+        for start in range(0, longest, piece_elements):
             yield Round(
                 (
-                    Recv(there.base + j, piece(recv, j, start, most), j < there.n),
-                    Send(there.base + j, piece(send, j, start, most), j < there.n),
+                    Recv(
+                        there.base + j,
+                        piece(recv, j, start, piece_elements),
+                        j < there.n,
+                    ),
+                    Send(
+                        there.base + j,
+                        piece(send, j, start, piece_elements),
+                        j < there.n,
+                    ),
                 )
             )
 
 
 def _largest_first(blocks: Blocks, partners: list[Index]) -> np.ndarray:
-    """The partners of each lane, the one with the largest block first.
+    """The partners of each lane, the partner with the largest block first.
 
     Partners whose blocks differ by less than about 16 times stay in their order: nearly
-    equal blocks would be in another order on every rank, and partners would not meet.
+    equal blocks would otherwise be in another order on every rank, and partners would
+    not meet.
     """
     sizes = np.array([blocks.size(j) for j in partners])
     order = np.argsort(-(np.frexp(sizes)[1] // 4), 0, kind="stable")
@@ -128,11 +140,14 @@ def largest_first(
 ) -> Program:
     """As `rotated`, but much larger blocks come first, and all are in flight at once.
 
-    Both ends of a message know its size, so all agree on the order and nobody waits in
-    a circle. Else a long message makes short ones late that others wait for.
+    A long message that began late would delay short ones for which ranks wait. Both
+    ends of a message know its size, so all agree on the order and nobody waits in a
+    circle.
     """
     partners_by_turn = partners(r, here, there)
-    sources, targets = (_largest_first(x, partners_by_turn) for x in (recv, send))
+    sources, targets = (
+        _largest_first(blocks, partners_by_turn) for blocks in (recv, send)
+    )
     yield Round(
         (
             *(Recv(there.base + j, recv[j], j < there.n) for j in sources),
@@ -153,21 +168,21 @@ def _bruck_cost(
 def bruck(r: Index, here: Side, there: Side, send: Blocks, recv: Blocks) -> Program:
     """Blocks travel together, by powers of two round one circle of both groups.
 
-    ceil(log2(p + q)) rounds; a block travels once for every bit of its way, so this is
-    for short ones. Scratch for 2 (p + q) blocks.
+    ceil(log2(p + q)) rounds. A block travels once for every bit of its way, so the
+    algorithm is for short blocks. Scratch for 2 (p + q) blocks.
     """
     n, own = here.n + there.n, here.base + r
     slot_size = max(send.size(0), recv.size(0))
 
     def stored_block(way: int, travelled: int, origin: Index) -> Span:
-        """The scratch of a block that has travelled some of its way.
+        """The scratch of a block from `origin` after a part of its way.
 
-        A block arrives at one of two places and leaves from the other, as both may
+        A block arrives at one of two places and leaves from the other, since both may
         happen in one round.
         """
-        ours = _inside(here, origin)
-        crosses = ours != _inside(here, (origin + way) % n)
-        size = pick(crosses, pick(ours, send.size(0), recv.size(0)), 0)
+        is_local = _inside(here, origin)
+        crosses = is_local != _inside(here, (origin + way) % n)
+        size = pick(crosses, pick(is_local, send.size(0), recv.size(0)), 0)
         return Span("tmp", (2 * way + travelled.bit_count() % 2) * slot_size, size)
 
     for level in range(log2(n)):

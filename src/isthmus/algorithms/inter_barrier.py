@@ -1,7 +1,7 @@
 """Barrier between two groups: messages without data.
 
-Each function says what rank r of the group `here` does. Nobody of either group goes on
-before everyone of both has come.
+Each function is the program of rank r of the local group, `here`. No rank of either
+group goes on before all ranks of both have come.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def dissemination(r: Index, here: Side, there: Side) -> Program:
 
 
 def _hypercube_cost(p: int, q: int, alpha: float, beta: float) -> float:
+    """The time of a round for each bit, and of one more to fold the ranks in."""
     n = p + q
     return (log2(n) if is_power(n) else log2(n) + 1) * alpha
 
@@ -41,8 +42,8 @@ def _hypercube_cost(p: int, q: int, alpha: float, beta: float) -> float:
 def hypercube(r: Index, here: Side, there: Side) -> Program:
     """Swap with the rank that differs in one bit, for every bit, over both groups.
 
-    log2(p + q) rounds. Ranks beyond the largest power of two tell one below before, and
-    are told after: two rounds more.
+    log2(p + q) rounds. Ranks beyond the largest power of two tell a partner below
+    before, and hear from the partner after: two rounds more.
     """
     n, own = here.n + there.n, here.base + r
     bits = n.bit_length() - 1

@@ -1,7 +1,7 @@
 """Bcast from a root to another group, of a buffer in "recv".
 
-The root is vertex 0 of p, the leaves are vertices 1 to p - 1. An algorithm inside a
-group serves as it is, if the root counts as a rank of the group.
+The root is vertex 0 of p, the leaves are vertices 1 to p - 1. With the root counted as
+a rank of the group, an algorithm inside a group serves unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def linear_cost(p: int, m: float, alpha: float, beta: float) -> float:
 
 @algorithm("inter_bcast", paper="Open MPI, nonblocking", cost=linear_cost)
 def linear(p: int, v: Index, m: int) -> Program:
-    """The root sends all of it to every leaf.
+    """The root sends all data to every leaf.
 
     One round, of p - 1 messages at the root.
     """
@@ -35,15 +35,15 @@ def linear(p: int, v: Index, m: int) -> Program:
 
 @algorithm("inter_bcast", paper="folklore", cost=bcast.binomial_cost)
 def binomial(p: int, v: Index, m: int) -> Program:
-    """The root itself is the root of a tree: whoever has all of it sends it on.
+    """A tree with the root itself on top: every vertex that has all data sends them on.
 
-    ceil(log2 p) rounds, each of all: for short messages.
+    ceil(log2 p) rounds of all data: for short messages.
     """
     return bcast.binomial(p, v, m, 0)
 
 
 def scatter_allgather_cost(p: int, m: float, alpha: float, beta: float) -> float:
-    """The time of a tree that halves its data at each level, and of a ring."""
+    """The time of a tree with half of the data at each level, and of a ring."""
     q = p - 1
     return (log2(p) + q - 1) * alpha + (2 - 1 / q) * m * beta
 
@@ -54,9 +54,9 @@ def scatter_allgather_cost(p: int, m: float, alpha: float, beta: float) -> float
     cost=scatter_allgather_cost,
 )
 def scatter_allgather(p: int, v: Index, m: int) -> Program:
-    """The root scatters it over the leaves, and a ring of the leaves completes it.
+    """The root scatters over the leaves, and a ring of the leaves collects the pieces.
 
-    ceil(log2 p) + p - 2 rounds; all of it travels twice.
+    ceil(log2 p) + p - 2 rounds; all data travel twice.
     """
     pieces = Shares(p - 1, m)
     yield from bcast.scatter(p, v, Leaves(pieces))

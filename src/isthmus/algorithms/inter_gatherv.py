@@ -1,4 +1,4 @@
-"""Gather(v) from the leaves of a group to a root outside it.
+"""Gather(v) from the leaves of a group to a root outside the group.
 
 The root is vertex 0 of p, and its block is empty. The blocks of the leaves, vertices 1
 to p - 1, go from "send" to their places in the root's "recv".
@@ -25,15 +25,15 @@ def _own(v: Index, blocks: Blocks) -> Spans:
 
 
 def linear_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of one message after the other at the root."""
+    """The time of all messages in turn at the root."""
     return (p - 1) * (alpha + k * beta)
 
 
 @algorithm(*INTER_GATHERS, paper="Silva, Silva 1999; MPICH", cost=linear_cost)
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
-    """Every leaf sends its block straight to the root, which awaits them all at once.
+    """Every leaf sends its block straight to the root, which awaits all at once.
 
-    One round, of p - 1 messages at the root. A leaf knows no block but its own.
+    A single round, of p - 1 messages at the root. A leaf knows no block but its own.
     """
     if outer(v):
         yield Round(tuple(Recv(i, blocks[i]) for i in range(1, p)))
@@ -42,7 +42,7 @@ def linear(p: int, v: Index, blocks: Leaves) -> Program:
 
 
 def _tree(p: int, v: Index, blocks: Blocks) -> Program:
-    """Subtrees hand up their blocks; a leaf holds those of its subtree."""
+    """Subtrees hand up their blocks; a vertex holds the blocks of its own subtree."""
     own, begin = _own(v, blocks), blocks.offset(v)
     held = Mapped(p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp")
     yield Round(then=(Copy(own[0], held[v][0], gather.alone(p, v) ^ True),))
@@ -51,7 +51,7 @@ def _tree(p: int, v: Index, blocks: Blocks) -> Program:
 
 @algorithm(*INTER_GATHERS, paper="folklore", cost=gather.cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root itself is the root of a tree: subtrees of leaves hand up their blocks.
+    """A tree with the root itself on top: subtrees of leaves hand up their blocks.
 
     ceil(log2 p) rounds, and every byte comes to the root once. A leaf knows the blocks
     of its own subtree, and holds them in "tmp".
@@ -64,7 +64,7 @@ LARGE_BLOCK_BYTES = 1 << 13
 
 
 def mixed_cost(p: int, k: float, alpha: float, beta: float) -> float:
-    """The time of `linear` for large blocks, of a tree for small ones."""
+    """The time of `linear` for large blocks, of a tree for small blocks."""
     return (linear_cost if k >= LARGE_BLOCK_BYTES else gather.cost)(p, k, alpha, beta)
 
 
@@ -72,8 +72,9 @@ def mixed_cost(p: int, k: float, alpha: float, beta: float) -> float:
 def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE_BLOCK_BYTES) -> Program:
     """Small blocks go up a tree with the root on top, large ones straight to the root.
 
-    ceil(log2 p) rounds, and one for the large blocks; every byte comes to the root
-    once. A leaf knows the small blocks of its own subtree, and holds them in "tmp".
+    ceil(log2 p) rounds, and one for the large blocks, since a tree would send these
+    again at every level; every byte comes to the root once. A leaf knows the small
+    blocks of its own subtree, and holds them in "tmp".
     """
     counts = np.asarray(blocks.size(np.arange(p)))
     large = counts >= size
@@ -87,7 +88,7 @@ def mixed(p: int, v: Index, blocks: Leaves, size: int = LARGE_BLOCK_BYTES) -> Pr
 
 
 def _spread(blocks: Blocks, small: Uneven, packed: Span) -> Spans:
-    """The places among all blocks of small ones that came packed; neighbours joined."""
+    """The places of packed small blocks among all blocks, with neighbours joined."""
     spans: list[Span] = []
     first_and_end = int(packed.start), int(packed.start + packed.size)
     block_numbers = range(*np.searchsorted(small.offsets, first_and_end).tolist())

@@ -1,8 +1,8 @@
 """Reduce_scatter between two groups.
 
-Each function says what rank r of the group `here` does. Everyone contributes all of
-"send"; `here.blocks` is how the sum of the other group is cut for the ranks of this
-one, `there.blocks` how the sum of this group is cut for the other.
+Each function is the program of rank r of the local group, `here`. Everyone contributes
+all of "send"; `here.blocks` is how the sum of the remote group is cut for the local
+ranks, `there.blocks` how the sum of the local group is cut for the remote ranks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTER_REDUCE_SCATTERS = ("inter_reduce_scatter", "inter_reduce_scatter_block")
     other_counts=True,
 )
 def direct(r: Index, here: Side, there: Side) -> Program:
-    """Everyone sends each of the other group its block, to be combined there.
+    """Everyone sends each remote rank a block, to be combined by the receiver.
 
     max(p, q) rounds of a block, for any operator. Where p = q no element travels in
     vain; else ranks of the smaller group get more vectors than they send.
@@ -91,11 +91,15 @@ def ordered_cost(p: int, n: float, alpha: float, beta: float) -> float:
 
 
 def _scattered(
-    r: Index, here: Side, there: Side, way: Callable[[int], Scheme]
+    r: Index, here: Side, there: Side, scheme_for: Callable[[int], Scheme]
 ) -> Program:
-    ways, wanted = (way(here.n), way(there.n)), (here.blocks, there.blocks)
+    """Reduce into shares inside each group, then hand over the wanted blocks."""
+    schemes, wanted = (
+        (scheme_for(here.n), scheme_for(there.n)),
+        (here.blocks, there.blocks),
+    )
     return sums_across(
-        r, here, there, here.blocks.total, ways, wanted, Span("recv", 0, 0)
+        r, here, there, here.blocks.total, schemes, wanted, Span("recv", 0, 0)
     )
 
 
@@ -109,7 +113,7 @@ def _scattered(
     other_counts=True,
 )
 def ordered(r: Index, here: Side, there: Side) -> Program:
-    """Reduce into equal shares inside each group, then hand them where they belong.
+    """Reduce into equal shares inside each group, then hand over the wanted blocks.
 
     For any operator: log2 p rounds and the exchange, or p - 1 if p is not a power of
     two. Every element is sent about once.

@@ -20,16 +20,16 @@ INTER_SCATTERS = ("inter_scatter", "inter_scatterv")
     *INTER_SCATTERS, paper="Silva, Silva 1999; MPICH", cost=inter_gatherv.linear_cost
 )
 def linear(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root sends every leaf its block, all at once.
+    """The root sends every leaf a block, all at once.
 
-    One round, of p - 1 messages at the root. A leaf knows no block but its own.
+    A single round, of p - 1 messages at the root. A leaf knows no block but its own.
     """
     return backwards(inter_gatherv.linear(p, v, blocks))
 
 
 @algorithm(*INTER_SCATTERS, paper="folklore", cost=gather.cost, own_counts=True)
 def binomial(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root itself is the root of a tree: subtrees of leaves hand down their blocks.
+    """A tree with the root itself on top: subtrees of leaves hand down their blocks.
 
     ceil(log2 p) rounds, and every byte leaves the root once. A leaf knows the blocks of
     its own subtree, and holds them in "tmp".

@@ -1,20 +1,19 @@
 """Allgatherv between two groups at the bound for all blocks; Reduce_scatter backwards.
 
-In `balanced` whoever has a giant block hands it out share by share, and only then do
+In `balanced` a rank with a giant block hands it out share by share, and only then do
 the groups pass shares on: the giant and all other data go through the same ports one
 after the other. In the ring of several groups pieces enter a group at its first rank
-and leave the line at its last, so that all ranks but the last send what they pass on
-and their own blocks too.
+and leave the line at its last, so that all ranks but the last send both what they pass
+on and their own blocks.
 
 Here the ranks of each group form a ring. A piece that enters a group at one rank goes
-once round, and its last stop is the rank before that one: this rank passes nothing on
-in the round in which the next piece enters. So it is the one that sends its own block
-meanwhile. Where pieces enter is a matter of who sends: behind the *owner*, the rank of
-this group whose block is being sent. When its block is sent, the next rank becomes the
-owner and the entry moves on by one place; nothing enters for one round, and no two
-pieces ever meet.
+once round and stops at the rank before the entry. This last rank passes nothing on in
+the round in which the next piece enters, so it can send its own block meanwhile. Hence
+pieces enter behind the *owner*, the rank of this group whose block is being sent. After
+the last piece of that block, the next rank becomes the owner and the entry moves on by
+one place; nothing enters for one round, and no two pieces ever meet.
 
-So in every round every port has one piece at the most, and the rounds are those of the
+So in every round every port has at most one piece, and the rounds are those of the
 data, one for each owner, and once round the ring: `rounds_of`. docs/ideas.md has the
 proof.
 """
@@ -34,34 +33,36 @@ from ..schedules.registry import algorithm
 from .allgatherv_blocked_ring import sizes, table
 from .parts.patterns import STARTUP_ELEMENTS, startup_in
 
-#: the rounds beyond those of the data are less than so many for each rank of the larger
-#: group: a short piece of every block, a pause for every owner, the way round the ring
+#: the most rounds beyond those of the data for each rank of the larger group: a short
+#: piece of every block, a pause for every owner, the way round the ring
 EXTRA_ROUNDS = 3
-#: more rounds than this take longer to plan than they gain
+#: the most rounds of a best size: more take longer to plan than they gain
 MAX_PLANNED_ROUNDS = 1 << 14
 
 
 def ring_order(counts: np.ndarray, nodes: Sequence[Hashable] = ()) -> np.ndarray:
     """The ranks of a group in the order of its ring, node after node.
 
-    The largest block of each node is at the node's end: pieces enter behind the owner
-    of a block, so behind the last rank of a node they enter the next node at its first
-    rank, pass through all others and never come twice.
+    The largest block of each node is at the node's end, because pieces enter behind the
+    owner of a block: behind the last rank of a node they enter the next node at its
+    first rank, pass through all other ranks and never come twice.
     """
     lowest_rank: dict[Hashable, int] = {}
     node_of_rank = nodes if len(nodes) else (0,) * len(counts)
-    node = np.array([lowest_rank.setdefault(x, r) for r, x in enumerate(node_of_rank)])
-    order: np.ndarray = np.lexsort((counts, node))
+    lowest = np.array(
+        [lowest_rank.setdefault(node, r) for r, node in enumerate(node_of_rank)]
+    )
+    order: np.ndarray = np.lexsort((counts, lowest))
     return order
 
 
 @dataclass(frozen=True)
 class PieceQueue:
-    """The pieces of a group's blocks in the order in which they leave the group."""
+    """The pieces of a group's blocks in the order of their departure."""
 
     #: the ranks of the group by their place in the ring
     order: np.ndarray
-    #: the places of ranks that have a block, the pieces of each, and the longest piece
+    #: the places of ranks with a block, the pieces of each block, the longest piece
     owners: np.ndarray
     numbers: np.ndarray
     longest: int
@@ -73,7 +74,7 @@ class PieceQueue:
 
     @property
     def moves(self) -> int:
-        """The number of places by which the owner moves on until the last one."""
+        """The number of places by which the owner moves on until the last owner."""
         return int(self.owners[-1] - self.owners[0]) if len(self.owners) else 0
 
 
@@ -81,37 +82,45 @@ def queue(counts: np.ndarray, order: np.ndarray, size: int) -> PieceQueue:
     """The pieces of a group's blocks, none longer than `size`."""
     sorted_counts = counts[order]
     owners = np.flatnonzero(sorted_counts)
-    own = sorted_counts[owners]
-    numbers = -(-own // size)
-    longest = int((-(-own // np.maximum(numbers, 1))).max(initial=0))
+    owner_sizes = sorted_counts[owners]
+    numbers = -(-owner_sizes // size)
+    longest = int((-(-owner_sizes // np.maximum(numbers, 1))).max(initial=0))
     return PieceQueue(order, owners, numbers, longest)
 
 
 def rounds_of(a: PieceQueue, b: PieceQueue) -> int:
-    """The most rounds of two groups.
+    """The rounds of the slower group.
 
-    They are the pieces of a group, one round for each time that the other group's owner
-    moves, and the way round the ring. Where ranks without a block lie between two
-    owners, both groups wait for the entry to pass them.
+    A group's rounds are its pieces, one round for each move of the remote group's
+    owner, and the way round the ring. Where ranks without a block lie between two
+    owners, both groups wait for the entry to pass these ranks.
     """
-    gaps = sum(x.moves - max(len(x.owners) - 1, 0) for x in (a, b))
+    gaps = sum(
+        piece_queue.moves - max(len(piece_queue.owners) - 1, 0)
+        for piece_queue in (a, b)
+    )
     ends = []
-    for queue, other_queue in ((a, b), (b, a)):
+    for queue, remote_queue in ((a, b), (b, a)):
         if queue.pieces:
-            changes = max(len(other_queue.owners) - 1, 0)
-            ends.append(queue.pieces + changes + gaps + len(other_queue.order) - 1)
+            changes = max(len(remote_queue.owners) - 1, 0)
+            ends.append(queue.pieces + changes + gaps + len(remote_queue.order) - 1)
     return max(ends, default=0)
 
 
 def best_size(counts: Sequence[np.ndarray], startup: float) -> int:
     """The size of pieces for which the rounds take the least time, by `rounds_of`."""
-    largest = max((int(k.max(initial=0)) for k in counts), default=0)
-    orders = [np.argsort(k, kind="stable") for k in counts]
+    largest = max(
+        (int(block_sizes.max(initial=0)) for block_sizes in counts), default=0
+    )
+    orders = [np.argsort(block_sizes, kind="stable") for block_sizes in counts]
     least_time, fastest_size, size = inf, max(largest, 1), max(largest, 1)
     while True:
-        queues = [queue(k, o, size) for k, o in zip(counts, orders, strict=True)]
+        queues = [
+            queue(block_sizes, order, size)
+            for block_sizes, order in zip(counts, orders, strict=True)
+        ]
         rounds = rounds_of(*queues)
-        time = rounds * (startup + max(x.longest for x in queues))
+        time = rounds * (startup + max(piece_queue.longest for piece_queue in queues))
         if time < least_time:
             least_time, fastest_size = time, size
         if size == 1 or time > 2 * least_time or rounds > MAX_PLANNED_ROUNDS:
@@ -121,10 +130,10 @@ def best_size(counts: Sequence[np.ndarray], startup: float) -> int:
 
 @dataclass(frozen=True)
 class Departures:
-    """Of each piece of a group the round in which it leaves, and its owner's rank.
+    """Of each piece of a group the round of its departure, and its owner's rank.
 
     `begin` and `size` say its place in the owner's block, `start` that among the blocks
-    of the group, `entry` the place of the other group's ring at which it enters.
+    of the group, `entry` the place of the remote group's ring where the piece enters.
     """
 
     round: np.ndarray
@@ -141,73 +150,73 @@ class Departures:
 
 
 @dataclass
-class _Turn:
-    """The owner whose turn it is in one group, and the number of its pieces left."""
+class _OwnerTurn:
+    """The current owner of a group, and the number of its pieces still to send."""
 
-    of: PieceQueue
+    queue: PieceQueue
     owner: int
-    left: int
+    pieces_left: int
 
     @property
     def done(self) -> bool:
         """Whether all pieces of the group are sent."""
-        return self.owner == len(self.of.owners)
+        return self.owner == len(self.queue.owners)
 
     @property
     def last(self) -> bool:
         """Whether the owner's next piece is its last, and another owner follows."""
-        return self.left == 1 and self.owner + 1 < len(self.of.owners)
+        return self.pieces_left == 1 and self.owner + 1 < len(self.queue.owners)
 
     @property
     def entry(self) -> int:
-        """The place behind the owner, where pieces of the other group enter.
+        """The place behind the owner, where pieces of the remote group enter.
 
         Places go on counting beyond the end of the ring.
         """
-        if not len(self.of.owners):
+        if not len(self.queue.owners):
             return 0
-        return int(self.of.owners[min(self.owner, len(self.of.owners) - 1)]) + 1
+        return int(self.queue.owners[min(self.owner, len(self.queue.owners) - 1)]) + 1
 
     @property
     def free(self) -> int:
-        """The pieces that the owner can send before the other group must pause."""
-        follows = self.owner + 1 < len(self.of.owners)
-        return self.left - 1 if follows else self.left
+        """The pieces that the owner can send before the remote group must pause."""
+        follows = self.owner + 1 < len(self.queue.owners)
+        return self.pieces_left - 1 if follows else self.pieces_left
 
     def take(self, n: int) -> int:
-        """Send n pieces of the owner, and return the rounds to wait after them.
+        """Send n pieces of the owner, and return the number of rounds to wait then.
 
-        There are some where the owner changes, until the next one is free to send.
+        Both groups wait where the owner changes, until the next owner is free to send.
         """
-        self.left -= n
-        if self.left:
+        self.pieces_left -= n
+        if self.pieces_left:
             return 0
         self.owner += 1
         if self.done:
             return 0
-        before, now = self.of.owners[self.owner - 1 : self.owner + 1]
-        self.left = int(self.of.numbers[self.owner])
-        return int(now - before) - 1
+        previous, current = self.queue.owners[self.owner - 1 : self.owner + 1]
+        self.pieces_left = int(self.queue.numbers[self.owner])
+        return int(current - previous) - 1
 
 
-def _turn(of: PieceQueue) -> _Turn:
-    return _Turn(of, 0, int(of.numbers[0]) if len(of.numbers) else 0)
+def _first_turn(queue: PieceQueue) -> _OwnerTurn:
+    return _OwnerTurn(queue, 0, int(queue.numbers[0]) if len(queue.numbers) else 0)
 
 
 def _departure_runs(
     a: PieceQueue, b: PieceQueue
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Runs of pieces: their group, the round of the first, their number, their entry.
+    """Runs of pieces: group, round of the first piece, number of pieces, entry.
 
-    Both groups send a piece in every round, except that in the round of an owner's last
-    piece nothing of the other group enters: then the entry moves.
+    Both groups send a piece in every round, except that nothing of the remote group
+    enters in the round of an owner's last piece, since the entry then moves.
     """
-    turns, now = (_turn(a), _turn(b)), 0
+    turns, now = (_first_turn(a), _first_turn(b)), 0
     while not all(x.done for x in turns):
         going = [i for i in (0, 1) if not turns[i].done]
         n = min(turns[i].free for i in going)
         if n == 0:
-            # the second group first: its owner's last piece, and then the first's
+            # the second group's owner sends its last piece before the first group's
             going = [max(i for i in going if turns[i].last)]
             n = 1
         for i in going:
@@ -219,7 +228,7 @@ def _departure_runs(
 def departures_of(
     sides: Sequence[Blocks], queues: Sequence[PieceQueue]
 ) -> tuple[Departures, Departures]:
-    """The round in which each piece of each group leaves, and its entry."""
+    """The departures of the pieces of each group."""
     runs = list(_departure_runs(*queues))
     departures = []
     for i, (blocks, piece_queue) in enumerate(zip(sides, queues, strict=True)):
@@ -257,87 +266,95 @@ class PieceTimetable:
     """
 
     rounds: int
-    #: in each round the piece that comes, or -1, and the rank that sends it
-    comes: Any
+    #: in each round the arriving piece, or -1, and its sender
+    arriving: Any
     source: Any
-    #: whether the piece that came one round ago goes on, and the next rank of the ring
+    #: whether the piece of the round before goes on, and the next rank of the ring
     goes_on: Any
     right: Index
-    #: in each round the own group's piece that leaves, or -1; of each its owner and
-    #: the rank of the other group at which it enters
-    leaves: list[int]
+    #: in each round the departing piece of the local group, or -1; of each piece its
+    #: owner, and the rank of the remote group where it enters
+    departing: list[int]
     owner: list[int]
     target: list[int]
-    #: where a piece of the other group lies among its group's blocks, and an own piece
-    #: in its block
-    theirs: Callable[[str, Index], Spans]
-    own: Callable[[str, int], Spans]
-    #: the elements of the longest piece of the other group
+    #: the place of a remote piece among its group's blocks, and of a local piece in
+    #: its block
+    remote_piece: Callable[[str, Index], Spans]
+    local_piece: Callable[[str, int], Spans]
+    #: the elements of the longest piece of the remote group
     longest: int
 
 
 def timetable(
-    r: Index, here: Side, there: Side, nodes: Sequence[Hashable], size: int, s: float
+    r: Index,
+    here: Side,
+    there: Side,
+    nodes: Sequence[Hashable],
+    size: int,
+    startup: float,
 ) -> PieceTimetable:
-    """The timetable of rank r, or of all ranks of an array, of the group `here`."""
+    """The timetable of rank r, or of all ranks of an array, of the local group."""
     first, second = sorted((here, there), key=lambda side: side.base)
     counts = [sizes(side.blocks) for side in (first, second)]
-    size = size or best_size(counts, s)
+    size = size or best_size(counts, startup)
     orders = [
         ring_order(k, nodes[side.base : side.base + side.n])
         for k, side in zip(counts, (first, second), strict=True)
     ]
     queues = [queue(k, o, size) for k, o in zip(counts, orders, strict=True)]
-    both = departures_of([first.blocks, second.blocks], queues)
-    mine, theirs = both if here is first else both[::-1]
-    order, across = orders if here is first else orders[::-1]
+    departures = departures_of([first.blocks, second.blocks], queues)
+    local, remote = departures if here is first else departures[::-1]
+    order, remote_order = orders if here is first else orders[::-1]
     place = np.argsort(order)[r]
     ends = [
         int(stream.round[-1]) + ring.n
-        for stream, ring in ((mine, there), (theirs, here))
+        for stream, ring in ((local, there), (remote, here))
         if stream.n
     ]
     rounds = max(ends, default=0)
     column = -1, *[1] * np.ndim(r)
-    hops = (place - theirs.entry.reshape(column)) % here.n
-    when = theirs.round.reshape(column) + hops
-    number = np.arange(theirs.n).reshape(column)
-    comes = np.full((rounds + 1, *np.shape(r)), -1)
-    distance = np.zeros_like(comes)
-    where = (when, np.arange(np.size(r))) if np.ndim(r) else (when,)
-    comes[where] = number
-    distance[where] = hops
-    left = here.base + order[place - 1]
-    origin = there.base + theirs.owner
-    if theirs.n:
-        source = np.where(distance == 0, origin[comes], left)
+    hops = (place - remote.entry.reshape(column)) % here.n
+    arrival = remote.round.reshape(column) + hops
+    number = np.arange(remote.n).reshape(column)
+    arriving = np.full((rounds + 1, *np.shape(r)), -1)
+    distance = np.zeros_like(arriving)
+    lane_index = (arrival, np.arange(np.size(r))) if np.ndim(r) else (arrival,)
+    arriving[lane_index] = number
+    distance[lane_index] = hops
+    predecessor = here.base + order[place - 1]
+    origin = there.base + remote.owner
+    if remote.n:
+        source = np.where(distance == 0, origin[arriving], predecessor)
     else:
-        source = np.zeros_like(comes)
-    leaves = np.full(rounds, -1)
-    leaves[mine.round] = np.arange(mine.n)
-    # piece -1 is none, and the last of these
-    start, length = (table(np.append(x, 0), r) for x in (theirs.start, theirs.size))
-    begin, own_size = mine.begin.tolist(), mine.size.tolist()
-    on_way = (comes >= 0) & (distance < here.n - 1)
+        source = np.zeros_like(arriving)
+    departing = np.full(rounds, -1)
+    departing[local.round] = np.arange(local.n)
+    # piece -1, for none, is the last entry
+    start, length = (
+        table(np.append(column_values, 0), r)
+        for column_values in (remote.start, remote.size)
+    )
+    begin, own_size = local.begin.tolist(), local.size.tolist()
+    on_way = (arriving >= 0) & (distance < here.n - 1)
     return PieceTimetable(
         rounds,
-        table(comes, r),
+        table(arriving, r),
         table(source, r),
         table(on_way, r),
         here.base + table(order, r)[(place + 1) % here.n],
-        leaves.tolist(),
-        mine.owner.tolist(),
-        (there.base + across[mine.entry]).tolist(),
+        departing.tolist(),
+        local.owner.tolist(),
+        (there.base + remote_order[local.entry]).tolist(),
         lambda buf, n: (Span(buf, start[n], length[n]),),
         lambda buf, n: (Span(buf, begin[n], own_size[n]),),
-        int(theirs.size.max(initial=0)),
+        int(remote.size.max(initial=0)),
     )
 
 
-def _time(p: int, q: int, ka: float, kb: float, s: float) -> tuple[int, int]:
+def _time(p: int, q: int, ka: float, kb: float, startup: float) -> tuple[int, int]:
     """The rounds and the longest piece for equal blocks."""
     counts = [np.full(p, int(ka)), np.full(q, int(kb))]
-    size = best_size(counts, s)
+    size = best_size(counts, startup)
     a, b = (queue(k, np.arange(len(k)), size) for k in counts)
     return rounds_of(a, b), max(a.longest, b.longest)
 
@@ -383,22 +400,27 @@ def moving_entry(
 ) -> Program:
     """Pieces go once round a ring of each group and enter behind the rank that sends.
 
-    Everyone sends and receives one piece in a round, so the transfer time is M and a
-    few pieces for all blocks, also for a giant one. About M/size + 3 max(p, q) rounds.
+    Everyone sends and receives at most one piece in a round, so the transfer time is M
+    and a few pieces for all blocks, also for a giant. About M/size + 3 max(p, q)
+    rounds.
     """
-    way = timetable(r, here, there, nodes, size, startup)
-    came, goes_on = -1, False
-    for t in range(way.rounds):
-        comes, own = way.comes[t], way.leaves[t]
+    pieces = timetable(r, here, there, nodes, size, startup)
+    previous, goes_on = -1, False
+    for t in range(pieces.rounds):
+        arriving, departing = pieces.arriving[t], pieces.departing[t]
         comm: list[Recv | Send] = [
-            Recv(way.source[t], way.theirs("recv", comes), comes >= 0),
-            Send(way.right, way.theirs("recv", came), goes_on),
+            Recv(
+                pieces.source[t], pieces.remote_piece("recv", arriving), arriving >= 0
+            ),
+            Send(pieces.right, pieces.remote_piece("recv", previous), goes_on),
         ]
-        if own >= 0:
-            (part,) = way.own("send", own)
-            comm.append(Send(way.target[own], (part,), r == way.owner[own]))
+        if departing >= 0:
+            (part,) = pieces.local_piece("send", departing)
+            comm.append(
+                Send(pieces.target[departing], (part,), r == pieces.owner[departing])
+            )
         yield Round(tuple(comm))
-        came, goes_on = comes, way.goes_on[t]
+        previous, goes_on = arriving, pieces.goes_on[t]
 
 
 @algorithm(
@@ -422,21 +444,26 @@ def reduce_scatter(
 
     As many rounds, each with a piece to combine, in any order. Scratch for two pieces.
     """
-    way = timetable(r, here, there, nodes, size, startup)
-    for t in reversed(range(way.rounds)):
-        came = way.comes[t - 1] if t else -1
-        on = way.goes_on[t - 1] if t else False
-        comes, own = way.comes[t], way.leaves[t]
-        (mine,), (grown,) = way.theirs("send", comes), way.theirs("send", came)
-        begun = way.goes_on[t]
-        into = Span("tmp", t % 2 * way.longest, grown.size)
-        held = Span("tmp", (t + 1) % 2 * way.longest, mine.size)
+    pieces = timetable(r, here, there, nodes, size, startup)
+    for t in reversed(range(pieces.rounds)):
+        previous = pieces.arriving[t - 1] if t else -1
+        grows = pieces.goes_on[t - 1] if t else False
+        arriving, departing = pieces.arriving[t], pieces.departing[t]
+        (own_part,), (previous_part,) = (
+            pieces.remote_piece("send", arriving),
+            pieces.remote_piece("send", previous),
+        )
+        has_sum = pieces.goes_on[t]
+        incoming = Span("tmp", t % 2 * pieces.longest, previous_part.size)
+        partial_sum = Span("tmp", (t + 1) % 2 * pieces.longest, own_part.size)
         comm: list[Recv | Send] = [
-            Recv(way.right, (into,), on),
-            Send(way.source[t], (held,), (comes >= 0) & begun),
-            Send(way.source[t], (mine,), (comes >= 0) & (begun ^ True)),
+            Recv(pieces.right, (incoming,), grows),
+            Send(pieces.source[t], (partial_sum,), (arriving >= 0) & has_sum),
+            Send(pieces.source[t], (own_part,), (arriving >= 0) & (has_sum ^ True)),
         ]
-        if own >= 0:
-            (part,) = way.own("recv", own)
-            comm.insert(0, Recv(way.target[own], (part,), r == way.owner[own]))
-        yield Round(tuple(comm), (Reduce(grown, into, on),))
+        if departing >= 0:
+            (part,) = pieces.local_piece("recv", departing)
+            comm.insert(
+                0, Recv(pieces.target[departing], (part,), r == pieces.owner[departing])
+            )
+        yield Round(tuple(comm), (Reduce(previous_part, incoming, grows),))

@@ -1,10 +1,10 @@
 """Allgather and Allgatherv among several groups.
 
 Every rank gets the blocks of all groups but its own, in the order of groups and ranks.
-Each function says what rank x of group i does. `sides` are the groups in one numbering,
-with the blocks that their ranks contribute. M_i is the total of group i, M that of all:
-a rank of group i receives M - M_i, so no algorithm takes less time than the group with
-the least total needs.
+Each function is the program of rank x of group i. `sides` are the groups in one
+numbering, with the blocks that their ranks contribute. M_i is the total of group i, M
+the total of all: a rank of group i receives M - M_i, so no algorithm takes less time
+than the group with the least total needs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _others(i: int, g: int) -> Iterator[tuple[int, int]]:
 
 
 def turns(ps: Sequence[int]) -> int:
-    """The turns in which all ranks of groups of sizes `ps` meet all of other groups.
+    """The turns in which all ranks of groups of sizes `ps` meet all remote ranks.
 
-    Of two groups these are as many as the larger one has ranks.
+    Of two groups the number is the size of the larger group.
     """
     g = len(ps)
     return sum(max(max(ps[i], ps[i - t]) for i in range(g)) for t in range(1, g))
@@ -70,16 +70,18 @@ def direct(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     """
     here = sides[i]
     comm: list[Recv | Send] = []
-    for j, k in _others(i, len(sides)):
-        target, source = sides[j], sides[k]
-        theirs = source.blocks.within("recv")
-        for u in range(most := max(source.n, here.n)):
-            y = (x - u) % most
-            (block,) = theirs[y]
-            at = Span("recv", block.start + offset(sides, i, k), block.size)
-            comm.append(Recv(source.base + y, (at,), y < source.n))
-        for u in range(most := max(target.n, here.n)):
-            y = (x + u) % most
+    for target_group, source_group in _others(i, len(sides)):
+        target, source = sides[target_group], sides[source_group]
+        remote_blocks = source.blocks.within("recv")
+        for u in range(turns_with_source := max(source.n, here.n)):
+            y = (x - u) % turns_with_source
+            (block,) = remote_blocks[y]
+            destination = Span(
+                "recv", block.start + offset(sides, i, source_group), block.size
+            )
+            comm.append(Recv(source.base + y, (destination,), y < source.n))
+        for u in range(turns_with_target := max(target.n, here.n)):
+            y = (x + u) % turns_with_target
             comm.append(Send(target.base + y, here.own(x), y < target.n))
     yield Round(tuple(comm))
 
@@ -94,17 +96,17 @@ def direct(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     staged=True,
 )
 def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
-    """One allgatherv over all groups; what comes from the own group is thrown away.
+    """One allgatherv over all groups, which discards the blocks of the local group.
 
-    M moves to everyone: with g groups of the same size, g/(g - 1) times the bound.
+    M moves to everyone: with g groups of equal size, g/(g - 1) times the bound.
     """
     here = sides[i]
     low = sum(side.blocks.total for side in sides[:i])
     high = low + here.blocks.total
     everything = Uneven(np.concatenate([sizes(side.blocks) for side in sides]))
 
-    def where(span: Span) -> Spans:
-        """The parts of a span before the own group's blocks, in them, and behind."""
+    def without_own(span: Span) -> Spans:
+        """The parts of a span before the local group's blocks, in them, and behind."""
         start, end = span.start, span.start + span.size
         first = lesser(end, low) - start
         last = end - pick(start > high, start, high)
@@ -120,7 +122,7 @@ def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
     (own,) = here.blocks.within("tmp")[x]
     yield Round(then=(Copy(here.own(x)[0], own),))
     n = sum(side.n for side in sides)
-    yield from place(stage(n, here.base + x, everything), where)
+    yield from place(stage(n, here.base + x, everything), without_own)
 
 
 # -- shares of the other groups' data, then an allgather inside each group
@@ -129,7 +131,7 @@ def merged(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
 def _balanced_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float, stage: Cost
 ) -> float:
-    """For groups of one size, and blocks of one size."""
+    """The time for groups of equal size, and blocks of equal size."""
     p, g, k = max(ps), len(ps), max(ks)
     return (g - 1) * (alpha + k * beta) + stage(p, (g - 1) * k, alpha, beta)
 
@@ -141,31 +143,33 @@ def _balanced_cost(
     staged=True,
 )
 def balanced(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
-    """Each gets a near-equal share of what each other group has; groups collect them.
+    """Each gets a near-equal share of each remote group's data; groups collect.
 
     In turn t a group sends to the t-th group after it. g - 1 rounds and those of the
-    stage. Every element enters a rank once; but it leaves its first rank g - 1 times.
+    stage. Every element enters a rank once, but leaves its first rank g - 1 times.
     """
     here, g = sides[i], len(sides)
-    for j, k in _others(i, g):
-        target, source = sides[j], sides[k]
+    for target_group, source_group in _others(i, g):
+        target, source = sides[target_group], sides[source_group]
         share = Shares(here.n, source.blocks.total)
-        (mine,) = share[x]
-        at = Span("recv", mine.start + offset(sides, i, k), mine.size)
+        (own_share,) = share[x]
+        destination = Span(
+            "recv", own_share.start + offset(sides, i, source_group), own_share.size
+        )
         shares = Shares(target.n, here.blocks.total)
         yield Round(
             (
-                *receives(x, source.blocks, share, source.number, at),
+                *receives(x, source.blocks, share, source.number, destination),
                 *sends(x, here.blocks, shares, target.number, here.own(x)[0]),
             )
         )
     stages = (
         lay(
-            stage(here.n, x, Shares(here.n, sides[k].blocks.total)),
-            {"recv": ("recv", offset(sides, i, k))},
+            stage(here.n, x, Shares(here.n, sides[source_group].blocks.total)),
+            {"recv": ("recv", offset(sides, i, source_group))},
         )
-        for k in range(g)
-        if k != i
+        for source_group in range(g)
+        if source_group != i
     )
     yield from shift(fused(*stages), here.base)
 
@@ -181,14 +185,14 @@ def _partner(i: int, g: int, t: int) -> int:
     n = g + g % 2
     if i == n - 1:
         return t * (n // 2) % (n - 1)
-    other = (t - i) % (n - 1)
-    return n - 1 if other == i else other
+    partner = (t - i) % (n - 1)
+    return n - 1 if partner == i else partner
 
 
 def _pairs_cost(
     ps: Sequence[int], ks: Sequence[float], alpha: float, beta: float, stage: Cost
 ) -> float:
-    """For groups of one size, and blocks of one size."""
+    """The time for groups of equal size, and blocks of equal size."""
     p, g, k = max(ps), len(ps), max(ks)
     turns = g - 1 + g % 2 if g > 1 else 0
     return turns * (alpha + k * beta + stage(p, k, alpha, beta))
@@ -201,10 +205,10 @@ def _pairs_cost(
     staged=True,
 )
 def pairs(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
-    """Every two groups exchange what they have, as with intercommunicators.
+    """Every two groups exchange their data, as with intercommunicators.
 
-    In each turn every group meets one other, by `balanced`. A turn lasts as long as
-    the two groups need that have most to tell each other.
+    In each turn every group meets one other group, by `balanced`. A turn lasts as long
+    as the two groups with the most data need.
     """
     g = len(sides)
     for t in range(g - 1 + g % 2 if g > 1 else 0):
@@ -220,8 +224,8 @@ def pairs(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
         j = meetings[i][1]
         turn: Program = iter(())
         if j < g:
-            at = {"recv": ("recv", offset(sides, i, j))}
-            turn = lay(between_two(x, sides[i], sides[j], stage), at)
+            destination = {"recv": ("recv", offset(sides, i, j))}
+            turn = lay(between_two(x, sides[i], sides[j], stage), destination)
         yield from pad(turn, 1 + rounds)
 
 
@@ -230,17 +234,17 @@ def pairs(i: int, x: Index, sides: Sides, stage: Stage) -> Program:
 
 @dataclass(frozen=True)
 class PieceLine:
-    """The pieces of a group's blocks, in the order in which they leave the group.
+    """The pieces of a group's blocks, in the order of their departure from the group.
 
     The first piece of each rank comes first, then the second of each, and so on.
     """
 
-    #: the ranks in the order in which pieces of other groups pass through them: the one
-    #: with the largest block is the last
+    #: the ranks in the order in which pieces of remote groups pass through them: the
+    #: rank with the largest block is the last
     order: np.ndarray
-    #: the place in that order of the rank that a piece is from
+    #: for each piece, the place of its rank in this order
     seat: np.ndarray
-    #: the beginning of a piece in its rank's block, and among the blocks of the group
+    #: the first element of each piece in its rank's block, and in the group's blocks
     begin: np.ndarray
     start: np.ndarray
     size: np.ndarray
@@ -253,12 +257,14 @@ def _line(blocks: Blocks, size: int) -> PieceLine:
     n = _pieces(sorted_counts, size)
     seat = np.repeat(np.arange(len(order)), n)
     number = np.arange(len(seat)) - (np.cumsum(n) - n)[seat]
-    leave = np.lexsort((seat, number))
-    seat, number = seat[leave], number[leave]
-    whole, parts = sorted_counts[seat], n[seat]
-    begin = cut(whole, parts, number)
+    departure_order = np.lexsort((seat, number))
+    seat, number = seat[departure_order], number[departure_order]
+    block_size, parts = sorted_counts[seat], n[seat]
+    begin = cut(block_size, parts, number)
     start = blocks.offset(order[seat]) + begin
-    return PieceLine(order, seat, begin, start, cut(whole, parts, number + 1) - begin)
+    return PieceLine(
+        order, seat, begin, start, cut(block_size, parts, number + 1) - begin
+    )
 
 
 def _pieces(counts: np.ndarray, size: int) -> np.ndarray:
@@ -270,8 +276,8 @@ def _pieces(counts: np.ndarray, size: int) -> np.ndarray:
 def ring_rounds(counts: Sequence[np.ndarray], size: int) -> int:
     """The rounds of a ring of groups with blocks in pieces of a size.
 
-    Each own piece of a rank counts one round more, as the rank sends the piece beside
-    those that it passes on.
+    Each own piece of a rank counts one round more, since the rank sends the piece
+    beside the pieces that it passes on.
     """
     piece_counts = [_pieces(k, size) for k in counts]
     all_pieces = sum(int(n.sum()) for n in piece_counts)
@@ -313,10 +319,11 @@ def ring(
 ) -> Program:
     """Pieces of blocks follow each other round a ring of groups, and skip their own.
 
-    A piece goes from its rank to the first of the next group, and then from rank to
-    rank through all other groups. Every element enters every rank once that needs it;
-    a rank sends what it passes on, and its own block once. With pieces that are short
-    enough the time comes near the largest of that, for all sizes of groups and blocks.
+    A piece goes from its rank to the first rank of the next group, and then from rank
+    to rank through all other groups. Every element enters every rank once, except ranks
+    of its own group; a rank passes on pieces, and sends its own block once. With short
+    enough pieces the time comes near the largest volume of a rank, for all sizes of
+    groups and blocks.
     """
     g, here = len(sides), sides[i]
     if g == 1:
@@ -324,34 +331,44 @@ def ring(
     left, right = sides[i - 1], sides[(i + 1) % g]
     size = size or best_size([sizes(side.blocks) for side in sides], startup)
     lines = [_line(side.blocks, size) for side in sides]
-    mine, before, after = lines[i], lines[i - 1], lines[(i + 1) % g]
-    #: all pieces in the order in which they come to the first rank of this group
-    others = [(i - d) % g for d in range(1, g)]
-    start = np.concatenate([lines[j].start + offset(sides, i, j) for j in others])
-    length = np.concatenate([lines[j].size for j in others])
-    n, own, p = len(start), len(mine.seat), here.n
-    frm = np.full(n, left.base + before.order[-1])
-    frm[: len(before.seat)] = left.base + before.order[before.seat]
-    #: those that the last rank passes on: all but the next group's
-    passed = n - len(after.seat)
-    seat = np.argsort(mine.order)[x]
-    above = here.base + mine.order[clip(seat - 1, 0, p - 1)]
-    below = here.base + mine.order[clip(seat + 1, 0, p - 1)]
-    first = right.base + after.order[0]
+    own_line, left_line, right_line = lines[i], lines[i - 1], lines[(i + 1) % g]
+    # all pieces in the order of their arrival at the first rank of this group
+    remote_groups = [(i - d) % g for d in range(1, g)]
+    starts = np.concatenate(
+        [lines[j].start + offset(sides, i, j) for j in remote_groups]
+    )
+    lengths = np.concatenate([lines[j].size for j in remote_groups])
+    n, own_pieces, p = len(starts), len(own_line.seat), here.n
+    sources = np.full(n, left.base + left_line.order[-1])
+    sources[: len(left_line.seat)] = left.base + left_line.order[left_line.seat]
+    # the last rank passes on all pieces but the next group's
+    passed_on = n - len(right_line.seat)
+    seat = np.argsort(own_line.order)[x]
+    predecessor = here.base + own_line.order[clip(seat - 1, 0, p - 1)]
+    successor = here.base + own_line.order[clip(seat + 1, 0, p - 1)]
+    right_entry = right.base + right_line.order[0]
 
-    def piece(m: Index) -> Spans:
-        at = clip(m, 0, n - 1)
-        return (Span("recv", start[at], length[at]),)
+    def piece(arriving: Index) -> Spans:
+        at = clip(arriving, 0, n - 1)
+        return (Span("recv", starts[at], lengths[at]),)
 
-    for t in range(max(n + p - 1, own + passed)):
-        m, end = t - seat, t - own
-        source = pick(seat > 0, above, frm[min(t, n - 1)])
+    for t in range(max(n + p - 1, own_pieces + passed_on)):
+        arriving, departing = t - seat, t - own_pieces
+        source = pick(seat > 0, predecessor, sources[min(t, n - 1)])
         comm: list[Recv | Send] = [
-            Recv(source, piece(m), (m >= 0) & (m < n)),
-            Send(below, piece(m - 1), (m >= 1) & (m <= n) & (seat < p - 1)),
-            Send(first, piece(end), (0 <= end < passed) & (seat == p - 1)),
+            Recv(source, piece(arriving), (arriving >= 0) & (arriving < n)),
+            Send(
+                successor,
+                piece(arriving - 1),
+                (arriving >= 1) & (arriving <= n) & (seat < p - 1),
+            ),
+            Send(
+                right_entry,
+                piece(departing),
+                (0 <= departing < passed_on) & (seat == p - 1),
+            ),
         ]
-        if t < own:
-            part = Span("send", mine.begin[t], mine.size[t])
-            comm.append(Send(first, (part,), seat == mine.seat[t]))
+        if t < own_pieces:
+            part = Span("send", own_line.begin[t], own_line.size[t])
+            comm.append(Send(right_entry, (part,), seat == own_line.seat[t]))
         yield Round(tuple(comm))

@@ -1,8 +1,8 @@
-"""Alltoall and Alltoallv among several groups: a block from each rank to each rank of
-the other groups.
+"""Alltoall and Alltoallv among several groups.
 
-Each function says what rank x of group i does. `send[y]` is what goes to the y-th rank
-of all other groups, `recv[y]` where what comes from it belongs.
+Each rank has a block for each rank of the other groups. Each function is the program of
+rank x of group i. `send[y]` is the block for the y-th rank of all other groups,
+`recv[y]` the place of the block from that rank.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def _turns_cost(
     return turns(ps) * (alpha + max(ks) * beta)
 
 
-def _peers(i: int, x: Index, sides: Sides, way: int) -> Iterator[Peer]:
-    """The target of rank x of group i in every turn (way 1), or its source (way -1)."""
+def _peers(i: int, x: Index, sides: Sides, direction: int) -> Iterator[Peer]:
+    """The targets of rank x of group i by turn (direction 1), or the sources (-1)."""
     g = len(sides)
     for t in range(1, g):
         turns_with_group = max(max(sides[j].n, sides[(j + t) % g].n) for j in range(g))
-        there = sides[(i + way * t) % g]
+        there = sides[(i + direction * t) % g]
         circle = max(there.n, sides[i].n)
         for u in range(turns_with_group):
-            y = (x + way * u) % circle
+            y = (x + direction * u) % circle
             yield there, clip(y, 0, there.n - 1), (y < there.n) & (u < circle)
 
 
@@ -52,14 +52,14 @@ def rotated(
     """Everyone exchanges with everyone of the other groups, many at a time.
 
     In turn (t, u) a rank sends to the t-th group after its own, and there to the rank u
-    further on. With groups of one size these are as many turns as a rank has blocks to
+    further on. With groups of equal size the turns are as many as a rank has blocks to
     send; `window` of them are in flight at once.
     """
-    targets, sources = (_peers(i, x, sides, way) for way in (1, -1))
+    targets, sources = (_peers(i, x, sides, direction) for direction in (1, -1))
     while in_flight := list(islice(zip(sources, targets, strict=True), window)):
         comm: list[Recv | Send] = []
-        for (there, y, when), _ in in_flight:
-            comm.append(Recv(there.base + y, recv[place(sides, i, there, y)], when))
-        for _, (there, y, when) in in_flight:
-            comm.append(Send(there.base + y, send[place(sides, i, there, y)], when))
+        for (there, y, exists), _ in in_flight:
+            comm.append(Recv(there.base + y, recv[place(sides, i, there, y)], exists))
+        for _, (there, y, exists) in in_flight:
+            comm.append(Send(there.base + y, send[place(sides, i, there, y)], exists))
         yield Round(tuple(comm))

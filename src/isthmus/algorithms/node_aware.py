@@ -1,4 +1,4 @@
-"""Every collective made node-aware: the transfers it consists of (`parts.nodes`)."""
+"""The node-aware algorithm of every collective, as transfers (`parts.nodes`)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from .parts.patterns import STARTUP_ELEMENTS
 from .parts.streams import Stream, stream_shape
 
 TRAEFF_HUNOLD = "Träff, Hunold 2020"
-#: a rank's number, the nodes of all ranks, the transfers, and perhaps the rank's rounds
-#: before these
+#: a rank's number, the nodes of all ranks, the transfers, and perhaps the rounds of
+#: the rank before the transfers
 RankTransfers = (
     tuple[int, Nodes, Sequence[Transfer]]
     | tuple[int, Nodes, Sequence[Transfer], Program]
@@ -45,10 +45,10 @@ node_aware = partial(
 def transfers(
     *collectives: str, **requirements: Any
 ) -> Callable[..., Callable[..., RankTransfers]]:
-    """Register the transfers of the function below as a program with four options.
+    """Register the transfers returned by a function as a program with four options.
 
-    These are the nodes of the ranks, the number of lanes, the elements of "node" that a
-    chunk takes, and the elements that pass in the time of a start-up.
+    The options are the nodes of the ranks, the number of lanes, the elements of "node"
+    that a chunk takes, and the elements that pass in the time of a start-up.
     """
     register: Register = node_aware(*collectives, **requirements)
 
@@ -85,7 +85,7 @@ def placed(nodes: Sequence[Hashable], n: int) -> Nodes:
 
 
 def _blocks(buf: str, blocks: Blocks, base: int = 0, in_place: bool = False) -> Holding:
-    """The blocks of the ranks from `base` on, in a buffer of each."""
+    """The blocks of the ranks from `base` on, in a buffer of each rank."""
     ends = np.asarray(blocks.offset(np.arange(blocks.n + 1))).tolist()
     return Holding(buf, ends[-1], tuple(ends), base, in_place)
 
@@ -115,14 +115,12 @@ def _groups(
 def inter_allgatherv(
     r: int, here: Side, there: Side, stage: Stage, nodes: Nodes
 ) -> RankTransfers:
-    """Nodes exchange what their ranks have, lane by lane; all ranks read it there."""
+    """Nodes exchange their ranks' data, lane by lane; all ranks read them in memory."""
     nodes, (a, b) = _groups(here, there, nodes)
     flows = []
     for (side, sources), (_, sinks) in ((a, b), (b, a)):
-        gives = _blocks("send", side.blocks, side.base)
-        flows.append(
-            Flow(sources, sinks, "sources", gives, Holding("recv", gives.total))
-        )
+        held = _blocks("send", side.blocks, side.base)
+        flows.append(Flow(sources, sinks, "sources", held, Holding("recv", held.total)))
     return here.base + r, nodes, flows
 
 
@@ -151,7 +149,7 @@ def _sum(sources: Team, sinks: Team, m: int) -> Flow:
 def inter_reduce_scatter(
     r: int, here: Side, there: Side, nodes: Nodes
 ) -> RankTransfers:
-    """Sums inside each node, then lane by lane to the nodes that want them."""
+    """Sums inside each node, then lane by lane to the nodes of the result blocks."""
     nodes, (a, b) = _groups(here, there, nodes)
     flows = []
     for (_, sources), (side, sinks) in ((a, b), (b, a)):
@@ -167,14 +165,14 @@ def inter_reduce_scatter(
 def inter_alltoallv(
     r: int, here: Side, there: Side, send: Blocks, recv: Blocks, nodes: Nodes
 ) -> RankTransfers:
-    """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
+    """Nodes exchange the blocks of all their ranks as one, lane by lane."""
     nodes, groups = _groups(here, there, nodes)
     teams = {side.base: members for side, members in groups}
     own_team, remote_team = (
         (teams[here.base], here.base),
         (teams[there.base], there.base),
     )
-    # the other group's tables are made of what the own group's ranks know
+    # the remote group's tables follow from the blocks of the local ranks
     outgoing = (
         BlockTable(own_team[0], _rows(send), here.base, there.base, "send"),
         BlockTable(
@@ -188,18 +186,18 @@ def inter_alltoallv(
         BlockTable(own_team[0], _rows(recv), here.base, there.base, "recv"),
     )
     exchanges = (outgoing, incoming) if here.base < there.base else (incoming, outgoing)
-    return here.base + r, nodes, [NodeExchange(*way) for way in exchanges]
+    return here.base + r, nodes, [NodeExchange(*blocks) for blocks in exchanges]
 
 
 def _rows(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """The edges of the blocks of each rank; a single row if all ranks have the same."""
+    """The edges of the blocks of each rank; a single row if all have equal blocks."""
     if isinstance(blocks, Rows):
         return tuple(map(tuple, blocks.offsets.tolist()))
     return (tuple(np.asarray(blocks.offset(np.arange(blocks.n + 1))).tolist()),)
 
 
 def _columns(blocks: Blocks, n: int) -> tuple[tuple[int, ...], ...]:
-    """The edges of the blocks at the other end, of n ranks whose blocks are these."""
+    """The edges of the blocks at the far end of an exchange, for n ranks."""
     if isinstance(blocks, Even):
         return _rows(Even(n, blocks.each))
     assert isinstance(blocks, Rows)
@@ -212,7 +210,7 @@ def _columns(blocks: Blocks, n: int) -> tuple[tuple[int, ...], ...]:
 def inter_barrier(
     r: int, here: Side, there: Side, nodes: Sequence[Hashable] = ()
 ) -> Program:
-    """The ranks of a node meet, one rank of each node tells the others, they meet."""
+    """The ranks of a node meet, one rank of each tells the others, all meet again."""
     return barrier(here.n + there.n, here.base + r, nodes)
 
 
@@ -235,7 +233,7 @@ def inter_bcast(
     startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
-    """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
+    """A pipeline of nodes, lane by lane; all ranks of a node read arriving data."""
     return bcast(p, v, m, 0, nodes, lanes, size, startup, n)
 
 
@@ -257,7 +255,7 @@ def inter_reduce(
         flow = _sum(leaves, root, m)
         return through_nodes(v, nodes, [flow], lanes, size, startup)
     stream_form = stream_shape(
-        m, leaves.n + 1, leaves.most, startup, size, True, lanes, n
+        m, leaves.n + 1, leaves.max_ranks, startup, size, True, lanes, n
     )
     return Stream(0, leaves, m, stream_form).up(v)
 
@@ -266,7 +264,7 @@ def inter_reduce(
     "inter_gather", "inter_gatherv", own_counts=True, cost=node_costs.inter_gather
 )
 def inter_gatherv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
-    """Nodes send what their ranks have to the root, lane by lane."""
+    """Nodes send their ranks' data to the root, lane by lane."""
     nodes = placed(nodes, p)
     root, leaves = _root_and_others(p, nodes)
     return v, nodes, [_gather(leaves, root, blocks)]
@@ -282,7 +280,7 @@ def _gather(sources: Team, sinks: Team, blocks: Blocks) -> Flow:
     "inter_scatter", "inter_scatterv", own_counts=True, cost=node_costs.inter_scatter
 )
 def inter_scatterv(p: int, v: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
-    """The root sends every node what its ranks get, lane by lane."""
+    """The root sends every node the blocks of its ranks, lane by lane."""
     nodes = placed(nodes, p)
     root, leaves = _root_and_others(p, nodes)
     return v, nodes, [_scatter(root, leaves, blocks)]
@@ -299,7 +297,7 @@ def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -
 
 @transfers("allgatherv", cost=node_costs.allgatherv)
 def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
-    """Nodes collect what their ranks have, lane by lane; all ranks read it there."""
+    """Nodes collect their ranks' data, lane by lane; all ranks read them in memory."""
     nodes = placed(nodes, p)
     all_ranks, gives = team(range(p), nodes), _blocks(blocks.buf, blocks, in_place=True)
     return (
@@ -321,7 +319,7 @@ def bcast(
     startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
-    """A pipeline of nodes, lane by lane; all ranks of a node read what arrives."""
+    """A pipeline of nodes, lane by lane; all ranks of a node read arriving data."""
     nodes = placed(nodes, p)
     if p == 1:
         return iter(())
@@ -331,7 +329,7 @@ def bcast(
         flow = Flow(top, others, "sources", whole, whole)
         return through_nodes(r, nodes, [flow], lanes, size, startup)
     stream_form = stream_shape(
-        total, others.n + 1, others.most, startup, size, False, lanes, n
+        total, others.n + 1, others.max_ranks, startup, size, False, lanes, n
     )
     return Stream(root, others, total, stream_form).down(r)
 
@@ -346,7 +344,7 @@ def reduce(p: int, r: int, total: int, root: int, nodes: Nodes) -> RankTransfers
 
 @transfers("reduce_scatter", commutative=True, cost=node_costs.reduce_scatter)
 def reduce_scatter(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
-    """Sums inside each node, then lane by lane to the nodes that want them."""
+    """Sums inside each node, then lane by lane to the nodes of the result blocks."""
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
     return r, nodes, [_scatter(all_ranks, all_ranks, blocks, summed=True)]
@@ -361,7 +359,7 @@ def allreduce(p: int, r: int, m: int, nodes: Nodes) -> RankTransfers:
 
 
 def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program:
-    """Copy the root's own block from its "send" to its "recv"."""
+    """Copy the root's own block from "send" to "recv"."""
     size = int(blocks.size(root))
     own = Copy(Span("send", send, size), Span("recv", recv, size), r == root)
     yield Round(then=(own,))
@@ -369,7 +367,7 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
 
 @transfers("gatherv", own_counts=True, cost=node_costs.gatherv)
 def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
-    """Nodes send what their ranks have to the root, lane by lane."""
+    """Nodes send their ranks' data to the root, lane by lane."""
     nodes = placed(nodes, p)
     top, others = _root_and_others(p, nodes, root)
     own = _at_root(r, blocks, root, 0, int(blocks.offset(root)))
@@ -378,7 +376,7 @@ def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTran
 
 @transfers("scatterv", own_counts=True, cost=node_costs.scatterv)
 def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
-    """The root sends every node what its ranks get, lane by lane."""
+    """The root sends every node the blocks of its ranks, lane by lane."""
     nodes = placed(nodes, p)
     top, others = _root_and_others(p, nodes, root)
     own = _at_root(r, blocks, root, int(blocks.offset(root)), 0)
@@ -389,7 +387,7 @@ def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTra
 def alltoallv(
     p: int, r: int, send: Blocks, recv: Blocks, nodes: Nodes
 ) -> RankTransfers:
-    """Nodes exchange the blocks of all their ranks, lane by lane, as one."""
+    """Nodes exchange the blocks of all their ranks as one, lane by lane."""
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
     sent, received = (
@@ -401,7 +399,7 @@ def alltoallv(
 
 @node_aware("barrier", cost=node_costs.barrier)
 def barrier(p: int, r: int, nodes: Sequence[Hashable] = ()) -> Program:
-    """The ranks of a node meet, one rank of each node tells the others, they meet."""
+    """The ranks of a node meet, one rank of each tells the others, all meet again."""
     all_ranks = team(range(p), placed(nodes, p))
     vertex, index = all_ranks.places[r]
 

@@ -1,8 +1,8 @@
-"""What node-aware collectives take: closed forms, exact where sizes divide.
+"""The time of node-aware collectives: closed forms, exact where sizes divide.
 
 A node has `ranks` processes, or fewer if a group is smaller; two groups share no node,
-unless all of both fit on one. Every byte crosses a port once, one chunk after the
-other, while the processes copy the chunks before and behind it: the longer of the two
+unless all of both fit on one node. Every byte crosses a port once, one chunk after the
+other, while the processes copy the chunks before and behind: the longer of the two
 counts.
 """
 
@@ -22,9 +22,9 @@ from .parts.streams import stream_shape
 class Cluster:
     """Nodes of `ranks` processes behind one port each.
 
-    Between nodes a message takes alpha, and beta a byte. In a node, a byte that a
-    process copies takes `alone`, one that it reduces `gamma`, and one of all processes
-    together `together`; a meeting takes `meeting`. Chunks take up to `size` bytes.
+    Between nodes a message takes alpha, and beta a byte. In a node, a byte takes
+    `alone` if a process copies it, `gamma` if a process reduces it, and `together` for
+    all processes at once; a meeting takes `meeting`. Chunks take up to `size` bytes.
     """
 
     ranks: int
@@ -42,35 +42,41 @@ class Cluster:
         return self.alpha / self.beta
 
     def work(self, copied: float, reduced: float, active: int) -> float:
-        """What so many processes of a node take who each copy and reduce so much."""
+        """The time for `active` processes of a node to copy and reduce so many bytes.
+
+        Either each process by itself is the limit, or the memory that all of them
+        share.
+        """
         alone = self.alone * copied + self.gamma * reduced
         return max(alone, self.together * active * (copied + reduced))
 
 
 @dataclass(frozen=True)
-class Group:
-    """The processes of a group: on how many nodes, and how many on each."""
+class NodeGroup:
+    """The processes of a group: the number of nodes, and of ranks on each."""
 
     nodes: int
     ranks: int
 
     @property
     def size(self) -> int:
-        """All of them."""
+        """The number of processes."""
         return self.nodes * self.ranks
 
 
-def group(p: int, c: Cluster) -> Group:
-    """p processes that fill nodes."""
-    nodes = ceil(p / c.ranks)
-    return Group(nodes, ceil(p / nodes))
+def group(p: int, cluster: Cluster) -> NodeGroup:
+    """The group of p processes, which fill nodes."""
+    nodes = ceil(p / cluster.ranks)
+    return NodeGroup(nodes, ceil(p / nodes))
 
 
 @dataclass(frozen=True)
 class Hop:
-    """A round across: the messages that each lane sends, and the bytes that all lanes
-    of a node send together. So many bytes of all lanes are copied and reduced, after
-    the messages or, if nothing waits for them, beside them."""
+    """A round across nodes: messages of each lane, bytes of all lanes together.
+
+    So many bytes of all lanes are copied and reduced, after the messages or, if nothing
+    waits for the result, beside them.
+    """
 
     messages: int
     size: float
@@ -79,106 +85,123 @@ class Hop:
     beside: bool = False
 
 
-#: the bytes that a process has to copy of a chunk, of so many
-Chunk = Callable[[int], float]
+#: the bytes that a process copies of a chunk, by the number of chunks
+BytesOfChunk = Callable[[int], float]
 
 
-def even(size: float) -> Chunk:
-    """As many of each chunk."""
+def even(size: float) -> BytesOfChunk:
+    """Equally many bytes of each chunk."""
     return lambda chunks: size / chunks
 
 
-def in_turns(k: float, n: int) -> Chunk:
-    """A block of each of n processes of a node, one after the other."""
+def in_turns(k: float, n: int) -> BytesOfChunk:
+    """A block of each of n processes of a node, in turn."""
     return lambda chunks: k * min(n / chunks, 1)
 
 
 @dataclass(frozen=True)
 class Stages:
-    """What the busiest node does: bytes that each of its n processes copies in and out,
-    and the rounds across for each number of chunks and lanes.
+    """The work of the busiest node, for each number of chunks and lanes.
 
-    If they are summed, each of so many processes brings a vector. There are up to
-    `most` lanes. If it is the node of a root, this process drives all of them.
+    Each of its n processes copies bytes in and out, with rounds across between. If data
+    are summed, each of `vectors` processes brings a vector. There are up to `max_lanes`
+    lanes. On the node of a root, the root alone drives all lanes.
     """
 
     n: int
     amount: Amount
-    bring: Chunk
-    take: Chunk
+    bring: BytesOfChunk
+    take: BytesOfChunk
     across: Callable[[int, int], Iterable[Hop]] | None = None
     vectors: int = 1
-    most: int = 1
+    max_lanes: int = 1
     root: bool = False
 
-    def time(self, c: Cluster) -> float:
-        """The time of all steps: in each of them every stage does one chunk."""
-        chunks, lanes = shape(self.amount, self.most, c.size, c.startup)
+    def time(self, cluster: Cluster) -> float:
+        """The time of all steps: in each step every stage does one chunk."""
+        chunks, lanes = shape(
+            self.amount, self.max_lanes, cluster.size, cluster.startup
+        )
         hops = [] if self.across is None else list(self.across(chunks, lanes))
         bring, take = (Hop(0, 0.0, x(chunks)) for x in (self.bring, self.take))
         combined = bring.copied * (self.vectors - 1)
         stages = [bring, take]
         if self.vectors > 1 and chunks > 1:
             stages.insert(1, Hop(0, 0.0, 0.0, combined / self.vectors))
-        elif hops and combined:  # who drives a lane combines it
+        elif hops and combined:  # the driver of a lane combines
             hops.insert(0, Hop(0, 0.0, 0.0, combined * chunks))
-        elif combined:  # who takes the sum combines it
+        elif combined:  # the ranks that take the sum combine
             stages[-1] = Hop(0, 0.0, take.copied, take.copied * (self.vectors - 1))
         if hops:
             stages.insert(-1, Hop(len(hops), 0.0))
-        few = min(chunks, len(stages))  # more of them repeat the step that has all
-        total = (chunks + len(stages) - 2) * c.meeting
-        for t in range(few + len(stages) - 1):
-            now = [x for s, x in enumerate(stages) if 0 <= t - s < few]
-            copied, reduced = sum(x.copied for x in now), sum(x.reduced for x in now)
-            rounds = hops if any(x.messages for x in now) else [Hop(0, 0.0)]
-            step = self._step(c, chunks, lanes, copied, reduced, rounds)
-            total += step * (1 + chunks - few if t == len(stages) - 1 else 1)
+        # further chunks repeat the step in which all stages work
+        modelled_chunks = min(chunks, len(stages))
+        total = (chunks + len(stages) - 2) * cluster.meeting
+        for t in range(modelled_chunks + len(stages) - 1):
+            active = [x for s, x in enumerate(stages) if 0 <= t - s < modelled_chunks]
+            copied, reduced = (
+                sum(x.copied for x in active),
+                sum(x.reduced for x in active),
+            )
+            rounds = hops if any(x.messages for x in active) else [Hop(0, 0.0)]
+            step = self._step(cluster, chunks, lanes, copied, reduced, rounds)
+            total += step * (
+                1 + chunks - modelled_chunks if t == len(stages) - 1 else 1
+            )
         return total
 
     def _step(
         self,
-        c: Cluster,
+        cluster: Cluster,
         chunks: int,
         lanes: int,
         copied: float,
         reduced: float,
         hops: Sequence[Hop],
     ) -> float:
-        """One step: the rounds across, beside which the processes copy and reduce.
+        """The time of one step: rounds across, while the processes copy and reduce.
 
-        Lane after lane sends; the last one begins when the port has served the others.
-        From then on a round takes what the port does, or what a lane takes by itself.
+        Lane after lane sends; the last lane begins when the port has served the others.
+        From then on a round takes the time of the port, or of a lane by itself.
         """
         lanes = 1 if self.root else lanes
-        total, late, busy, each = 0.0, 0.0, False, chunks * lanes
+        total, work_after, port_served, lane_chunks = 0.0, 0.0, False, chunks * lanes
         copied, reduced = copied / len(hops), reduced / len(hops)
         for hop in hops:
-            own = hop.copied / each, hop.reduced / each
-            early = c.work(copied, reduced, self.n)
+            hop_work = hop.copied / lane_chunks, hop.reduced / lane_chunks
+            work_meanwhile = cluster.work(copied, reduced, self.n)
             if hop.beside:
-                early = c.work(copied + own[0], reduced + own[1], self.n)
+                work_meanwhile = cluster.work(
+                    copied + hop_work[0], reduced + hop_work[1], self.n
+                )
             count = max(hop.messages, 1)
-            byte = hop.size / (each * count) * c.beta
-            lane = c.alpha * bool(hop.messages) + byte
-            cycle = max(lanes * byte, lane)
-            if hop.messages and not busy:
-                comm = (lanes - 1) * byte + lane + (count - 1) * cycle
-                total, busy = total + late + max(comm, early), True
+            transfer = hop.size / (lane_chunks * count) * cluster.beta
+            message_time = cluster.alpha * bool(hop.messages) + transfer
+            cycle = max(lanes * transfer, message_time)
+            if hop.messages and not port_served:
+                comm = (lanes - 1) * transfer + message_time + (count - 1) * cycle
+                total, port_served = (
+                    total + work_after + max(comm, work_meanwhile),
+                    True,
+                )
             else:
-                comm = lane + (count - 1) * cycle
-                total += max(lanes * count * byte, late + max(comm, early))
-            late = 0.0 if hop.beside else c.work(*own, min(lanes, self.n))
-        return total + late
+                comm = message_time + (count - 1) * cycle
+                total += max(
+                    lanes * count * transfer, work_after + max(comm, work_meanwhile)
+                )
+            work_after = (
+                0.0 if hop.beside else cluster.work(*hop_work, min(lanes, self.n))
+            )
+        return total + work_after
 
 
 def collected(n: int, total: float, long: bool) -> Iterator[Hop]:
     """An allgather of all bytes among n nodes."""
-    have = 1
-    while have < n:
-        size = 1 if long else min(have, n - have)
+    blocks_held = 1
+    while blocks_held < n:
+        size = 1 if long else min(blocks_held, n - blocks_held)
         yield Hop(1, size * total / n)
-        have += size
+        blocks_held += size
 
 
 def summed(n: int, total: float, long: bool) -> Iterator[Hop]:
@@ -190,22 +213,22 @@ def summed(n: int, total: float, long: bool) -> Iterator[Hop]:
         yield Hop(0, 0.0, reduced=total / n, beside=True)
         return
     sizes = [hop.size for hop in collected(n, total, long=False)]
-    kept = total - (sizes[-1] if sizes else 0)
-    yield Hop(0, 0.0, copied=kept)
+    first_copied = total - (sizes[-1] if sizes else 0)
+    yield Hop(0, 0.0, copied=first_copied)
     for size in reversed(sizes):
         yield Hop(1, size, reduced=size)
     yield Hop(0, 0.0, copied=total / n)
 
 
-def swapped(a: Group, b: Group, total: float) -> Hop:
-    """All bytes of one group's nodes to the other's, in equal shares."""
-    few, many = sorted((a.nodes, b.nodes))
-    return Hop(ceil(many / few), total / few)
+def swapped(a: NodeGroup, b: NodeGroup, total: float) -> Hop:
+    """The round in which the nodes of each group send all bytes across, in shares."""
+    smaller, larger = sorted((a.nodes, b.nodes))
+    return Hop(ceil(larger / smaller), total / smaller)
 
 
-def _both(*ways: Iterator[Hop]) -> Iterator[Hop]:
+def _longer(*directions: Iterator[Hop]) -> Iterator[Hop]:
     """Rounds of both directions at once: the longer ones count."""
-    for hops in zip_longest(*ways, fillvalue=Hop(0, 0.0)):
+    for hops in zip_longest(*directions, fillvalue=Hop(0, 0.0)):
         yield Hop(*(max(getattr(h, f.name) for h in hops) for f in fields(Hop)))
 
 
@@ -213,21 +236,21 @@ def _both(*ways: Iterator[Hop]) -> Iterator[Hop]:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _GroupPair:
     """Two groups, perhaps together on one node."""
 
-    a: Group
-    b: Group
+    a: NodeGroup
+    b: NodeGroup
     together: bool
 
     def stages(
         self,
         amount: Amount,
-        copied: tuple[Chunk, Chunk],
+        copied: tuple[BytesOfChunk, BytesOfChunk],
         across: Callable[[int, int], Iterable[Hop]],
         summed: bool = False,
     ) -> Stages:
-        """The stages of both, of which each process copies so much in and out."""
+        """The stages of both groups, with the bytes copied in and out by a process."""
         ranks = max(self.a.ranks, self.b.ranks)
         n = self.a.size + self.b.size if self.together else ranks
         if self.together:
@@ -236,103 +259,110 @@ class _Pair:
         return Stages(n, amount, *copied, hops, ranks if summed else 1, ranks)
 
 
-def _pair(p: int, q: int, c: Cluster) -> _Pair:
-    if p + q <= c.ranks:
-        return _Pair(Group(1, p), Group(1, q), True)
-    return _Pair(group(p, c), group(q, c), False)
+def _pair(p: int, q: int, cluster: Cluster) -> _GroupPair:
+    """Two groups together on one node if all processes fit, else on their own nodes."""
+    if p + q <= cluster.ranks:
+        return _GroupPair(NodeGroup(1, p), NodeGroup(1, q), True)
+    return _GroupPair(group(p, cluster), group(q, cluster), False)
 
 
-def inter_allgather(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
-    """All ranks copy their block in, and the other group's blocks out."""
-    pair = _pair(p, q, c)
+def inter_allgather(p: int, q: int, ka: float, kb: float, cluster: Cluster) -> float:
+    """The time to copy all blocks in, across, and the remote group's blocks out."""
+    pair = _pair(p, q, cluster)
     a, b = pair.a, pair.b
 
     def across(chunks: int, lanes: int) -> Iterator[Hop]:
-        def way(x: Group, y: Group, k: float) -> Iterator[Hop]:
-            long = long_messages(x.ranks * k, chunks, lanes, c.startup)
-            yield swapped(x, y, x.size * k)
-            yield from collected(y.nodes, x.size * k, long)
+        def direction(sources: NodeGroup, sinks: NodeGroup, k: float) -> Iterator[Hop]:
+            long = long_messages(sources.ranks * k, chunks, lanes, cluster.startup)
+            yield swapped(sources, sinks, sources.size * k)
+            yield from collected(sinks.nodes, sources.size * k, long)
 
-        return _both(way(a, b, ka), way(b, a, kb))
+        return _longer(direction(a, b, ka), direction(b, a, kb))
 
     bring = in_turns(max(ka, kb), min(a.ranks, b.ranks))
     need = max(a.ranks * ka + q * kb, b.ranks * kb + p * ka)
     volume, part = max(p * ka, q * kb), max(a.ranks * ka, b.ranks * kb)
     messages = swapped(a, b, volume).messages + log2(max(a.nodes, b.nodes))
     amount = Amount(need, volume, messages, part)
-    return pair.stages(amount, (bring, even(volume)), across).time(c)
+    return pair.stages(amount, (bring, even(volume)), across).time(cluster)
 
 
-def _inter_sum(p: int, q: int, m: float, c: Cluster, everything: bool) -> float:
-    """All ranks copy their vector in; the nodes add theirs up and swap shares."""
-    pair = _pair(p, q, c)
+def _inter_sum(p: int, q: int, m: float, cluster: Cluster, everything: bool) -> float:
+    """The time to copy all vectors in, add them, swap shares, and copy sums out."""
+    pair = _pair(p, q, cluster)
     a, b, n = pair.a, pair.b, max(pair.a.ranks, pair.b.ranks)
 
     def across(chunks: int, lanes: int) -> Iterator[Hop]:
-        def way(x: Group, y: Group) -> Iterator[Hop]:
-            long = long_messages(m / x.nodes, chunks, lanes, c.startup)
-            yield from summed(x.nodes, m, long)
-            yield swapped(x, y, m)
+        def direction(sources: NodeGroup, sinks: NodeGroup) -> Iterator[Hop]:
+            long = long_messages(m / sources.nodes, chunks, lanes, cluster.startup)
+            yield from summed(sources.nodes, m, long)
+            yield swapped(sources, sinks, m)
             if everything:
-                yield from collected(y.nodes, m, long)
+                yield from collected(sinks.nodes, m, long)
 
-        return _both(way(a, b), way(b, a))
+        return _longer(direction(a, b), direction(b, a))
 
     take = even(m) if everything else in_turns(m / min(p, q), n)
     need = n * m + (m if everything else m / min(a.nodes, b.nodes))
     if pair.together:
         need = (p + q) * m
-    few, many = sorted((a.nodes, b.nodes))
-    messages = swapped(a, b, m).messages + log2(many) + log2(few) * everything
-    amount = Amount(need, m, messages, m / many)
-    return pair.stages(amount, (even(m), take), across, summed=True).time(c)
+    smaller, larger = sorted((a.nodes, b.nodes))
+    messages = swapped(a, b, m).messages + log2(larger) + log2(smaller) * everything
+    amount = Amount(need, m, messages, m / larger)
+    return pair.stages(amount, (even(m), take), across, summed=True).time(cluster)
 
 
-def inter_allreduce(p: int, q: int, m: float, c: Cluster) -> float:
-    """Sums of shares, swapped and collected."""
-    return _inter_sum(p, q, m, c, everything=True)
+def inter_allreduce(p: int, q: int, m: float, cluster: Cluster) -> float:
+    """The time of sums of shares, swapped and collected."""
+    return _inter_sum(p, q, m, cluster, everything=True)
 
 
-def inter_reduce_scatter(p: int, q: int, n: float, c: Cluster) -> float:
-    """Sums of shares, swapped."""
-    return _inter_sum(p, q, n, c, everything=False)
+def inter_reduce_scatter(p: int, q: int, n: float, cluster: Cluster) -> float:
+    """The time of sums of shares, swapped."""
+    return _inter_sum(p, q, n, cluster, everything=False)
 
 
-def inter_alltoall(p: int, q: int, ka: float, kb: float, c: Cluster) -> float:
-    """Nodes exchange the blocks of all their ranks in one round."""
-    pair = _pair(p, q, c)
-    a, b, mine = pair.a, pair.b, max(q * ka, p * kb)
-    hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * mine)
+def inter_alltoall(p: int, q: int, ka: float, kb: float, cluster: Cluster) -> float:
+    """The time for nodes to exchange the blocks of all their ranks in one round."""
+    pair = _pair(p, q, cluster)
+    a, b, own_bytes = pair.a, pair.b, max(q * ka, p * kb)
+    hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * own_bytes)
     need = max(a.ranks * q, b.ranks * p) * (ka + kb)
     volume, part = max(a.ranks * q * ka, b.ranks * p * kb), a.ranks * b.ranks
     amount = Amount(need, volume, hop.messages, part * max(ka, kb))
-    return pair.stages(amount, (even(mine), even(mine)), lambda *x: [hop]).time(c)
+    return pair.stages(
+        amount, (even(own_bytes), even(own_bytes)), lambda *_: [hop]
+    ).time(cluster)
 
 
-def inter_barrier(p: int, q: int, c: Cluster) -> float:
-    """A meeting, a circle of all nodes, a meeting."""
-    pair = _pair(p, q, c)
-    return _circle(1 if pair.together else pair.a.nodes + pair.b.nodes, c)
+def inter_barrier(p: int, q: int, cluster: Cluster) -> float:
+    """The time of a meeting, a circle of all nodes, a meeting."""
+    pair = _pair(p, q, cluster)
+    return _circle(1 if pair.together else pair.a.nodes + pair.b.nodes, cluster)
 
 
-def _circle(nodes: int, c: Cluster) -> float:
-    return (2 if nodes > 1 else 1) * c.meeting + log2(nodes) * c.alpha
+def _circle(nodes: int, cluster: Cluster) -> float:
+    """The time of the meetings, and of a circle of nodes."""
+    return (2 if nodes > 1 else 1) * cluster.meeting + log2(nodes) * cluster.alpha
 
 
 # -- between a root and p - 1 leaves
 
 
-def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
-    """A circulant pipeline of nodes that never pauses, a few rounds to a meeting: what
-    came in a step is put into "node" in the next and taken in that after it; what goes
-    is brought and combined in the steps before."""
-    leaves = group(p - 1, c)
+def _streamed(p: int, m: float, cluster: Cluster, sums: bool) -> float:
+    """The time of a circulant pipeline of nodes, a few rounds to a meeting.
+
+    The pipeline never pauses: parts that arrive in a step are put into "node" in the
+    next step and taken in the step after; departing parts are brought and combined in
+    the steps before.
+    """
+    leaves = group(p - 1, cluster)
     vertices, n = leaves.nodes + 1, leaves.ranks
-    how = stream_shape(m, vertices, n, c.startup, c.size, sums)
-    rounds, piece = how.parts - 1 + log2(vertices), m / how.parts
-    between, lanes = how.between, min(how.lanes, how.parts)
+    stream = stream_shape(m, vertices, n, cluster.startup, cluster.size, sums)
+    rounds, piece = stream.parts - 1 + log2(vertices), m / stream.parts
+    between, lanes = stream.between, min(stream.lanes, stream.parts)
     steps, size = ceil(rounds / between), min(between * piece, m)
-    # of the few parts of a step, one lane may have more than another
+    # of the few parts of a step, a lane may have more than its share
     driven = size * (1 + (lanes - 1) / between**0.5) / lanes
     if sums:
         work = [(size, 0.0), (0.0, size * (n - 1) / n)]
@@ -341,93 +371,103 @@ def _streamed(p: int, m: float, c: Cluster, sums: bool) -> float:
     else:
         work = [(driven, 0.0), (driven if n <= lanes else size, 0.0)]
     copied, reduced = (sum(x) / between for x in zip(*work, strict=True))
-    if n > lanes and not sums:  # some only take, the others put more and take less
+    if n > lanes and not sums:
+        # ranks without a lane only take; drivers put more and take less
         copied = size / between
-    beside = c.work(copied, reduced, n) if steps > 1 else 0.0
-    late = c.work(0, piece, lanes) if sums else 0.0
+    beside = cluster.work(copied, reduced, n) if steps > 1 else 0.0
+    work_after = cluster.work(0, piece, lanes) if sums else 0.0
     meetings = steps + 1 - (steps == 1 and not sums)
-    if sums and how.shared:
-        late, meetings = c.work(0, piece / n, n), meetings + steps - 1
-    each = c.alpha + piece * c.beta
-    total = how.parts * max(each, beside) + (rounds - how.parts) * each
-    # what arrived is combined in the next round, or before it if it goes on at once
-    total += (rounds + 1) * late / 2
-    # before the first rounds, or after the last ones, there is nothing beside them
-    total += sum(c.work(*x, n) for x in work)
-    return total + meetings * c.meeting
+    if sums and stream.shared:
+        work_after, meetings = cluster.work(0, piece / n, n), meetings + steps - 1
+    message_time = cluster.alpha + piece * cluster.beta
+    total = (
+        stream.parts * max(message_time, beside)
+        + (rounds - stream.parts) * message_time
+    )
+    # an arrived part is combined in the next round, or before if it is sent on at once
+    total += (rounds + 1) * work_after / 2
+    # the work before the first rounds, or after the last, has no messages beside
+    total += sum(cluster.work(*x, n) for x in work)
+    return total + meetings * cluster.meeting
 
 
 def _inside(need: float) -> Amount:
-    """What stays on one node."""
+    """The amount of data without messages, on a single node."""
     return Amount(need, 0.0, 0, 0.0)
 
 
-def inter_bcast(p: int, m: float, c: Cluster) -> float:
-    """A pipeline of nodes; on one node, in and out."""
-    if p <= c.ranks:
-        return Stages(p, _inside(m), even(m), even(m), most=p - 1).time(c)
-    return _streamed(p, m, c, sums=False)
+def inter_bcast(p: int, m: float, cluster: Cluster) -> float:
+    """The time of a pipeline of nodes; on one node, of copies in and out."""
+    if p <= cluster.ranks:
+        return Stages(p, _inside(m), even(m), even(m), max_lanes=p - 1).time(cluster)
+    return _streamed(p, m, cluster, sums=False)
 
 
-def inter_reduce(p: int, m: float, c: Cluster) -> float:
-    """A pipeline of nodes; on one node, in, combined, and out."""
-    if p <= c.ranks:
+def inter_reduce(p: int, m: float, cluster: Cluster) -> float:
+    """The time of a pipeline of nodes; on one node, of copies and sums."""
+    if p <= cluster.ranks:
         n = p - 1
         whole = _inside(n * m)
-        return Stages(n, whole, even(m), even(m), vectors=n, most=n).time(c)
-    return _streamed(p, m, c, sums=True)
+        return Stages(n, whole, even(m), even(m), vectors=n, max_lanes=n).time(cluster)
+    return _streamed(p, m, cluster, sums=True)
 
 
-def _rooted(p: int, k: float, c: Cluster, in_: bool) -> float:
-    """Blocks of p - 1 leaves, to the root or from it: its memory is the busiest."""
-    total, leaves = (p - 1) * k, group(p - 1, c)
+def _rooted(p: int, k: float, cluster: Cluster, to_root: bool) -> float:
+    """The time of blocks of p - 1 leaves, to the root or from it.
+
+    The memory of the root's node is the busiest.
+    """
+    total, leaves = (p - 1) * k, group(p - 1, cluster)
 
     def across(chunks: int, lanes: int) -> Iterator[Hop]:
         yield Hop(lanes * leaves.nodes, total)
 
-    one_node = p <= c.ranks
+    one_node = p <= cluster.ranks
     blocks = in_turns(k, p - 1) if one_node else even(0.0)
-    bring, take = (blocks, even(total)) if in_ else (even(total), blocks)
+    bring, take = (blocks, even(total)) if to_root else (even(total), blocks)
     if one_node:
         inside = _inside(total)
-        return Stages(p, inside, bring, take, most=leaves.ranks).time(c)
+        return Stages(p, inside, bring, take, max_lanes=leaves.ranks).time(cluster)
     amount = Amount(total, total, leaves.nodes, leaves.ranks * k)
-    return Stages(1, amount, bring, take, across, 1, leaves.ranks, root=True).time(c)
+    return Stages(1, amount, bring, take, across, 1, leaves.ranks, root=True).time(
+        cluster
+    )
 
 
-def inter_gather(p: int, k: float, c: Cluster) -> float:
-    """All nodes send what their ranks have to the root, in one round."""
-    return _rooted(p, k, c, in_=True)
+def inter_gather(p: int, k: float, cluster: Cluster) -> float:
+    """The time for all nodes to send their ranks' data to the root, in one round."""
+    return _rooted(p, k, cluster, to_root=True)
 
 
-def inter_scatter(p: int, k: float, c: Cluster) -> float:
-    """The root sends every node what its ranks get, in one round."""
-    return _rooted(p, k, c, in_=False)
+def inter_scatter(p: int, k: float, cluster: Cluster) -> float:
+    """The time for the root to send every node the blocks of its ranks in a round."""
+    return _rooted(p, k, cluster, to_root=False)
 
 
 # -- inside one group
 
 
-def allgatherv(p: int, k: float, c: Cluster) -> float:
-    """Nodes collect the blocks of their ranks; all ranks copy them out."""
-    every, total = group(p, c), p * k
-    n, nodes = every.ranks, every.nodes
+def allgatherv(p: int, k: float, cluster: Cluster) -> float:
+    """The time for nodes to collect their ranks' blocks, and all ranks to copy all."""
+    all_ranks, total = group(p, cluster), p * k
+    n, nodes = all_ranks.ranks, all_ranks.nodes
 
     def across(chunks: int, lanes: int) -> Iterator[Hop]:
-        long = long_messages(n * k, chunks, lanes, c.startup)
+        long = long_messages(n * k, chunks, lanes, cluster.startup)
         return collected(nodes, total, long)
 
     hops, copied = across if nodes > 1 else None, (in_turns(k, n), even(total))
     amount = Amount(total, total, log2(nodes), n * k)
-    return Stages(n, amount, *copied, hops, most=n).time(c)
+    return Stages(n, amount, *copied, hops, max_lanes=n).time(cluster)
 
 
-def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
-    every = group(p, c)
-    n, nodes = every.ranks, every.nodes
+def _sum(p: int, m: float, cluster: Cluster, everything: bool) -> float:
+    """The time of sums of shares, collected if every rank needs everything."""
+    all_ranks = group(p, cluster)
+    n, nodes = all_ranks.ranks, all_ranks.nodes
 
     def across(chunks: int, lanes: int) -> Iterator[Hop]:
-        long = long_messages(m / nodes, chunks, lanes, c.startup)
+        long = long_messages(m / nodes, chunks, lanes, cluster.startup)
         yield from summed(nodes, m, long)
         if everything:
             yield from collected(nodes, m, long)
@@ -437,53 +477,55 @@ def _sum(p: int, m: float, c: Cluster, everything: bool) -> float:
     hops = across if nodes > 1 else None
     messages = log2(nodes) * (2 if everything else 1)
     amount = Amount(n * m + out, m, messages, m / nodes)
-    return Stages(n, amount, *copied, hops, n, n).time(c)
+    return Stages(n, amount, *copied, hops, n, n).time(cluster)
 
 
-def allreduce(p: int, m: float, c: Cluster) -> float:
-    """Sums of shares, collected."""
-    return _sum(p, m, c, everything=True)
+def allreduce(p: int, m: float, cluster: Cluster) -> float:
+    """The time of sums of shares, collected."""
+    return _sum(p, m, cluster, everything=True)
 
 
-def reduce_scatter(p: int, n: float, c: Cluster) -> float:
-    """Sums of shares."""
-    return _sum(p, n, c, everything=False)
+def reduce_scatter(p: int, n: float, cluster: Cluster) -> float:
+    """The time of sums of shares."""
+    return _sum(p, n, cluster, everything=False)
 
 
-def alltoall(p: int, k: float, c: Cluster) -> float:
-    """Nodes exchange the blocks of all their ranks in one round."""
-    every, mine = group(p, c), p * k
-    n, nodes = every.ranks, every.nodes
-    hop = Hop(nodes - 1, n * mine * (nodes - 1) / nodes)
-    need = n * mine * (1 if nodes == 1 else 2)
-    across = (lambda *x: [hop]) if nodes > 1 else None
-    amount = Amount(need, n * mine, nodes - 1, n * n * k)
-    return Stages(n, amount, even(mine), even(mine), across, most=n).time(c)
+def alltoall(p: int, k: float, cluster: Cluster) -> float:
+    """The time for nodes to exchange the blocks of all their ranks in one round."""
+    all_ranks, own_bytes = group(p, cluster), p * k
+    n, nodes = all_ranks.ranks, all_ranks.nodes
+    hop = Hop(nodes - 1, n * own_bytes * (nodes - 1) / nodes)
+    need = n * own_bytes * (1 if nodes == 1 else 2)
+    across = (lambda *_: [hop]) if nodes > 1 else None
+    amount = Amount(need, n * own_bytes, nodes - 1, n * n * k)
+    return Stages(
+        n, amount, even(own_bytes), even(own_bytes), across, max_lanes=n
+    ).time(cluster)
 
 
-def barrier(p: int, c: Cluster) -> float:
-    """A meeting, a circle of all nodes, a meeting."""
-    return _circle(group(p, c).nodes, c)
+def barrier(p: int, cluster: Cluster) -> float:
+    """The time of a meeting, a circle of all nodes, a meeting."""
+    return _circle(group(p, cluster).nodes, cluster)
 
 
 # -- inside one group, with a root that is on one of the nodes: as from another group
 
 
-def bcast(p: int, m: float, c: Cluster) -> float:
-    """As between a root and a group."""
-    return inter_bcast(p, m, c) if p > 1 else 0.0
+def bcast(p: int, m: float, cluster: Cluster) -> float:
+    """The time of a broadcast between a root and a group, 0 for a single rank."""
+    return inter_bcast(p, m, cluster) if p > 1 else 0.0
 
 
-def reduce(p: int, m: float, c: Cluster) -> float:
-    """Sums of shares, which the root collects."""
-    return _sum(p, m, c, everything=True)
+def reduce(p: int, m: float, cluster: Cluster) -> float:
+    """The time of sums of shares, which the root collects."""
+    return _sum(p, m, cluster, everything=True)
 
 
-def gatherv(p: int, k: float, c: Cluster) -> float:
-    """As between a root and a group."""
-    return inter_gather(p, k, c) if p > 1 else 0.0
+def gatherv(p: int, k: float, cluster: Cluster) -> float:
+    """The time of a gather between a root and a group, 0 for a single rank."""
+    return inter_gather(p, k, cluster) if p > 1 else 0.0
 
 
-def scatterv(p: int, k: float, c: Cluster) -> float:
-    """As between a root and a group."""
-    return inter_scatter(p, k, c) if p > 1 else 0.0
+def scatterv(p: int, k: float, cluster: Cluster) -> float:
+    """The time of a scatter between a root and a group, 0 for a single rank."""
+    return inter_scatter(p, k, cluster) if p > 1 else 0.0

@@ -14,40 +14,40 @@ from .parts.reduce_mirrored import mirrored
 
 
 def ordered(p: int, r: Index, total: int, root: int = 0, gives: Mask = True) -> Program:
-    """Subtrees of consecutive ranks hand up what they have combined, in rank order.
+    """Subtrees of consecutive ranks hand up their combined vectors, in rank order.
 
     A rank that does not give has no "send". Scratch for two messages, which take turns
     to be the one that arrives.
     """
     own, result = Span("send", 0, total), Span("recv", 0, total)
     buffers = Span("tmp", 0, total), Span("tmp", total, total)
-    held, got = own, 0 * r
+    combined, arrivals = own, 0 * r
     for level, (step, below, above) in enumerate(tree(p, r)):
-        # what is combined lies where the higher ranks' part arrived; the last of all
+        # the sum takes the place of the higher ranks' part; the last of all
         # arrivals is at rank 0
         last = root == 0 and 2 * step >= p
-        came = result if last else buffers[level % 2]
-        mine = Span("tmp", (got - 1) % 2 * total, total)
+        arrived = result if last else buffers[level % 2]
+        own_sum = Span("tmp", (arrivals - 1) % 2 * total, total)
         yield Round(
             (
-                Recv(r + step, (came,), above),
-                Send(r - step, (own,), below & (got == 0)),
-                Send(r - step, (mine,), below & (got > 0)),
+                Recv(r + step, (arrived,), above),
+                Send(r - step, (own,), below & (arrivals == 0)),
+                Send(r - step, (own_sum,), below & (arrivals > 0)),
             ),
-            (Reduce(held, came, above & (gives | (got > 0))),),
+            (Reduce(combined, arrived, above & (gives | (arrivals > 0))),),
         )
-        held, got = came, got + above
+        combined, arrivals = arrived, arrivals + above
     if root:
-        yield Round((Recv(0, (result,), r == root), Send(root, (held,), r == 0)))
+        yield Round((Recv(0, (result,), r == root), Send(root, (combined,), r == 0)))
     elif p == 1:
         yield Round(then=(Copy(own, result),))
 
 
 @algorithm("reduce", paper="folklore", cost=bcast.binomial_cost)
 def binomial(p: int, r: Index, total: int, root: int) -> Program:
-    """Subtrees of consecutive ranks hand up what they have combined, in rank order.
+    """Subtrees of consecutive ranks hand up their combined vectors, in rank order.
 
-    ceil(log2 p) rounds, each of all, to rank 0, and one more to another root. Scratch
+    ceil(log2 p) rounds of all data, to rank 0, and one more to another root. Scratch
     for two messages.
     """
     return ordered(p, r, total, root)
@@ -55,9 +55,10 @@ def binomial(p: int, r: Index, total: int, root: int) -> Program:
 
 @algorithm("reduce", paper="folklore", cost=bcast.chain_cost, commutative=True)
 def chain(p: int, r: Index, total: int, root: int, n: int = 0) -> Program:
-    """Segments flow up the chain of ranks, and everyone adds its own.
+    """Segments flow up the chain of ranks, and every rank adds its own.
 
-    n + p - 2 rounds of an n-th, in any order. Scratch for all, but none at the root.
+    n + p - 2 rounds of an n-th, in any order. Scratch for all data, but none at the
+    root.
     """
     n = n or min(bcast.segments(p), max(total, 1))
     forth = bcast.chain(p, r, total, root, n)
@@ -81,7 +82,7 @@ def circulant(
     """The broadcast on a circulant graph backwards, in as few rounds.
 
     n - 1 + ceil(log2 p) rounds; everyone sends every part once, combined in any order.
-    Scratch for all and a part, at the root for a part.
+    Scratch for all data and a part, at the root for a part.
     """
     n = n or bcast.parts(p, total, startup)
     forth = bcast.circulant(p, r, total, root, n)

@@ -31,8 +31,8 @@ def in_order(
     """Receive from rank i of n, where ranks come in falling order from r on.
 
     After rank 0 comes the last rank. The sum of ranks up to r grows downwards in "tmp",
-    that of ranks above r in "recv", so an operator need not commute; with none above,
-    the whole sum grows in "recv". Scratch for two blocks.
+    the sum of ranks above r in "recv", so that the operator need not commute; with no
+    ranks above, the whole sum grows in "recv". Scratch for two blocks.
     """
     low, incoming, high = _buffers(size)
     first = pick(i > r, n - 1, lesser(r, n - 1))
@@ -54,12 +54,12 @@ def has_above(r: Index, n: int) -> Mask:
 
 
 def _buffers(size: Index) -> tuple[Span, Span, Span]:
-    """The sum of ranks up to the own one, the arriving message, the other sum."""
+    """The sum of ranks up to r, the arriving message, the sum of ranks above r."""
     return Span("tmp", 0, size), Span("tmp", size, size), Span("recv", 0, size)
 
 
 def both_parts(r: Index, n: int, size: Index) -> Round:
-    """Combine the two sums that `in_order` leaves."""
+    """The round that combines the two sums left by `in_order`."""
     low, _, high = _buffers(size)
     return Round(then=(Reduce(low, high, has_above(r, n)),))
 
@@ -71,7 +71,7 @@ def pairwise_cost(p: int, n: float, alpha: float, beta: float) -> float:
 
 @algorithm("reduce_scatter", paper="folklore", cost=pairwise_cost)
 def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
-    """Everyone sends each its block, and combines what it gets in rank order.
+    """Everyone sends each rank a block, and combines arriving blocks in rank order.
 
     p - 1 rounds of a block, for any operator; every element travels once. Scratch for
     two blocks.
@@ -95,7 +95,7 @@ def pairwise(p: int, r: Index, blocks: Blocks) -> Program:
 
 @algorithm("reduce_scatter", paper="folklore", cost=pairwise_cost, commutative=True)
 def rotated(p: int, r: Index, blocks: Blocks) -> Program:
-    """Everyone sends each its block, and combines what came while the next comes.
+    """Everyone sends each rank a block, and combines a block while the next arrives.
 
     p - 1 rounds of a block, combined in any order; every element travels once. Scratch
     for two blocks.
@@ -114,7 +114,7 @@ def rotated(p: int, r: Index, blocks: Blocks) -> Program:
 
 
 def _windows(p: int) -> Iterator[tuple[int, int]]:
-    """The rounds of Bruck's allgather: blocks that a rank has, blocks that arrive."""
+    """The rounds of Bruck's allgather: blocks in hand, and arriving blocks."""
     have = 1
     while have < p:
         n = min(have, p - have)
@@ -134,10 +134,10 @@ def bruck_cost(p: int, n: float, alpha: float, beta: float) -> float:
     commutative=True,
 )
 def bruck(p: int, r: Index, blocks: Blocks) -> Program:
-    """Bruck's allgather backwards: hand over half of what one has, combine the rest.
+    """Bruck's allgather backwards: hand over half of the blocks, combine the rest.
 
-    ceil(log2 p) rounds; everyone sends every block but its own once, combined in any
-    order. Scratch for all, and for what arrives.
+    ceil(log2 p) rounds; everyone sends every block but the own one once, combined in
+    any order. Scratch for all data, and for arriving blocks.
     """
     sent, grown = blocks.within("send"), blocks.within("tmp")
     rounds = list(_windows(p))

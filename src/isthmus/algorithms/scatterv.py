@@ -13,9 +13,9 @@ from .parts import gather
 
 @algorithm("scatterv", paper="MPICH; Open MPI", cost=linear_cost)
 def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
-    """The root sends everyone its block, all at once.
+    """The root sends everyone a block, all at once.
 
-    One round, of p - 1 messages at the root. A rank knows no block but its own.
+    A single round, of p - 1 messages at the root. A rank knows no block but its own.
     """
     return backwards(gatherv.linear(p, r, blocks, root))
 

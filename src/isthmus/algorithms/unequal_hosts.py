@@ -30,38 +30,45 @@ Tree = Callable[[int, int, int, Hosts | None], Edges]
 
 
 def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edges:
-    """The fastest host that has nothing yet gets it from whoever can hand it over
-    first: slow hosts come last, and are leaves.
+    """The fastest host without data gets them from the rank that can send first.
 
-    Where ranks share a node, one of each comes first and the others get it there, so
-    that it comes through the node's port once.
+    Slow hosts thereby come last, and are leaves. Where ranks share a node, one rank of
+    each node comes first and hands the data on, so that they pass the node's port once.
     """
     hosts = hosts or Hosts.equal(p)
     own, node = hosts.own(size), hosts.node_numbers
     place = _places(p, root, node)
-    # who has it, from when on it can send, and from when on its node's port is free
-    have, free = np.array([root]), np.zeros(1)
-    port = np.zeros(int(node.max()) + 1)
+    # the ranks with the data, and the times from which they and their ports can send
+    ranks_with_data, free = np.array([root]), np.zeros(1)
+    port_free = np.zeros(int(node.max()) + 1)
     edges: Edges = []
     others = (r for r in range(p) if r != root)
-    for x in sorted(others, key=lambda r: (own[r], place[r], r)):
-        is_near, at_port = node[have] == node[x], port[node[have]]
-        starts = np.where(is_near, free, np.maximum(free, at_port))
-        ends = starts + hosts.times(have, np.full_like(have, x), size)
-        if place[x]:
+    for target in sorted(others, key=lambda r: (own[r], place[r], r)):
+        is_near, port_time = (
+            node[ranks_with_data] == node[target],
+            port_free[node[ranks_with_data]],
+        )
+        starts = np.where(is_near, free, np.maximum(free, port_time))
+        ends = starts + hosts.times(
+            ranks_with_data, np.full_like(ranks_with_data, target), size
+        )
+        if place[target]:
             ends = np.where(is_near, ends, np.inf)
         i = int(ends.argmin())
-        frm = int(have[i])
-        edges.append((frm, x))
+        source = int(ranks_with_data[i])
+        edges.append((source, target))
         free[i] = ends[i]
-        if node[frm] != node[x]:
-            port[node[frm]] = starts[i] + hosts.wire(frm, size)
-        have, free = np.append(have, x), np.append(free, ends[i])
+        if node[source] != node[target]:
+            port_free[node[source]] = starts[i] + hosts.wire(source, size)
+        ranks_with_data, free = (
+            np.append(ranks_with_data, target),
+            np.append(free, ends[i]),
+        )
     return edges
 
 
 def _places(p: int, root: int, node: np.ndarray) -> list[int]:
-    """How many ranks of its node come before each, on the way round from the root."""
+    """The number of ranks of its node before each rank, on the way from the root."""
     before: Counter[int] = Counter()
     place = [0] * p
     for k in range(p):
@@ -72,11 +79,12 @@ def _places(p: int, root: int, node: np.ndarray) -> list[int]:
 
 
 def speed_partitioned(p: int, root: int, size: int, hosts: Hosts | None) -> Edges:
-    """A binomial tree on a chain that begins at the root, then has the ranks from the
-    root on, the fastest hosts first: subtrees are neighbours of about one speed.
+    """A binomial tree whose subtrees are neighbours of about one speed.
 
-    Hosts of about one speed are a class, which keeps its order, as what is measured of
-    equal hosts varies; ranks of one node are neighbours, those of the root's the first.
+    The tree is on a chain that begins at the root, then has the ranks from the root on,
+    the fastest hosts first. Hosts of about one speed are a class, in which ranks keep
+    their order, since measured times of equal hosts vary. Ranks of a node are
+    neighbours, the root's node first.
     """
     hosts = hosts or Hosts.equal(p)
     around = [(root + k) % p for k in range(1, p)]
@@ -97,8 +105,11 @@ def speed_partitioned(p: int, root: int, size: int, hosts: Hosts | None) -> Edge
 
 
 def _classes(times: np.ndarray) -> list[int]:
-    """The class of each rank by the time of its messages, the fastest first: a class
-    ends where one takes MIN_UNEQUAL_RATIO times as long as the first of it."""
+    """The class of each rank by the time of its messages, the fastest class first.
+
+    A class ends at the first rank that takes MIN_UNEQUAL_RATIO times as long as the
+    fastest of the class.
+    """
     classes, number, first = [0] * len(times), 0, float(times.min())
     for r in np.argsort(times, kind="stable").tolist():
         if times[r] > MIN_UNEQUAL_RATIO * first:
@@ -111,28 +122,28 @@ def _timetable(p: int, edges: Edges) -> tuple[np.ndarray, np.ndarray]:
     """For each step the source and the target of every rank; -1 for none."""
     free = [0] * p
     steps = []
-    for s, x in edges:
-        steps.append(free[s])
-        free[s] = free[x] = free[s] + 1
-    frm, to = np.full((2, max(free), p), -1)
-    for t, (s, x) in zip(steps, edges, strict=True):
-        to[t, s], frm[t, x] = x, s
-    return frm, to
+    for source, target in edges:
+        steps.append(free[source])
+        free[source] = free[target] = free[source] + 1
+    sources, targets = np.full((2, max(free), p), -1)
+    for t, (source, target) in zip(steps, edges, strict=True):
+        targets[t, source], sources[t, target] = target, source
+    return sources, targets
 
 
 def _down(p: int, r: Index, total: int, edges: Edges) -> Program:
     """Messages with all data down a tree."""
     whole = Shares(1, total)[0]
-    for frm, to in zip(*_timetable(p, edges), strict=True):
-        above, below = frm[r], to[r]
-        yield Round((Recv(above, whole, above >= 0), Send(below, whole, below >= 0)))
+    for sources, targets in zip(*_timetable(p, edges), strict=True):
+        parent, child = sources[r], targets[r]
+        yield Round((Recv(parent, whole, parent >= 0), Send(child, whole, child >= 0)))
 
 
 def _preorder(p: int, root: int, edges: Edges) -> list[int]:
-    """All ranks, each followed by its subtrees."""
+    """All ranks, each before its subtrees."""
     children: list[list[int]] = [[] for _ in range(p)]
-    for s, x in edges:
-        children[s].append(x)
+    for source, target in edges:
+        children[source].append(target)
     order, pending = [], [root]
     while pending:
         order.append(r := pending.pop())
@@ -143,7 +154,7 @@ def _preorder(p: int, root: int, edges: Edges) -> list[int]:
 def _up(p: int, r: Index, blocks: Blocks, root: int, edges: Edges) -> Program:
     """The blocks of subtrees up a tree.
 
-    A rank that has others below holds their blocks in "tmp", its own block first.
+    A rank with ranks below holds their blocks in "tmp", its own block first.
     """
     sizes = np.asarray(blocks.size(np.arange(p))) * np.ones(p, np.int64)
     order = _preorder(p, root, edges)
@@ -151,43 +162,53 @@ def _up(p: int, r: Index, blocks: Blocks, root: int, edges: Edges) -> Program:
     place[order] = np.arange(p)
     start[order] = np.cumsum(sizes[order]) - sizes[order]
     subtree_ranks, subtree_elements = np.ones(p, np.int64), sizes.copy()
-    for s, x in reversed(edges):
-        subtree_ranks[s] += subtree_ranks[x]
-        subtree_elements[s] += subtree_elements[x]
+    for parent_rank, rank_below in reversed(edges):
+        subtree_ranks[parent_rank] += subtree_ranks[rank_below]
+        subtree_elements[parent_rank] += subtree_elements[rank_below]
     own, top = Span("send", 0, sizes[r]), r == root
     leaf = (subtree_ranks[r] == 1) & (top ^ True)
     inner = (leaf | top) ^ True
-    (mine,) = blocks[root]
+    (own_place,) = blocks[root]
     yield Round(
         then=(
-            Copy(own, Span(mine.buf, mine.start, own.size), top),
+            Copy(own, Span(own_place.buf, own_place.start, own.size), top),
             Copy(own, Span("tmp", 0, own.size), inner),
         )
     )
-    # what would come down last goes up first
-    for frm, to in zip(*(x[::-1] for x in _timetable(p, edges)), strict=True):
-        above, below, child = frm[r], to[r], int(to[root])
-        come = (
-            order[place[child] : place[child] + subtree_ranks[child]]
-            if child >= 0
+    # the last message down is the first one up
+    for sources, targets in zip(
+        *(table[::-1] for table in _timetable(p, edges)), strict=True
+    ):
+        parent, child, root_child = sources[r], targets[r], int(targets[root])
+        arriving_ranks = (
+            order[place[root_child] : place[root_child] + subtree_ranks[root_child]]
+            if root_child >= 0
             else []
         )
-        held = Span("tmp", start[below] - start[r], subtree_elements[below])
+        child_blocks = Span("tmp", start[child] - start[r], subtree_elements[child])
         yield Round(
             (
-                Recv(child, tuple(blocks[x][0] for x in come), top & bool(come)),
-                Recv(below, (held,), (below >= 0) & (top ^ True)),
-                Send(above, (own,), (above >= 0) & leaf),
+                Recv(
+                    root_child,
+                    tuple(blocks[i][0] for i in arriving_ranks),
+                    top & bool(arriving_ranks),
+                ),
+                Recv(child, (child_blocks,), (child >= 0) & (top ^ True)),
+                Send(parent, (own,), (parent >= 0) & leaf),
                 Send(
-                    above, (Span("tmp", 0, subtree_elements[r]),), (above >= 0) & inner
+                    parent,
+                    (Span("tmp", 0, subtree_elements[r]),),
+                    (parent >= 0) & inner,
                 ),
             )
         )
 
 
 def _register(name: str, edges: Tree) -> None:
-    """Bcast, Reduce, Gather and Scatter by a tree, inside a group and between a root
-    and the leaves of another group."""
+    """Register Bcast, Reduce, Gather and Scatter by a tree.
+
+    Both for a root inside the group and for a root and the leaves of another group.
+    """
 
     def bcast_(
         p: int, r: Index, total: int, root: int, hosts: Hosts | None = None
@@ -217,10 +238,10 @@ def _register(name: str, edges: Tree) -> None:
     for_blocks = {"cost": gather.cost, "own_counts": True}
     for_messages: dict[str, Any] = {"cost": bcast.binomial_cost}
     sums = for_messages | {"commutative": True}
-    idea = " ".join((edges.__doc__ or "").partition(":")[0].split())
-    for words, program, collectives, how in (
-        ("All of it", bcast_, ("bcast",), for_messages),
-        ("All of it", _between(bcast_), ("inter_bcast",), for_messages),
+    idea = (edges.__doc__ or "").partition("\n")[0]
+    for words, program, collectives, claims in (
+        ("All data", bcast_, ("bcast",), for_messages),
+        ("All data", _between(bcast_), ("inter_bcast",), for_messages),
         ("Sums", reduce_, ("reduce",), sums),
         ("Sums", inter_reduce, ("inter_reduce",), sums),
         ("Blocks", gather_, ("gatherv",), for_blocks),
@@ -228,12 +249,12 @@ def _register(name: str, edges: Tree) -> None:
         ("Blocks", scatter_, ("scatterv",), for_blocks),
         ("Blocks", _between(scatter_), ("inter_scatter", "inter_scatterv"), for_blocks),
     ):
-        program.__doc__ = f"{words} by a tree for unequal hosts: {idea}."
-        algorithm(*collectives, paper=BANIKAZEMI, name=name, **how)(program)
+        program.__doc__ = f"{words} by a tree for unequal hosts: {idea}"
+        algorithm(*collectives, paper=BANIKAZEMI, name=name, **claims)(program)
 
 
 def _between(program: Callable[..., Program]) -> Callable[..., Program]:
-    """A program with root r as one with a root outside the group, which is vertex 0."""
+    """A program with root r, for a root outside the group, which is vertex 0."""
 
     def rooted_elsewhere(
         p: int, v: Index, data: Any, hosts: Hosts | None = None
@@ -250,7 +271,7 @@ _register("speed_partitioned", speed_partitioned)
 def ring_order(p: int, hosts: Hosts | None) -> np.ndarray:
     """The ranks of a ring, from the fastest host to the slowest.
 
-    So slow hosts are neighbours, and the fewest links are slow.
+    Slow hosts come next to each other, so that the fewest links are slow.
     """
     speed = (hosts or Hosts.equal(p)).own(1)
     return np.argsort(speed, kind="stable")
@@ -271,5 +292,10 @@ def ordered_ring(
     order = ring_order(p, hosts)
     place = np.argsort(order)[r]
     after, before = order[(place + 1) % p], order[(place - 1) % p]
-    for come, go, _ in ring(p, place):
-        yield Round((Recv(before, blocks[order[come]]), Send(after, blocks[order[go]])))
+    for arriving, departing, _ in ring(p, place):
+        yield Round(
+            (
+                Recv(before, blocks[order[arriving]]),
+                Send(after, blocks[order[departing]]),
+            )
+        )

@@ -1,1 +1,1 @@
-"""The ways of MPI libraries: algorithms to compare with, mostly through one process."""
+"""Algorithms of MPI libraries, to compare with: mostly through one process."""

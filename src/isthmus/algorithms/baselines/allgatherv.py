@@ -12,12 +12,13 @@ from ..parts.patterns import log2, tree
 
 
 def _gather_bcast_cost(p: int, k: float, alpha: float, beta: float) -> float:
+    """The time of all messages in turn at rank 0, and of all data in a tree."""
     return (p - 1) * (alpha + k * beta) + log2(p) * (alpha + p * k * beta)
 
 
 @algorithm("allgatherv", paper="Open MPI, for short blocks", cost=_gather_bcast_cost)
 def gather_bcast(p: int, r: Index, blocks: Blocks) -> Program:
-    """Everyone sends its block to rank 0, and all of it comes back down a tree.
+    """Everyone sends a block to rank 0, and all blocks come back down a tree.
 
     1 + ceil(log2 p) rounds, the first of p - 1 messages at rank 0; each level of the
     binomial tree carries everything.
@@ -31,7 +32,7 @@ def gather_bcast(p: int, r: Index, blocks: Blocks) -> Program:
 
 @algorithm("allgatherv", paper="the MPI library", cost=doubling_cost)
 def library(p: int, r: Index, blocks: Blocks) -> Program:
-    """Leave it to the MPI library's own Allgatherv inside the group."""
+    """Call the MPI library's own Allgatherv inside the group."""
     if p > 1:
         offsets = np.asarray(blocks.offset(np.arange(p + 1))).tolist()
         yield Round((Library(0, blocks.buf, tuple(offsets)),))

@@ -1,6 +1,6 @@
 """Allgather and Allgatherv between two groups through one process of each group.
 
-Each function says what rank r of the group `here` does.
+Each function is the program of rank r of the local group, `here`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..parts.patterns import STARTUP_ELEMENTS, log2
 def _roots_swap(
     r: Index, here: Side, there: Side, sends: bool, receives: bool
 ) -> Round:
-    """The round in which the roots send and receive what their groups have gathered."""
+    """The round in which the roots send and receive the blocks of their groups."""
     mine = (Span("tmp", 0, here.blocks.total),)
     theirs = (Span("recv", 0, there.blocks.total),)
     return Round(
@@ -36,9 +36,9 @@ def _roots_swap(
 
 
 def _gathered(r: Index, here: Side, there: Side) -> Program:
-    """Both groups gather, in the same number of rounds.
+    """Both groups gather, in an equal number of rounds, so that their roots can swap.
 
-    As in MPICH, blocks of one size up a tree, others straight to the root.
+    As in MPICH, blocks of one size go up a tree, other blocks straight to the root.
     """
     even = isinstance(here.blocks, Even)
     program = gather.binomial(r, here) if even else gather.linear(r, here)
@@ -78,8 +78,8 @@ def root_gathering(
 ) -> Program:
     """Gather at a root in each group, let the roots swap, broadcast: all at its best.
 
-    About three times the lower bound, both directions at once; the broadcast is the one
-    on a circulant graph, in the fewest rounds.
+    About three times the lower bound, both directions at once; the broadcast is on a
+    circulant graph, in the fewest rounds.
     """
     yield from _gathered(r, here, there)
     yield _roots_swap(r, here, there, sends=True, receives=True)
@@ -110,7 +110,7 @@ def _sequential_cost(
 def root_gathering_sequential(
     r: Index, here: Side, there: Side, stage: Stage
 ) -> Program:
-    """What MPI libraries do: gather, then one direction after the other.
+    """The algorithm of MPI libraries: gather, then one direction after the other.
 
     Up to seven times the lower bound.
     """
@@ -121,7 +121,7 @@ def root_gathering_sequential(
 def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
     """A's data to B's root and by a broadcast to B, and then B's data to A."""
     local = shift(bcast.scatter_allgather(here.n, r, there.blocks.total, 0), here.base)
-    # The other group's broadcast is as many rounds in which this one does nothing.
+    # the local group pauses for the rounds of the remote group's broadcast
     pause = pad(iter(()), log2(there.n) + there.n - 1)
     if here.base < there.base:
         yield _roots_swap(r, here, there, sends=True, receives=False)
@@ -137,6 +137,7 @@ def _one_after_the_other(r: Index, here: Side, there: Side) -> Program:
 def _ring_gather_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
+    """Eq. 2 with a ring in place of the tree that gathers."""
     tree = max(gather.cost(p, ka, alpha, beta), gather.cost(q, kb, alpha, beta))
     ring = max(gather.ring_cost(n, k, alpha, beta) for n, k in ((p, ka), (q, kb)))
     return _sequential_cost(p, q, ka, kb, alpha, beta, stage) - tree + ring
@@ -160,7 +161,7 @@ def root_gathering_ring(r: Index, here: Side, there: Side, stage: Stage) -> Prog
 def _leader_cost(
     p: int, q: int, ka: float, kb: float, alpha: float, beta: float, stage: object
 ) -> float:
-    """The time for p = q; else a broadcast may wait for sends to the other group."""
+    """The time for p = q; else a broadcast may wait for sends to the remote group."""
     return max(
         (p + log2(q)) * alpha + (1 + log2(q)) * p * ka * beta,
         (q + log2(p)) * alpha + (1 + log2(p)) * q * kb * beta,
@@ -169,7 +170,7 @@ def _leader_cost(
 
 @algorithm(*INTER_ALLGATHERS, paper="Silva, Silva 1999", cost=_leader_cost)
 def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """Everyone sends to the other group's leader, which broadcasts inside its group."""
+    """Everyone sends to the leader of the remote group, for a broadcast there."""
     receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
     yield Round((*receives, Send(there.base, here.own(r))))
     yield from shift(bcast.binomial(here.n, r, there.blocks.total, 0), here.base)

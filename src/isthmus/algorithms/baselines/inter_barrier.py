@@ -1,6 +1,6 @@
 """Barrier between two groups through one process of each group.
 
-Each function says what rank r of the group `here` does.
+Each function is the program of rank r of the local group, `here`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..parts.patterns import log2, tree
 
 
 def _down(r: Index, here: Side) -> Program:
-    """Messages from the leader down a tree to all ranks of its group."""
+    """Messages from the leader down a tree to all ranks of the group."""
     for step, below, above in reversed(list(tree(here.n, r))):
         own = here.base + r
         yield Round((Recv(own - step, (), below), Send(own + step, (), above)))
@@ -58,7 +58,7 @@ def leaders(r: Index, here: Side, there: Side) -> Program:
     cost=lambda p, q, alpha, beta: (log2(max(p, q)) + log2(p) + log2(q) + 2) * alpha,
 )
 def local_first(r: Index, here: Side, there: Side) -> Program:
-    """A barrier inside each group, then a broadcast to the other group, and one back.
+    """A barrier inside each group, then a broadcast to the remote group, and one back.
 
     About 3 log p + 2 rounds.
     """

@@ -1,4 +1,4 @@
-"""Bcast from a root to another group through the first leaf of that group.
+"""Bcast from a root to another group through the first leaf of the group.
 
 The root is vertex 0 of p, the leaves are vertices 1 to p - 1.
 """
@@ -16,7 +16,7 @@ from ..parts.patterns import outer
 
 
 def _by_leader(p: int, v: Index, m: int, local: Callable[..., Program]) -> Program:
-    """The data to the first leaf, and from there by a broadcast inside the group."""
+    """The data to the first leaf, and on by a broadcast inside the group."""
     whole = Shares(1, m)[0]
     if outer(v):
         yield Round((Send(1, whole),))
@@ -32,9 +32,9 @@ def leader_cost(p: int, m: float, alpha: float, beta: float) -> float:
 
 @algorithm("inter_bcast", paper="Silva, Silva 1999; MPICH", cost=leader_cost)
 def leader(p: int, v: Index, m: int) -> Program:
-    """The root sends all of it to the first leaf, and it goes down a tree of leaves.
+    """The root sends all data to the first leaf, and a tree of leaves carries them on.
 
-    1 + ceil(log2(p - 1)) rounds, each of all.
+    1 + ceil(log2(p - 1)) rounds of all data.
     """
     return _by_leader(p, v, m, bcast.binomial)
 
@@ -46,8 +46,8 @@ def leader_ring_cost(p: int, m: float, alpha: float, beta: float) -> float:
 
 @algorithm("inter_bcast", paper="MPICH, for long messages", cost=leader_ring_cost)
 def leader_ring(p: int, v: Index, m: int) -> Program:
-    """The root sends all of it to the first leaf, which scatters it to a ring.
+    """The root sends all data to the first leaf, which scatters them to a ring.
 
-    1 + ceil(log2(p - 1)) + p - 2 rounds; all of it travels three times.
+    1 + ceil(log2(p - 1)) + p - 2 rounds; all data travel three times.
     """
     return _by_leader(p, v, m, bcast.scatter_allgather)

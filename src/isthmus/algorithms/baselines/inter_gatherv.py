@@ -21,7 +21,7 @@ from ..parts.patterns import log2, outer
 def _by_leader(
     v: Index, blocks: Leaves, local: Callable[..., Program], rounds: int
 ) -> Program:
-    """Gather at the first leaf in a number of rounds, and send all from there."""
+    """Gather at the first leaf in a number of rounds, and send all on to the root."""
     if outer(v):
         yield from pad(iter(()), rounds)
         yield Round((Recv(1, blocks.range(0, blocks.n)),))
@@ -37,9 +37,10 @@ def leader_cost(p: int, k: float, alpha: float, beta: float) -> float:
 
 @algorithm(*INTER_GATHERS, paper="Open MPI", cost=leader_cost, own_counts=True)
 def leader(p: int, v: Index, blocks: Leaves) -> Program:
-    """Every leaf sends its block to the first one, which sends all to the root.
+    """Every leaf sends a block to the first leaf, which sends all to the root.
 
-    Two rounds, the first of p - 2 messages at that leaf; all but a block travels twice.
+    Two rounds, the first of p - 2 messages at the first leaf; all but a block travels
+    twice.
     """
     return _by_leader(v, blocks, gather.linear, 2)
 

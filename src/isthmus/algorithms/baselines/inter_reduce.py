@@ -24,7 +24,7 @@ def _from_leader(m: int, rounds: int) -> Program:
 def leader(p: int, v: Index, m: int) -> Program:
     """Results go up a tree of the leaves, and the first leaf sends all to the root.
 
-    1 + ceil(log2(p - 1)) rounds, each of all, in rank order. Scratch for two messages.
+    1 + ceil(log2(p - 1)) rounds of all data, in rank order. Scratch for two messages.
     """
     if outer(v):
         return _from_leader(m, log2(p - 1))
@@ -42,10 +42,10 @@ def leader_halving_cost(p: int, m: float, alpha: float, beta: float) -> float:
     cost=leader_halving_cost,
 )
 def leader_halving(p: int, v: Index, m: int) -> Program:
-    """The leaves halve what they combine, gather it at the first, which sends all.
+    """The leaves halve what they combine; the first leaf gathers and sends the sum.
 
-    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all of it travels three times,
-    in rank order. Scratch as for `leaders.halves`.
+    1 + 2 log2(p - 1) rounds, for p - 1 a power of two; all data travel three times, in
+    rank order. Scratch as for `leaders.halves`.
     """
     if outer(v):
         yield from _from_leader(m, leaders.halves_rounds(p - 1))

@@ -1,6 +1,6 @@
 """Reduce_scatter between two groups through one process of each group.
 
-Each function says what rank r of the group `here` does.
+Each function is the program of rank r of the local group, `here`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..parts.leaders import (
 
 
 def _leader_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
+    """The time of a tree in the larger group, and of messages in turn at a leader."""
     sums = tree_cost(max(p, q), n, alpha, beta)
     return sums + max(p, q) * alpha + n * beta
 
@@ -38,9 +39,9 @@ def _leader_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
     other_counts=True,
 )
 def _leader(r: Index, here: Side, there: Side) -> Program:
-    """Sum up at the leaders, which send everyone of the other group its block.
+    """Sum up at the leaders, which send everyone of the remote group a block.
 
-    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once.
+    ceil(log2 p) rounds of all data, then one of max(p, q) messages, both ways at once.
     """
     total, own = here.blocks.total, Span("recv", 0, here.blocks.size(r))
     program = shift(tree_sum(here.n, r, total), here.base)
@@ -57,18 +58,19 @@ def _leader(r: Index, here: Side, there: Side) -> Program:
     other_counts=True,
 )
 def leader(r: Index, here: Side, there: Side) -> Program:
-    """Sum up at the leaders, which send everyone of the other group its block.
+    """Sum up at the leaders, which send everyone of the remote group a block.
 
-    ceil(log2 p) rounds of all, then one of max(p, q) messages, both ways at once. Only
-    leaders need to know how the other group's blocks are cut: they swap the counts,
-    here a message without data, before they take part in the first round of the sum,
-    in which all others have begun.
+    ceil(log2 p) rounds of all data, then one of max(p, q) messages, both ways at once.
+    Only leaders need to know how the remote group's blocks are cut: leaders swap the
+    counts, here a message without data, before their part in the first round of the
+    sum, which all other ranks have begun.
     """
     counts = hand_over(r, there, (), ())
     return merge_rounds(iter((counts,)), _leader(r, here, there))
 
 
 def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> float:
+    """The time of two reductions and messages in turn, and of the slower scatter."""
     return (
         halves_cost(p, n, alpha, beta)
         + halves_cost(q, n, alpha, beta)
@@ -81,13 +83,13 @@ def _remote_reduce_cost(p: int, q: int, n: float, alpha: float, beta: float) -> 
 def remote_reduce(r: Index, here: Side, there: Side) -> Program:
     """Reduce one group to the other's leader, then back, then scatter in each group.
 
-    All of it travels seven times, three for each direction, which come one after the
-    other.
+    All data travel seven times: three times in each direction, one direction after the
+    other, and once more to scatter.
     """
     total = here.blocks.total
     program = lay(halves_sum(here.n, r, total), {"tmp": ("tmp", total)})
     local = shift(program, here.base)
-    # the other group's sum is as many rounds in which this one does nothing
+    # the local group pauses for the rounds of the remote group's sum
     pause = pad(iter(()), halves_rounds(there.n))
     own, other = Span("tmp", total, total), Span("tmp", 0, total)
     if here.base < there.base:
@@ -112,15 +114,15 @@ def remote_reduce(r: Index, here: Side, there: Side) -> Program:
     ),
 )
 def linear(r: Index, here: Side, there: Side) -> Program:
-    """Everyone sends all it has to the other leader, which scatters the sum.
+    """Everyone sends all data to the remote leader, which scatters the sum.
 
-    max(p, q) vectors arrive at a leader, one after the other.
+    max(p, q) vectors arrive at a leader in turn.
     """
     total = here.blocks.total
     whole = Span("send", 0, total)
     sum_at_leader, incoming = Span("tmp", 0, total), Span("tmp", total, total)
     for t in range(max(here.n, there.n)):
-        # the last comes first: each is put before those that are there
+        # the last rank's vector comes first: earlier ranks are combined from the left
         i, first = there.n - 1 - t, t == 0
         into = sum_at_leader if first else incoming
         receives = (r == 0) & (i >= 0)

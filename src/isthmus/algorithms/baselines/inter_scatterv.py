@@ -1,4 +1,4 @@
-"""Scatter(v) from a root to another group through the first leaf of that group.
+"""Scatter(v) from a root to another group through the first leaf of the group.
 
 The root is vertex 0 of p, and its block is empty; the leaves are vertices 1 to p - 1.
 """
@@ -17,9 +17,9 @@ from . import inter_gatherv
     *INTER_SCATTERS, paper="Open MPI", cost=inter_gatherv.leader_cost, own_counts=True
 )
 def leader(p: int, v: Index, blocks: Leaves) -> Program:
-    """The root sends all to the first leaf, which sends every other one its block.
+    """The root sends all to the first leaf, which sends every other leaf a block.
 
-    Two rounds, the second of p - 2 messages at that leaf; all but a block travels
+    Two rounds, the second of p - 2 messages at the first leaf; all but a block travels
     twice.
     """
     return backwards(inter_gatherv.leader(p, v, blocks))

@@ -20,10 +20,10 @@ from ..parts.leaders import scatter, scatter_cost, tree_cost, tree_rounds, tree_
     ),
 )
 def leader(p: int, r: Index, blocks: GroupBlocks) -> Program:
-    """A tree sums up at rank 0, which sends everyone its block.
+    """A tree sums up at rank 0, which sends everyone a block.
 
-    What libraries did in 1999: ceil(log2 p) rounds of all, then p - 1 messages of one
-    process, one after the other.
+    As libraries did in 1999: ceil(log2 p) rounds of all data, then p - 1 messages of
+    rank 0 in turn.
     """
     yield from pad(tree_sum(p, r, blocks.total), tree_rounds(p))
     yield scatter(r, Side(0, blocks), blocks.within("tmp"))

@@ -1,1 +1,1 @@
-"""Building blocks of algorithms: nothing in this folder is registered by a name."""
+"""Building blocks of algorithms: no file of this folder registers an algorithm."""

@@ -1,10 +1,10 @@
-"""A vector that lies in blocks on one group goes to the other, in other blocks.
+"""A vector that lies in blocks on one group goes to another group, in other blocks.
 
-What Allgatherv, Allreduce and Reduce_scatter between groups have in common: block i of
-`held` lies on one rank, block j of `wanted` must get to another, and what the two have
-in common is a message. Sends and receives keep the order of Kang, Träff et al. 2019, in
-which no sender waits for a receiver that waits for another: all of it lasts as long as
-the largest block of either kind.
+Allgatherv, Allreduce and Reduce_scatter between groups share this exchange: block i of
+`held` lies on one rank, block j of `wanted` must get to another rank, and the overlap
+of two such blocks is a message. Sends and receives keep the order of Kang, Träff et al.
+2019, in which no sender waits for a receiver that waits for another sender: the
+exchange lasts as long as the largest block of either kind.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from ...schedules.ir import Index, Recv, Send, Span
 from ...schedules.layout import Blocks, overlap, pick
 
-#: the rank that has the block of a number, or gets it
+#: the rank that holds, or receives, the block of a number
 Number = Callable[[Index], Index]
 
 
 def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[Send]:
-    """Messages of block i, which lies at `at`, cut where wanted blocks begin.
+    """Messages of block i, whose data are at `at`, cut where wanted blocks begin.
 
     In Algorithm 2 of the paper line 13, of a_i, or line 23, of b_i.
     """
@@ -38,12 +38,12 @@ def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[
 def receives(
     i: Index, held: Blocks, wanted: Blocks, frm: Number, at: Span
 ) -> list[Recv]:
-    """Messages of wanted block i, which goes to `at`, in the order of their receives.
+    """Messages of wanted block i, whose place is `at`, in the order of their receives.
 
-    First the sender whose block goes on into the next wanted block, then those between
-    in their order, last the sender whose block began in the wanted block before. The
-    paper's order below Algorithm 2: the multi-target sender of the higher rank, the
-    senders between, the multi-target sender of the lower rank.
+    First the sender whose block goes on into the next wanted block, then the senders
+    between in their order, last the sender whose block began in the wanted block
+    before. The paper's order below Algorithm 2: the multi-target sender of the higher
+    rank, the senders between, the multi-target sender of the lower rank.
     """
     low = wanted.offset(i)
     high = low + wanted.size(i)

@@ -1,8 +1,8 @@
 """Round-optimal schedules on circulant graphs, after Träff.
 
 In a round everyone sends to the rank skip[k] further on. Which of n parts of a root's
-data it sends is a matter of its distance from the root only: found in O(log p) for one
-rank, and for all ranks at once by doubling.
+data a rank sends depends on its distance from the root only. The part is computed in
+O(log p) for one rank, and for all ranks at once by doubling.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def skips(p: int) -> tuple[int, ...]:
 
 
 def base_block(p: int, r: int) -> int:
-    """The first block that rank r gets from root 0: the last skip of its path."""
+    """The first block from root 0 to rank r: the last skip of the path to r."""
     skip = skips(p)
     q = len(skip) - 1
     for k in range(q - 1, -1, -1):
@@ -40,7 +40,7 @@ def base_block(p: int, r: int) -> int:
 class _Search:
     """A search for each round's block, which no nearer rank could send.
 
-    It descends over the sums of skips, in which every block is taken once.
+    The search descends over the sums of skips, in which every block is taken once.
     """
 
     def __init__(self, p: int, r: int) -> None:
@@ -56,7 +56,7 @@ class _Search:
         return next((x for x in self.free if x < e), -1)
 
     def descend(self, base: int, e: int) -> None:
-        """Take what can be reached from the sum `base` with blocks from e down."""
+        """Choose, from e down, the blocks that can be reached from the sum `base`."""
         skip, q = self.skip, self.q
         while e >= 0 and len(self.chosen_blocks) < q:
             x, k = base + skip[e], len(self.chosen_blocks)
@@ -97,8 +97,8 @@ def receive_table(p: int) -> np.ndarray:
 def _doubled(half: np.ndarray, q: int, n: int) -> np.ndarray:
     """The table of n ranks from the table of half as many, rounded up.
 
-    One more round comes last. In that round the lower half gets the newest block of the
-    round before, and the upper half, which did till then what the lower half does, its
+    One more round comes last. In the last round the lower half gets the newest block of
+    the round before, and the upper half, which until then does as the lower half, its
     own block.
     """
     own = half.max(axis=1, initial=0)
@@ -108,8 +108,8 @@ def _doubled(half: np.ndarray, q: int, n: int) -> np.ndarray:
     upper = np.column_stack((np.where(half < 0, half - 1, -1), own))
     table = np.concatenate((lower, upper[: n - len(half)]))
     if n % 2:
-        # the halves differ by a rank: those whose blocks come from beyond rank 0 may
-        # get them in another order, and these are among the first q
+        # the halves differ by a rank: ranks whose blocks come from beyond rank 0 may
+        # get them in another order, and are among the first q
         table[:q] = [receives(n, r) for r in range(min(q, n))]
     return table.astype(np.int8, copy=False)
 
@@ -132,6 +132,6 @@ def _part(blocks: np.ndarray, since: int, last: int, v: Index) -> Index:
 
 
 def cuts(waste: int, startup: float) -> int:
-    """The n for which n start-ups and an n-th of the waste are least together."""
+    """The n with the least sum of n start-ups and an n-th of the waste."""
     n = isqrt(int(max(waste, 0) / startup))
     return n + 1 if n == 0 or waste > n * (n + 1) * startup else n

@@ -18,7 +18,8 @@ def alone(p: int, r: Index) -> Mask:
 def up(p: int, r: Index, blocks: Blocks, own: Spans) -> Program:
     """Subtrees of consecutive ranks hand up their blocks, in rank order.
 
-    A leaf of the tree sends `own`, from where it lies: nothing arrives there.
+    A leaf of the tree sends `own` from its first place, since nothing arrives at a
+    leaf.
     """
     leaf = alone(p, r)
     for step, below, above in tree(p, r):
@@ -32,7 +33,7 @@ def up(p: int, r: Index, blocks: Blocks, own: Spans) -> Program:
 
 
 def binomial(r: Index, here: Side) -> Program:
-    """Subtrees of consecutive ranks hand their blocks up, in rank order, in "tmp".
+    """Subtrees of consecutive ranks hand up their blocks, in rank order, in "tmp".
 
     ceil(log2 p) rounds; rank 0 receives every other block once.
     """
@@ -43,7 +44,7 @@ def binomial(r: Index, here: Side) -> Program:
 
 
 def linear(r: Index, here: Side) -> Program:
-    """Everyone sends its block to rank 0, which takes them in rank order, in "tmp"."""
+    """Everyone sends a block to rank 0, which receives all in rank order, in "tmp"."""
     blocks = replace(here.blocks, buf="tmp")
     yield Round(then=(Copy(here.own(r)[0], blocks[r][0], r == 0),))
     others = range(1, here.n)
@@ -63,12 +64,14 @@ def ring(r: Index, here: Side) -> Program:
     n, blocks, own = here.n, replace(here.blocks, buf="tmp"), here.own(r)
     yield Round(then=(Copy(own[0], blocks[r][0], r == 0),))
     for t in range(n - 1):
-        come, go = r + 1 + t, r + t
+        arriving, departing = r + 1 + t, r + t
         yield Round(
             (
-                Recv(here.base + r + 1, blocks[come], come < n),
+                Recv(here.base + r + 1, blocks[arriving], arriving < n),
                 Send(
-                    here.base + r - 1, own if t == 0 else blocks[go], (r > 0) & (go < n)
+                    here.base + r - 1,
+                    own if t == 0 else blocks[departing],
+                    (r > 0) & (departing < n),
                 ),
             )
         )

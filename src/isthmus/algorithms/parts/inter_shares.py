@@ -1,7 +1,8 @@
-"""Both groups reduce their vectors into shares and hand these to each other.
+"""Both groups reduce their vectors into shares and swap the shares.
 
-What Reduce_scatter and Allreduce between groups have in common. A share is reduced
-inside its own group, so that it crosses once.
+Reduce_scatter and Allreduce between groups are made of this exchange. Shares are
+reduced inside their own group first, because then every element crosses between the
+groups once.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from .patterns import is_power, log2
 
 @dataclass(frozen=True)
 class Scheme:
-    """The ways in which a group reduces its vectors into shares and collects them."""
+    """How a group reduces its vectors into shares and collects shares."""
 
     scatter: Callable[[int, Index, Blocks], Program]
     collect: Stage
-    #: rounds of the first, with its local ones
+    #: rounds of `scatter`, local rounds too
     rounds: int
-    #: the share that a rank has, and the rank that has a share
+    #: the share of a rank; its own inverse, and so the rank of a share too
     number: Callable[[Index], Index]
 
 
 def ordered(n: int) -> Scheme:
-    """For any operator: by halving, or pairwise if n is not a power of two."""
+    """The scheme for any operator: halving, or pairwise if n is not a power of two."""
     if is_power(n):
         return Scheme(halving, doubling, log2(n) + 1, lambda r: reverse(r, n))
     return Scheme(reduce_scatter.pairwise, allgatherv.bruck, n + 1, lambda r: r)
 
 
 def commutative(n: int) -> Scheme:
-    """For operators that commute, in ceil(log2 n) rounds whatever n is."""
+    """The scheme for operators that commute, in ceil(log2 n) rounds for any n."""
     return Scheme(reduce_scatter.bruck, allgatherv.bruck, log2(n) + 2, lambda r: r)
 
 
@@ -48,28 +49,28 @@ def sums_across(
     here: Side,
     there: Side,
     total: int,
-    ways: tuple[Scheme, Scheme],
+    schemes: tuple[Scheme, Scheme],
     wanted: tuple[Blocks, Blocks],
     at: Span,
     numbered: bool = False,
 ) -> Program:
-    """Rank r ends with its block of the other group's sum at `at`.
+    """Rank r ends with its block of the remote group's sum at `at`.
 
-    `ways` and `wanted` are the own group's and the other's. Blocks are wanted in the
-    order of ranks; if `numbered`, in that of the shares.
+    `schemes` and `wanted` are the local group's and the remote group's. Blocks are
+    wanted in the order of ranks; if `numbered`, in the order of the shares.
     """
-    (mine, theirs), shares = ways, Shares(here.n, total)
-    where = {"recv": ("tmp", 0), "tmp": ("tmp", shares.size(0))}
-    reduced = shift(lay(mine.scatter(here.n, r, shares), where), here.base)
-    yield from pad(reduced, max(mine.rounds, theirs.rounds))
+    (local_scheme, remote_scheme), shares = schemes, Shares(here.n, total)
+    scratch = {"recv": ("tmp", 0), "tmp": ("tmp", shares.size(0))}
+    reduced = shift(lay(local_scheme.scatter(here.n, r, shares), scratch), here.base)
+    yield from pad(reduced, max(local_scheme.rounds, remote_scheme.rounds))
 
     def owner(i: Index) -> Index:
-        return there.base + theirs.number(i)
+        return there.base + remote_scheme.number(i)
 
     def taker(i: Index) -> Index:
         return owner(i) if numbered else there.base + i
 
-    own, block = mine.number(r), mine.number(r) if numbered else r
+    own, block = local_scheme.number(r), local_scheme.number(r) if numbered else r
     held = Shares(there.n, total)
     yield Round(
         (

@@ -1,6 +1,6 @@
 """The sum of a group at its leader, rank 0, and data from the leader to all ranks.
 
-MPI libraries make their collectives between groups of these.
+The collectives of MPI libraries between groups are made of these parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .patterns import log2
 def tree_sum(p: int, r: Index, total: int) -> Program:
     """The sum at the beginning of rank 0's "tmp", up a tree, in rank order.
 
-    ceil(log2 p) rounds, each of all; one for a single rank.
+    ceil(log2 p) rounds of all data; one round for a single rank.
     """
     where = {"recv": ("tmp", 0), "tmp": ("tmp", total)}
     return lay(reduce.binomial(p, r, total, 0), where)
@@ -27,36 +27,38 @@ tree_cost = bcast.binomial_cost
 
 
 def tree_rounds(p: int) -> int:
-    """The number of rounds of `tree_sum`, local ones too."""
+    """The number of rounds of `tree_sum`, local rounds too."""
     return max(log2(p), 1)
 
 
 def halves(p: int, r: Index, total: int) -> Program:
-    """Reduce into pieces: ranks that act (see `folding`) end with one each, in "tmp".
+    """Reduce into pieces: acting ranks (see `folding`) end with a piece each, in "tmp".
 
-    log2 p rounds, in which all of it travels once; once more, to fold a group that is
-    no power of two. Scratch for two vectors, then for three.
+    log2 p rounds, in which all data travel once; once more, to fold a group that is no
+    power of two. Scratch for two vectors, then for three.
     """
-    who = Folded(p)
-    n, v = who.act, who.number(r)
+    folded = Folded(p)
+    n, v = folded.act, folded.number(r)
     pieces = Shares(n, total, "tmp")
     where = {"recv": ("tmp", pieces.offset(reverse(v, n))), "tmp": ("tmp", total)}
-    if who.pairs:
-        first, held = fold(r, who, total)
+    if folded.pairs:
+        first, held = fold(r, folded, total)
         yield first
         where |= {"send": ("tmp", held), "tmp": ("tmp", 2 * total)}
     parts = lay(halving(n, v, pieces), where)
-    yield from masked(renumber(parts, who.rank), who.acts(r))
+    yield from masked(renumber(parts, folded.rank), folded.acts(r))
 
 
 def halves_sum(p: int, r: Index, total: int) -> Program:
     """The sum at the beginning of rank 0's "tmp", for long vectors.
 
-    Reduce into pieces, and gather these in as many rounds (Rabenseifner 2004).
+    Reduce into pieces, and gather the pieces in as many rounds (Rabenseifner 2004).
     """
-    who = Folded(p)
-    back = gathering(who.act, who.number(r), Shares(who.act, total, "tmp"))
-    return then(halves(p, r, total), masked(renumber(back, who.rank), who.acts(r)))
+    folded = Folded(p)
+    back = gathering(folded.act, folded.number(r), Shares(folded.act, total, "tmp"))
+    return then(
+        halves(p, r, total), masked(renumber(back, folded.rank), folded.acts(r))
+    )
 
 
 def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
@@ -67,9 +69,9 @@ def halves_cost(p: int, total: float, alpha: float, beta: float) -> float:
 
 
 def piece_rounds(p: int) -> int:
-    """The number of rounds of `halves`, the local one too."""
-    who = Folded(p)
-    return who.bits + 1 + (who.pairs > 0)
+    """The number of rounds of `halves`, the local round too."""
+    folded = Folded(p)
+    return folded.bits + 1 + (folded.pairs > 0)
 
 
 def halves_rounds(p: int) -> int:
@@ -80,7 +82,7 @@ def halves_rounds(p: int) -> int:
 def hand_over(
     r: Index, there: Side, sent: Spans | None, received: Spans | None
 ) -> Round:
-    """The round in which leaders send their group's sum and receive the other's.
+    """The round in which leaders send their group's sum and receive the remote group's.
 
     None stands for a direction without a message.
     """
@@ -94,7 +96,7 @@ def hand_over(
 
 
 def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
-    """The leader sends every rank its block, one after the other."""
+    """The leader sends every rank a block, rank after rank."""
     own, others = Span("recv", 0, blocks.size(r)), range(1, here.n)
     return Round(
         (

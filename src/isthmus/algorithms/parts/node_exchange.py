@@ -1,6 +1,7 @@
 """Blocks from everyone to everyone through nodes (see `nodes`): Alltoall and Alltoallv.
 
-A node sends every other one the blocks of all its ranks as one part, in one round.
+Each node sends every other node a part with the blocks of all its ranks, in a single
+round.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from .nodes import Team, VectorParts, VectorRun, Window, pairs
 class BlockTable:
     """The blocks that ranks have in `buf`, one for every rank of the other end.
 
-    `rows` has the edges of the blocks of each rank from `base` on; a single row is that
-    of all ranks. The other end is numbered from `other` on.
+    `rows` has the edges of the blocks of each rank from `base` on; a single row holds
+    for all ranks. The other end is numbered from `other` on.
     """
 
-    who: Team
+    team: Team
     rows: tuple[tuple[int, ...], ...]
     base: int
     other: int
@@ -35,29 +36,29 @@ class BlockTable:
 
     @cached_property
     def _starts(self) -> dict[int, int]:
-        """The first element of each rank's buffer in the vector of its vertex.
+        """The first element of each rank's buffer in the vector of the rank's vertex.
 
         The vector has the buffers of all ranks of the vertex, one after the other.
         """
         starts: dict[int, int] = {}
-        for ranks in self.who.ranks:
+        for ranks in self.team.ranks:
             sizes = (self.row(r)[-1] for r in ranks)
             starts.update(zip(ranks, accumulate(sizes, initial=0), strict=False))
         return starts
 
     def window(self, r: int) -> Window:
-        """The buffer of a rank, in the vector of its vertex."""
+        """The buffer of a rank, in the vector of the rank's vertex."""
         start = self._starts[r]
         return Window(self.buf, start, self.row(r)[-1], start)
 
     def run(self, r: int, other: int) -> VectorRun:
-        """The block of rank r for another, in the vector of its vertex."""
+        """The block from rank r to rank `other`, in the vector of r's vertex."""
         low, high = self.row(r)[other - self.other : other - self.other + 2]
         return self._starts[r] + low, high - low
 
 
 def _slices(run: VectorRun, n: int) -> list[VectorRun]:
-    """A run in n parts."""
+    """The n consecutive parts of a run."""
     start, size = run
     cuts = [int(cut(size, n, i)) for i in range(n + 1)]
     return [(start + low, high - low) for low, high in pairwise(cuts)]
@@ -67,8 +68,8 @@ def _slices(run: VectorRun, n: int) -> list[VectorRun]:
 class NodeExchange:
     """A block from every source to every sink.
 
-    If there are more chunks than ranks on a node, blocks are cut, so that all ranks of
-    a node have a part in every chunk.
+    With more chunks than ranks on a node, blocks are cut, so that all ranks of a node
+    have a part in every chunk.
     """
 
     sent: BlockTable
@@ -83,13 +84,13 @@ class NodeExchange:
 
     @property
     def sources(self) -> Team:
-        """The ranks that have the blocks."""
-        return self.sent.who
+        """The team of ranks with the blocks."""
+        return self.sent.team
 
     @property
     def sinks(self) -> Team:
-        """The ranks that want the blocks."""
-        return self.received.who
+        """The team of ranks to receive the blocks."""
+        return self.received.team
 
     @property
     def at_home(self) -> bool:
@@ -98,7 +99,7 @@ class NodeExchange:
 
     @property
     def one_node(self) -> bool:
-        """Whether all ranks are on one node, so that no message is needed."""
+        """Whether all ranks are on a single node, and no message is needed."""
         return self.at_home and self.sources.n == 1
 
     @cached_property
@@ -108,7 +109,7 @@ class NodeExchange:
 
     @property
     def messages(self) -> int:
-        """The number of messages of which one waits for the other."""
+        """The number of messages of which each waits for the last."""
         return max(self.sources.n, self.sinks.n) - self.at_home
 
     @cached_property
@@ -132,7 +133,7 @@ class NodeExchange:
     def _in(self, y: int) -> VectorParts:
         """The blocks that vertex y receives, as parts of the vertices of the sources.
 
-        The blocks of a part are in the order in which its source sends them.
+        The blocks of a part are in the order in which the source sends them.
         """
         if ("in", y) not in self._parts_of_vertex:
             runs_by_source = tuple(self._runs(x, y, 1) for x in range(self.sources.n))
@@ -142,13 +143,13 @@ class NodeExchange:
         return self._parts_of_vertex["in", y]
 
     def _runs(self, x: int, y: int, end: int) -> tuple[VectorRun, ...]:
-        """The blocks from vertex x to vertex y, as runs at either end.
+        """The blocks from vertex x to vertex y, as runs at the end `end`: 0 or 1.
 
-        They are taken by diagonals, so that any few are of many sources and for many
-        sinks, and all ranks of both nodes copy a part of every chunk.
+        The order is by diagonals, so that any few blocks are of many sources and for
+        many sinks, and all ranks of both nodes copy a part of every chunk.
         """
         senders, receivers = self.sources.ranks[x], self.sinks.ranks[y]
-        n, m = -(-self.chunks // self.sources.most), len(receivers)
+        n, m = -(-self.chunks // self.sources.max_ranks), len(receivers)
         pairs_by_diagonal = (
             (a, receivers[(i + d) % m]) for d in range(m) for i, a in enumerate(senders)
         )
@@ -162,6 +163,7 @@ class NodeExchange:
         return tuple(run for part in parts for run in part)
 
     def _footprint_in(self, node: Hashable) -> int:
+        """The elements of "node" that the sources on a node bring."""
         if node not in self.sources.nodes:
             return 0
         return self._out(self.sources.nodes.index(node)).chunk(0).total
@@ -178,39 +180,45 @@ class NodeExchange:
         if r in self.sources.places:
             x, _ = self.sources.places[r]
             parts = self._out(x)
-            where = {z: base + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
-            for own, near in pairs(parts, c, self.sent.window(r), where):
-                yield Copy(own, near)
+            part_starts = {
+                z: base + at for z, at in enumerate(parts.chunk(c).begins[:-1])
+            }
+            for own_span, node_span in pairs(
+                parts, c, self.sent.window(r), part_starts
+            ):
+                yield Copy(own_span, node_span)
 
     def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """No steps: blocks are not combined."""
+        """No local steps, since blocks are not combined."""
         return iter(())
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
         """Copy the blocks for a sink out of "node".
 
-        Blocks of its own node are still where their sources brought them.
+        Blocks of the sink's own node still lie where their sources brought them.
         """
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
         parts, low = self._in(y), base + self._footprint_in(self.sinks.nodes[y])
-        where = {z: low + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
+        part_starts = {z: low + at for z, at in enumerate(parts.chunk(c).begins[:-1])}
         if self.at_home:
-            where[y] = base + self._out(y).chunk(c).begins[y]
-        for own, near in pairs(parts, c, self.received.window(r), where):
-            yield Copy(near, own)
+            part_starts[y] = base + self._out(y).chunk(c).begins[y]
+        for own_span, node_span in pairs(
+            parts, c, self.received.window(r), part_starts
+        ):
+            yield Copy(node_span, own_span)
 
     def across(self, r: int, c: int, base: int) -> Program:
-        """One round: in every lane, the messages to and from each other node."""
+        """The round of messages, in every lane, to and from all other nodes."""
         comm: list[Send | Recv] = []
-        most = max(self.sources.n, self.sinks.n)
+        turns = max(self.sources.n, self.sinks.n)
         if r in self.sinks.places:
             y, i = self.sinks.places[r]
             chunk = self._in(y).chunk(c)
             at = base + self._footprint_in(self.sinks.nodes[y])
             for k in range(i, chunk.lanes, len(self.sinks.ranks[y])):
-                for x in ((y - t) % most for t in range(most)):
+                for x in ((y - t) % turns for t in range(turns)):
                     if x < self.sources.n and not (self.at_home and x == y):
                         data = chunk.piece(x, k, at + chunk.begins[x])
                         comm.append(Recv(self.sources.driver(x, k), (data,)))
@@ -218,7 +226,7 @@ class NodeExchange:
             x, i = self.sources.places[r]
             chunk = self._out(x).chunk(c)
             for k in range(i, chunk.lanes, len(self.sources.ranks[x])):
-                for y in ((x + t) % most for t in range(most)):
+                for y in ((x + t) % turns for t in range(turns)):
                     if y < self.sinks.n and not (self.at_home and x == y):
                         data = chunk.piece(y, k, base + chunk.begins[y])
                         comm.append(Send(self.sinks.driver(y, k), (data,)))

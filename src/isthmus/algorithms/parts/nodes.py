@@ -2,19 +2,19 @@
 
 The ranks of a node bring their data together in "node", memory that they share. A node
 then acts as one vertex: its data are cut into lanes, and in lane l one rank of every
-node runs a flat algorithm with the ranks of lane l of the other nodes. So all of them
-drive the network at once, and every byte crosses a node's port once (Träff and Hunold
-2020). Last, each rank takes what it needs from "node".
+node runs a flat algorithm with the ranks of lane l of the other nodes. Thereby all
+ranks drive the network at once, and every byte crosses a node's port once (Träff and
+Hunold 2020). Last, each rank takes the data it needs from "node".
 
 Long data go through "node" in chunks: while the network carries one chunk, the ranks
 copy the next one in and the previous one out. A meeting of the node's ranks separates
-the stages. On a single node there is nothing across, and what is left is a collective
-in shared memory.
+the stages. On a single node nothing goes across, and the rest is a collective in shared
+memory.
 
 Most collectives are one `Flow` in each direction: a vector goes from the vertices that
-hold it, or parts of it, to those that want it. Across it takes up to three stages, all
-of which are flat algorithms: a reduce_scatter among the sources, a redistribution from
-sources to sinks, an allgatherv among the sinks.
+hold it, or parts of it, to the vertices that need it. Across nodes a flow takes up to
+three stages, all of them flat algorithms: a reduce_scatter among the sources, a
+redistribution from sources to sinks, an allgatherv among the sinks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 #: the most elements of "node" that a chunk takes, by default
 NODE_CHUNK_ELEMENTS = 1 << 22
-#: the time of a long message, in start-ups: from there on neighbours beat few rounds
+#: the least time of a long message, in start-ups: neighbours then beat few rounds
 LONG_MESSAGE_STARTUPS = 4
 #: the most chunks of data that would fit into one, so that copies and network overlap
 MAX_OVERLAPPED_CHUNKS = 4
@@ -68,34 +68,36 @@ class Amount:
     need: float
     #: elements that pass a node's port
     volume: float
-    #: messages of these that come one after the other
+    #: messages of this volume that wait for each other
     messages: int
     #: elements that a vertex sends to another
     part: float
 
 
 def shape(
-    x: Amount, ranks: int, size: float, startup: float, lanes: int = 0
+    amount: Amount, ranks: int, size: float, startup: float, lanes: int = 0
 ) -> tuple[int, int]:
     """The number of chunks, and of lanes, in which data go through nodes.
 
-    A chunk has up to `size` elements, and there are a few if start-ups take little of
-    their time. By default there are as many lanes as ranks on a node, if each still
-    sends as much as passes in the time of a start-up.
+    A chunk has up to `size` elements, and there are a few chunks if start-ups take
+    little of their time. By default there are as many lanes as ranks on a node, if each
+    lane still sends as much as passes in the time of a start-up.
     """
-    chunks = max(ceil(x.need / size), 1)
-    if x.messages:
+    chunks = max(ceil(amount.need / size), 1)
+    if amount.messages:
         # In c chunks the network takes c times the start-ups. Copies that take as long
         # as the network are hidden but for a c-th: the root of the ratio is best then,
         # and one chunk if they take no time. Two thirds of that root are within a sixth
         # of the best of both.
-        few = round(sqrt(x.volume / (x.messages * startup)) * 2 / 3)
-        chunks = max(chunks, min(few, MAX_OVERLAPPED_CHUNKS))
-    return chunks, lanes or min(max(int(x.part / (chunks * startup)), 1), ranks)
+        overlapped_chunks = round(
+            sqrt(amount.volume / (amount.messages * startup)) * 2 / 3
+        )
+        chunks = max(chunks, min(overlapped_chunks, MAX_OVERLAPPED_CHUNKS))
+    return chunks, lanes or min(max(int(amount.part / (chunks * startup)), 1), ranks)
 
 
 def long_messages(part: float, chunks: int, lanes: int, startup: float) -> bool:
-    """Whether messages are long, if a vertex sends a part to each other vertex."""
+    """Whether messages are long, if a vertex sends `part` elements to each vertex."""
     return part >= chunks * lanes * LONG_MESSAGE_STARTUPS * startup
 
 
@@ -113,12 +115,12 @@ class Team:
 
     @cached_property
     def places(self) -> dict[int, tuple[int, int]]:
-        """The vertex of each rank, and the rank's index there."""
+        """The vertex of each rank, and the rank's index in the vertex."""
         vertices = enumerate(self.ranks)
         return {r: (x, i) for x, ranks in vertices for i, r in enumerate(ranks)}
 
     @property
-    def most(self) -> int:
+    def max_ranks(self) -> int:
         """The most ranks of any vertex."""
         return max(map(len, self.ranks))
 
@@ -129,9 +131,9 @@ class Team:
 
 @lru_cache(maxsize=16)
 def team(ranks: range, nodes: Nodes, without: int = -1) -> Team:
-    """Ranks by their nodes, which come in the order of their lowest ranks.
+    """Ranks by their nodes, in the order of the nodes' lowest ranks.
 
-    Cached, so that simulations of many ranks in one process share it.
+    Cached, since a simulation runs many ranks in one process.
     """
     node_order = {node: k for k, node in enumerate(dict.fromkeys(nodes))}
     ranks_of_node: dict[Hashable, list[int]] = {}
@@ -146,7 +148,7 @@ def team(ranks: range, nodes: Nodes, without: int = -1) -> Team:
 class Window:
     """The part of a vector that a rank has in a buffer: elements from `start` on.
 
-    Element `origin` of the vector would be the first of the buffer.
+    The buffer's first element would be element `origin` of the vector.
     """
 
     buf: str
@@ -155,7 +157,7 @@ class Window:
     origin: int
 
     def span(self, start: int, size: int) -> Span:
-        """Elements of the vector, in the buffer."""
+        """A run of elements of the vector, in the buffer."""
         return Span(self.buf, start - self.origin, size)
 
     def overlap(self, start: int, size: int) -> tuple[int, int]:
@@ -166,7 +168,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Holding:
-    """A vector in a buffer of each rank: all of it, or the rank's block.
+    """A vector in a buffer of each rank: the whole vector, or the rank's block.
 
     Ranks have blocks if `ends` has the edges of the blocks of the ranks from `base` on.
     A buffer that is `in_place` is as long as the whole vector.
@@ -179,14 +181,14 @@ class Holding:
     in_place: bool = False
 
     def block(self, r: int) -> VectorRun:
-        """The run of the vector that rank r has."""
+        """The run of the vector held by rank r."""
         if not self.ends:
             return 0, self.total
         start, end = self.ends[r - self.base : r - self.base + 2]
         return start, end - start
 
     def window(self, r: int) -> Window:
-        """The run of the vector that rank r has, and its place in the buffer."""
+        """The run of the vector held by rank r, and its place in the buffer."""
         start, size = self.block(r)
         return Window(self.buf, start, size, 0 if self.in_place else start)
 
@@ -209,7 +211,7 @@ class VectorParts:
 
     @cached_property
     def _begins(self) -> list[list[int]]:
-        """The first element of each run in its part."""
+        """The first element of each run in the run's part."""
         sizes = ([size for _, size in runs] for runs in self.runs)
         return [list(accumulate(x[:-1], initial=0)) for x in sizes]
 
@@ -226,7 +228,7 @@ class VectorParts:
     def pieces(self, c: int, z: int) -> Iterator[tuple[int, int, int]]:
         """The runs of part z in chunk c: start in the vector, size, start in the chunk.
 
-        The last is counted within the chunk's share of the part.
+        The start in the chunk is counted within the chunk's share of the part.
         """
         (low, high), begins = self._cuts[z][c : c + 2], self._begins[z]
         if low == high:
@@ -265,22 +267,23 @@ class Chunk:
 
     @cached_property
     def _lanes(self) -> tuple[Uneven, ...]:
+        """The blocks of every lane."""
         lane_numbers = range(self.lanes)
         return tuple(
             Uneven([x[k + 1] - x[k] for x in self._cuts]) for k in lane_numbers
         )
 
     def lane(self, k: int) -> Uneven:
-        """The blocks of lane k: one of each part."""
+        """The blocks of lane k, a block of each part."""
         return self._lanes[k]
 
     def piece(self, z: int, k: int, at: int = 0) -> Span:
-        """Lane k of part z, if this part begins at element `at` of "node"."""
+        """Lane k of part z, if the part begins at element `at` of "node"."""
         low, high = self._cuts[z][k : k + 2]
         return Span("node", at + low, high - low)
 
     def spans(self, k: int, at: int, of: Span) -> Spans:
-        """Elements of lane k in "node", if the chunk begins at element `at` there."""
+        """A span of lane k in "node", if the chunk begins at element `at` of "node"."""
         if self.lanes == 1:
             return (Span("node", at + of.start, of.size),)
         pieces, offsets = [], self._lanes[k].offsets
@@ -297,27 +300,27 @@ class Chunk:
 
 @lru_cache(maxsize=64)
 def chunk(counts: tuple[int, ...], lanes: int) -> Chunk:
-    """A chunk; cached, so that simulations of many ranks in one process share it."""
+    """A chunk; cached, since a simulation runs many ranks in one process."""
     return Chunk(counts, lanes)
 
 
 def pairs(
-    parts: VectorParts, c: int, mine: Window, where: Mapping[int, int]
+    parts: VectorParts, c: int, window: Window, starts: Mapping[int, int]
 ) -> Iterator[tuple[Span, Span]]:
     """Spans of chunk c in a rank's buffer and in "node".
 
-    `where` has the parts that lie in "node", and their first elements there.
+    `starts` has the parts that lie in "node", with their first elements in "node".
     """
-    for z, at in where.items():
+    for z, part_start in starts.items():
         for start, size, within in parts.pieces(c, z):
-            low, left = mine.overlap(start, size)
-            if left:
-                place = at + within + low - start
-                yield mine.span(low, left), Span("node", place, left)
+            low, overlap = window.overlap(start, size)
+            if overlap:
+                place = part_start + within + low - start
+                yield window.span(low, overlap), Span("node", place, overlap)
 
 
 def merged(runs: Iterable[VectorRun]) -> tuple[VectorRun, ...]:
-    """Runs of a vector, neighbours made one."""
+    """Runs of a vector, with neighbours joined."""
     merged_runs: list[VectorRun] = []
     for start, size in runs:
         if merged_runs and sum(merged_runs[-1]) == start:
@@ -327,7 +330,7 @@ def merged(runs: Iterable[VectorRun]) -> tuple[VectorRun, ...]:
     return tuple(merged_runs)
 
 
-#: the spans in which elements of a lane lie
+#: the spans of elements of a lane
 Place = Callable[[Span], Spans]
 
 
@@ -338,12 +341,12 @@ def _shifted(place: Place, low: int) -> Place:
 
 @dataclass(frozen=True)
 class Flow:
-    """A vector on its way from the vertices of `sources` to those of `sinks`.
+    """A vector on its way from the vertices of `sources` to the vertices of `sinks`.
 
-    `by` says whose parts the vector is in: those of the sources, each of which holds
-    its own; those of the sinks, each of which wants its own; or nobody's, where there
-    is only one part. If summed, every source holds the whole vector, and the sinks want
-    the sum.
+    `by` names the vertices by which the vector is cut into parts: "sources", each of
+    which holds its own part; "sinks", each of which needs its own part; or "nobody",
+    where the vector is a single part. If summed, every source holds the whole vector,
+    and the sinks need the sum.
     """
 
     sources: Team
@@ -362,30 +365,32 @@ class Flow:
 
     @cached_property
     def parts(self) -> VectorParts:
-        """The vector in the parts of the vertices that hold or want them."""
+        """The vector, cut by the vertices of the parts' holders or takers."""
         runs: tuple[tuple[VectorRun, ...], ...] = (((0, self.gives.total),),)
         if self.by != "nobody":
-            mine = self.by == "sources"
-            who, held = (self.sources, self.gives) if mine else (self.sinks, self.takes)
-            runs = tuple(merged(map(held.block, ranks)) for ranks in who.ranks)
+            of_sources = self.by == "sources"
+            owners, held = (
+                (self.sources, self.gives) if of_sources else (self.sinks, self.takes)
+            )
+            runs = tuple(merged(map(held.block, ranks)) for ranks in owners.ranks)
         return VectorParts(runs, self.chunks, self.lanes)
 
     @property
     def at_home(self) -> bool:
         """Whether sources and sinks are on the same nodes.
 
-        Then data for a node's own ranks stay there, and the rest crosses.
+        Data for a node's own ranks then stay on the node, and the rest crosses.
         """
         return self.sources.nodes == self.sinks.nodes
 
     @property
     def one_node(self) -> bool:
-        """Whether all ranks are on one node, so that no message is needed."""
+        """Whether all ranks are on a single node, and no message is needed."""
         return self.at_home and self.sources.n == 1
 
     @property
     def everything(self) -> bool:
-        """Whether every sink wants the whole vector."""
+        """Whether every sink needs the whole vector."""
         return self.by != "sinks"
 
     @property
@@ -402,18 +407,18 @@ class Flow:
 
     @property
     def messages(self) -> int:
-        """The least number of messages of which one waits for the other."""
+        """The least number of messages of which each waits for the last."""
         if self.one_node:
             return 0
-        few, many = sorted((self.sources.n, self.sinks.n))
+        smaller, larger = sorted((self.sources.n, self.sinks.n))
         tree_messages = (
             log2(self.sources.n) * self.summed + log2(self.sinks.n) * self.everything
         )
-        return tree_messages if self.at_home else tree_messages + ceil(many / few)
+        return tree_messages if self.at_home else tree_messages + ceil(larger / smaller)
 
     @cached_property
     def long(self) -> bool:
-        """Whether messages are so long that neighbours beat few rounds."""
+        """Whether messages are long enough for neighbours to beat few rounds."""
         part = self.part if self.by == "sources" else self.gives.total / self.sources.n
         return long_messages(part, self.chunks, self.lanes, self.startup)
 
@@ -424,18 +429,18 @@ class Flow:
         return self._footprint_in(node) + self._footprint_out(node)
 
     def _footprint_in(self, node: Hashable) -> int:
-        """The elements that sources on a node bring."""
+        """The elements brought by sources on a node."""
         if node not in self.sources.nodes:
             return 0
         chunk, x = self.parts.chunk(0), self.sources.nodes.index(node)
         if self.summed:
             return len(self.sources.ranks[x]) * chunk.total
         if self.at_home and self.everything:
-            return 0  # brought to where they are wanted
+            return 0  # brought to the place from which sinks take
         return chunk.counts[x] if self.by == "sources" else chunk.total
 
     def _footprint_out(self, node: Hashable) -> int:
-        """The elements that sinks on a node take."""
+        """The elements taken by sinks on a node."""
         if node not in self.sinks.nodes or (self.one_node and self.summed):
             return 0
         chunk, y = self.parts.chunk(0), self.sinks.nodes.index(node)
@@ -444,7 +449,7 @@ class Flow:
         return 0 if self.at_home and not self.summed else chunk.counts[y]
 
     def _slot(self, chunk: Chunk, i: int) -> int:
-        """The place to which rank i of a vertex brings its vector, to be summed."""
+        """The place of the vector of rank i of a vertex, before vectors are summed."""
         return i * chunk.total
 
     def _out(self, node: Hashable) -> int:
@@ -453,8 +458,10 @@ class Flow:
 
     # -- the stages
 
-    def _parts(self, chunk: Chunk, at: int, only: int | None = None) -> dict[int, int]:
-        """The first element of each part in "node", or of the only part there."""
+    def _part_starts(
+        self, chunk: Chunk, at: int, only: int | None = None
+    ) -> dict[int, int]:
+        """The first element of each part in "node", or of the only part in "node"."""
         if only is not None:
             return {only: at}
         return {z: at + chunk.begins[z] for z in range(len(chunk.counts))}
@@ -467,60 +474,75 @@ class Flow:
         chunk, at = self.parts.chunk(c), base
         if self.summed:
             at += self._slot(chunk, i)
-        where = self._parts(chunk, at)
+        part_starts = self._part_starts(chunk, at)
         if self.by == "sources":
-            where = {x: where[x]} if self.at_home else self._parts(chunk, at, x)
-        for own, near in pairs(self.parts, c, self.gives.window(r), where):
-            yield Copy(own, near)
+            part_starts = (
+                {x: part_starts[x]} if self.at_home else self._part_starts(chunk, at, x)
+            )
+        for own_span, node_span in pairs(
+            self.parts, c, self.gives.window(r), part_starts
+        ):
+            yield Copy(own_span, node_span)
 
     def take(self, r: int, c: int, base: int) -> Iterator[Local]:
         """Copy a sink's elements of chunk c out of "node"."""
         if r not in self.sinks.places:
             return
         y, _ = self.sinks.places[r]
-        chunk, mine = self.parts.chunk(c), self.takes.window(r)
+        chunk, window = self.parts.chunk(c), self.takes.window(r)
         if self.one_node and self.summed:
-            yield from self._take_sum(mine, c, base)
+            yield from self._take_sum(window, c, base)
             return
         if self.everything:
-            yield from self._take_all(mine, c, base + self._out(self.sinks.nodes[y]))
+            yield from self._take_all(window, c, base + self._out(self.sinks.nodes[y]))
             return
-        if self.at_home and not self.summed:  # from where it was brought to
-            where = {y: self._parts(chunk, base)[y]}
+        if (
+            self.at_home and not self.summed
+        ):  # from the place to which sources brought it
+            part_starts = {y: self._part_starts(chunk, base)[y]}
         else:
-            where = self._parts(chunk, base + self._out(self.sinks.nodes[y]), y)
-        for own, near in pairs(self.parts, c, mine, where):
-            yield Copy(near, own)
+            part_starts = self._part_starts(
+                chunk, base + self._out(self.sinks.nodes[y]), y
+            )
+        for own_span, node_span in pairs(self.parts, c, window, part_starts):
+            yield Copy(node_span, own_span)
 
     def _take_all(self, window: Window, c: int, at: int) -> tuple[Local, ...]:
         """Copies of all of chunk c, which begins at element `at` of "node".
 
-        They are kept, as all sinks of a node take the same steps.
+        The copies are cached, since all sinks of a node take equal steps.
         """
-        if (c, at) not in self._taken:
-            where = self._parts(self.parts.chunk(c), at)
-            copies = pairs(self.parts, c, window, where)
-            self._taken[c, at] = tuple(Copy(near, own) for own, near in copies)
-        return self._taken[c, at]
+        if (c, at) not in self._all_copies:
+            part_starts = self._part_starts(self.parts.chunk(c), at)
+            copies = pairs(self.parts, c, window, part_starts)
+            self._all_copies[c, at] = tuple(
+                Copy(node_span, own_span) for own_span, node_span in copies
+            )
+        return self._all_copies[c, at]
 
     @cached_property
-    def _taken(self) -> dict[tuple[int, int], tuple[Local, ...]]:
+    def _all_copies(self) -> dict[tuple[int, int], tuple[Local, ...]]:
+        """The copies of each chunk and place, by `_take_all`."""
         return {}
 
-    def _take_sum(self, mine: Window, c: int, base: int) -> Iterator[Local]:
+    def _take_sum(self, window: Window, c: int, base: int) -> Iterator[Local]:
         """The copy of the sum on the only node; with one chunk, the reductions too.
 
         With several chunks `combine` has summed the vectors in the stage before.
         """
         chunk = self.parts.chunk(c)
-        last, *others = range(len(self.sources.ranks[0]) - 1, -1, -1)
-        for i in (last, *others) if self.chunks == 1 else (last,):
-            where = self._parts(chunk, base + self._slot(chunk, i))
-            for own, near in pairs(self.parts, c, mine, where):
-                yield Copy(near, own) if i == last else Reduce(near, own)
+        last_rank, *other_ranks = range(len(self.sources.ranks[0]) - 1, -1, -1)
+        for i in (last_rank, *other_ranks) if self.chunks == 1 else (last_rank,):
+            part_starts = self._part_starts(chunk, base + self._slot(chunk, i))
+            for own_span, node_span in pairs(self.parts, c, window, part_starts):
+                yield (
+                    Copy(node_span, own_span)
+                    if i == last_rank
+                    else Reduce(node_span, own_span)
+                )
 
     def combine(self, r: int, c: int, base: int) -> Iterator[Local]:
-        """A source's share of the sum of all vectors that were brought to its node."""
+        """A source's share of the sum of all vectors brought to the source's node."""
         if r in self.sources.places:
             x, i = self.sources.places[r]
             chunk = self.parts.chunk(c)
@@ -542,7 +564,7 @@ class Flow:
     # -- across
 
     def across(self, r: int, c: int, base: int) -> Program:
-        """A rank's messages with other nodes for chunk c, in the lanes it drives."""
+        """A rank's messages with other nodes for chunk c, in the lanes of this rank."""
         programs = []
         for k in range(self.lanes):
             if self.at_home:
@@ -554,7 +576,7 @@ class Flow:
 
     def _driven(
         self,
-        who: Team,
+        members: Team,
         r: int,
         k: int,
         c: int,
@@ -562,10 +584,10 @@ class Flow:
         program: Callable[..., Program],
     ) -> list[Program]:
         """The program of a lane, if rank r drives the lane."""
-        if r not in who.places:
+        if r not in members.places:
             return []
-        x, i = who.places[r]
-        if k % len(who.ranks[x]) != i:
+        x, i = members.places[r]
+        if k % len(members.ranks[x]) != i:
             return []
         return [program(x, k, self.parts.chunk(c), base)]
 
@@ -579,7 +601,7 @@ class Flow:
         return lambda s: chunk.spans(k, base, s)
 
     def _wanted(self, y: int, k: int, chunk: Chunk, base: int) -> Place:
-        """The place of the elements of lane k that vertex y wants."""
+        """The place of the elements of lane k that vertex y needs."""
         at = base + self._out(self.sinks.nodes[y])
         if self.everything:
             return lambda s: chunk.spans(k, at, s)
@@ -587,7 +609,7 @@ class Flow:
         return lambda s: (Span("node", piece.start + s.start - low, s.size),)
 
     def _combined(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
-        """The round that sums a lane; none if all ranks of the node did so before."""
+        """The round that sums a lane; empty if all ranks of the node do so before."""
         if self.summed and self.chunks == 1:
             spans = chunk.spans(k, 0, Span("node", 0, chunk.lane(k).total))
             steps = (s for span in spans for s in self._sums(x, chunk, span, base))
@@ -597,52 +619,54 @@ class Flow:
         """Lane k of vertex x, if sources and sinks are on the same nodes."""
         lane, n = chunk.lane(k), self.sources.n
         blocks: Blocks = lane if self.by != "nobody" else Shares(n, lane.total)
-        number = partial(self._driver, self.sources, k)
+        driver = partial(self._driver, self.sources, k)
         wanted = self._wanted(x, k, chunk, base)
         if self.summed:
             yield from self._combined(x, k, chunk, base)
-            program = renumber(self._sum(n, x, blocks), number)
-            own = {"send": self._held(x, k, chunk, base)}
-            own["recv"] = _shifted(wanted, int(blocks.offset(x)))
-            yield from scatter(program, own)
+            program = renumber(self._sum(n, x, blocks), driver)
+            own_places = {"send": self._held(x, k, chunk, base)}
+            own_places["recv"] = _shifted(wanted, int(blocks.offset(x)))
+            yield from scatter(program, own_places)
         if self.everything:
-            program = renumber(self._gather(n, x, blocks), number)
+            program = renumber(self._gather(n, x, blocks), driver)
             yield from scatter(program, {"recv": wanted})
 
     def _source(self, x: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex x of the sources, if the sinks are on other nodes."""
         own, (held, wanted) = self._held(x, k, chunk, base), self._blocks(k, chunk)
         low, size = int(held.offset(x)), int(held.size(x))
-        to = partial(self._driver, self.sinks, k)
+        receiver = partial(self._driver, self.sinks, k)
         if not self.summed:
-            across = Round(tuple(sends(x, held, wanted, to, Span("lane", low, size))))
+            across = Round(
+                tuple(sends(x, held, wanted, receiver, Span("lane", low, size)))
+            )
             yield from scatter(iter([across]), {"lane": own})
             return
         yield from self._combined(x, k, chunk, base)
-        number = partial(self._driver, self.sources, k)
-        program = renumber(self._sum(self.sources.n, x, held), number)
-        where = {"recv": ("tmp", 0), "tmp": ("tmp", int(held.size(0)))}
-        yield from scatter(lay(program, where), {"send": own})
-        yield Round(tuple(sends(x, held, wanted, to, Span("tmp", 0, size))))
+        driver = partial(self._driver, self.sources, k)
+        program = renumber(self._sum(self.sources.n, x, held), driver)
+        scratch = {"recv": ("tmp", 0), "tmp": ("tmp", int(held.size(0)))}
+        yield from scatter(lay(program, scratch), {"send": own})
+        yield Round(tuple(sends(x, held, wanted, receiver, Span("tmp", 0, size))))
 
     def _sink(self, y: int, k: int, chunk: Chunk, base: int) -> Program:
         """Lane k of vertex y of the sinks, if the sources are on other nodes."""
         held, wanted = self._blocks(k, chunk)
         own = Span("lane", int(wanted.offset(y)), int(wanted.size(y)))
-        where = self._wanted(y, k, chunk, base)
+        wanted_place = self._wanted(y, k, chunk, base)
         if self.summed:
-            before = sum(1 for _ in self._sum(self.sources.n, 0, held))
-            yield from pad(iter(()), before + (self.chunks == 1))
-        frm = partial(self._driver, self.sources, k)
-        across = Round(tuple(receives(y, held, wanted, frm, own)))
-        yield from scatter(iter([across]), {"lane": where})
+            sum_rounds = sum(1 for _ in self._sum(self.sources.n, 0, held))
+            yield from pad(iter(()), sum_rounds + (self.chunks == 1))
+        sender = partial(self._driver, self.sources, k)
+        across = Round(tuple(receives(y, held, wanted, sender, own)))
+        yield from scatter(iter([across]), {"lane": wanted_place})
         if self.everything:
-            number = partial(self._driver, self.sinks, k)
-            program = renumber(self._gather(self.sinks.n, y, wanted), number)
-            yield from scatter(program, {"recv": where})
+            driver = partial(self._driver, self.sinks, k)
+            program = renumber(self._gather(self.sinks.n, y, wanted), driver)
+            yield from scatter(program, {"recv": wanted_place})
 
     def _blocks(self, k: int, chunk: Chunk) -> tuple[Blocks, Blocks]:
-        """The blocks of lane k on the sources, and those that the sinks want."""
+        """The blocks of lane k on the sources, and the blocks needed by the sinks."""
         lane = chunk.lane(k)
         held: Blocks = lane
         if self.by != "sources":
@@ -650,8 +674,9 @@ class Flow:
         return held, Shares(self.sinks.n, lane.total) if self.everything else lane
 
     @staticmethod
-    def _driver(who: Team, k: int, x: int) -> int:
-        return who.driver(int(x), k)
+    def _driver(members: Team, k: int, x: int) -> int:
+        """The rank of a team that drives lane k of vertex x."""
+        return members.driver(int(x), k)
 
     def _sum(self, n: int, x: int, blocks: Blocks) -> Program:
         """The reduce_scatter among the sources."""
@@ -665,7 +690,7 @@ class Flow:
 
 
 def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
-    """Local steps in n shares of about as many elements each, in their order."""
+    """Local steps in n shares of about equally many elements, in their order."""
     all_steps = list(steps)
     if n == 1:
         return [tuple(all_steps)]
@@ -685,7 +710,7 @@ def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
 
 
 def _slice(s: Local, start: int, size: int) -> Local:
-    """A local step for `size` of its elements, from `start` on."""
+    """A local step on `size` of its elements, from `start` on."""
     src, dst = (Span(x.buf, x.start + start, size) for x in (s.src, s.dst))
     return type(s)(src, dst)
 
@@ -693,8 +718,8 @@ def _slice(s: Local, start: int, size: int) -> Local:
 def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:
     """Chunks through stages: in step t stage s does chunk t - s.
 
-    A meeting ends all steps but the last. The steps of local stages are spread over the
-    rounds of the others, to be done while messages are in flight.
+    A meeting ends all steps but the last. The local stages are spread over the rounds
+    of the other stages, to be done while messages are in flight.
     """
     last = chunks + len(stages) - 2
     for t in range(last + 1):
@@ -725,14 +750,24 @@ def planned(
 ) -> tuple[Transfer, ...]:
     """Transfers in chunks that take up to `size` elements of a node's memory.
 
-    Without a number of lanes, there are as many as still send long messages.
+    Without a number of lanes, as many lanes as still send long messages.
     """
-    need = max(sum(x.footprint(node) for x in transfers) for node in set(nodes))
-    ranks_per_vertex = max(max(x.sources.most, x.sinks.most) for x in transfers)
-    across = (max(x.volume for x in transfers), max(x.messages for x in transfers))
-    amount = Amount(need, *across, max(x.part for x in transfers))
+    need = max(
+        sum(transfer.footprint(node) for transfer in transfers) for node in set(nodes)
+    )
+    ranks_per_vertex = max(
+        max(transfer.sources.max_ranks, transfer.sinks.max_ranks)
+        for transfer in transfers
+    )
+    network_amounts = (
+        max(transfer.volume for transfer in transfers),
+        max(transfer.messages for transfer in transfers),
+    )
+    amount = Amount(
+        need, *network_amounts, max(transfer.part for transfer in transfers)
+    )
     chunks, lanes = shape(amount, ranks_per_vertex, size, startup, lanes)
-    return tuple(x.cut(chunks, lanes, startup) for x in transfers)
+    return tuple(transfer.cut(chunks, lanes, startup) for transfer in transfers)
 
 
 def through_nodes(
@@ -746,24 +781,48 @@ def through_nodes(
     """The program of rank r in transfers of one kind: in, across by lanes, out."""
     cut_transfers = planned(nodes, tuple(transfers), lanes, size, startup)
     chunks = cut_transfers[0].chunks
-    starts = list(accumulate((x.footprint(nodes[r]) for x in cut_transfers), initial=0))
+    starts = list(
+        accumulate(
+            (transfer.footprint(nodes[r]) for transfer in cut_transfers), initial=0
+        )
+    )
 
-    def at(c: int) -> Iterator[tuple[Transfer, int]]:
+    def placed_transfers(c: int) -> Iterator[tuple[Transfer, int]]:
         """The transfers, and the first element of each for chunk c in "node"."""
-        for x, footprint in zip(cut_transfers, starts, strict=False):
-            yield x, c % len(stages) * starts[-1] + footprint
+        for transfer, footprint in zip(cut_transfers, starts, strict=False):
+            yield transfer, c % len(stages) * starts[-1] + footprint
 
     def bring(c: int) -> Program:
-        yield Round(then=tuple(s for x, base in at(c) for s in x.bring(r, c, base)))
+        yield Round(
+            then=tuple(
+                s
+                for transfer, base in placed_transfers(c)
+                for s in transfer.bring(r, c, base)
+            )
+        )
 
     def combine(c: int) -> Program:
-        yield Round(then=tuple(s for x, base in at(c) for s in x.combine(r, c, base)))
+        yield Round(
+            then=tuple(
+                s
+                for transfer, base in placed_transfers(c)
+                for s in transfer.combine(r, c, base)
+            )
+        )
 
     def across(c: int) -> Program:
-        return apart(*(x.across(r, c, base) for x, base in at(c)))
+        return apart(
+            *(transfer.across(r, c, base) for transfer, base in placed_transfers(c))
+        )
 
     def take(c: int) -> Program:
-        yield Round(then=tuple(s for x, base in at(c) for s in x.take(r, c, base)))
+        yield Round(
+            then=tuple(
+                s
+                for transfer, base in placed_transfers(c)
+                for s in transfer.take(r, c, base)
+            )
+        )
 
     stages = [bring]
     if cut_transfers[0].summed and chunks > 1:

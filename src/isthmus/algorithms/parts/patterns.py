@@ -1,4 +1,4 @@
-"""Index arithmetic that algorithms share."""
+"""Index arithmetic shared by algorithms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STARTUP_ELEMENTS = float(1 << 14)
 
 
 def startup_in(alpha: float, beta: float) -> float:
-    """The elements that pass in the time of a start-up, one at the least."""
+    """The elements that pass in the time of a start-up, at least one."""
     return max(alpha / beta, 1.0) if beta > 0 else inf
 
 
@@ -24,9 +24,9 @@ def log2(n: int) -> int:
 
 
 def outer(v: Index) -> bool:
-    """Whether v is vertex 0, a root that lies outside the group of the others.
+    """Whether v is vertex 0, a root that lies outside the group of the leaves.
 
-    The first lane decides for all lanes, which are of one group.
+    The first lane decides for all lanes, since all are of one group.
     """
     return bool(np.ravel(v)[0] == 0)
 
@@ -39,7 +39,7 @@ def is_power(n: int) -> bool:
 def ring(n: Index, i: Index) -> Iterator[tuple[Index, Index, Mask]]:
     """For each round of a ring of n, the blocks that place i receives and sends.
 
-    The third value says whether a ring of n still turns: lanes may have rings of
+    The third value says whether a ring of n still turns, since lanes may have rings of
     different sizes.
     """
     for t in range(int(np.max(n)) - 1):

@@ -2,7 +2,8 @@
 
 Träff et al. 2008 name three: the smallest block, a fixed size, and a square root that
 weighs start-ups against the time to fill the pipeline. `best` tries many sizes. All
-sizes are in elements, and so is `startup`: the elements that pass in that time.
+sizes are in elements, and so is `startup`: the elements that pass in the time of a
+start-up.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def pieces(counts: np.ndarray, size: int) -> np.ndarray:
 
 
 def ring_time(counts: np.ndarray, size: int, startup: float) -> float:
-    """Rounds times the most that a round costs, in elements."""
+    """The number of rounds times the cost of the longest round, in elements."""
     piece_counts = pieces(counts, size)
     longest = min(size, int(counts.max()))
     return float((piece_counts.sum() - piece_counts.min()) * (startup + longest))
@@ -34,7 +35,7 @@ def ring_time(counts: np.ndarray, size: int, startup: float) -> float:
 def smallest(counts: np.ndarray, least: int, startup: float) -> int:
     """Rule 1: the smallest block, but not below a threshold: equal blocks stay whole.
 
-    Where a block is empty, rule 3, as no piece can be as small as that block.
+    Where a block is empty, rule 3, since no piece can be as small as an empty block.
     """
     if counts.min() == 0:
         return square_root(counts, least, startup)
@@ -42,14 +43,15 @@ def smallest(counts: np.ndarray, least: int, startup: float) -> int:
 
 
 def fixed(counts: np.ndarray, size: int, startup: float) -> int:
-    """Rule 2: one size for all distributions."""
+    """Rule 2: an equal size for all distributions."""
     return size or DEFAULT_PIECE_ELEMENTS
 
 
 def square_root(counts: np.ndarray, least: int, startup: float) -> int:
     """Rule 3: the B with the least (m / B + (p + z - 2) / 2) (startup + B).
 
-    Here z of the p blocks are empty, and the last piece of every other is half full.
+    Here z of the p blocks are empty, and the last piece of every full block is half
+    full.
     """
     m, slots = int(counts.sum()), len(counts) + int((counts == 0).sum()) - 2
     return max(isqrt(int(2 * startup * m / slots)) if slots > 0 else m, least)
@@ -58,8 +60,8 @@ def square_root(counts: np.ndarray, least: int, startup: float) -> int:
 def best(counts: np.ndarray, least: int, startup: float) -> int:
     """The fastest of many sizes; of equals the largest: equal blocks stay whole.
 
-    Sizes tried are equal parts of the largest block, few or of about the size of rule
-    3, that size itself, and the smallest block.
+    Candidates are equal parts of the largest block, few or of about the size of rule 3,
+    the size of rule 3, and the smallest block.
     """
     block, root = int(counts.max()), max(square_root(counts, least, startup), 1)
     about = {round(block / root * 2 ** (j / 4)) for j in range(-8, 9)}
@@ -81,8 +83,11 @@ PIECE_SIZE_RULES: dict[str, Rule] = {
 def piece_size(
     counts: np.ndarray, rule: str = "", size: int = 0, startup: float = STARTUP_ELEMENTS
 ) -> int:
-    """The size of pieces by a rule. To "fixed", `size` is the size, to the others the
-    least size; without a rule it is taken if given, and the best if not."""
+    """The size of pieces by a rule.
+
+    To "fixed", `size` is the size, to other rules the least size. Without a rule,
+    `size` is the size, or the best size if `size` is 0.
+    """
     rule = rule or ("fixed" if size else "best")
     if rule not in PIECE_SIZE_RULES:
         known = ", ".join(sorted(PIECE_SIZE_RULES))

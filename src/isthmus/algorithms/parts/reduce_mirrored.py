@@ -1,4 +1,4 @@
-"""A reduction out of a broadcast: the same messages the other way, in reverse."""
+"""A reduction out of a broadcast: its messages reversed, in reverse order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from ...schedules.layout import Shares
 class Mirror:
     """The use of buffers in a reduction that is a broadcast backwards.
 
-    The first message of a piece arrives where the result grows: in "recv" at the root,
-    and elsewhere in "tmp", behind the space for later messages.
+    The first message of a piece arrives where the result grows, so that it needs no
+    copy: in "recv" at the root, and elsewhere in "tmp", behind the space for later
+    messages.
     """
 
     pieces: Shares
@@ -36,7 +37,7 @@ class Mirror:
     incoming: int
 
     def places(self, piece: Span) -> tuple[tuple[Span, Mask], ...]:
-        """The spans in which the result grows: at the root, and at the other ranks."""
+        """The places of the growing result, at the root and at the other ranks."""
         grown = Span("tmp", piece.start + self.incoming, piece.size)
         return (piece, self.at_root), (grown, self.at_root ^ True)
 
@@ -47,13 +48,13 @@ class Mirror:
         yield Send(c.frm, (replace(piece, buf="send"),), c.when & (begun ^ True))
 
     def take(self, c: Send, piece: Span, begun: Mask) -> Iterator[Comm]:
-        """Receive a piece's first message where its sum grows, later ones beside."""
+        """Receive a piece's first message where the sum grows, and others beside."""
         for place, here in self.places(piece):
             yield Recv(c.to, (place,), c.when & here & (begun ^ True))
         yield Recv(c.to, (Span("tmp", 0, piece.size),), c.when & begun)
 
     def combine(self, c: Send, piece: Span, begun: Mask) -> Iterator[Reduce]:
-        """Reduce the own contribution and later messages into the first one."""
+        """Reduce the own contribution and later messages into the first message."""
         own, came = replace(piece, buf="send"), Span("tmp", 0, piece.size)
         for place, here in self.places(piece):
             yield Reduce(own, place, c.when & here & self.gives & (begun ^ True))

@@ -6,7 +6,7 @@ from ...schedules.ir import Index, Program
 from ...schedules.layout import Blocks
 from ...schedules.registry import Stage, stage
 
-#: bytes a rank from which on neighbours pass on what they have
+#: bytes a rank from which on a ring takes less time than few rounds
 RING_BYTES_PER_RANK = 1 << 17
 
 
@@ -21,7 +21,7 @@ def stage_for(n: int, nbytes: int, ring: int = RING_BYTES_PER_RANK) -> str:
 
 
 def stage_by_size(unit: int, ring: int = RING_BYTES_PER_RANK) -> Stage:
-    """The stage that fits a group and its total, counted in units of `unit` bytes."""
+    """The stage for a group and a total of data, counted in units of `unit` bytes."""
 
     def program(n: int, r: Index, blocks: Blocks) -> Program:
         return stage(stage_for(n, blocks.total * unit, ring))(n, r, blocks)
