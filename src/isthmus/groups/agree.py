@@ -1,6 +1,6 @@
 """All processes of a chain compare their calls before any of them goes ahead.
 
-⌈log n⌉ rounds of small messages. All processes hear of an error on one of them and
+⌈log n⌉ rounds of small messages. All processes hear of an error on any process and
 raise together; otherwise the others would wait for a process that has left the call.
 """
 
@@ -32,19 +32,21 @@ def agree(
     contribution: _Call = (text, link.rank, call, facts)
     text, _, _, facts = yield from total(link, contribution, _combine)
     if error is not None:
-        raise error from Refused(text)  # marks it as an error that all ranks know of
+        raise error from Refused(text)  # as all ranks know of the error
     if text:
         raise Refused(text)
     return facts
 
 
-def _combine(x: _Call, y: _Call) -> _Call:
-    text = x[0] or y[0]
-    if not text and x[2] != y[2]:
-        text = f"rank {x[1]} calls {_show(x[2])}, rank {y[1]} calls {_show(y[2])}"
+def _combine(left: _Call, right: _Call) -> _Call:
+    """Two calls as one: the first error, or the larger of each fact."""
+    text = left[0] or right[0]
+    if not text and left[2] != right[2]:
+        text = f"rank {left[1]} calls {_show(left[2])}, "
+        text += f"rank {right[1]} calls {_show(right[2])}"
     if text:
-        return text, x[1], x[2], ()
-    return "", x[1], x[2], tuple(map(max, x[3], y[3]))
+        return text, left[1], left[2], ()
+    return "", left[1], left[2], tuple(map(max, left[3], right[3]))
 
 
 def _show(call: tuple[Any, ...]) -> str:

@@ -12,7 +12,7 @@ from .dialogue import WORD_BYTES, Dialogue
 from .lanes import exists, pick, where
 from .scans import Scan, double_scan
 
-#: bits that choose a bin, and how many bins that makes
+#: bits of a bin's number, and the number of bins
 BIN_BITS = 4
 BIN_COUNT = 1 << BIN_BITS
 
@@ -28,7 +28,7 @@ class BinTable:
 
     @property
     def nbytes(self) -> Any:
-        """The bytes of a message: the number and the fields of each bin not empty."""
+        """The bytes of a message: the number and the fields of each filled bin."""
         is_filled = (self.fields[-1] > 0).view(np.int8)
         # a sum along the last axis takes twice as long
         filled_bins = plain(np.einsum("...b->...", is_filled))
@@ -43,7 +43,7 @@ class BinTable:
 
 
 def plain(x: Any) -> Any:
-    """Lanes unchanged, and the number of one process as an int."""
+    """Lanes unchanged, and a scalar of one process as an int."""
     return x.astype(np.int64) if x.ndim else int(x)
 
 
@@ -76,7 +76,7 @@ def _leftwards(x: BinTable, y: BinTable) -> BinTable:
 
 
 def scan_bins(link: ChainLink, q: int | None, bins: int = BIN_COUNT) -> Dialogue[Scan]:
-    """The tables of the processes before and after one that is in bin q, or in none.
+    """The tables of the processes before and after a process in bin q, or in no bin.
 
     A bin's fields are its nearest process on that side, and its number of processes.
     """

@@ -1,6 +1,6 @@
 """A chain: a group of processes as a doubly linked list, spread over its members.
 
-Every process keeps its own link, five numbers however large the group is (Moody, Ahn,
+Every process stores its own link, five numbers however large the group is (Moody, Ahn,
 de Supinski 2011). Addresses are ranks of the communicator below.
 """
 

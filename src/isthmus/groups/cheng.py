@@ -1,7 +1,7 @@
 """Sorting on a few processes that find exact splitters (Cheng, Edelman, Gilbert, Shah).
 
-As Sack and Gropp 2010 use it to split communicators: every M items are gathered to one
-sorter, the sorters sort among themselves, and the items are scattered again.
+As Sack and Gropp 2010 split communicators: every M items are gathered to one sorter,
+the sorters sort among themselves, and the items are scattered again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def cheng(m: int) -> Sort:
 
 
 def _exchange(top: ChainLink, items: list[Any]) -> Dialogue[list[Any]]:
-    """Sort the items of all sorters; each ends with as many items as it had."""
+    """Sort the items of all sorters; the number of items of each sorter stays."""
     rows = yield from allgather(top, (top.address, len(items)))
     sorters = [address for address, _ in rows]
     starts = list(accumulate((count for _, count in rows), initial=0))[:-1]
@@ -63,28 +63,30 @@ def _cuts(
     middles of all sorters' ranges: every iteration discards a quarter of the range.
     """
     low, high = [0] * len(sorters), [len(items)] * len(sorters)
-    rank = list(starts)  # of the wanted item among those still in range
-    open_ = list(range(1, len(sorters)))
-    while open_:
-        sent = {j: _middle(items, low[j], high[j]) for j in open_}
-        received = yield from _all_to_all(top, sorters, sent, top.rank in open_)
+    rank = list(starts)  # of the wanted item among the items in range
+    undecided = list(range(1, len(sorters)))
+    while undecided:
+        sent = {j: _middle(items, low[j], high[j]) for j in undecided}
+        received = yield from _all_to_all(top, sorters, sent, top.rank in undecided)
         medians = yield from allgather(top, _median(received))
-        ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in open_}
-        has = {j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in open_}
-        positions = np.array([(ends[j] - low[j], has[j]) for j in open_])
+        ends = {j: bisect_left(items, medians[j], low[j], high[j]) for j in undecided}
+        has_start_item = {
+            j: ends[j] < high[j] and items[ends[j]] == medians[j] for j in undecided
+        }
+        positions = np.array([(ends[j] - low[j], has_start_item[j]) for j in undecided])
         sums = (yield from total(top, positions, operator.add)).tolist()
-        open_later = []
-        for j, (below, equal) in zip(open_, sums, strict=True):
+        still_undecided = []
+        for j, (below, equal) in zip(undecided, sums, strict=True):
             if rank[j] < below:
                 high[j] = ends[j]
-                open_later.append(j)
+                still_undecided.append(j)
             elif rank[j] >= below + equal:
-                low[j] = ends[j] + has[j]
+                low[j] = ends[j] + has_start_item[j]
                 rank[j] -= below + equal
-                open_later.append(j)
+                still_undecided.append(j)
             else:
                 low[j] = ends[j]
-        open_ = open_later
+        undecided = still_undecided
     return low
 
 
@@ -94,7 +96,7 @@ def _middle(items: list[Any], low: int, high: int) -> tuple[int, Any]:
 
 
 def _median(proposals: list[tuple[int, Any]]) -> Any:
-    """The least item that, with the items before it, has half of the weight."""
+    """The least item that, with all items before, has half of the weight."""
     ranked = sorted(((item, weight) for weight, item in proposals if weight))
     half, weights = sum(w for _, w in ranked), 0
     for item, weight in ranked:

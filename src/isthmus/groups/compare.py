@@ -1,4 +1,4 @@
-"""Colours and keys that only a function of the user can compare."""
+"""Colours and keys without an encoding, compared by a function of the user."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _comparisons: dict[type, Compare] = {}
 
 
 def register_comparison(kind: type, compare: Compare) -> None:
-    """Let values of a type be colours and keys that `compare` puts in order.
+    """Let values of a type be colours and keys, in the order given by `compare`.
 
-    Such values are pickled, compared and never hashed: only the algorithms that sort
-    can be used. Every process must register the same function, and subclasses their
-    own.
+    Values of the type are pickled, compared and never hashed, so only algorithms that
+    sort can split by them. Every process must register the same function, and
+    subclasses their own.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":
         raise TypeError(f"{kind!r} is not a class of your own")
@@ -68,10 +68,12 @@ class Compared:
             return 1
         if self.compare is not None:
             return self.compare(self.value, other.value)
-        mine, its = type(self.value), type(other.value)
-        if mine is its:
-            return _comparisons[mine](self.value, other.value)
-        names = [(x.__module__, x.__qualname__) for x in (mine, its)]
+        own_type, other_type = type(self.value), type(other.value)
+        if own_type is other_type:
+            return _comparisons[own_type](self.value, other.value)
+        names = [
+            (kind.__module__, kind.__qualname__) for kind in (own_type, other_type)
+        ]
         return -1 if names[0] < names[1] else 1
 
     def __eq__(self, other: object) -> bool:
@@ -83,13 +85,13 @@ class Compared:
     __hash__ = None  # type: ignore[assignment]
 
 
-#: a colour or key in the form in which it is sent and compared
+#: a colour or key in the form to be sent and compared
 Code: TypeAlias = bytes | Compared
 
 
 def comparing(dialogue: Dialogue[T], compare: Mapping[str, Compare]) -> Dialogue[T]:
-    """The dialogue, with a call's functions bound to the values that it receives."""
-    received: Any = None  # what starts a generator
+    """The dialogue, with a call's functions bound to all values received."""
+    received: Any = None  # None starts a generator
     while True:
         try:
             step = dialogue.send(received)
@@ -100,6 +102,7 @@ def comparing(dialogue: Dialogue[T], compare: Mapping[str, Compare]) -> Dialogue
 
 
 def _bound(value: Any, compare: Mapping[str, Compare]) -> Any:
+    """A value with a call's functions bound to its compared values."""
     if isinstance(value, Compared) and value.role in compare:
         return Compared(value.value, value.role, compare[value.role])
     if isinstance(value, (tuple, list)):

@@ -1,7 +1,7 @@
-"""A dialogue: communication of one rank whose next step depends on what it received.
+"""A dialogue: communication of one rank whose next step depends on received values.
 
-A generator yields steps, is sent what it received, and returns its result. The virtual
-machine (`vm`) and MPI run the same dialogues.
+A generator yields steps, is sent the received values, and returns its result. The
+virtual machine (`vm`) and MPI run the same dialogues.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class ExchangeStep:
     """Messages in flight at once: (target, value) to send, and ranks to receive from.
 
     Two ranks have at most one message each way in a step. A value is never changed
-    after it was sent or received, since the virtual machine hands over the object
-    itself.
+    after a send or receive, since the virtual machine hands over the object itself.
     """
 
     sends: tuple[tuple[Index, Any], ...] = ()
@@ -37,11 +36,11 @@ class ExchangeStep:
 
 @dataclass(frozen=True, slots=True)
 class PostStep:
-    """Send values to ranks that do not know the source, and receive `expect` of them.
+    """Send values to ranks that do not know the source, and receive `expect` values.
 
     Values arrive in any order, as with MPI_ANY_SOURCE. No rank may send a value for a
-    later `PostStep` of another rank before that rank has begun the step: the receiver
-    could take the value for one of an earlier step.
+    later `PostStep` of another rank before that rank has begun the step, since the
+    receiver could take the value for part of an earlier step.
     """
 
     sends: tuple[tuple[Index, Any], ...]
@@ -62,7 +61,7 @@ Dialogue: TypeAlias = Generator[Step, list[Any], T]
 def swap(
     left: Index, to_left: Any, right: Index, to_right: Any
 ) -> Dialogue[tuple[Any, Any]]:
-    """Exchange a value with the process on either side, where there is one."""
+    """Exchange a value with the process on either side, where it exists."""
     if isinstance(left, np.ndarray):
         sends = ((left, to_left), (right, to_right))
         from_left, from_right = yield ExchangeStep(sends, (left, right))

@@ -1,6 +1,6 @@
-"""Canonical encodings: colours and keys as bytes whose order is that of the values.
+"""Canonical encodings: colours and keys as bytes in the order of the values.
 
-Two values have the same bytes if and only if Python calls them equal: `1`, `1.0` and
+Two values have equal bytes if and only if Python calls them equal: `1`, `1.0` and
 `True` are one colour, `"1"` is another. Where Python gives no order, kinds come as
 None, numbers, str, bytes, tuples, then registered types by name.
 """
@@ -31,7 +31,7 @@ _MINUS_INFINITY, _NEGATIVE_TAG, _ZERO_TAG, _POSITIVE_TAG, _INFINITY = (
 )
 #: below every kind, so a tuple comes before its continuations
 _END_OF_TUPLE = b"\x00"
-#: a zero byte is written as two, so that these two end a string and nothing else
+#: a zero byte is written as two bytes, so that nothing in a string reads as its end
 _ESCAPED_ZERO, _END_OF_STRING = b"\x00\xff", b"\x00\x01"
 _EXPONENT_BIAS, _EXPONENT_BYTES = 1 << 31, 4
 _COMPLEMENT = bytes(range(255, -1, -1))
@@ -40,10 +40,10 @@ _encodings: dict[type, Callable[[Any], Any]] = {}
 
 
 def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
-    """Let values of a type be colours and keys: `form` gives a value to encode instead.
+    """Let values of a type be colours and keys: `form` returns the value to encode.
 
-    The value that `form` returns has an encoding of its own, which defines the values
-    that are equal and their order. Every process must register the same function.
+    The value returned by `form` has an encoding of its own, which defines equality and
+    order. Every process must register the same function.
     """
     if not isinstance(kind, type) or kind.__module__ == "builtins":
         raise TypeError(f"{kind!r} is not a class of your own")
@@ -51,14 +51,14 @@ def register_encoding(kind: type, form: Callable[[Any], Any]) -> None:
 
 
 def canonical(value: Any, role: str = "", compare: Compare | None = None) -> Code:
-    """A colour or key in the form in which it is sent, compared and hashed."""
+    """A colour or key in the form to be sent, compared and hashed."""
     if compare is not None and value is not None:
         return Compared.of(value, role, compare)
     return Compared.of(value) if has_comparison(type(value)) else encode(value)
 
 
 def encode(value: Any) -> bytes:
-    """The canonical bytes of a value; TypeError or ValueError if there are none."""
+    """The canonical bytes of a value; TypeError or ValueError if it has none."""
     for kind in type(value).__mro__:
         if kind in _encodings:
             form = encode(_encodings[kind](value))
@@ -88,11 +88,12 @@ def _name(kind: type) -> str:
 
 
 def _string(data: bytes) -> bytes:
+    """The bytes of a string, with an end that no string contains."""
     return data.replace(b"\x00", _ESCAPED_ZERO) + _END_OF_STRING
 
 
 def _number(value: int | float) -> bytes:
-    """A number as sign, exponent and the bits after it, whatever its type."""
+    """A number as sign, exponent and the bits behind, whatever its type."""
     if value != value:
         raise ValueError("nan has no canonical form: it is not equal to itself")
     if value in (math.inf, -math.inf):
@@ -115,7 +116,7 @@ def _number(value: int | float) -> bytes:
 
 
 def integer(code: Code) -> int:
-    """The integer that was encoded; ValueError if another value was encoded."""
+    """The integer of a code; ValueError if the code is of another value."""
     if isinstance(code, bytes):
         if code == _ZERO_TAG:
             return 0
@@ -125,6 +126,7 @@ def integer(code: Code) -> int:
 
 
 def _integer(code: bytes) -> int:
+    """The integer of a code of a nonzero number."""
     sign, body = (
         (1, code[1:])
         if code[:1] == _POSITIVE_TAG

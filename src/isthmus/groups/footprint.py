@@ -1,4 +1,4 @@
-"""The memory of a waiting dialogue: everything that its frames refer to."""
+"""The memory of a waiting dialogue: all objects reachable from its frames."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .dialogue import (
 def footprint(dialogue: Dialogue[Any], *others: Any) -> int:
     """The bytes of all objects that a waiting dialogue and others hold, each once.
 
-    Objects are the variables of its generators, the iterators of their loops and the
-    closures of its functions; code and Python's own overhead are not counted.
+    Objects are the variables of the dialogue's generators, the iterators of their loops
+    and the closures of their functions; code and Python's own overhead are not counted.
     """
     seen: set[int] = set()
     return sum(_size(value, seen) for value in (dialogue, *others))
@@ -63,7 +63,7 @@ def _parts(value: Any) -> list[Any] | None:
         return [value.value]
     if isinstance(value, GeneratorType):
         frame = value.gi_frame
-        # before Python 3.11 the frame holds what later the generator does
+        # before Python 3.11 the frame, later the generator refers to the variables
         return [*_held(frame, value), *_held(frame, frame)]
     if isinstance(value, (Iterator, CellType)):
         return gc.get_referents(value)

@@ -1,7 +1,8 @@
-"""Splitting by hashed colours: into bins, repeatedly, until each has one colour.
+"""Splitting by hashed colours: into bins, repeatedly, until each bin has one colour.
 
-Moody, Ahn, de Supinski 2011, section 3.3. Added here: an exact test for one
-colour, and a sort for colours that stay together after all iterations.
+Moody, Ahn, de Supinski 2011, section 3.3. Beyond the paper: an exact test for one
+colour, since equal hashes do not prove equal colours, and a sort for colours that stay
+together after all iterations.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .serial import allgather_group
 from .sorts import bitonic
 from .split_entry import GroupPlace, SplitEntry, placed
 
-#: iterations after which the colours that still share a bin are sorted
+#: iterations before a sort of the colours that still share a bin
 MAX_HASH_ITERATIONS = 32
 
 
@@ -74,6 +75,7 @@ def hash_split(
 def _bin_numbers(
     color: Any, hash_function: Callable[[Any, int], Any], iteration: int
 ) -> Any:
+    """The bin of each colour in an iteration."""
     return each_byte(lambda code: hash_function(code, iteration), color)
 
 

@@ -38,7 +38,7 @@ def rank_items(link: ChainLink, items: Iterable[Any]) -> Dialogue[list[Item | No
 
     Blocks of the largest number of items, filled up where a process has fewer, go
     through the network of bitonic sort. So no process is empty, and one scan over
-    neighbours tells a process all it needs to know of the others.
+    neighbours tells a process everything about the items before and after its block.
     """
     codes: list[tuple[int, Code]] = []
     error: Exception | None = None
@@ -52,8 +52,8 @@ def rank_items(link: ChainLink, items: Iterable[Any]) -> Dialogue[list[Item | No
     if items_per_process == 0:
         return ranked
     block = yield from _sorted(link, _block(link, codes, items_per_process))
-    around = yield from _runs(link, block)
-    sends = tuple(_answers(block, around))
+    summaries = yield from _runs(link, block)
+    sends = tuple(_answers(block, summaries))
     for place, *item in (yield PostStep(sends, len(codes))):
         ranked[place] = Item(*item)
     return ranked
@@ -70,6 +70,7 @@ def _block(link: ChainLink, codes: list[tuple[int, Code]], m: int) -> list[_Entr
 
 
 def _sorted(link: ChainLink, block: list[_Entry]) -> Dialogue[list[_Entry]]:
+    """The blocks of all processes, sorted: the i-th block at rank i."""
     block_items = len(block)
 
     def half(x: list[_Entry], y: list[_Entry], low: bool) -> list[_Entry]:
@@ -86,10 +87,10 @@ _Summary: TypeAlias = tuple[Any, int, Any, int, int]
 
 def _join(x: _Summary, y: _Summary) -> _Summary:
     """Two stretches as one; the last run of x may go on in y."""
-    same = x[2] == y[0]
-    first = x[1] + y[1] if same and x[4] == 1 else x[1]
-    last = y[3] + x[3] if same and y[4] == 1 else y[3]
-    return x[0], first, y[2], last, x[4] + y[4] - same
+    joins = x[2] == y[0]
+    first = x[1] + y[1] if joins and x[4] == 1 else x[1]
+    last = y[3] + x[3] if joins and y[4] == 1 else y[3]
+    return x[0], first, y[2], last, x[4] + y[4] - joins
 
 
 def _value(entry: _Entry) -> tuple[bool, Code]:
@@ -99,18 +100,18 @@ def _value(entry: _Entry) -> tuple[bool, Code]:
 def _runs(link: ChainLink, block: list[_Entry]) -> Dialogue[Scan]:
     """The summaries of the items before and after this block."""
     runs = [(value, len(list(run))) for value, run in groupby(block, _value)]
-    mine: _Summary = (*runs[0], *runs[-1], len(runs))
-    return (yield from double_scan(link, mine, mine, _join))
+    own_summary: _Summary = (*runs[0], *runs[-1], len(runs))
+    return (yield from double_scan(link, own_summary, own_summary, _join))
 
 
 def _answers(
-    block: list[_Entry], around: Scan
+    block: list[_Entry], summaries: Scan
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """For every item of the block: its address, and its place, group, size and rank.
+    """For every item of the block: address, and place, group, size and rank.
 
-    An item that only fills the block has no answer, as no process waits for one.
+    An entry that only fills the block has no answer, since no process waits for one.
     """
-    before, after = around.before, around.after
+    before, after = summaries.before, summaries.after
     group_number = 0
     if before is not None:
         group_number = before[4] - (before[2] == _value(block[0]))

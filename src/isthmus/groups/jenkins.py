@@ -1,4 +1,4 @@
-"""Jenkins' one-at-a-time hash, and the bins that colours fall into."""
+"""Jenkins' one-at-a-time hash, and the bins of colours by their hash values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def bin_of(code: Sequence[Any], iteration: int, bins: int = BIN_COUNT) -> Any:
     """The bin of a colour, by another hash function in every iteration.
 
     Each iteration takes a new region of the hash value; after the last region the bytes
-    are rotated. The length goes first, or strings of zeros would never part.
+    are rotated. The length goes first, since otherwise strings of zeros would never
+    part.
     """
     bits = bins.bit_length() - 1
     rotation, region = divmod(iteration, HASH_BITS // bits)

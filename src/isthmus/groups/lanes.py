@@ -1,8 +1,8 @@
 """Lanes: a dialogue of one process, or of all processes at once.
 
-What a process knows is a plain value, or an array with a lane for each process, in
-which None is -1. A dialogue that chooses by the functions here, and not by `if`, runs
-both ways: with plain values under MPI and in `vm`, with lanes in `vm_lanes`.
+A process's knowledge is a plain value, or an array with a lane for each process, in
+which None is -1. A dialogue that chooses by the functions of this file, and not by
+`if`, runs both ways: with plain values under MPI and in `vm`, with lanes in `vm_lanes`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LANE_SHARE_TO_COMPUTE_ALL = 0.75
 
 
 class Shared:
-    """Data of all lanes together, inside of a value that has lanes."""
+    """Data of all lanes together, inside a value with lanes."""
 
     __slots__ = ("sizes", "values")
 
@@ -69,7 +69,7 @@ def _map(f: Callable[..., Any], *values: Any) -> Any:
 
 
 def take(value: Any, lanes: Any) -> Any:
-    """The value in these lanes: their numbers, or a slice."""
+    """The value in some lanes: their numbers, or a slice."""
 
     def taken(x: Any) -> Any:
         # `take` is 2 to 5 times as fast as an index where a lane has a row
@@ -81,9 +81,9 @@ def take(value: Any, lanes: Any) -> Any:
 
 
 class Received:
-    """Values that other lanes have sent, not yet taken from those lanes.
+    """Values sent by other lanes, still to be taken from the lanes of their senders.
 
-    `where` takes them for the lanes that need them only, which is faster.
+    `where` takes the values of the chosen lanes only, to save time.
     """
 
     __slots__ = ("source", "value")
@@ -113,7 +113,7 @@ def pick(mask: Any, yes: Any, no: Any) -> Any:
 def where(
     mask: Any, f: Callable[..., Any], args: tuple[Any, ...], otherwise: Any
 ) -> Any:
-    """f of the arguments where the mask holds; it is not called for other lanes."""
+    """f of the arguments where the mask holds; other lanes are left out of the call."""
     if not isinstance(mask, np.ndarray):
         return f(*args) if mask else otherwise
     n, chosen = len(mask), np.flatnonzero(mask)
@@ -142,7 +142,7 @@ def where(
 
 
 def _filled(unchosen: np.ndarray, donor: int, x: Any) -> Any:
-    """A copy in which the unchosen lanes have the value of one chosen lane."""
+    """A copy in which the unchosen lanes have the value of a chosen lane."""
     if isinstance(x, Received):
         return take(x.value, _filled(unchosen, donor, x.source))
     if isinstance(x, np.ndarray):
@@ -160,7 +160,7 @@ def _restore(
     dtype = otherwise.dtype if isinstance(otherwise, np.ndarray) else np.dtype(np.int64)
     if not isinstance(results, np.ndarray) or dtype.kind != results.dtype.kind:
         return pick(mask, results, otherwise)
-    # an array that owns its data was made by f, and nobody else has it
+    # an array with data of its own was made by f, and may be changed
     merged = results if results.flags.owndata else results.copy()
     otherwise = -1 if otherwise is None else otherwise
     has_lanes = isinstance(otherwise, np.ndarray)
@@ -169,7 +169,7 @@ def _restore(
 
 
 def same(x: Any, y: Any) -> Any:
-    """Whether two values are equal, also where they are tuples."""
+    """Whether two values, or tuples of values, are equal."""
     if not isinstance(x, tuple):
         return x == y
     equal: Any = True
@@ -207,7 +207,7 @@ class Ordered:
 
 
 def _numbers(value: Any) -> Iterator[Any]:
-    """The arrays by which a value is sorted, the first of them first."""
+    """The arrays by which a value is sorted, the most significant first."""
     if isinstance(value, tuple):
         for x in value:
             yield from _numbers(x)
@@ -218,7 +218,7 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 
 def row(*values: Any) -> Any:
-    """Values that are sent and compared together: a tuple, or lanes of rows."""
+    """Values to be sent and compared together: a tuple, or lanes of rows."""
     keys = list(_numbers(values))
     if not keys:
         return values
@@ -255,7 +255,7 @@ def numbered(values: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
 
 
 def codes(values: Sequence[bytes | None]) -> Ordered:
-    """Lanes of values that have an encoding or are None, one lane for each."""
+    """Lanes of encoded values or None, a lane for each."""
     if not all(value is None or isinstance(value, bytes) for value in values):
         raise TypeError("only values with an encoding can be put into lanes")
     number, distinct = numbered(values)
@@ -272,7 +272,7 @@ def each(f: Callable[[Any], Any], code: Any) -> Any:
 
 
 def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
-    """f of the bytes of a code; all lanes of the same length in one call."""
+    """f of the bytes of a code; all lanes of equal length in one call."""
     if not isinstance(code, Ordered):
         return f(code) if isinstance(code, bytes) else None
     distinct = code.table.values
@@ -287,7 +287,7 @@ def each_byte(f: Callable[[Sequence[Any]], Any], code: Any) -> Any:
 
 
 class ProcessRow(int):
-    """The row of one process, in place of a lane of `Ordered`: its number and bytes."""
+    """The row of a single process, in place of a lane of `Ordered`."""
 
     nbytes: int
 
@@ -299,7 +299,7 @@ class ProcessRow(int):
 
 @dataclass(frozen=True, slots=True)
 class PerProcess:
-    """A step in lanes: every process that has a link runs a dialogue without lanes."""
+    """A step in lanes: every process with a link runs a dialogue without lanes."""
 
     dialogue: Callable[[Any, Any], Any]
     link: Any

@@ -1,4 +1,4 @@
-"""Splitting by integers without moving data: the links of a chain are replaced.
+"""Splitting by integers without moving data: only links of a chain are replaced.
 
 Divide and conquer as in Moody, Ahn, de Supinski 2011: split by the leading bits, sort
 each part, and link the parts up again.
@@ -20,7 +20,7 @@ from .scans import total
 from .segments import count, neighbours
 from .split_entry import GroupPlace, SplitEntry, placed
 
-#: bits that a chain is split by at a time
+#: bits of each split of a chain
 DIGIT_BITS = BIN_BITS
 #: bits of an integer of MPI_Comm_split
 SPLIT_INTEGER_BITS = 32
@@ -35,8 +35,9 @@ def radix(
 ) -> Dialogue[GroupPlace]:
     """Sort the chain by colour and key, four bits at a time, and cut it.
 
-    With `whole_words` no leading bits are left out, not even those that all values
-    share: a digit in which all agree splits nothing, yet takes two scans of the chain.
+    With `whole_words` no leading bits are left out, not even bits shared by all values.
+    By default they are, since a digit in which all values agree splits nothing, yet
+    takes two scans of the chain.
     """
     color = entry.color if entry.split else encode(0)
     is_member = each(has_color, entry.color)
@@ -72,34 +73,37 @@ def has_color(code: Code | None) -> bool:
 
 
 def _is_key(code: Code | None) -> bool:
-    """Whether a key is a number; None is a key too, which comes before all numbers."""
+    """Whether a key is a number; None is a key too, before all numbers."""
     return code is not None and code not in (b"", NO_KEY)
 
 
 def _value(code: Code | None) -> int:
+    """The integer of a colour or key, 0 for none."""
     return integer(code) if code is not None and _is_key(code) else 0
 
 
-def check(code: Code | None, what: str) -> None:
+def check(code: Code | None, role: str) -> None:
     """Raise if a colour or key is not an integer."""
     try:
         _value(code)
     except ValueError:
-        raise ValueError(f"radix needs integers; the {what} is none") from None
+        raise ValueError(f"radix needs integers; the {role} is none") from None
 
 
 def _union(x: Range, y: Range) -> Range:
+    """The range of two ranges, of which either may be empty."""
     least, most = pick(x[0] < y[0], x[0], y[0]), pick(x[1] > y[1], x[1], y[1])
     of_either = pick(x[2] == 0, (y[0], y[1]), (x[0], x[1]))
     return *pick((x[2] > 0) & (y[2] > 0), (least, most), of_either), x[2] + y[2]
 
 
 def _both(x: tuple[Range, Range], y: tuple[Range, Range]) -> tuple[Range, Range]:
+    """The ranges of colours and of keys, each of two chains as one."""
     return _union(x[0], y[0]), _union(x[1], y[1])
 
 
 def _number(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, Any]:
-    """An integer counted from the least value, with None before it; and its bits."""
+    """An integer counted from the least value, with None before all; and its bits."""
     least = value_range[0] - (value_range[2] < size)
     any_value = value_range[2] > 0
     bits = bit_length(pick(any_value, value_range[1] - least, 0))
@@ -110,7 +114,7 @@ def _word(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, A
     """An integer as a whole word of at least 32 bits.
 
     Where a value is negative or missing, integers are counted from the least value,
-    since the digits that a chain is split by have no sign.
+    since the digits that split a chain have no sign.
     """
     number, bits = _number(x, has_value, value_range, size)
     fits_as_it_is = (value_range[0] >= 0) & (value_range[2] >= size)
@@ -120,9 +124,9 @@ def _word(x: Any, has_value: Any, value_range: Range, size: Any) -> tuple[Any, A
 
 
 def relink(link: ChainLink, number: Any, bits: Any) -> Dialogue[ChainLink]:
-    """The chain in the order of a number of `bits` bits; equals keep their order.
+    """The chain in the order of a number of `bits` bits; equals stay in order.
 
-    2⌈log n⌉ rounds for every four bits, and the memory of one table for each of them.
+    2⌈log n⌉ rounds for every four bits, and the memory of one table for each.
     """
     to_sort = (link.size > 1) & (bits > 0)
     if not any_lane(to_sort):
@@ -137,10 +141,10 @@ def relink(link: ChainLink, number: Any, bits: Any) -> Dialogue[ChainLink]:
 
 
 def _rejoin(link: ChainLink, parts: ChainLink, digit: Any) -> Dialogue[ChainLink]:
-    """The parts linked one after the other, by a total over the chain they came from.
+    """The parts linked up in order of their digits, by a total over their common chain.
 
-    A bin's fields are its first and its last process, each plus one since 0 is an empty
-    bin, and its size.
+    The fields of a bin are its first and last process, each plus one since 0 is an
+    empty bin, and its size.
     """
     first, last = parts.rank == 0, (parts.size > 0) & (parts.rank == parts.size - 1)
     head, tail = pick(first, link.address + 1, 0), pick(last, link.address + 1, 0)
@@ -163,4 +167,5 @@ def _rejoin(link: ChainLink, parts: ChainLink, digit: Any) -> Dialogue[ChainLink
 
 
 def _ends(x: BinTable, y: BinTable) -> BinTable:
+    """The filled fields of both tables, each filled in one table only."""
     return BinTable(tuple(map(np.bitwise_or, x.fields, y.fields)))

@@ -1,4 +1,4 @@
-"""The outcome of a run of dialogues: results, and what every rank did, counted."""
+"""The outcome of a run of dialogues: results, and a tally of every rank."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
-    """A value that moved from one rank to another; rounds count from 0."""
+    """A value moved from one rank to another; rounds count from 0."""
 
     round: int
     source: int
@@ -18,7 +18,7 @@ class TracedMessage:
 
 @dataclass(slots=True)
 class RankTally:
-    """One rank's rounds, messages and bytes sent, peak bytes of memory, end time."""
+    """A rank's rounds, messages and bytes sent, peak bytes of memory, end time."""
 
     rounds: int = 0
     messages: int = 0
@@ -37,7 +37,7 @@ class RunResult:
 
     @property
     def rounds(self) -> int:
-        """The length of the longest chain of steps that waited for each other."""
+        """The length of the longest chain of steps waiting for each other."""
         return max((t.rounds for t in self.ranks), default=0)
 
     @property
@@ -57,5 +57,5 @@ class RunResult:
 
     @property
     def peak(self) -> int:
-        """The most bytes that any rank held at one time."""
+        """The most bytes held by any rank at a time."""
         return max((t.memory for t in self.ranks), default=0)

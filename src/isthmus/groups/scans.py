@@ -1,7 +1,7 @@
 """Scans on a chain, by pointer doubling: ⌈log n⌉ rounds, a constant amount of memory.
 
-In round i every process exchanges what it has with the processes 2^i to either side,
-and tells each who is on its other side. Values are combined in the order of the chain
+In round i every process swaps values with the processes 2^i to either side, and tells
+each of the two the address of the other. Values are combined in the order of the chain
 only, so an operator need be associative but not commutative.
 """
 
@@ -77,7 +77,7 @@ def _turned(op: Op) -> Op:
 def _further(
     op: Op, first: bool, received: tuple[Any, int | None], beyond: Any, own_value: Any
 ) -> tuple[Any, Any, int | None]:
-    """The values of one side, without and with the own one; the next partner there."""
+    """The values of one side, without and with the own value; the next partner."""
     value, further = received
     beyond = value if first else op(value, beyond)
     return beyond, op(beyond, own_value), further
@@ -88,7 +88,7 @@ def _nothing(x: None, y: None) -> None:
 
 
 def scan(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
-    """The combined values of all processes up to this one."""
+    """The combined values of all processes up to and with this process."""
     sums = yield from double_scan(link, value, None, op, _nothing)
     return sums.upto
 
@@ -102,9 +102,8 @@ def exscan(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
 def total(link: ChainLink, value: Any, op: Op) -> Dialogue[Any]:
     """The combined values of all processes of the chain.
 
-    Every process groups the values in its own way: with an operator that rounds, two
-    results may differ in the last digit. `trees.allreduce` gives all processes the
-    same.
+    Every process groups the values in its own way, so that with an operator that
+    rounds, results may differ in the last digit. `trees.allreduce` has equal results.
     """
     sums = yield from double_scan(link, value, value, op)
     upto = where(exists(link.left), op, (sums.before, value), value)

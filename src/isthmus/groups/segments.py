@@ -17,7 +17,7 @@ from .sorts import Sort
 def by_sort(link: ChainLink, color: Any, key: Any, sort: Sort) -> Dialogue[ChainLink]:
     """The chain of the processes of one colour, by key and then by rank.
 
-    The rounds are those of the sort, one with the neighbours, ⌈log n⌉ to count, and one
+    The rounds of the sort, a round with the neighbours, ⌈log n⌉ to count, and a round
     to the owner of each item. Results go by address, so a chain may be in any order.
     """
     has_others = link.size > 1
@@ -40,15 +40,16 @@ def by_sort(link: ChainLink, color: Any, key: Any, sort: Sort) -> Dialogue[Chain
 def neighbours(
     link: ChainLink, color: Any, owner: int
 ) -> Dialogue[tuple[int | None, int | None]]:
-    """The owners of the items to the left and right, if these have the same colour."""
-    mine = (color, owner)
-    before, after = yield from swap(link.left, mine, link.right, mine)
+    """The owners of the items to the left and right, None where the colour differs."""
+    own_item = (color, owner)
+    before, after = yield from swap(link.left, own_item, link.right, own_item)
     left = where(exists(link.left), _owner, (before, color), None)
     right = where(exists(link.right), _owner, (after, color), None)
     return left, right
 
 
 def _owner(item: tuple[Any, int], color: Any) -> Any:
+    """The owner of an item of a colour, None for another colour."""
     return pick(same(item[0], color), item[1], None)
 
 

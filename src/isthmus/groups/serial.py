@@ -1,6 +1,6 @@
-"""Splits in which every process sees all entries and sorts them by itself.
+"""Splits in which every process sees all entries and sorts them alone.
 
-As MPI libraries do it: ⌈log n⌉ rounds, and memory and time that grow with n.
+As in MPI libraries: ⌈log n⌉ rounds, and memory and time that grow with n.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def allgather_group(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
 
 
 def allgather_mpi(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
-    """As allgather_group, with the MPI library's own allgather over all processes."""
+    """As `allgather_group`, with the MPI library's own allgather over all processes."""
     row = (entry.color, entry.key, link.address)
     table = yield AllgatherStep((link.rank, row))
     if isinstance(link.rank, np.ndarray):
@@ -56,7 +56,7 @@ def _groups(
 ) -> tuple[Any, int]:
     """Rank, size, left, right and group number of each row of a table; the group count.
 
-    Rows of the same chain are together.
+    Rows of one chain are together.
     """
     order = np.lexsort((rank, key, color, chain))
     order = order[((color >= 0) & inside)[order]]

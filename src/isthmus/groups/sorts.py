@@ -1,6 +1,6 @@
 """Parallel sorts on a chain: the i-th smallest item ends at rank i.
 
-Items are tuples that hold the rank of who brought them, so no two are equal.
+Items are tuples with the rank of their process, so no two are equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Sort: TypeAlias = Callable[[ChainLink, Any], Dialogue[Any]]
 
 
 def merged(x: list[Any], y: list[Any]) -> list[Any]:
-    """Two sorted lists as one; Python's sort sees that both are sorted."""
+    """Two sorted lists as one, in linear time, as Python's sort merges runs."""
     return sorted(x + y)
 
 
@@ -42,17 +42,17 @@ def bitonic(
     """Batcher's network for any number of processes: k(k+1)/2 rounds after k.
 
     The first half is sorted in the other direction; partners are a power of two apart,
-    so a process needs k = ⌈log n⌉ addresses to either side only. An item may be a
-    sorted block, if all blocks have one size: `half_of` then gives one half of two
+    so a process needs only k = ⌈log n⌉ addresses to either side. An item may be a
+    sorted block, if all blocks have one size: `half_of` then returns one half of two
     blocks.
     """
     lefts, rights = yield from logchain(link)
-    for lo, n, up in reversed(_halves(link)):
+    for low_rank, n, ascending in reversed(_halves(link)):
         while any_lane(n > 1):
             distance_log = bit_length(pick(n > 1, n - 1, 1)) - 1
             half = 1 << distance_log
-            first = link.rank < lo + half
-            paired = (n > 1) & ((first ^ True) | (link.rank + half < lo + n))
+            first = link.rank < low_rank + half
+            paired = (n > 1) & ((first ^ True) | (link.rank + half < low_rank + n))
             if any_lane(paired):
                 partner = pick(
                     first,
@@ -61,19 +61,25 @@ def bitonic(
                 )
                 partner = pick(paired, partner, None)
                 (other,) = yield ExchangeStep(((partner, item),), (partner,))
-                item = where(paired, half_of, (item, other, first == up), item)
-            lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
+                item = where(paired, half_of, (item, other, first == ascending), item)
+            low_rank, n = (
+                pick(first, low_rank, low_rank + half),
+                pick(first, half, n - half),
+            )
     return item
 
 
 def _halves(link: ChainLink) -> list[tuple[int, int, bool]]:
-    """The stretches (first rank, length, ascending) that this rank is merged in."""
-    lo, n, up = link.size * 0, link.size, link.size > 0
+    """The stretches (first rank, length, ascending) for the merges of this rank."""
+    low_rank, n, ascending = link.size * 0, link.size, link.size > 0
     stretches = []
     while any_lane(n > 1):
-        stretches.append((lo, n, up))
+        stretches.append((low_rank, n, ascending))
         half = n // 2
-        first = link.rank < lo + half
-        lo, n = pick(first, lo, lo + half), pick(first, half, n - half)
-        up = up ^ first
+        first = link.rank < low_rank + half
+        low_rank, n = (
+            pick(first, low_rank, low_rank + half),
+            pick(first, half, n - half),
+        )
+        ascending = ascending ^ first
     return stretches

@@ -25,12 +25,12 @@ from .segments import by_sort
 from .sorts import Sort
 from .split_entry import GroupPlace, SplitEntry, number, placed
 
-#: Up to so many processes each gathers all colours; with keys, up to the second.
+#: The most processes for a table of all colours, and for one of colours and keys.
 #: Measured in Python on MPICH: a row of the table takes 1.6 µs to read and sort, a
 #: step of a dialogue 10 to 15 µs, and hash64 needs fewer steps than bitonic.
 MAX_SERIAL_PROCESSES = 256
 MAX_SERIAL_PROCESSES_WITH_KEYS = 512
-#: whose comparisons a call can give
+#: the arguments of a call with comparisons of its own
 COLOR_COMPARISON, KEY_COMPARISON = "compare_color", "compare_key"
 #: items of a sorter where "cheng" comes without a number
 CHENG_ITEMS_PER_SORTER = 512
@@ -38,7 +38,7 @@ CHENG_ITEMS_PER_SORTER = 512
 
 @dataclass(frozen=True)
 class SplitAlgorithm:
-    """A split algorithm: what a process does, and the idea in one line."""
+    """A split algorithm: a process's dialogue, and the idea in one line."""
 
     name: str
     split: Callable[[ChainLink, SplitEntry], Dialogue[GroupPlace]]
@@ -51,7 +51,7 @@ class SplitAlgorithm:
     integers: bool = False
 
     def check(self, link: ChainLink, processes: int, entry: SplitEntry) -> None:
-        """Raise if the algorithm cannot split this chain by these colours and keys."""
+        """Raise if the algorithm cannot split a chain by these colours and keys."""
         if self.needs_all and link.size != processes:
             raise ValueError(f"{self.name} needs a chain of all processes")
         if self.encoded and isinstance(entry.color, Compared):
@@ -72,6 +72,7 @@ def _sorting(sort: Sort) -> Callable[[ChainLink, SplitEntry], Dialogue[GroupPlac
 
 
 def _hash64(link: ChainLink, entry: SplitEntry) -> Dialogue[GroupPlace]:
+    """A split by hash bins, down to parts of at most 64 processes."""
     return (yield from hash_split(link, entry, 64))
 
 
@@ -126,7 +127,7 @@ SPLIT_ALGORITHMS = {
 
 
 def find(name: str) -> SplitAlgorithm:
-    """The algorithm of that name, or an error that lists the known names."""
+    """The algorithm of a name, or an error with all known names."""
     if name in SPLIT_ALGORITHMS:
         return SPLIT_ALGORITHMS[name]
     if name == "radix_full":
@@ -145,10 +146,10 @@ def find(name: str) -> SplitAlgorithm:
 def choose(
     chain_size: int, is_whole_communicator: bool, reorder: bool, has_comparison: bool
 ) -> str:
-    """The algorithm that "auto" takes, from values that all processes know.
+    """The algorithm of "auto", from values known to all processes.
 
-    A chain of few processes takes a table of all entries, since that needs the fewest
-    steps; a longer one an algorithm without a table, whose memory does not grow.
+    A chain of few processes takes a table of all entries, since it needs the fewest
+    steps; a longer chain an algorithm without a table, whose memory does not grow.
     """
     if chain_size <= (
         MAX_SERIAL_PROCESSES_WITH_KEYS
@@ -185,7 +186,7 @@ def entry_of(
 def place(
     link: ChainLink, entry: SplitEntry, algorithm: SplitAlgorithm
 ) -> Dialogue[GroupPlace]:
-    """The place that an algorithm gives a process.
+    """The place of a process by an algorithm.
 
     With neither colours nor keys the group is the chain itself.
     """
@@ -210,7 +211,7 @@ def split(
     """A split: agree on the call, choose, split, number the groups.
 
     `processes` is the size of the communicator below. A wrong argument of one process
-    is an error on all of them, before the chain is split.
+    is an error on all processes before the chain is split, so that none waits for it.
     """
     comparisons = {COLOR_COMPARISON: compare_color, KEY_COMPARISON: compare_key}
     compare = {role: f for role, f in comparisons.items() if f is not None}

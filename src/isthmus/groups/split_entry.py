@@ -43,10 +43,9 @@ def in_lanes(entries: Sequence[SplitEntry]) -> SplitEntry:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """A process's link in its group, None if it is left out, and the group's number.
+    """A process's link in its group, None if left out, and the group's number.
 
-    `id` and `groups`, the number of groups, are None if the algorithm does not know
-    them.
+    `id` and `groups`, the number of groups, are None if unknown to the algorithm.
     """
 
     link: ChainLink | None
@@ -55,14 +54,14 @@ class GroupPlace:
 
 
 def placed(link: ChainLink) -> GroupPlace:
-    """The place of a link; without a link if that is in no chain."""
+    """The place of a link, without the link of a process in no chain."""
     return GroupPlace(link if any_lane(link.size > 0) else None)
 
 
 def number(link: ChainLink, place: GroupPlace) -> Dialogue[GroupPlace]:
     """Number the groups in the order of their leaders' ranks: 2⌈log n⌉ rounds.
 
-    By leaders, since every algorithm knows them; not all of them sort the colours.
+    By leaders, since every algorithm knows them; not all algorithms sort the colours.
     """
     if place.groups is not None:
         return place

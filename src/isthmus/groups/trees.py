@@ -1,8 +1,8 @@
 """Trees on a chain: reduce, broadcast, gather and scatter in ⌈log n⌉ rounds each.
 
-A chain is contracted: in round i those whose rank has bit i set become children
-of their left neighbour, and the others link up without them. A child of level i covers
-the 2^i ranks from its own on, so values are combined in the order of the chain.
+A chain is contracted: in round i processes whose rank has bit i set become children of
+their left neighbour, and the others link up without them. A child of level i covers the
+2^i ranks from its own on, so values are combined in the order of the chain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .scans import Op
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One process of a tree whose root is rank 0, or of one of several such trees.
+    """A process of a tree whose root is rank 0, or of one of several such trees.
 
     The process covers `reach` ranks from its own on. Children are in the order of their
     levels 0, 1, …; `top` is the link of a root in the chain of all roots.
@@ -32,7 +32,7 @@ class Tree:
     top: ChainLink | None
 
     def covers(self, rank: int) -> bool:
-        """Whether a rank is this process or below it in the tree."""
+        """Whether a rank is in the subtree of this process."""
         return bool(0 <= rank - self.link.rank < self.reach)
 
 
@@ -64,7 +64,7 @@ def contract(link: ChainLink, levels: int | None = None) -> Dialogue[Tree]:
 
 
 def reduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of the whole tree, combined; at the root only."""
+    """The combined values of the whole tree; at the root only."""
     for child in tree.children:
         (received,) = yield ExchangeStep((), (child,))
         value = op(value, received)
@@ -75,7 +75,7 @@ def reduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
 
 
 def bcast(tree: Tree, value: Any) -> Dialogue[Any]:
-    """The root's value."""
+    """The root's value, on all ranks."""
     if tree.parent is not None:
         (value,) = yield ExchangeStep((), (tree.parent,))
     for child in reversed(tree.children):
@@ -84,19 +84,19 @@ def bcast(tree: Tree, value: Any) -> Dialogue[Any]:
 
 
 def allreduce(tree: Tree, value: Any, op: Op) -> Dialogue[Any]:
-    """The values of the whole tree, combined: equal on all ranks, to the last digit."""
+    """The combined values of the whole tree: equal on all ranks, to the last digit."""
     value = yield from reduce(tree, value, op)
     return (yield from bcast(tree, value))
 
 
 def gather(tree: Tree, value: Any) -> Dialogue[list[Any] | None]:
-    """The values of the whole tree, one by one; at the root only."""
+    """The values of the whole tree in a list; at the root only."""
     values: list[Any] | None = yield from reduce(tree, [value], operator.add)
     return values
 
 
 def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
-    """The value that the root has for this rank."""
+    """The root's value for each rank."""
     if tree.parent is not None:
         (values,) = yield ExchangeStep((), (tree.parent,))
     assert values is not None
@@ -107,7 +107,7 @@ def scatter(tree: Tree, values: Sequence[Any] | None) -> Dialogue[Any]:
 
 
 def _towards(tree: Tree, rank: int) -> int:
-    """The child that covers a rank."""
+    """The child whose subtree has a rank."""
     level: int = (rank - tree.link.rank).bit_length() - 1
     return tree.children[level]
 
@@ -124,7 +124,7 @@ def to_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
 
 
 def from_root(tree: Tree, value: Any, rank: int) -> Dialogue[Any]:
-    """Send the root's value down to a rank; None at all others."""
+    """Send the root's value down to a rank; None at all other ranks."""
     if not tree.covers(rank):
         return None
     if tree.parent is not None:

@@ -1,10 +1,10 @@
 """The virtual machine: runs the dialogues of all ranks in one process, and counts.
 
-Messages are synchronous: one moves when both its ends are there, so a dialogue that
+Messages are synchronous: a message moves when both ends are posted, so a dialogue that
 relies on buffering ends in `Deadlock`. A round is a link of the longest chain of steps
 that had to wait for each other. Virtual time follows the alpha-beta model: a message
 takes alpha + n beta of its sender's port and of its receiver's. A step begins when the
-last of the ranks that take part has begun it, and ends when the busier port is done, in
+last rank that takes part has begun it, and ends when the busier port is done, in
 whatever order the messages move.
 """
 
@@ -22,7 +22,7 @@ from .run_result import RankTally, RunResult, TracedMessage
 
 
 class _DialogueRank:
-    """The state of one rank: its step, and the number of messages still pending."""
+    """The state of a rank: step, received values, and number of pending messages."""
 
     __slots__ = (
         "begin",
@@ -45,16 +45,16 @@ class _DialogueRank:
         self.dialogue = dialogue
         self.tally = tally
         self.step: Step = ExchangeStep()
-        self.received: Any = None  # what starts a generator
+        self.received: Any = None  # None starts a generator
         self.expects = 0  # posted values that have not arrived
         self.open = 0  # pending messages of the step, and one until all are posted
         self.latest = 0  # the last round of its partners before this step
-        self.begin = 0.0  # when the last of its partners began the step
+        self.begin = 0.0  # the time at which the last partner began the step
         self.outgoing = self.incoming = 0.0  # seconds for which either port is busy
 
 
 class _DialogueMachine:
-    """All ranks, and the messages of which only one end is posted."""
+    """All ranks, and the messages with only one end posted."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class _DialogueMachine:
         self.ready = deque(r for r in self.ranks if r.dialogue)
         self.alpha, self.beta, self.memory, self.carry = alpha, beta, memory, carry
         self.trace: list[TracedMessage] | None = [] if trace else None
-        # a pair is source * n + target: values on offer, and where wanted ones go
+        # by source * n + target: offered values, and slots of wanted values
         self.offers: dict[int, Any] = {}
         self.wanted: dict[int, int] = {}
         self.mailboxes: dict[int, deque[tuple[_DialogueRank, Any]]] = {}
         self.arrived = 0
 
     def run(self) -> None:
-        """Resume the ranks that can go on, until all are done."""
+        """Resume ranks that are ready, until all are done."""
         while self.ready:
             self.resume(self.ready.popleft())
         stuck = [rank for rank in self.ranks if rank.dialogue]
@@ -90,7 +90,7 @@ class _DialogueMachine:
             raise Deadlock("; ".join(map(_waits, stuck[:8])))
 
     def resume(self, rank: _DialogueRank) -> None:
-        """Hand a rank the values it received and take its next step."""
+        """Hand a rank the received values and take its next step."""
         dialogue = rank.dialogue
         assert dialogue is not None
         try:
@@ -114,11 +114,11 @@ class _DialogueMachine:
     def measure(self, rank: _DialogueRank, values_in_flight: Any) -> None:
         """Raise the peak memory of a rank to its frames and the values in flight."""
         if rank.dialogue:
-            held = footprint(rank.dialogue, values_in_flight)
-            rank.tally.memory = max(rank.tally.memory, held)
+            held_bytes = footprint(rank.dialogue, values_in_flight)
+            rank.tally.memory = max(rank.tally.memory, held_bytes)
 
     def exchange(self, rank: _DialogueRank, step: ExchangeStep) -> None:
-        """Post receives and sends; move messages of which both ends are posted."""
+        """Post receives and sends; move messages with both ends posted."""
         number, n, ranks = rank.number, self.n, self.ranks
         rank.received = [None] * len(step.recvs)
         rank.open = 1 + len(step.sends) + len(step.recvs)
@@ -143,7 +143,7 @@ class _DialogueMachine:
         self.close(rank)
 
     def post(self, rank: _DialogueRank, step: PostStep) -> None:
-        """Put values into mailboxes, and deliver those in the rank's own mailbox."""
+        """Put values into mailboxes, and deliver values in the rank's own mailbox."""
         rank.received, rank.expects = [], step.expect
         rank.open = 1 + len(step.sends) + step.expect
         for target, value in step.sends:
@@ -152,11 +152,11 @@ class _DialogueMachine:
         self.deliver(rank.number)
         self.close(rank)
 
-    def deliver(self, me: int) -> None:
+    def deliver(self, number: int) -> None:
         """Deliver values from the mailbox of a rank, as many as the rank expects."""
-        rank, box = self.ranks[me], self.mailboxes.get(me)
-        while box and rank.expects:
-            source, value = box.popleft()
+        rank, mailbox = self.ranks[number], self.mailboxes.get(number)
+        while mailbox and rank.expects:
+            source, value = mailbox.popleft()
             rank.expects -= 1
             rank.received.append(None)
             self.move(source, rank, value, len(rank.received) - 1)
@@ -164,7 +164,7 @@ class _DialogueMachine:
     def move(
         self, sender: _DialogueRank, receiver: _DialogueRank, value: Any, slot: int
     ) -> None:
-        """Carry a value from its sender to its receiver, and count it."""
+        """Carry a value from sender to receiver, and count the message."""
         if sender is not receiver:
             size, sender_tally, receiver_tally = (
                 nbytes(value),
@@ -194,7 +194,7 @@ class _DialogueMachine:
         self.close(receiver)
 
     def close(self, rank: _DialogueRank) -> None:
-        """Take one pending message off a rank, which can go on after the last one."""
+        """Take a pending message off a rank; after the last one the rank is ready."""
         rank.open -= 1
         if rank.open:
             return
@@ -209,7 +209,7 @@ class _DialogueMachine:
     def allgather(self, rank: _DialogueRank) -> None:
         """The library's allgather, counted as recursive doubling.
 
-        It takes ⌈log n⌉ rounds, in which every rank receives all values but its own.
+        ⌈log n⌉ rounds, in which every rank receives all values but its own.
         """
         rank.open = 1
         self.arrived += 1
@@ -231,11 +231,12 @@ class _DialogueMachine:
 
 
 def _targets(step: ExchangeStep | PostStep) -> list[int]:
+    """The targets of a step's values."""
     return [target for target, _ in step.sends]
 
 
 def _waits(rank: _DialogueRank) -> str:
-    """The messages that a stuck rank waits for, in words."""
+    """The messages for which a stuck rank waits, in words."""
     step = rank.step
     where = f"rank {rank.number}, round {rank.tally.rounds}"
     if isinstance(step, AllgatherStep):
@@ -258,9 +259,9 @@ def run(
 ) -> RunResult:
     """Run the dialogue of every rank; None is a rank that takes no part.
 
-    `memory` are the ranks whose memory is measured, which takes time; `trace` records
-    the messages; `carry` is applied to each value on its way, as pickling is;
-    `tallies` count what the ranks did before this run.
+    `memory` are the ranks to measure the memory of, which takes time; `trace` records
+    the messages; `carry` is applied to each value on its way, as pickling is; `tallies`
+    count earlier rounds, messages and bytes of the ranks.
     """
     machine = _DialogueMachine(dialogues, alpha, beta, memory, trace, carry, tallies)
     collects = gc.isenabled()

@@ -1,7 +1,7 @@
 """The virtual machine for lanes: one dialogue for all ranks, as array operations.
 
-Rounds, messages, bytes and times are counted as `vm` counts them. Lane i is rank i. All
-ranks take a step at the same time, so both ends of a message must be in the same step.
+Rounds, messages, bytes and times are counted as in `vm`. Lane i is rank i. All ranks
+take a step together, so both ends of a message must be in one step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _count(mask: np.ndarray) -> int:
 
 @dataclass
 class LaneRun:
-    """The result of a run, and what every rank did: arrays with a lane for each rank.
+    """The result and the tallies of a run: arrays with a lane for each rank.
 
     A column of start-up times gives as many rows of times.
     """
@@ -43,7 +43,7 @@ class LaneRun:
         self.time = np.zeros((*np.shape(self.alpha)[:-1], self.n))
 
     def perform(self, step: Step | PerProcess) -> list[Any]:
-        """The values that all ranks receive in one step."""
+        """The values received by all ranks in one step."""
         if isinstance(step, ExchangeStep):
             return self.exchange(step)
         if isinstance(step, PerProcess):
@@ -91,7 +91,7 @@ class LaneRun:
         return received
 
     def count(self, outgoing: list[Any], incoming: list[Any]) -> None:
-        """Count messages: (all ranks' peers, mask of ranks that have one, bytes)."""
+        """Count messages: (peers of all ranks, mask of ranks with a peer, bytes)."""
         active = np.zeros(self.n, bool)
         latest, begin = self.rounds.copy(), self.time.copy()
         port_times, counted_peers = [], set()
@@ -99,7 +99,7 @@ class LaneRun:
             port_time = np.zeros_like(self.time)
             for peers, has_peer, size in messages:
                 port_time += has_peer * (self.alpha + self.beta * size)
-                if id(peers) in counted_peers:  # they meet both ways
+                if id(peers) in counted_peers:  # of both directions
                     continue
                 counted_peers.add(id(peers))
                 active |= has_peer
@@ -114,7 +114,7 @@ class LaneRun:
         self.time = np.where(active, begin + np.maximum(*port_times), self.time)
 
     def post(self, step: PostStep) -> list[Any]:
-        """One value from every rank that posts, to one that expects one."""
+        """A value from every posting rank, to a rank that expects a value."""
         ((target, value),) = step.sends
         senders = np.flatnonzero(target >= 0)
         targets = target[senders]
@@ -130,7 +130,7 @@ class LaneRun:
         return [take(value, source)]
 
     def allgather(self, step: AllgatherStep) -> list[Any]:
-        """The library's allgather, counted as `vm` counts it."""
+        """The library's allgather, counted as in `vm`."""
         sizes = np.broadcast_to(size_of(step.value), self.n)
         rounds, received = (self.n - 1).bit_length(), sizes.sum() - sizes
         self.rounds = np.full(self.n, self.rounds.max() + rounds)
@@ -141,7 +141,7 @@ class LaneRun:
         return [Gathered(np.zeros(self.n, np.int64), sizes, Shared(step.value))]
 
     def per_process(self, step: PerProcess) -> list[Any]:
-        """Run dialogues one by one in `vm`, from where the ranks stand."""
+        """Run dialogues in turn in `vm`, from the ranks' rounds and times so far."""
         names = step.link.__dataclass_fields__
         columns = [getattr(step.link, name).tolist() for name in names]
         items = zip(step.item.number.tolist(), step.item.nbytes.tolist(), strict=True)
