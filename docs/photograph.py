@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import isthmus
-from isthmus.redistribution.order import LEAST
 from isthmus import redistribution_schedule as redistribution
+from isthmus.redistribution.order import WHOLE_MESSAGE_BYTES
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
@@ -40,7 +40,7 @@ VIEWS = (
             redistribution(
                 isthmus.Layout.blocks((2400, 1800), (4, 2)),
                 isthmus.Layout.blocks((2400, 1800), (3, 3)),
-                least=LEAST,
+                least=WHOLE_MESSAGE_BYTES,
             )
         ],
         "step=4",

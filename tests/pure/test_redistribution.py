@@ -149,7 +149,7 @@ def test_inside_a_group_what_a_rank_has_it_takes_from_itself():
     source = Layout.sharded((8, 8), (4,), [Replicate()])
     target = Layout.sharded((8, 8), (4,), [Shard(1)])
     for r in range(4):
-        assert [m.peer for m in outgoing(source, target, r, same=True)] == [r]
+        assert [m.peer for m in outgoing(source, target, r, one_group=True)] == [r]
 
 
 def test_partners_are_found_in_milliseconds_among_65536():

@@ -15,7 +15,7 @@ from ..draw.schedule import figure
 from ..explore.run import MAX_PAGE_RANKS, MAX_RANKS_IN_DETAIL
 from ..redistribution import picture
 from ..redistribution.layouts import Layout
-from ..redistribution.order import LEAST
+from ..redistribution.order import WHOLE_MESSAGE_BYTES
 from ..redistribution.schedule import schedule
 from ..schedules.registry import resolve
 from . import simulate as sim
@@ -60,7 +60,7 @@ def _redistribution(
     _check_ranks(inside or before.ranks + after.ranks, times, MAX_RANKS_IN_DETAIL)
     with busy(Console(stderr=True), "drawing"):
         if times:
-            made = schedule(*ends, least=LEAST)
+            made = schedule(*ends, least=WHOLE_MESSAGE_BYTES)
             line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
             save(gantt(line, groups, sim.title(made, machine), ()), path)
         else:

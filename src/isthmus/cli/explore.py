@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ..explore.page import DEFAULT_MACHINE_NAME, write
 from ..export import chrome
-from ..redistribution.order import LEAST
+from ..redistribution.order import WHOLE_MESSAGE_BYTES
 from ..redistribution.schedule import schedule
 from . import simulate as sim
 from .files import check_file
@@ -67,7 +67,9 @@ def explore(
         if algorithms:
             raise ValueError("a redistribution has layouts, and no algorithm to choose")
         extents = integers(shape or "2400,2400", "--shape")
-        made = [schedule(*both(source, target, extents, inside), least=LEAST)]
+        made = [
+            schedule(*both(source, target, extents, inside), least=WHOLE_MESSAGE_BYTES)
+        ]
     else:
         if source or target or shape or inside:
             raise ValueError("--source, --target, … are of a redistribution")

@@ -1,2 +1,2 @@
-"""A distributed array from one layout to another: who sends what to whom, in which
-order. Without MPI; `isthmus.Redistribution` runs it."""
+"""A distributed array from one layout to another: who sends what to whom, and in which
+order. Nothing here needs MPI; `isthmus.Redistribution` runs the rounds."""

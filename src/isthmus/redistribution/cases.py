@@ -9,13 +9,15 @@ from .layouts import Layout, Replicate, Shard
 
 
 def near_square(n: int) -> tuple[int, int]:
-    """n ranks as a grid that is as square as can be, with more rows than columns."""
+    """A grid of n ranks that is as square as can be, with no fewer rows than
+    columns."""
     columns = next(k for k in range(isqrt(n), 0, -1) if n % k == 0)
     return n // columns, columns
 
 
 def layouts(kind: str, elements: int, p: int, q: int) -> tuple[Layout, Layout]:
-    """The layouts of a square matrix of about so many elements, on p ranks and on q."""
+    """The layouts of a square matrix of about `elements` elements, on p ranks and on
+    q."""
     n = isqrt(elements)
     shape = n, n
     rows = Layout.blocks(shape, (p, 1))

@@ -1,9 +1,9 @@
-"""Who has what somebody wants, where ranks know only what they have themselves.
+"""Who has the elements that a rank wants, where ranks know only their own elements.
 
-The flat global indices are dealt out in blocks to all ranks: each looks after its own.
-A rank tells those who look after what it has, or wants, in runs; these find who meets
-whom, and tell both. The distributed directory of Pinar and Hendrickson 2001, as in
-Zoltan and YAXT.
+The flat global indices are dealt out in blocks to all ranks; each rank is the directory
+of its blocks. A rank reports the runs that it has, or wants, to the directory ranks of
+these runs, and they tell both sides who exchanges which run with whom. The distributed
+directory of Pinar and Hendrickson 2001, as in Zoltan and YAXT.
 """
 
 from __future__ import annotations
@@ -16,43 +16,46 @@ import numpy as np
 from .messages import Message
 from .runs import Runs, cut_at, overlaps, spread
 
-#: blocks that a rank looks after, so that what is dense somewhere is spread
-BLOCKS = 16
+#: blocks of which a rank is the directory, so that a dense region is spread over ranks
+DIRECTORY_BLOCKS_PER_RANK = 16
 
+#: rows of integers by the rank that sends or receives them
 Rows = dict[int, np.ndarray]
 
 
 def block_size(n: int, ranks: int) -> int:
-    """The indices of a block, of n."""
-    return max(-(-n // (BLOCKS * ranks)), 1)
+    """The number of indices of a block, of n indices in all."""
+    return max(-(-n // (DIRECTORY_BLOCKS_PER_RANK * ranks)), 1)
 
 
 def addressed(runs: Runs, block: int, ranks: int) -> Rows:
-    """For each rank that looks after some of the runs, rows of start and size."""
+    """The runs cut at blocks, as rows of start and size, by the directory rank of
+    each."""
     start, size = cut_at(runs.start, runs.size, block)
     return split_by(start // block % ranks, np.stack((start, size), 1))
 
 
-def split_by(who: np.ndarray, rows: np.ndarray) -> Rows:
-    """Rows by who gets them, in their order."""
-    if (who[1:] >= who[:-1]).all():
-        return _sliced(who, rows)
-    if who.max(initial=0) < 1 << 15:
-        who = who.astype(np.int16)  # numpy sorts these in a time that is linear
-    order = np.argsort(who, kind="stable")
-    return _sliced(who.take(order), rows.take(order, 0))
+def split_by(ranks: np.ndarray, rows: np.ndarray) -> Rows:
+    """Rows by the rank that `ranks` has for each, in their order."""
+    if (ranks[1:] >= ranks[:-1]).all():
+        return _sliced(ranks, rows)
+    if ranks.max(initial=0) < 1 << 15:
+        ranks = ranks.astype(np.int16)  # numpy sorts 16-bit integers in linear time
+    order = np.argsort(ranks, kind="stable")
+    return _sliced(ranks.take(order), rows.take(order, 0))
 
 
-def _sliced(who: np.ndarray, rows: np.ndarray) -> Rows:
-    """Rows by who gets them, where these ascend."""
-    edges = [*np.flatnonzero(np.diff(who, prepend=-1)).tolist(), len(who)]
-    return {int(who[i]): rows[i:j] for i, j in pairwise(edges)}
+def _sliced(ranks: np.ndarray, rows: np.ndarray) -> Rows:
+    """Rows by their ranks, which ascend."""
+    edges = [*np.flatnonzero(np.diff(ranks, prepend=-1)).tolist(), len(ranks)]
+    return {int(ranks[i]): rows[i:j] for i, j in pairwise(edges)}
 
 
 @dataclass(slots=True)
 class Matches:
-    """What a rank of the directory has to tell: rows of start, size and peer; the first
-    index that nobody has, and who wants it."""
+    """The answer of a directory rank: rows of start, size and peer for each source and
+    for each target; the first index without a source, and the rank that wants the
+    element."""
 
     to_source: Rows = field(default_factory=dict)
     to_target: Rows = field(default_factory=dict)
@@ -60,39 +63,40 @@ class Matches:
 
 
 def _joined(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Start, size and rank of all rows, ascending, as the ranks must be."""
+    """Start, size and rank of all rows, ascending. The ranks must ascend."""
     if not rows:
         return tuple(np.empty((3, 0), np.int64))  # type: ignore[return-value]
-    who = np.repeat([*rows], [len(x) for x in rows.values()])
-    every = np.concatenate([*rows.values()])
-    order = np.argsort(every[:, 0], kind="stable")
-    start, size = every.take(order, 0).T
-    return start, size, who.take(order)
+    ranks = np.repeat([*rows], [len(peer_rows) for peer_rows in rows.values()])
+    all_rows = np.concatenate([*rows.values()])
+    order = np.argsort(all_rows[:, 0], kind="stable")
+    start, size = all_rows.take(order, 0).T
+    return start, size, ranks.take(order)
 
 
 def _cells(
-    start: np.ndarray, size: np.ndarray, who: np.ndarray
+    start: np.ndarray, size: np.ndarray, ranks: np.ndarray
 ) -> tuple[Runs, np.ndarray, np.ndarray]:
-    """Runs that the same ranks have, these ranks run by run, and how many they are."""
-    if (start[1:] >= (start + size)[:-1]).all():  # nobody has what another has
-        return Runs(start, size), who, np.ones(len(start), np.int64)
+    """Runs within which the owners do not change, the owners run by run, and the number
+    of owners of each run."""
+    if (start[1:] >= (start + size)[:-1]).all():  # no element has two owners
+        return Runs(start, size), ranks, np.ones(len(start), np.int64)
     edges = np.unique(np.concatenate((start, start + size)))
     cells = Runs(edges[:-1], np.diff(edges))
     run, cell = overlaps(Runs(start, size), cells)
-    order = np.lexsort((who[run], cell))
-    return cells, who[run][order], np.bincount(cell, minlength=len(cells))
+    order = np.lexsort((ranks[run], cell))
+    return cells, ranks[run][order], np.bincount(cell, minlength=len(cells))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """Runs of indices that somebody wants and somebody has, as arrays: which of the
-    wanted runs each is a part of, its start and size, and who has it."""
+    """Runs of indices that are wanted and owned, as arrays: for each, the wanted run
+    that contains it, its start and size, and its owner."""
 
     wanted: np.ndarray
     start: np.ndarray
     size: np.ndarray
     owner: np.ndarray
-    #: the first index that nobody has, and who wants it
+    #: the first index without an owner, and the rank that wants the element
     hole: tuple[int, int] | None
 
 
@@ -102,13 +106,14 @@ def match(
     wanted_by: np.ndarray,
     *,
     block: int,
-    same: bool,
-    every: bool,
+    one_group: bool,
+    combine: bool,
 ) -> Match:
-    """Who has what is wanted, of the indices of some sources, in ascending order.
+    """The owners of the wanted runs among some sources, in ascending order of the
+    indices.
 
-    Of several sources one is taken: the target itself, if it is one (`same`), else by
-    turns; or all of them, if every source counts.
+    Of several owners one is taken: the target itself, if it owns the run (`one_group`),
+    else the owners by turns. With `combine` all owners count.
     """
     cells, owners, count = _cells(*_joined(sources))
     first = np.cumsum(count) - count
@@ -122,55 +127,64 @@ def match(
     low = np.maximum(wanted.start[w], cells.start[c])
     n = np.minimum(wanted.stop[w], cells.stop[c]) - low
     hole = _hole(wanted, wanted_by, w, low, n)
-    if every:
+    if combine:
         times = count[c]
         k = spread(first[c], times)
-        w, low, n = (np.repeat(x, times) for x in (w, low, n))
+        w, low, n = (np.repeat(column, times) for column in (w, low, n))
         return Match(w, low, n, owners[k], hole)
     if len(owners) == len(cells):  # nobody has what another has
         return Match(w, low, n, owners[c], hole)
-    by = wanted_by[w]
-    frm = owners[first[c] + (low // block + c + by) % np.maximum(count[c], 1)]
-    if same and (count > 1).any():
+    wanted_rank = wanted_by[w]
+    owner = owners[
+        first[c] + (low // block + c + wanted_rank) % np.maximum(count[c], 1)
+    ]
+    if one_group and (count > 1).any():
         cell = np.repeat(np.arange(len(cells)), count)
-        frm = np.where(_own(cell, owners, c, by), by, frm)
-    return Match(w, low, n, frm, hole)
+        owner = np.where(_own(cell, owners, c, wanted_rank), wanted_rank, owner)
+    return Match(w, low, n, owner, hole)
 
 
-def meet(sources: Rows, targets: Rows, block: int, same: bool, every: bool) -> Matches:
-    """Who gets what from whom, of the indices that one rank looks after; of several
-    sources as `match` says."""
+def meet(
+    sources: Rows, targets: Rows, block: int, one_group: bool, combine: bool
+) -> Matches:
+    """The exchanges between sources and targets, of the indices of one directory rank;
+    among several sources `match` chooses."""
     start, size, wanted_by = _joined(targets)
     wanted = Runs(start, size)
-    m = match(sources, wanted, wanted_by, block=block, same=same, every=every)
-    by, rows = wanted_by[m.wanted], np.stack((m.start, m.size), 1)
+    matched = match(
+        sources, wanted, wanted_by, block=block, one_group=one_group, combine=combine
+    )
+    targets_of_rows, rows = (
+        wanted_by[matched.wanted],
+        np.stack((matched.start, matched.size), 1),
+    )
     return Matches(
-        split_by(m.owner, np.column_stack((rows, by))),
-        split_by(by, np.column_stack((rows, m.owner))),
-        m.hole,
+        split_by(matched.owner, np.column_stack((rows, targets_of_rows))),
+        split_by(targets_of_rows, np.column_stack((rows, matched.owner))),
+        matched.hole,
     )
 
 
 def _own(
     cell: np.ndarray, owners: np.ndarray, c: np.ndarray, by: np.ndarray
 ) -> np.ndarray:
-    """Whether some ranks are among the owners of some cells."""
-    most = int(max(owners.max(initial=0), by.max(initial=0))) + 1
-    found: np.ndarray = np.isin(c * most + by, cell * most + owners)
-    return found
+    """Whether ranks are among the owners of cells."""
+    ranks = int(max(owners.max(initial=0), by.max(initial=0))) + 1
+    is_owner: np.ndarray = np.isin(c * ranks + by, cell * ranks + owners)
+    return is_owner
 
 
 def _hole(
     wanted: Runs, by: np.ndarray, w: np.ndarray, low: np.ndarray, n: np.ndarray
 ) -> tuple[int, int] | None:
-    """The first index that nobody has, and who wants it."""
+    """The first index without an owner, and the rank that wants the element."""
     if len(w) == len(wanted) and (n == wanted.size).all():
         return None
     covered = np.bincount(w, n, len(wanted)).astype(np.int64)
     short = np.flatnonzero(covered < wanted.size)
     if not len(short):
         return None
-    # a run that starts no later than the first one ends may have an earlier gap
+    # a run that starts before the first incomplete run ends may have an earlier gap
     near = wanted.start[short] < wanted.stop[short[0]]
     return min(
         (_first_gap(wanted, k, low[w == k], n[w == k]), int(by[k]))
@@ -179,31 +193,33 @@ def _hole(
 
 
 def _first_gap(wanted: Runs, k: int, low: np.ndarray, n: np.ndarray) -> int:
-    """The first index of run k that is not in some runs."""
-    at = int(wanted.start[k])
-    for x, size in sorted(zip(low.tolist(), n.tolist(), strict=True)):
-        if x > at:
+    """The first index of run k that no covering run contains."""
+    index = int(wanted.start[k])
+    for start, size in sorted(zip(low.tolist(), n.tolist(), strict=True)):
+        if start > index:
             break
-        at = x + size
-    return at
+        index = start + size
+    return index
 
 
 def located(start: np.ndarray, runs: Runs, places: np.ndarray) -> np.ndarray:
-    """Where indices lie in the flat local array of whoever has these runs there."""
+    """The places of indices in the flat local array whose runs lie at `places`."""
     k: np.ndarray | int = 0
     if len(runs) > 1:
         k = np.searchsorted(runs.start, start, side="right") - 1
-    found: np.ndarray = (places - runs.start).take(k) + start
-    return found
+    local: np.ndarray = (places - runs.start).take(k) + start
+    return local
 
 
-def messages(told: list[np.ndarray], runs: Runs, places: np.ndarray) -> list[Message]:
-    """What a rank was told, rows of start, size and peer, as messages: where the runs
-    of each lie in its flat local array, in the order of global indices."""
-    if not told:
+def messages(
+    answers: list[np.ndarray], runs: Runs, places: np.ndarray
+) -> list[Message]:
+    """The messages of a rank, from rows of start, size and peer: runs of its flat local
+    array, in the order of global indices."""
+    if not answers:
         return []
-    every = np.concatenate(told)
-    start, size, peer = every.take(np.argsort(every[:, 0], kind="stable"), 0).T
+    all_rows = np.concatenate(answers)
+    start, size, peer = all_rows.take(np.argsort(all_rows[:, 0], kind="stable"), 0).T
     place = located(start, runs, places)
     by_peer = split_by(peer, np.stack((place, size), 1))
     return [Message(p, rows[:, 0], rows[:, 1]) for p, rows in by_peer.items()]

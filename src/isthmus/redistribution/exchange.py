@@ -1,4 +1,4 @@
-"""One rank's part in a redistribution, and its rounds in the form."""
+"""The part of one rank in a redistribution, and its rounds."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from ..schedules.program import renumber, trim
 from .layouts import Layout
 from .messages import Message, incoming, outgoing, spread_to
 from .order import Turn, shifted
-from .runs import joined, some_of, spread
+from .runs import elements_of, joined, spread
 
-_NONE = np.empty(0, np.int64)
+_NO_INDICES = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """What a rank sends and receives; peers by their numbers."""
+    """The messages that a rank sends and receives; peers by their numbers among all
+    ranks."""
 
     number: int
     #: the number of all ranks
@@ -45,22 +46,23 @@ class Exchange:
     receives: tuple[Message, ...] = ()
     #: the elements of its target array
     wanted: int = 0
-    #: replicas that gather shares of the target, its place among them, the shares
+    #: replicas that gather shares of the target, the place among them, the shares
     replicas: tuple[list[int], int, Shares] | None = None
-    #: elements that it wants twice: where they are, and where they belong too
-    repeats: tuple[np.ndarray, np.ndarray] = (_NONE, _NONE)
-    #: whether every source of an element counts
-    every: bool = False
+    #: elements that the target has twice: the first place and the place of the copy
+    repeats: tuple[np.ndarray, np.ndarray] = (_NO_INDICES, _NO_INDICES)
+    #: whether all sources of an element are combined
+    combine: bool = False
 
     @property
     def table(self) -> list[tuple[int, int, int]]:
-        """The messages it sends to others: from, to, elements."""
-        others = (m for m in self.sends if m.peer != self.number)
-        return [(self.number, m.peer, m.total) for m in others]
+        """The messages to other ranks: from, to, elements."""
+        messages = (m for m in self.sends if m.peer != self.number)
+        return [(self.number, m.peer, m.total) for m in messages]
 
 
 def numbered(messages: Iterable[Message], base: int) -> tuple[Message, ...]:
-    """Messages with peers by their numbers, of a group that begins at `base`."""
+    """Messages with their peers by number, where the group of the peers begins at
+    `base`."""
     return tuple(replace(m, peer=m.peer + base) for m in messages)
 
 
@@ -68,28 +70,33 @@ def regular(
     number: int,
     n: int,
     flows: Sequence[tuple[Layout, int, Layout, int]],
-    same: bool,
-    every: bool,
+    one_group: bool,
+    combine: bool,
 ) -> Exchange:
-    """A rank's part between layouts that are the same on every rank: from one layout,
-    on ranks from a number on, to another on ranks from a number on."""
-    found = Exchange(number, n, every=every)
+    """A rank's part between layouts that are the same on every rank. A flow has the
+    source, the number of its first rank, the target, and the number of its first rank.
+    """
+    exchange = Exchange(number, n, combine=combine)
     for source, s, target, t in flows:
         if 0 <= (i := number - s) < source.ranks:
-            sent = outgoing(source, target, i, same, every)
-            found = replace(found, sends=numbered(sent, t))
+            messages = outgoing(source, target, i, one_group, combine)
+            exchange = replace(exchange, sends=numbered(messages, t))
         if 0 <= (j := number - t) < target.ranks:
-            got = incoming(source, target, j, same, every)
-            found = received(found, target, j, numbered(got, s), t)
-    return found
+            messages = incoming(source, target, j, one_group, combine)
+            exchange = received(exchange, target, j, numbered(messages, s), t)
+    return exchange
 
 
 def received(
-    x: Exchange, layout: Layout, rank: int, messages: tuple[Message, ...], base: int
+    exchange: Exchange,
+    layout: Layout,
+    rank: int,
+    messages: tuple[Message, ...],
+    base: int,
 ) -> Exchange:
-    """A rank's part with what it receives; its group begins at a number."""
+    """The exchange with the messages of its target, whose group begins at `base`."""
     return replace(
-        x,
+        exchange,
         receives=messages,
         wanted=prod(layout.local_shape(rank if layout.is_regular else None)),
         replicas=spread_to(layout, rank, base),
@@ -98,156 +105,173 @@ def received(
 
 
 def _part(m: Message, buf: str, low: int, high: int) -> Pieces:
-    """Some elements of a message, in the local array."""
-    start, size = some_of(m.start, m.size, low, high)
+    """The elements low to high - 1 of a message, in the local array."""
+    start, size = elements_of(m.start, m.size, low, high)
     size, start = joined(size, [start])
     return Pieces(buf, start, size)
 
 
-def _tmp(x: Exchange) -> dict[int, int]:
-    """Where the messages of each peer are put that are to be combined."""
-    at, found = 0, {}
-    for m in x.receives:
-        if m.peer != x.number:
-            found[m.peer] = at
-            at += m.total
-    return found
+def _tmp(exchange: Exchange) -> dict[int, int]:
+    """The offsets in "tmp" of the messages that are to be combined, by peer."""
+    offset, offsets = 0, {}
+    for m in exchange.receives:
+        if m.peer != exchange.number:
+            offsets[m.peer] = offset
+            offset += m.total
+    return offsets
 
 
-def _ordered(x: Exchange, every: Sequence[Turn] | None) -> Iterator[Turn]:
-    """The turns of a rank, of all or by a shift."""
-    if every is not None:
-        yield from (t for t in every if x.number in (t.source, t.target))
+def _ordered(exchange: Exchange, order: Sequence[Turn] | None) -> Iterator[Turn]:
+    """The turns of a rank: out of the order of all, or by a shift."""
+    if order is not None:
+        yield from (
+            turn for turn in order if exchange.number in (turn.source, turn.target)
+        )
         return
-    for m in x.sends:
-        if m.peer != x.number:
-            turn = shifted(x.number, m.peer, x.n)
-            yield Turn(turn, x.number, m.peer, 0, m.total)
-    for m in x.receives:
-        if m.peer != x.number:
-            turn = shifted(m.peer, x.number, x.n)
-            yield Turn(turn, m.peer, x.number, 0, m.total)
+    for m in exchange.sends:
+        if m.peer != exchange.number:
+            number = shifted(exchange.number, m.peer, exchange.n)
+            yield Turn(number, exchange.number, m.peer, 0, m.total)
+    for m in exchange.receives:
+        if m.peer != exchange.number:
+            number = shifted(m.peer, exchange.number, exchange.n)
+            yield Turn(number, m.peer, exchange.number, 0, m.total)
 
 
-def crossing(x: Exchange, every: Sequence[Turn] | None = None) -> list[Round]:
-    """The rounds in which elements go from sources to targets: all messages in their
-    order, then what is copied or combined."""
-    sends = {m.peer: m for m in x.sends}
-    receives = {m.peer: m for m in x.receives}
-    tmp = _tmp(x)
+def crossing(exchange: Exchange, order: Sequence[Turn] | None = None) -> list[Round]:
+    """The rounds from sources to targets: all messages in their order, then the copies
+    or reductions of their elements."""
+    sends = {m.peer: m for m in exchange.sends}
+    receives = {m.peer: m for m in exchange.receives}
+    tmp = _tmp(exchange)
     out, into = list[Send](), list[Recv]()
-    for t in sorted(_ordered(x, every), key=lambda t: t.turn):
-        if t.source == x.number:
-            out.append(Send(t.target, _part(sends[t.target], "send", t.low, t.high)))
-        elif x.every:
-            at = np.array([tmp[t.source] + t.low])
-            data = Pieces("tmp", at, np.array([t.high - t.low]))
-            into.append(Recv(t.source, data))
+    for turn in sorted(_ordered(exchange, order), key=lambda turn: turn.turn):
+        if turn.source == exchange.number:
+            out.append(
+                Send(
+                    turn.target, _part(sends[turn.target], "send", turn.low, turn.high)
+                )
+            )
+        elif exchange.combine:
+            start = np.array([tmp[turn.source] + turn.low])
+            data = Pieces("tmp", start, np.array([turn.high - turn.low]))
+            into.append(Recv(turn.source, data))
         else:
-            data = _part(receives[t.source], "recv", t.low, t.high)
-            into.append(Recv(t.source, data))
+            data = _part(receives[turn.source], "recv", turn.low, turn.high)
+            into.append(Recv(turn.source, data))
     comm: tuple[Comm, ...] = (*into, *out)
-    if x.every:
-        found = [Round(comm), *_combined(x, tmp)]
+    if exchange.combine:
+        result = [Round(comm), *_combined(exchange, tmp)]
     else:
-        found = [Round(comm, _own(x))]
-    return [r for r in found if r.comm or r.then]
+        result = [Round(comm, _own(exchange))]
+    return [r for r in result if r.comm or r.then]
 
 
 def spreading(
-    x: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
+    exchange: Exchange, unit: int = 1, nodes: Sequence[Hashable] = ()
 ) -> list[Round]:
-    """The rounds after that: replicas gather their shares, and what is wanted twice is
-    copied. `unit` is the bytes of an element, `nodes` has the node of every rank: of
-    long shares, none enters a node twice."""
+    """The rounds after `crossing`: replicas gather their shares, and elements that the
+    target has twice are copied.
+
+    `unit` is the bytes of an element. `nodes` has the node of every rank: long shares
+    go from node to node, so that none enters a node twice.
+    """
     program: list[Round] = []
-    if x.replicas is not None:
-        ranks, index, shares = x.replicas
-        n, most = len(ranks), max(piece_size() // max(unit, 1), 1)
-        own = [nodes[r] for r in ranks] if nodes else ranks
+    if exchange.replicas is not None:
+        ranks, place, shares = exchange.replicas
+        n, piece_elements = len(ranks), max(piece_size() // max(unit, 1), 1)
+        nodes_of_replicas = [nodes[r] for r in ranks] if nodes else ranks
         is_long = stage_for(n, shares.total * unit) == "ring"
-        if is_long and 1 < len(set(own)) < n:
-            stage = node_ring(n, index, shares, own, "fixed", most)
+        if is_long and 1 < len(set(nodes_of_replicas)) < n:
+            stage = node_ring(
+                n, place, shares, nodes_of_replicas, "fixed", piece_elements
+            )
         else:
-            stage = stage_by_size(unit)(n, index, shares)
-        whole = renumber(stage, lambda i: ranks[i])
-        program += (x for r in whole for x in _in_pieces(r, most))
-    return trim([*program, Round((), _steps(Copy, "recv", *x.repeats))])
+            stage = stage_by_size(unit)(n, place, shares)
+        stage_rounds = renumber(stage, lambda i: ranks[i])
+        program += (
+            piece for r in stage_rounds for piece in _in_pieces(r, piece_elements)
+        )
+    return trim([*program, Round((), _steps(Copy, "recv", *exchange.repeats))])
 
 
-def _in_pieces(r: Round, most: int) -> Iterator[Round]:
-    """A round in which a rank sends one span and receives one, in several of so many
-    elements at most: the next piece goes when the other's has come (see `turns`)."""
+def _in_pieces(r: Round, piece_elements: int) -> Iterator[Round]:
+    """A round in which a rank sends one span and receives one, in pieces of at most
+    `piece_elements`: the next piece goes when the piece of the other direction has come
+    (see `turns`)."""
     ends = [c for c in r.comm if not isinstance(c, Library) and len(c.data) == 1]
     longest = max((span.size for c in ends for span in c.data), default=0)
-    if len(ends) != len(r.comm) or len(ends) > 2 or longest <= most:
+    if len(ends) != len(r.comm) or len(ends) > 2 or longest <= piece_elements:
         yield r
         return
-    for low in range(0, longest, most):
-        some: list[Comm] = []
+    for low in range(0, longest, piece_elements):
+        messages: list[Comm] = []
         for c in ends:
             (span,) = c.data
-            size = min(span.size - low, most)
+            size = min(span.size - low, piece_elements)
             if size > 0:
                 data = (Span(span.buf, span.start + low, size),)
-                some.append(replace(c, data=data))
-        last = low + most >= longest
-        yield Round(tuple(some), r.then if last else (), r.meet and last)
+                messages.append(replace(c, data=data))
+        last = low + piece_elements >= longest
+        yield Round(tuple(messages), r.then if last else (), r.meet and last)
 
 
 def rounds(
-    x: Exchange, every: Sequence[Turn] | None = None, nodes: Sequence[Hashable] = ()
+    exchange: Exchange,
+    order: Sequence[Turn] | None = None,
+    nodes: Sequence[Hashable] = (),
 ) -> list[Round]:
     """All rounds of a rank."""
-    return [*crossing(x, every), *spreading(x, nodes=nodes)]
+    return [*crossing(exchange, order), *spreading(exchange, nodes=nodes)]
 
 
 def _steps(
     kind: type[Local],
     buf: str,
     start: np.ndarray,
-    at: np.ndarray,
+    target: np.ndarray,
     size: np.ndarray | None = None,
 ) -> Steps:
-    """Steps from runs of a buffer, or single elements, to others of the target."""
-    n = np.ones(len(start), np.int64) if size is None else size
-    n, start, at = joined(n, [start, at])
-    return Steps(kind, Pieces(buf, start, n), Pieces("recv", at, n))
+    """Local steps from runs of a buffer, or single elements, to places in the
+    target."""
+    sizes = np.ones(len(start), np.int64) if size is None else size
+    sizes, start, target = joined(sizes, [start, target])
+    return Steps(kind, Pieces(buf, start, sizes), Pieces("recv", target, sizes))
 
 
-def _own(x: Exchange) -> Sequence[Local]:
-    """What a rank takes from itself; the two ends may be cut in other places."""
-    sent, got = (
-        next((m for m in some if m.peer == x.number), None)
-        for some in (x.sends, x.receives)
+def _own(exchange: Exchange) -> Sequence[Local]:
+    """The copies from a rank to itself; its two messages may be cut in other places."""
+    sent, taken = (
+        next((m for m in messages if m.peer == exchange.number), None)
+        for messages in (exchange.sends, exchange.receives)
     )
-    if sent is None or got is None:
+    if sent is None or taken is None:
         return ()
-    ends = [np.cumsum(m.size) for m in (sent, got)]
-    edges = np.sort(np.concatenate(ends), kind="stable")  # these are two sorted parts
+    ends = [np.cumsum(m.size) for m in (sent, taken)]
+    edges = np.sort(np.concatenate(ends), kind="stable")  # merges two sorted arrays
     edges = edges[np.diff(edges, prepend=0) > 0]
     low = np.concatenate(([0], edges[:-1]))
     source, target = (
         m.start[k] + low - before[k]
-        for m in (sent, got)
+        for m in (sent, taken)
         for before in (np.cumsum(m.size) - m.size,)
         for k in (np.searchsorted(before, low, side="right") - 1,)
     )
     return _steps(Copy, "send", source, target, edges - low)
 
 
-def _combined(x: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
-    """What came from each, from the last rank to the first: the first one to write an
-    element is copied, the others are combined with it from the left."""
-    seen = np.zeros(x.wanted, bool)
-    own = {m.peer: m for m in x.sends}
-    for m in sorted(x.receives, key=lambda m: -m.peer):
-        at = spread(m.start, m.size)
-        if m.peer == x.number:
-            buf, frm = "send", spread(own[m.peer].start, own[m.peer].size)
+def _combined(exchange: Exchange, tmp: dict[int, int]) -> Iterator[Round]:
+    """The contributions from the last rank to the first: the first to write an element
+    is copied, the others are combined with it from the left."""
+    written = np.zeros(exchange.wanted, bool)
+    own = {m.peer: m for m in exchange.sends}
+    for m in sorted(exchange.receives, key=lambda m: -m.peer):
+        places = spread(m.start, m.size)
+        if m.peer == exchange.number:
+            buf, elements = "send", spread(own[m.peer].start, own[m.peer].size)
         else:
-            buf, frm = "tmp", tmp[m.peer] + np.arange(len(at))
-        again = seen[at]
-        seen[at] = True
-        yield Round((), _steps(Copy, buf, frm[~again], at[~again]))
-        yield Round((), _steps(Reduce, buf, frm[again], at[again]))
+            buf, elements = "tmp", tmp[m.peer] + np.arange(len(places))
+        is_written = written[places]
+        written[places] = True
+        yield Round((), _steps(Copy, buf, elements[~is_written], places[~is_written]))
+        yield Round((), _steps(Reduce, buf, elements[is_written], places[is_written]))

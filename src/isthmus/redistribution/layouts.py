@@ -21,56 +21,62 @@ from .runs import (
     sorted_runs,
 )
 
-#: what a rank holds of each axis; of the array it holds their product
+#: the runs of a rank on each axis; its part of the array is their product
 Region = tuple[Runs, ...]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Along this axis of the mesh, an axis of the array is cut into chunks."""
+    """A placement: an axis of the array is cut into chunks along this axis of the
+    mesh."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class Replicate:
-    """Along this axis of the mesh, all have the same."""
+    """A placement: all ranks along this axis of the mesh have the same elements."""
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    found = (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
-    if not found or min(found) < 0:
+    """The extents of an array, from one integer or several, checked."""
+    extents = (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
+    if not extents or min(extents) < 0:
         raise ValueError(f"shape {shape}: must be one extent or more, none below 0")
-    if prod(n or 1 for n in found) >= 1 << 62:
+    if prod(n or 1 for n in extents) >= 1 << 62:
         raise ValueError(f"shape {shape}: more elements than can be counted")
-    return found
+    return extents
 
 
 def _extents(name: str, values: Any, n: int | None = None) -> tuple[int, ...]:
-    found = tuple(int(x) for x in values)
-    if n is not None and len(found) != n:
+    """Positive integers, n of them where n is known, checked."""
+    extents = tuple(int(x) for x in values)
+    if n is not None and len(extents) != n:
         raise ValueError(f"{name} {values}: must have {n} entries, one for each axis")
-    if not found or min(found) < 1:
+    if not extents or min(extents) < 1:
         raise ValueError(f"{name} {values}: must be one number or more, none below 1")
-    return found
+    return extents
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """How a global array lies on a group: made by `blocks`, `cyclic`, `sharded`, which
-    are the same on every rank, or by `slices`, `indices`, of what this rank has."""
+    """How a global array lies on a group.
+
+    `blocks`, `cyclic` and `sharded` make layouts that are the same on every rank;
+    `slices` and `indices` make one of the elements of this rank alone.
+    """
 
     shape: tuple[int, ...]
-    #: the ranks as a grid, row by row; of what only this rank knows, nothing
+    #: the ranks as a grid, row by row; empty where only this rank knows its elements
     mesh: tuple[int, ...] = ()
     #: how each axis is cut, and by which axes of the mesh
     splits: tuple[Split, ...] = ()
     cut_by: tuple[tuple[int, ...], ...] = ()
-    #: what this rank has: products of runs, one after the other, or flat indices
+    #: the elements of this rank: products of runs, one after the other, or flat indices
     regions: tuple[Region, ...] = ()
     points: np.ndarray | None = field(default=None, repr=False)
 
-    # -- making one
+    # -- making a layout
 
     @classmethod
     def blocks(cls, shape: Any, grid: Sequence[int]) -> Layout:
@@ -94,35 +100,35 @@ class Layout:
     def sharded(
         cls, shape: Any, mesh: Sequence[int], placements: Iterable[Shard | Replicate]
     ) -> Layout:
-        """As PyTorch's DTensor: what each axis of a mesh of ranks does. Several shards
-        of one axis cut it one after the other."""
+        """A mesh of ranks with a placement for each of its axes, as PyTorch's DTensor.
+        Several shards of one axis of the array cut it one after the other."""
         shape, mesh, placed = _shape(shape), _extents("mesh", mesh), tuple(placements)
         if len(placed) != len(mesh):
             raise ValueError(
                 f"{len(placed)} placements for a mesh of {len(mesh)} axes: must be one "
                 "for each"
             )
-        by: list[list[int]] = [[] for _ in shape]
+        cut_by: list[list[int]] = [[] for _ in shape]
         for k, x in enumerate(placed):
             if isinstance(x, Shard):
                 if not -len(shape) <= x.axis < len(shape):
                     raise ValueError(f"{x}: the array has {len(shape)} axes")
-                by[x.axis].append(k)
+                cut_by[x.axis].append(k)
             elif not isinstance(x, Replicate):
                 raise TypeError(f"{x!r} is no placement: Shard(axis) or Replicate()")
         splits = tuple(
             Split(n, tuple(mesh[k] for k in ks) or (1,), chunks=True)
-            for n, ks in zip(shape, by, strict=True)
+            for n, ks in zip(shape, cut_by, strict=True)
         )
-        return cls(shape, mesh, splits, tuple(map(tuple, by)))
+        return cls(shape, mesh, splits, tuple(map(tuple, cut_by)))
 
     @classmethod
     def slices(cls, shape: Any, slices: Any) -> Layout:
-        """What this rank has: an index of slices as `np.s_` gives it, or a list of
-        them; the local array of a list is flat, one after the other."""
+        """The elements of this rank as slices: an index as `np.s_` gives it, or a list
+        of indices. The local array of a list is flat, one index after the other."""
         shape = _shape(shape)
-        every = slices if isinstance(slices, list) else [slices]
-        regions = tuple(_region(shape, x) for x in every)
+        indices = slices if isinstance(slices, list) else [slices]
+        regions = tuple(_region(shape, x) for x in indices)
         for k, x in enumerate(regions):
             for y in regions[:k]:
                 if all(len(common(a, b)) for a, b in zip(x, y, strict=True)):
@@ -131,8 +137,8 @@ class Layout:
 
     @classmethod
     def indices(cls, shape: Any, indices: Any) -> Layout:
-        """What this rank has: global indices, of an array with several axes the flat
-        ones, in the order of the local array."""
+        """The elements of this rank as global indices, in the order of the local array;
+        flat indices where the array has several axes."""
         shape = _shape(shape)
         points = np.array(indices)
         if points.size == 0:
@@ -148,32 +154,32 @@ class Layout:
         points.setflags(write=False)
         return cls(shape, points=points)
 
-    # -- what a rank has
+    # -- the elements of a rank
 
     @property
     def is_regular(self) -> bool:
-        """Whether every rank can tell what every other has."""
+        """Whether every rank can tell the elements of every other rank."""
         return bool(self.mesh)
 
     @property
     def ranks(self) -> int:
-        """The number of ranks that have something; others have nothing."""
+        """The number of ranks that have elements; further ranks have none."""
         return prod(self.mesh)
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What ranks of a group must agree on."""
+        """The values on which the ranks of a group must agree."""
         return self.shape, self.mesh, self.splits, self.cut_by
 
     @cached_property
     def replicated(self) -> tuple[int, ...]:
-        """The axes of the mesh along which all have the same."""
+        """The axes of the mesh along which all ranks have the same elements."""
         used = {k for ks in self.cut_by for k in ks}
         return tuple(k for k in range(len(self.mesh)) if k not in used)
 
     @property
     def replicas(self) -> int:
-        """How many ranks have the same."""
+        """The number of ranks that have the same elements."""
         return prod(self.mesh[k] for k in self.replicated)
 
     def __eq__(self, other: object) -> bool:
@@ -188,7 +194,7 @@ class Layout:
         return f"Layout.{self._words()}"
 
     def _words(self) -> str:
-        """How it was made."""
+        """The call that makes this layout, in words."""
         if self.points is not None:
             return f"indices({self.shape}, <{len(self.points)} of them>)"
         if not self.is_regular:
@@ -201,11 +207,12 @@ class Layout:
         placed: dict[int, object] = {
             k: Shard(axis) for axis, ks in enumerate(self.cut_by) for k in ks
         }
-        every = [placed.get(k, Replicate()) for k in range(len(self.mesh))]
-        return f"sharded({self.shape}, mesh={self.mesh}, placements={every})"
+        placements = [placed.get(k, Replicate()) for k in range(len(self.mesh))]
+        return f"sharded({self.shape}, mesh={self.mesh}, placements={placements})"
 
     def place(self, rank: int) -> tuple[tuple[int, ...], int]:
-        """The part of each axis that a rank has, and which of the replicas it is."""
+        """The part of each axis that a rank has, and the number of the rank among the
+        replicas."""
         digits = unravel(rank, self.mesh)
         parts = tuple(
             ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
@@ -215,7 +222,7 @@ class Layout:
         return parts, ravel([digits[k] for k in ks], [self.mesh[k] for k in ks])
 
     def rank(self, parts: Sequence[int], replica: int = 0) -> int:
-        """The rank that has a part of each axis, as one of the replicas."""
+        """The rank with a part of each axis, as one of the replicas."""
         digits = [0] * len(self.mesh)
         places = [*zip(self.cut_by, parts, strict=True), (self.replicated, replica)]
         for ks, i in places:
@@ -226,14 +233,15 @@ class Layout:
         return ravel(digits, self.mesh)
 
     def region(self, rank: int) -> Region:
-        """What a rank has of each axis, in a layout that is the same on every rank."""
+        """The runs of a rank on each axis, in a layout that is the same on every
+        rank."""
         if not 0 <= rank < self.ranks:
             return tuple(interval(0, 0) for _ in self.shape)
         parts, _ = self.place(rank)
         return tuple(x.runs(i) for x, i in zip(self.splits, parts, strict=True))
 
     def _own(self, rank: int | None) -> tuple[Region, ...]:
-        """The regions of a rank; of this one where only that is known."""
+        """The regions of a rank; of this rank where the layout knows no other."""
         if self.is_regular:
             if rank is None or rank < 0:
                 raise ValueError("which rank? every rank has another part")
@@ -246,7 +254,7 @@ class Layout:
         return self.regions
 
     def local_shape(self, rank: int | None = None) -> tuple[int, ...]:
-        """The shape of the local array of a rank, which may have nothing."""
+        """The shape of the local array of a rank, which may have no elements."""
         regions = self._own(rank)
         if self.points is not None:
             return (len(self.points),)
@@ -255,23 +263,24 @@ class Layout:
         return (sum(prod(x.total for x in region) for region in regions),)
 
     def local(self, rank: int | None = None) -> tuple[Any, ...]:
-        """An index: what of the global array a rank has, as it lies in its local array;
-        slices where these do, else arrays as `np.ix_` gives them."""
+        """The index in the global array of a rank's elements, in the order of its local
+        array: slices where possible, else arrays as `np.ix_` gives them."""
         regions = self._own(rank)
         if self.points is not None:
             return tuple(np.unravel_index(self.points, self.shape))
         if len(regions) == 1:
             return _index(regions[0])
         flat = [self._flat(x) for x in regions]
-        return tuple(np.unravel_index(np.concatenate([*flat, _NONE]), self.shape))
+        return tuple(np.unravel_index(np.concatenate([*flat, _NO_INDICES]), self.shape))
 
     def _flat(self, region: Region) -> np.ndarray:
+        """The flat global indices of a region."""
         size, (start,) = flatten_region(region, self.shape)
         return Runs(start, size).indices
 
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray]:
-        """The indices that this rank has, ascending, and where each is first."""
+        """The distinct indices of this rank, ascending, and the first place of each."""
         assert self.points is not None
         values, places = sort_with_places(self.points)
         if (values[1:] > values[:-1]).all():
@@ -281,36 +290,34 @@ class Layout:
 
     @property
     def repeats(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of elements that this rank has more than once, where in its flat local array
-        the first is, and where another."""
+        """Of elements that this rank has more than once, the first place in its flat
+        local array and the place of each repetition."""
         if self.points is None:
-            return _NONE, _NONE
+            return _NO_INDICES, _NO_INDICES
         values, first = self._distinct
         if len(values) == len(self.points):
-            return _NONE, _NONE
+            return _NO_INDICES, _NO_INDICES
         which = np.searchsorted(values, self.points)
         again = np.flatnonzero(first[which] != np.arange(len(which)))
         return first[which][again], again
 
     def owner(self, index: Any) -> int:
         """The rank that has an element, the first of them if there are replicas."""
-        where = (index,) if np.ndim(index) == 0 else tuple(index)
-        if len(where) != len(self.shape) or not all(
-            0 <= i < n for i, n in zip(where, self.shape, strict=True)
+        position = (index,) if np.ndim(index) == 0 else tuple(index)
+        if len(position) != len(self.shape) or not all(
+            0 <= i < n for i, n in zip(position, self.shape, strict=True)
         ):
             raise IndexError(f"{index} is outside an array of shape {self.shape}")
         if not self.is_regular:
             raise ValueError("a layout by slices or indices does not know the others")
         return self.rank(
-            [x.find(int(i)) for x, i in zip(self.splits, where, strict=True)]
+            [x.find(int(i)) for x, i in zip(self.splits, position, strict=True)]
         )
 
     def flat_runs(self, rank: int) -> tuple[Runs, np.ndarray]:
-        """What a rank has, or this rank where only that is known, as ascending runs of
-        flat global indices, and where each run lies in the flat local array.
-
-        Of an index that it has twice, the first counts.
-        """
+        """The elements of a rank as ascending runs of flat global indices, and the
+        place of each run in the flat local array. Of an index that a rank has twice,
+        the first place counts."""
         if self.points is not None:
             values, first = self._distinct
             k = runs_in(values, first)
@@ -318,21 +325,21 @@ class Layout:
             return Runs(values[k], size), first[k]
         regions = self._own(rank if self.is_regular else None)
         sizes, starts, places = [], [], []
-        done = 0
+        offset = 0
         for region in regions:
             size, (start,) = flatten_region(region, self.shape)
             sizes.append(size)
             starts.append(start)
-            places.append(done + np.cumsum(size) - size)
-            done += int(size.sum())
+            places.append(offset + np.cumsum(size) - size)
+            offset += int(size.sum())
         size, start, place = (
-            np.concatenate([*x, _NONE]) for x in (sizes, starts, places)
+            np.concatenate([*x, _NO_INDICES]) for x in (sizes, starts, places)
         )
         order = np.argsort(start, kind="stable")
         return Runs(start[order], size[order]), place[order]
 
 
-_NONE = np.empty(0, np.int64)
+_NO_INDICES = np.empty(0, np.int64)
 
 
 def flatten_region(
@@ -343,7 +350,7 @@ def flatten_region(
 
 
 def _index(region: Region) -> tuple[Any, ...]:
-    """Slices of each axis, or where some of them are more than one run, arrays."""
+    """The index of a region: slices, or arrays where an axis has more than one run."""
     if all(len(x) <= 1 for x in region):
         ends = ((int(x.start[0]), int(x.stop[0])) if len(x) else (0, 0) for x in region)
         return tuple(slice(*pair) for pair in ends)
@@ -351,25 +358,26 @@ def _index(region: Region) -> tuple[Any, ...]:
 
 
 def _region(shape: tuple[int, ...], index: Any) -> Region:
-    """The runs of an index of slices, or of whole numbers, which keep their axis."""
-    given = index if isinstance(index, tuple) else (index,)
-    if Ellipsis in [x for x in given if not isinstance(x, slice)]:
-        k = given.index(Ellipsis)
-        rest = len(shape) - len(given) + 1
-        given = (*given[:k], *[slice(None)] * rest, *given[k + 1 :])
-    if len(given) > len(shape):
+    """The runs of an index of slices, or of integers, which keep their axis."""
+    entries = index if isinstance(index, tuple) else (index,)
+    if Ellipsis in [x for x in entries if not isinstance(x, slice)]:
+        k = entries.index(Ellipsis)
+        rest = len(shape) - len(entries) + 1
+        entries = (*entries[:k], *[slice(None)] * rest, *entries[k + 1 :])
+    if len(entries) > len(shape):
         raise IndexError(f"{index} has more entries than the array has axes")
-    given = (*given, *[slice(None)] * (len(shape) - len(given)))
-    return tuple(_axis(x, n) for x, n in zip(given, shape, strict=True))
+    entries = (*entries, *[slice(None)] * (len(shape) - len(entries)))
+    return tuple(_axis(x, n) for x, n in zip(entries, shape, strict=True))
 
 
-def _axis(x: Any, n: int) -> Runs:
-    if isinstance(x, slice):
-        low, high, step = x.indices(n)
+def _axis(entry: Any, n: int) -> Runs:
+    """The runs of one entry of an index, on an axis of n."""
+    if isinstance(entry, slice):
+        low, high, step = entry.indices(n)
         if step < 1:
-            raise ValueError(f"{x}: a step must be 1 or more")
+            raise ValueError(f"{entry}: a step must be 1 or more")
         return sorted_runs(np.arange(low, high, step))
-    i = int(x)
+    i = int(entry)
     if not -n <= i < n:
         raise IndexError(f"index {i} is outside an axis of {n}")
     return interval(i % n, i % n + 1)

@@ -1,9 +1,9 @@
-"""What a rank sends to whom, and receives from whom, between two regular layouts.
+"""The messages of a rank between two regular layouts.
 
-Each rank finds its partners axis by axis, in time that grows with their number. Where
-replicas have the same, each is responsible for a share of it: of a source, each sends
-its share; of a target, each receives its share, and an allgather among them follows.
-So every element crosses once.
+Each rank computes its partners axis by axis, in time that grows with their number. Of
+replicas, each is responsible for a share: a replica of a source sends its share, a
+replica of a target receives its share, and an allgather among the target's replicas
+follows. So every element crosses once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .runs import Runs, common, flatten, joined
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """Elements that go from or to a peer, in runs of the flat local array."""
+    """Elements from or to a peer, in runs of the flat local array."""
 
     peer: int
     start: np.ndarray
@@ -36,14 +36,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Runs of elements, where they lie in the source's array and in the target's."""
+    """Runs of elements by their places in the source's array and in the target's."""
 
     size: np.ndarray
     source: np.ndarray
     target: np.ndarray
 
     def within(self, start: np.ndarray, low: int, high: int) -> Pairs:
-        """Those in a range of one of the arrays, where the runs start at `start`."""
+        """The parts of the runs in a range of one of the arrays, where the runs start
+        at `start`."""
         first = np.maximum(start, low)
         size = np.minimum(start + self.size, high) - first
         shift, keep = first - start, size > 0
@@ -52,11 +53,11 @@ class Pairs:
         )
 
     def from_share(self, low: int, high: int) -> Pairs:
-        """Those in a range of the source's array."""
+        """The parts of the runs in a range of the source's array."""
         return self.within(self.source, low, high)
 
     def to_share(self, low: int, high: int) -> Pairs:
-        """Those in a range of the target's array."""
+        """The parts of the runs in a range of the target's array."""
         return self.within(self.target, low, high)
 
     def __len__(self) -> int:
@@ -64,137 +65,161 @@ class Pairs:
 
 
 def share(layout: Layout, size: int, replica: int) -> tuple[int, int]:
-    """The range of its flat local array for which a replica is responsible."""
-    every = Shares(layout.replicas, size)
-    return every.offset(replica), every.offset(replica + 1)
+    """The range of the flat local array for which a replica is responsible."""
+    shares = Shares(layout.replicas, size)
+    return shares.offset(replica), shares.offset(replica + 1)
 
 
 def wanted_runs(layout: Layout, rank: int) -> tuple[Runs, np.ndarray]:
-    """What a rank is to receive, in runs of global indices, and where they lie: of what
-    has replicas, its share."""
+    """The runs of global indices that a rank is to receive, and their places in its
+    local array; of what has replicas, the share of the rank."""
     runs, places = layout.flat_runs(rank)
     if not layout.is_regular or layout.replicas == 1 or rank >= layout.ranks:
         return runs, places
-    mine = share(layout, runs.total, layout.place(rank)[1])
-    some = Pairs(runs.size, runs.start, places).to_share(*mine)
-    return Runs(some.source, some.size), some.target
+    own_share = share(layout, runs.total, layout.place(rank)[1])
+    pairs = Pairs(runs.size, runs.start, places).to_share(*own_share)
+    return Runs(pairs.source, pairs.size), pairs.target
 
 
-def _replicas(layout: Layout, size: int, start: np.ndarray, run: np.ndarray) -> range:
-    """The replicas whose shares may have some of those runs."""
+def _replicas(
+    layout: Layout, elements: int, start: np.ndarray, size: np.ndarray
+) -> range:
+    """The replicas whose shares may overlap some runs of the local array."""
     if not len(start):
         return range(0)
-    every = Shares(layout.replicas, size)
-    low, high = int(start.min()), int((start + run).max()) - 1
-    return range(int(every.find(low)), int(every.find(high)) + 1)
+    shares = Shares(layout.replicas, elements)
+    low, high = int(start.min()), int((start + size).max()) - 1
+    return range(int(shares.find(low)), int(shares.find(high)) + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Met:
-    """A part of one axis of the other side, and what it has in common with ours."""
+class _AxisOverlap:
+    """The common indices of a rank's runs and of a part of the other layout."""
 
     part: int
     runs: Runs
-    here: np.ndarray
-    there: np.ndarray
+    #: the positions of the common runs in the rank's part, and in the other one
+    local: np.ndarray
+    remote: np.ndarray
+    #: the number of indices of the other part
     extent: int
 
 
-def _meeting(region: Region, other: Layout) -> Iterator[tuple[_Met, ...]]:
-    """For each part of the other side with a common element, that, axis by axis."""
+def _overlapping_parts(
+    region: Region, other: Layout
+) -> Iterator[tuple[_AxisOverlap, ...]]:
+    """For each part of the other layout with a common element, its overlap on each
+    axis."""
     axes = []
     for runs, split in zip(region, other.splits, strict=True):
-        found = []
+        overlaps = []
         for i in split.meeting(runs):
-            theirs = split.runs(i)
-            both = common(runs, theirs)
-            if len(both):
-                places = runs.position(both.start), theirs.position(both.start)
-                found.append(_Met(i, both, *places, theirs.total))
-        axes.append(found)
+            part = split.runs(i)
+            shared = common(runs, part)
+            if len(shared):
+                places = runs.position(shared.start), part.position(shared.start)
+                overlaps.append(_AxisOverlap(i, shared, *places, part.total))
+        axes.append(overlaps)
     return product(*axes)
 
 
-def _flat(region: Region, met: tuple[_Met, ...]) -> list[np.ndarray]:
-    """The sizes of common runs, where they lie here, and where there."""
+def _flat_overlap(
+    region: Region, overlap: tuple[_AxisOverlap, ...]
+) -> list[np.ndarray]:
+    """The sizes of common runs, and their places in the local and in the other
+    array."""
     size, starts = flatten(
-        [x.runs.size for x in met],
-        [[x.here for x in met], [x.there for x in met]],
-        [[x.total for x in region], [x.extent for x in met]],
+        [axis.runs.size for axis in overlap],
+        [[axis.local for axis in overlap], [axis.remote for axis in overlap]],
+        [[axis.total for axis in region], [axis.extent for axis in overlap]],
     )
     return joined(size, starts)
 
 
 def outgoing(
-    source: Layout, target: Layout, s: int, same: bool = False, every: bool = False
+    source: Layout,
+    target: Layout,
+    s: int,
+    one_group: bool = False,
+    combine: bool = False,
 ) -> list[Message]:
-    """What rank s of the source sends. In one group (`same`), who has an element itself
-    gets it from nobody else. If every source counts, all replicas send all."""
+    """The messages of rank s of the source.
+
+    In one group (`one_group`), a rank that has an element itself gets it from no other
+    rank. With `combine` all sources of an element count, so all replicas send all.
+    """
     if s >= source.ranks:
         return []
     parts, replica = source.place(s)
     region = source.region(s)
-    mine = share(source, prod(x.total for x in region), replica)
-    found = []
-    for met in _meeting(region, target):
-        whole = Pairs(*_flat(region, met))
-        own = whole if every else whole.from_share(*mine)
-        wanted = tuple(x.part for x in met)
-        size = prod(x.extent for x in met)
-        some = set(_replicas(target, size, own.target, own.size))
-        if same and s < target.ranks and target.place(s)[0] == wanted:
-            some.add(target.place(s)[1])
-        for j in sorted(some):
+    own_share = share(source, prod(x.total for x in region), replica)
+    messages = []
+    for overlap in _overlapping_parts(region, target):
+        whole = Pairs(*_flat_overlap(region, overlap))
+        own = whole if combine else whole.from_share(*own_share)
+        wanted = tuple(x.part for x in overlap)
+        size = prod(x.extent for x in overlap)
+        replicas = set(_replicas(target, size, own.target, own.size))
+        if one_group and s < target.ranks and target.place(s)[0] == wanted:
+            replicas.add(target.place(s)[1])
+        for j in sorted(replicas):
             t = target.rank(wanted, j)
-            has = same and not every and _has(source, t, parts)
-            if has and t != s:
+            has_part = one_group and not combine and _has(source, t, parts)
+            if has_part and t != s:
                 continue
-            x = (whole if has else own).to_share(*share(target, size, j))
-            if len(x):
-                found.append(Message(t, x.source, x.size))
-    return found
+            pairs = (whole if has_part else own).to_share(*share(target, size, j))
+            if len(pairs):
+                messages.append(Message(t, pairs.source, pairs.size))
+    return messages
 
 
 def _has(layout: Layout, rank: int, parts: tuple[int, ...]) -> bool:
+    """Whether a rank has the part of each axis that `parts` names."""
     return rank < layout.ranks and layout.place(rank)[0] == parts
 
 
 def incoming(
-    source: Layout, target: Layout, t: int, same: bool = False, every: bool = False
+    source: Layout,
+    target: Layout,
+    t: int,
+    one_group: bool = False,
+    combine: bool = False,
 ) -> list[Message]:
-    """What rank t of the target receives, as `outgoing` says."""
+    """The messages for rank t of the target, with the same rules as `outgoing`."""
     if t >= target.ranks:
         return []
     _, replica = target.place(t)
     region = target.region(t)
-    mine = share(target, prod(x.total for x in region), replica)
-    found = []
-    for met in _meeting(region, source):
-        size, here, there = _flat(region, met)
-        wanted = Pairs(size, there, here).to_share(*mine)
-        parts = tuple(x.part for x in met)
-        held = prod(x.extent for x in met)
-        if every:
-            some: range | list[int] = range(source.replicas)
-        elif same and _has(source, t, parts):
-            some = [source.place(t)[1]]
+    own_share = share(target, prod(x.total for x in region), replica)
+    messages = []
+    for overlap in _overlapping_parts(region, source):
+        size, local, remote = _flat_overlap(region, overlap)
+        wanted = Pairs(size, remote, local).to_share(*own_share)
+        parts = tuple(x.part for x in overlap)
+        elements = prod(x.extent for x in overlap)
+        if combine:
+            replicas: range | list[int] = range(source.replicas)
+        elif one_group and _has(source, t, parts):
+            replicas = [source.place(t)[1]]
         else:
-            some = _replicas(source, held, wanted.source, wanted.size)
-        for i in some:
+            replicas = _replicas(source, elements, wanted.source, wanted.size)
+        for i in replicas:
             s = source.rank(parts, i)
-            alone = every or (same and s == t)
-            x = wanted if alone else wanted.from_share(*share(source, held, i))
-            if len(x):
-                found.append(Message(s, x.target, x.size))
-    return found
+            sends_all = combine or (one_group and s == t)
+            pairs = wanted
+            if not sends_all:
+                pairs = wanted.from_share(*share(source, elements, i))
+            if len(pairs):
+                messages.append(Message(s, pairs.target, pairs.size))
+    return messages
 
 
 def spread_to(
     target: Layout, t: int, base: int
 ) -> tuple[list[int], int, Shares] | None:
-    """The replicas of what rank t gets, by their numbers in a group that begins at
-    `base`, its place among them, and the shares that they gather from each other; none
-    where it has no replicas."""
+    """The replicas that share the part of rank t, by their numbers in a group that
+    begins at `base`; the place of rank t among them; and the shares that they gather
+    from each other. None where the part has no replicas."""
     if not target.is_regular or t >= target.ranks or target.replicas == 1:
         return None
     parts, replica = target.place(t)

@@ -1,4 +1,4 @@
-"""What there is to draw of a redistribution."""
+"""The data of a picture of a redistribution: owners, sources and messages."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 
 
 def _owners(whole: Whole, layouts: list[Layout], base: int) -> np.ndarray:
-    """The number of a rank that has each element; of several, the first."""
-    found = np.full(prod(whole.shape), -1)
+    """The number of the rank that has each element; of several, the first."""
+    owners = np.full(prod(whole.shape), -1)
     for r in reversed(range(len(layouts))):
-        found[whole.indices(layouts[r], r)] = base + r
-    return found.reshape(whole.shape)
+        owners[whole.indices(layouts[r], r)] = base + r
+    return owners.reshape(whole.shape)
 
 
 def _sources(whole: Whole) -> np.ndarray:
-    """From which rank each element comes to the first rank that receives it."""
-    found = np.full(prod(whole.shape), -1)
-    for x in reversed(whole.parts):
-        if x.number >= whole.base:
-            j = x.number - whole.base
-            mine = whole.indices(whole.targets[j], j)
-            for m in x.receives:
-                found[mine[spread(m.start, m.size)]] = m.peer
-    return found.reshape(whole.shape)
+    """The rank from which each element comes to the first rank that receives it."""
+    sources = np.full(prod(whole.shape), -1)
+    for exchange in reversed(whole.parts):
+        if exchange.number >= whole.base:
+            j = exchange.number - whole.base
+            indices = whole.indices(whole.targets[j], j)
+            for m in exchange.receives:
+                sources[indices[spread(m.start, m.size)]] = m.peer
+    return sources.reshape(whole.shape)
 
 
 def _words(layouts: list[Layout]) -> str:
+    """The layouts of a side, in the words of the picture."""
     if layouts[0].is_regular:
         words = repr(layouts[0]).removeprefix("Layout.").replace("Replicate()", "R")
         return words.replace("Shard(axis=", "S(").replace("placements=", "")
@@ -44,22 +45,24 @@ def _words(layouts: list[Layout]) -> str:
 
 
 def _together(layouts: list[Layout], base: int) -> dict[int, list[int]]:
-    """Of the first of several replicas, the numbers of all."""
+    """The numbers of all replicas, by the first of them."""
     first = layouts[0]
-    found: dict[tuple[int, ...], list[int]] = {}
+    replicas: dict[tuple[int, ...], list[int]] = {}
     for r in range(first.ranks if first.is_regular else 0):
-        found.setdefault(first.place(r)[0], []).append(base + r)
-    return {every[0]: every for every in found.values()}
+        replicas.setdefault(first.place(r)[0], []).append(base + r)
+    return {numbers[0]: numbers for numbers in replicas.values()}
 
 
 def draw(source: Layouts, target: Layouts, inside: int | None = None) -> Figure:
     """A picture of both layouts and of who sends what to whom."""
     from ..draw.redistribution import figure
 
-    whole = Whole(source, target, inside, every=False)
+    whole = Whole(source, target, inside, combine=False)
     messages = [(x.number, m.peer, m.total) for x in whole.parts for m in x.sends]
     ranks = range(whole.n)
-    groups = [ranks] if whole.same else [range(whole.base), range(whole.base, whole.n)]
+    groups = (
+        [ranks] if whole.one_group else [range(whole.base), range(whole.base, whole.n)]
+    )
     return figure(
         _owners(whole, whole.sources, 0),
         _owners(whole, whole.targets, whole.base),

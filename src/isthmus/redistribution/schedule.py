@@ -16,19 +16,19 @@ from .directory import addressed, block_size, meet, messages
 from .exchange import Exchange, numbered, received, regular, rounds
 from .layouts import Layout
 from .messages import wanted_runs
-from .order import MOST, Turn, turns
+from .order import MOST_ORDERED_PIECES, Turn, turns
 from .runs import spread
 
-#: a layout of all, or what each rank knows of its own
+#: one layout of all ranks, or the layout of each rank
 Layouts = Layout | Sequence[Layout]
 
 
-def _each(layout: Layouts, n: int | None) -> list[Layout]:
+def _each(layout: Layouts, group_size: int | None) -> list[Layout]:
     """The layout of each rank."""
     if isinstance(layout, Layout):
         if not layout.is_regular:
             raise ValueError("a layout by slices or indices is one rank's: give a list")
-        ranks = layout.ranks if n is None else n
+        ranks = layout.ranks if group_size is None else group_size
         if layout.ranks > ranks:
             raise ValueError(f"a layout of {layout.ranks} ranks for a group of {ranks}")
         return [layout] * ranks
@@ -43,68 +43,73 @@ class Whole:
         source: Layouts,
         target: Layouts,
         inside: int | None,
-        every: bool,
+        combine: bool,
         least: int = 1,
     ) -> None:
-        """`inside` is the size of the one group, if there is one."""
+        """`inside` is the size of the one group, or None between two."""
         self.sources, self.targets = _each(source, inside), _each(target, inside)
         shapes = {x.shape for x in (*self.sources, *self.targets)}
         if len(shapes) != 1:
             raise ValueError(f"different global shapes: {sorted(shapes)}")
         (self.shape,) = shapes
-        self.same, self.every, self.least = inside is not None, every, least
-        if self.same and len(self.sources) != len(self.targets):
+        self.one_group, self.combine, self.least = inside is not None, combine, least
+        if self.one_group and len(self.sources) != len(self.targets):
             raise ValueError("inside one group, every rank has a source and a target")
-        self.base = 0 if self.same else len(self.sources)
+        self.base = 0 if self.one_group else len(self.sources)
         self.n = self.base + len(self.targets)
 
     @cached_property
     def parts(self) -> list[Exchange]:
-        """What each rank sends and receives."""
+        """The exchange of each rank."""
         first = self.sources[0], self.targets[0]
         if all(x.is_regular for x in first):
             flow = first[0], 0, first[1], self.base
             return [
-                regular(r, self.n, [flow], self.same, self.every) for r in range(self.n)
+                regular(r, self.n, [flow], self.one_group, self.combine)
+                for r in range(self.n)
             ]
-        return self._found()
+        return self._by_directory()
 
-    def _found(self) -> list[Exchange]:
-        """The same by a directory, of which one rank here is all of it."""
+    def _by_directory(self) -> list[Exchange]:
+        """The exchanges by a directory of which one rank has all blocks."""
         block = block_size(prod(self.shape), 1)
-        held = [x.flat_runs(r) for r, x in enumerate(self.sources)]
-        wanted = [wanted_runs(x, r) for r, x in enumerate(self.targets)]
+        held = [layout.flat_runs(r) for r, layout in enumerate(self.sources)]
+        wanted = [wanted_runs(layout, r) for r, layout in enumerate(self.targets)]
         sources, targets = (
-            {r: addressed(x, block, 1)[0] for r, (x, _) in enumerate(every) if len(x)}
-            for every in (held, wanted)
+            {
+                r: addressed(runs, block, 1)[0]
+                for r, (runs, _) in enumerate(flat_runs)
+                if len(runs)
+            }
+            for flat_runs in (held, wanted)
         )
-        found = meet(sources, targets, block, self.same, self.every)
-        if found.hole is not None:
-            index = tuple(int(i) for i in np.unravel_index(found.hole[0], self.shape))
+        matches = meet(sources, targets, block, self.one_group, self.combine)
+        if matches.hole is not None:
+            index = tuple(int(i) for i in np.unravel_index(matches.hole[0], self.shape))
             raise ValueError(
-                f"nobody has element {index}, which rank {found.hole[1]} "
+                f"nobody has element {index}, which rank {matches.hole[1]} "
                 "of the target wants"
             )
         parts = []
         for number in range(self.n):
-            x = Exchange(number, self.n, every=self.every)
+            exchange = Exchange(number, self.n, combine=self.combine)
             i, j = number, number - self.base
             if i < len(self.sources):
-                told = [found.to_source[i]] if i in found.to_source else []
-                some = numbered(messages(told, *held[i]), self.base)
-                x = replace(x, sends=some)
+                rows = [matches.to_source[i]] if i in matches.to_source else []
+                sends = numbered(messages(rows, *held[i]), self.base)
+                exchange = replace(exchange, sends=sends)
             if j >= 0:
-                told = [found.to_target[j]] if j in found.to_target else []
-                some = tuple(messages(told, *wanted[j]))
-                x = received(x, self.targets[j], j, some, self.base)
-            parts.append(x)
+                rows = [matches.to_target[j]] if j in matches.to_target else []
+                receives = tuple(messages(rows, *wanted[j]))
+                exchange = received(exchange, self.targets[j], j, receives, self.base)
+            parts.append(exchange)
         return parts
 
     @cached_property
     def turns(self) -> list[Turn] | None:
         """The order of the messages, if they are few enough."""
         table = [m for x in self.parts for m in x.table]
-        if len(table) > MOST:
+        if len(table) > MOST_ORDERED_PIECES:
             return None
         return turns(table, self.least)
 
@@ -113,59 +118,60 @@ class Whole:
         if layout.points is not None:
             return layout.points
         runs, places = layout.flat_runs(rank)
-        found: np.ndarray = np.empty(runs.total, np.int64)
-        found[spread(places, runs.size)] = runs.indices
-        return found
+        indices: np.ndarray = np.empty(runs.total, np.int64)
+        indices[spread(places, runs.size)] = runs.indices
+        return indices
 
     def contract(self) -> Contract:
-        """Every element of a target is that of the first rank that has it; or, if every
-        source counts, that of all its sources."""
-        mark = unordered(self.n) if self.every else MARK
+        """Every element of a target is that of the first rank that has it; or, with
+        `combine`, combines those of all its sources."""
+        mark = unordered(self.n) if self.combine else MARK
         held = [self.indices(x, r) for r, x in enumerate(self.sources)]
         wanted = [self.indices(x, r) for r, x in enumerate(self.targets)]
-        every = np.zeros(prod(self.shape), mark)
-        every["index"] = np.arange(len(every))
-        if not self.every:
+        elements = np.zeros(prod(self.shape), mark)
+        elements["index"] = np.arange(len(elements))
+        if not self.combine:
             for r, x in reversed(list(enumerate(held))):
-                every["lo"][x], every["hi"][x] = r, r + 1
+                elements["lo"][x], elements["hi"][x] = r, r + 1
         else:
-            every["lo"] = self.n
+            elements["lo"] = self.n
             for r, x in enumerate(held):
-                every["lo"][x] = np.minimum(every["lo"][x], r)
-                every["hi"][x] = r + 1
-                every["who"][x, r // 64] |= np.uint64(1 << r % 64)
+                elements["lo"][x] = np.minimum(elements["lo"][x], r)
+                elements["hi"][x] = r + 1
+                elements["who"][x, r // 64] |= np.uint64(1 << r % 64)
 
-        def given(r: int) -> np.ndarray:
+        def initial(r: int) -> np.ndarray:
             if r >= len(self.sources):
                 return blank(0, mark)
-            found: np.ndarray = every[held[r]].copy()
-            if self.every:
-                found["lo"], found["hi"], found["who"] = r, r + 1, 0
-                found["who"][:, r // 64] = np.uint64(1 << r % 64)
-            return found
+            marks: np.ndarray = elements[held[r]].copy()
+            if self.combine:
+                marks["lo"], marks["hi"], marks["who"] = r, r + 1, 0
+                marks["who"][:, r // 64] = np.uint64(1 << r % 64)
+            return marks
 
         def before(r: int) -> Memory:
             size = len(wanted[r - self.base]) if r >= self.base else 0
-            return {"send": given(r), "recv": blank(size, mark)}
+            return {"send": initial(r), "recv": blank(size, mark)}
 
         def after(r: int) -> Memory:
-            return {"recv": every[wanted[r - self.base]]} if r >= self.base else {}
+            return {"recv": elements[wanted[r - self.base]]} if r >= self.base else {}
 
         return Contract(before, after, mark, demand=lambda: self.demand(held, wanted))
 
     def demand(self, held: list[np.ndarray], wanted: list[np.ndarray]) -> Demand:
-        """Elements that the same ranks have and the same ranks want, as one need.
+        """The elements that the same ranks have and the same ranks want, as one need
+        each.
 
-        Such elements mostly lie in runs, so that what is sorted are the runs: sorting
-        all elements took most of the time of a page of 2400 by 2400.
+        Such elements mostly lie in runs, so the runs are sorted: sorting all elements
+        took most of the time of a page of 2400 by 2400.
         """
         rng, size = np.random.default_rng(0), prod(self.shape)
-        #: a number for each set of ranks that have an element, and that want it; an
-        #: index that a rank has twice is added once
+        # a random number for each set of ranks that have an element, and that want it;
+        # an index that a rank has twice is added once
         has, wants = np.zeros((2, size), np.uint64)
-        for name, each in ((has, held), (wants, wanted)):
+        for sums, each in ((has, held), (wants, wanted)):
             for indices in each:
-                name[indices] += rng.integers(1 << 63, dtype=np.uint64)
+                sums[indices] += rng.integers(1 << 63, dtype=np.uint64)
         chosen = np.flatnonzero((has > 0) & (wants > 0))
         numbers = (has + wants)[chosen]
         starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] + np.uint64(1)))
@@ -174,12 +180,12 @@ class Whole:
             numbers[starts], return_index=True, return_inverse=True
         )
         count, samples = np.bincount(need, lengths), chosen[starts[first]]
-        is_there = np.zeros(size, bool)
+        is_present = np.zeros(size, bool)
 
         def is_among(indices: np.ndarray) -> np.ndarray:
-            is_there[:] = False
-            is_there[indices] = True
-            return is_there[samples]
+            is_present[:] = False
+            is_present[indices] = True
+            return is_present[samples]
 
         sources = [is_among(x) for x in held]
         targets = [is_among(x) for x in wanted]
@@ -188,7 +194,7 @@ class Whole:
                 ranges_of([r for r, x in enumerate(sources) if x[k]]),
                 ranges_of([self.base + r for r, x in enumerate(targets) if x[k]]),
                 int(count[k]),
-                alike=not self.every,
+                alike=not self.combine,
             )
             for k in range(len(samples))
         ]
@@ -202,20 +208,27 @@ def schedule(
     least: int = 1,
     nodes: Sequence[Hashable] = (),
 ) -> Schedule:
-    """What every rank does, from one group to another; or inside one group, of so many
-    ranks. A layout by slices or indices is given as a list, of each rank's own. With
+    """The schedule of a redistribution from one group to another, or inside one group
+    of `inside` ranks.
+
+    A layout by slices or indices is given as a list, of each rank's own. With
     `combine`, all sources of an element are combined. Messages of up to `least`
-    elements go whole; with `Redistribution` those of up to 64 KiB do. `nodes` has the
-    node of every rank, those of the source first, if several may be on one."""
-    whole = Whole(source, target, inside, combine, least)
-    ranks = range(whole.n)
-    groups = (ranks,) if whole.same else (range(whole.base), range(whole.base, whole.n))
+    elements go whole; with `Redistribution` messages of up to 64 KiB do. `nodes` has
+    the node of every rank, those of the source first, if several may be on one.
+    """
+    redistribution = Whole(source, target, inside, combine, least)
+    ranks = range(redistribution.n)
+    groups = (
+        (ranks,)
+        if redistribution.one_group
+        else (range(redistribution.base), range(redistribution.base, redistribution.n))
+    )
     return Schedule(
         "redistribution",
-        "list schedule" if whole.turns is not None else "shifted",
-        whole.contract,
-        lambda r: iter(rounds(whole.parts[r], whole.turns, nodes)),
+        "list schedule" if redistribution.turns is not None else "shifted",
+        redistribution.contract,
+        lambda r: iter(rounds(redistribution.parts[r], redistribution.turns, nodes)),
         groups,
-        sizes={"shape": list(whole.shape)},
+        sizes={"shape": list(redistribution.shape)},
         node_memory=True,  # so that rounds are built rank by rank
     )

@@ -1,2 +1,2 @@
-"""From grid to grid by a sparse matrix of weights: reading them, and the product of a
-rank. Without MPI; `isthmus.Remapping` runs it."""
+"""Remapping by a sparse matrix of weights, from grid to grid: reading weights, and the
+product of a rank. Nothing here needs MPI; `isthmus.Remapping` runs the rounds."""

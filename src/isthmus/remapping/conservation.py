@@ -1,4 +1,4 @@
-"""Whether a remapping keeps what there is: the integrals of both sides."""
+"""Conservation of a remapping: the integrals of both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Integrals:
 
     @property
     def error(self) -> float:
-        """Their difference, as a part of the source's."""
+        """The difference of the integrals, relative to the source's."""
         if self.source == self.target:
             return 0.0
         return abs(self.target - self.source) / (abs(self.source) or abs(self.target))

@@ -2,7 +2,8 @@
 
 ESMF and xESMF write the variables `row`, `col` and `S`, SCRIP and CDO `dst_address`,
 `src_address` and `remap_matrix`, all with indices from 1 on. Of a `remap_matrix` with
-several columns the first is the weight of a value; the others are those of gradients.
+several columns the first is the weight of a value; further columns have the weights of
+gradients.
 """
 
 from __future__ import annotations
@@ -52,15 +53,16 @@ def read_part(
                     "only weights of values can be used, not those of gradients"
                 )
             values = values[:, 0]
-        first = 1  # Fortran's
+        first_index = 1  # as in Fortran
         return (
-            row[low:high].astype(np.int64) - first,
-            column[low:high].astype(np.int64) - first,
+            row[low:high].astype(np.int64) - first_index,
+            column[low:high].astype(np.int64) - first_index,
             np.ascontiguousarray(values, np.float64),
         )
 
 
 def _check_sizes(path: str, dimensions: Any, shape: tuple[int, int]) -> None:
+    """Refuse a file whose grids are not those of the layouts."""
     for names in GRID_DIMENSIONS:
         if all(name in dimensions for name in names):
             sizes = tuple(len(dimensions[name]) for name in names)

@@ -1,9 +1,9 @@
-"""Which rows are multiplied where their columns lie.
+"""The choice of rows that are multiplied where their columns lie.
 
-From a fine grid to a coarse one a row has many columns, and its one value is less than
-these. Where all columns of a row lie on one rank, that rank can multiply it, with the
-same order of its columns and so the same bits. Rows whose columns lie on several ranks
-are always multiplied where they are wanted, as a sum of partial sums has other bits.
+From a fine grid to a coarse one a row has many columns but only one value. Where all
+columns of a row lie on one rank, that rank can multiply the row, with the same order of
+columns and so the same bits. Rows whose columns lie on several ranks are always
+multiplied where they are wanted, since a sum of partial sums has other bits.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ import numpy as np
 
 from ..redistribution.runs import sorted_runs
 
-#: so many times as many columns as rows must be saved: the products of a source are not
-#: made while its messages are under way, those of a target are
+#: the columns that need not travel, in multiples of the rows that travel instead, from
+#: which on a source multiplies. A target multiplies while messages are under way, a
+#: source does so before them
 LEAST_SAVING = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """What a target wants of one source: rows to multiply, and columns as they are."""
+    """The values that a target wants from one source: rows to multiply, and columns."""
 
     #: the rows, with the numbers of columns in the grid of the source
     matrix: Any
-    #: the sums of their weights that a renormalisation must come up to
+    #: the sums of the rows' weights, to which a renormalisation scales
     sums: np.ndarray
-    #: the columns as they are, ascending
+    #: the columns that travel without a product, ascending
     columns: np.ndarray
 
     def packed(self) -> np.ndarray:
@@ -41,7 +42,7 @@ class Order:
 
 
 def unpacked(numbers: np.ndarray, columns: int) -> Order:
-    """The order that came in a message, from a grid of so many points."""
+    """The order of a message from `Order.packed`, for a grid of `columns` points."""
     from scipy.sparse import csr_matrix
 
     rows, entries, _ = numbers[:3].tolist()
@@ -54,15 +55,15 @@ def unpacked(numbers: np.ndarray, columns: int) -> Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Division:
-    """The work of a target, and what it leaves to sources."""
+    """The rows that a target multiplies, and those that it leaves to sources."""
 
-    #: what it wants of each rank that multiplies for it
+    #: the order to each rank that multiplies for this one
     orders: dict[int, Order]
-    #: its rows on what comes, the columns as they are first and then products: a row
-    #: that is multiplied elsewhere is one product, with weight 1
+    #: the rows on the values that come, columns first and then products: a row that a
+    #: source multiplies is one product, with weight 1
     matrix: Any
     sums: np.ndarray
-    #: by the ranks that send something, the places where it belongs, in runs
+    #: for each sending rank, the places of its values, in runs
     places: dict[int, tuple[np.ndarray, np.ndarray]]
 
 
@@ -71,47 +72,51 @@ def split(
     sums: np.ndarray,
     needed: np.ndarray,
     owner: np.ndarray,
-    me: int,
+    own_rank: int,
     columns: int,
 ) -> Division | None:
-    """What a rank of the target leaves to sources; None where that is nothing.
+    """The rows that a rank of the target leaves to sources; None where it leaves none.
 
-    `owner` says who sends each of the columns that it needs; the grid of the source has
-    so many points.
+    `owner` has the rank that sends each of the needed columns; `columns` is the number
+    of points of the source.
     """
     from scipy.sparse import csr_matrix
 
-    at = _owners(matrix, owner)
+    row_owner = _owners(matrix, owner)
     is_raw = np.zeros(len(needed), bool)
-    is_raw[matrix[np.flatnonzero(at < 0)].indices] = True
+    is_raw[matrix[np.flatnonzero(row_owner < 0)].indices] = True
     movable = np.flatnonzero(~is_raw)
     saved = np.bincount(owner[movable], minlength=1)
-    wanted = np.bincount(at[at >= 0], minlength=len(saved))[: len(saved)]
-    moves = (wanted * LEAST_SAVING <= saved) & (saved > 0)
-    if me < len(moves):
-        moves[me] = False
-    if not moves.any():
+    wanted = np.bincount(row_owner[row_owner >= 0], minlength=len(saved))[: len(saved)]
+    multiplies = (wanted * LEAST_SAVING <= saved) & (saved > 0)
+    if own_rank < len(multiplies):
+        multiplies[own_rank] = False
+    if not multiplies.any():
         return None
-    is_moved = (at >= 0) & moves[np.clip(at, 0, len(moves) - 1)] & (at < len(moves))
-    goes = np.zeros(len(needed), bool)
-    goes[movable] = moves[owner[movable]]
+    is_moved = (
+        (row_owner >= 0)
+        & multiplies[np.clip(row_owner, 0, len(multiplies) - 1)]
+        & (row_owner < len(multiplies))
+    )
+    is_replaced = np.zeros(len(needed), bool)
+    is_replaced[movable] = multiplies[owner[movable]]
 
-    travelling = np.flatnonzero(~goes)
-    number = np.cumsum(~goes) - 1
+    travelling = np.flatnonzero(~is_replaced)
+    number = np.cumsum(~is_replaced) - 1
     orders: dict[int, Order] = {}
     places: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     product = np.zeros(matrix.shape[0], np.int64)
     end = len(travelling)
     for peer in np.unique(owner).tolist():
-        raw = travelling[owner[travelling] == peer]
-        runs = sorted_runs(number[raw])
+        own_columns = travelling[owner[travelling] == peer]
+        runs = sorted_runs(number[own_columns])
         start, size = runs.start, runs.size
-        if peer < len(moves) and moves[peer]:
-            rows = np.flatnonzero(is_moved & (at == peer))
+        if peer < len(multiplies) and multiplies[peer]:
+            rows = np.flatnonzero(is_moved & (row_owner == peer))
             part = matrix[rows]
             ends = part.data, needed[part.indices], part.indptr
-            whole = csr_matrix(ends, shape=(len(rows), columns))
-            orders[peer] = Order(whole, sums[rows], needed[raw])
+            rows_matrix = csr_matrix(ends, shape=(len(rows), columns))
+            orders[peer] = Order(rows_matrix, sums[rows], needed[own_columns])
             product[rows] = end + np.arange(len(rows))
             start = np.concatenate(([end], start))
             size = np.concatenate(([len(rows)], size))
@@ -119,37 +124,39 @@ def split(
         places[peer] = start, size
     return Division(
         orders,
-        _here(matrix, is_moved, number, product, end),
+        _local_rows(matrix, is_moved, number, product, end),
         np.where(is_moved, 1.0, sums),
         places,
     )
 
 
 def _owners(matrix: Any, owner: np.ndarray) -> np.ndarray:
-    """For each row who has all of its columns; -1 where several do, or it has none."""
+    """For each row the rank that has all of its columns; -1 where several have, or the
+    row has none."""
     owners = np.full(matrix.shape[0], -1, np.int64)
     filled = np.flatnonzero(np.diff(matrix.indptr))
     if len(filled):
-        each, first = owner[matrix.indices], matrix.indptr[:-1][filled]
-        low, high = (f.reduceat(each, first) for f in (np.minimum, np.maximum))
+        entry_owner, first = owner[matrix.indices], matrix.indptr[:-1][filled]
+        low, high = (f.reduceat(entry_owner, first) for f in (np.minimum, np.maximum))
         owners[filled] = np.where(low == high, low, -1)
     return owners
 
 
-def _here(
+def _local_rows(
     matrix: Any,
     is_moved: np.ndarray,
     number: np.ndarray,
     product: np.ndarray,
     columns: int,
 ) -> Any:
-    """The rows on what comes."""
+    """The rows on the values that come: local rows as they are, moved rows as one
+    product each."""
     counts = np.where(is_moved, 1, np.diff(matrix.indptr))
     offsets = np.concatenate(([0], np.cumsum(counts)))
     values, index = np.ones(offsets[-1]), np.empty(offsets[-1], np.int64)
     index[offsets[:-1][is_moved]] = product[is_moved]
-    stays = np.repeat(~is_moved, counts)
-    from_here = np.repeat(~is_moved, np.diff(matrix.indptr))
-    values[stays] = matrix.data[from_here]
-    index[stays] = number[matrix.indices[from_here]]
+    is_local = np.repeat(~is_moved, counts)
+    is_local_entry = np.repeat(~is_moved, np.diff(matrix.indptr))
+    values[is_local] = matrix.data[is_local_entry]
+    index[is_local] = number[matrix.indices[is_local_entry]]
     return type(matrix)((values, index, offsets), shape=(matrix.shape[0], columns))

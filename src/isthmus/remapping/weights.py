@@ -1,8 +1,9 @@
-"""The weights of a remapping: entries of a sparse matrix, some on each rank.
+"""The weights of a remapping: entries of a sparse matrix, spread over the ranks.
 
-A row is a point of the target, a column one of the source, both as flat indices of the
-global arrays. Which rank has an entry says nothing about which rank needs it, so users
-can give them as they have them: all on one rank, or as many ranks as read a file.
+A row is a point of the target, a column a point of the source, both as flat indices of
+the global arrays. The rank that has an entry need not be the rank that needs it. So
+users can give entries as they have them: all on one rank, or on as many ranks as read a
+file.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ class Entries:
         return len(self.row)
 
     def packed(self) -> np.ndarray:
-        """The entries as integers, to be sent; the bits of the values as they are."""
+        """The entries as integers, to be sent; the bits of the values are not
+        changed."""
         return np.concatenate((self.row, self.column, self.value.view(np.int64)))
 
-    def take(self, which: np.ndarray) -> Entries:
-        """Some of the entries."""
-        return Entries(self.row[which], self.column[which], self.value[which])
+    def take(self, places: np.ndarray) -> Entries:
+        """The entries at certain places."""
+        return Entries(self.row[places], self.column[places], self.value[places])
 
 
 def unpacked(messages: list[np.ndarray]) -> Entries:
@@ -47,13 +49,13 @@ def unpacked(messages: list[np.ndarray]) -> Entries:
 
 
 def path_of(weights: Weights) -> str:
-    """The path of a file of weights; nothing where they are something else."""
+    """The path of a file of weights; empty where the weights are in memory."""
     return str(weights) if isinstance(weights, str | PathLike) else ""
 
 
 def read(weights: Weights, shape: tuple[int, int], part: int, parts: int) -> Entries:
     """The entries that one rank gives, checked; of a file one of several parts. The
-    shape of the matrix is the points of the target and those of the source."""
+    shape of the matrix is the number of points of the target and of the source."""
     if weights is None:
         return unpacked([])
     if path_of(weights):
@@ -67,6 +69,7 @@ def read(weights: Weights, shape: tuple[int, int], part: int, parts: int) -> Ent
 
 
 def _of_matrix(matrix: Any, shape: tuple[int, int]) -> Entries:
+    """The entries of a scipy matrix."""
     if matrix.shape != shape:
         raise ValueError(
             f"the weights are a matrix of {matrix.shape[0]} × {matrix.shape[1]}, but "
@@ -78,13 +81,15 @@ def _of_matrix(matrix: Any, shape: tuple[int, int]) -> Entries:
 
 
 def _of_arrays(weights: Any) -> Entries:
+    """The entries of three arrays."""
     arrays = (
         [np.asarray(x) for x in weights] if isinstance(weights, list | tuple) else []
     )
     if len(arrays) != 3 or len({x.shape for x in arrays}) != 1 or arrays[0].ndim != 1:
         raise TypeError(
             "weights must be rows, columns and values, in three arrays of one length, "
-            f"a scipy sparse matrix or the path of a file, not {_said(weights, arrays)}"
+            "a scipy sparse matrix or the path of a file, not "
+            f"{_weights_in_words(weights, arrays)}"
         )
     for name, x in (("rows", arrays[0]), ("columns", arrays[1])):
         if len(x) and x.dtype.kind not in "iu":
@@ -92,13 +97,15 @@ def _of_arrays(weights: Any) -> Entries:
     return _as_entries(*arrays)
 
 
-def _said(weights: Any, arrays: list[np.ndarray]) -> str:
+def _weights_in_words(weights: Any, arrays: list[np.ndarray]) -> str:
+    """The shapes of what was given, for an error."""
     if not arrays:
         return type(weights).__name__
     return f"{len(arrays)} of shapes {', '.join(str(x.shape) for x in arrays)}"
 
 
 def _as_entries(row: Any, column: Any, value: Any) -> Entries:
+    """The entries with isthmus's types; arrays that have them are not copied."""
     if value.dtype.kind not in "fiub":
         raise TypeError(f"weights must be real numbers, not {value.dtype}")
     how = {"copy": False}
@@ -110,7 +117,7 @@ def _as_entries(row: Any, column: Any, value: Any) -> Entries:
 
 
 def _check(entries: Entries, shape: tuple[int, int]) -> None:
-    """Refuse indices outside of the grids, and values that are no numbers."""
+    """Refuse indices outside of the grids, and values that are not finite."""
     sides = (
         ("row", entries.row, shape[0], "target"),
         (
@@ -137,8 +144,8 @@ def _check(entries: Entries, shape: tuple[int, int]) -> None:
 
 
 def ordered(entries: Entries, columns: int) -> Entries:
-    """The entries by rows, and in a row by ascending columns; refused if one is there
-    twice. The matrix has so many columns."""
+    """The entries by rows, and in a row by ascending columns; an entry that is there
+    twice is refused. `columns` is the number of points of the source."""
     if not len(entries):
         return entries
     if int(entries.row.max()) < (1 << 62) // max(columns, 1):

@@ -1,4 +1,4 @@
-"""What all ranks of a redistribution must agree on before anything is sent."""
+"""Agreement of all ranks before a redistribution or a remapping sends data."""
 
 from __future__ import annotations
 
@@ -13,40 +13,43 @@ from ..context.context import Context
 from ..waiting.errors import MismatchError
 
 Value = TypeVar("Value")
-#: so many times a rank looks for a message before it rests between two looks
-LOOKS = 100
-REST_SECONDS = 20e-6
-NAME = "isthmus.Redistribution"
+#: probes without a message after which a rank rests before each further one
+PROBES_WITHOUT_REST = 100
+SECONDS_BETWEEN_PROBES = 20e-6
+#: the class as errors name it
+REDISTRIBUTION = "isthmus.Redistribution"
 
 
-def raise_everywhere(context: Context, error: str, name: str = NAME) -> None:
+def raise_everywhere(context: Context, error: str, name: str = REDISTRIBUTION) -> None:
     """Raise the error of the first rank that has one, on all ranks."""
-    mine = np.array(context.number if error else context.comm.size)
-    context.comm.Allreduce(MPI.IN_PLACE, mine, MPI.MIN)
-    first = int(mine)
+    failed_rank = np.array(context.number if error else context.comm.size)
+    context.comm.Allreduce(MPI.IN_PLACE, failed_rank, MPI.MIN)
+    first = int(failed_rank)
     if first < context.comm.size:
         text = context.comm.bcast(error, first)
         raise MismatchError(f"{name}: {context.who(first)}: {text}")
 
 
 def without_error(
-    context: Context, make: Callable[[], Value], name: str = NAME
+    context: Context, make: Callable[[], Value], name: str = REDISTRIBUTION
 ) -> Value:
-    """What a rank makes; what one of them raises, all raise."""
-    error, made, stop = "", None, None
+    """The value that a rank makes; an exception on one rank is raised on all."""
+    error, value, interruption = "", None, None
     try:
-        made = make()
-    except Exception as wrong:
-        error = f"{type(wrong).__name__}: {wrong}"
-    except BaseException as wrong:  # a signal: the others hear of it, and it goes on
-        error, stop = type(wrong).__name__, wrong
+        value = make()
+    except Exception as exception:
+        error = f"{type(exception).__name__}: {exception}"
+    except (
+        BaseException
+    ) as exception:  # a signal: all ranks hear of it before it goes on
+        error, interruption = type(exception).__name__, exception
     try:
         raise_everywhere(context, error, name)
     except MismatchError:
-        if stop is not None:
-            raise stop from None
+        if interruption is not None:
+            raise interruption from None
         raise
-    return made  # type: ignore[return-value]
+    return value  # type: ignore[return-value]
 
 
 def agree(
@@ -54,36 +57,44 @@ def agree(
     comm: MPI.Intracomm,
     value: Any,
     words: Callable[[Any], str],
-    name: str = NAME,
+    name: str = REDISTRIBUTION,
 ) -> None:
-    """Raise on all ranks unless all of a communicator have the value of its rank 0."""
+    """Raise on all ranks unless every rank of a communicator has the value of rank 0.
+
+    `words` tells the value in an error.
+    """
     first = comm.bcast(value if comm.rank == 0 else None)
-    who = context.who(0 if comm is context.comm else context.number - context.index)
-    error = "" if value == first else f"{words(value)}, but {who} {words(first)}"
+    first_rank = context.who(
+        0 if comm is context.comm else context.number - context.index
+    )
+    error = "" if value == first else f"{words(value)}, but {first_rank} {words(first)}"
     raise_everywhere(context, error, name)
 
 
 def sparse_exchange(
     comm: MPI.Intracomm, rows: dict[int, np.ndarray], tag: int
 ) -> dict[int, np.ndarray]:
-    """Numbers to some ranks, from whoever sends some; O(log n) rounds, and memory for
-    own partners only. Hoefler, Siebert, Lumsdaine 2010: synchronous sends, then a
-    nonblocking barrier."""
-    found = {r: x for r, x in rows.items() if r == comm.rank}
-    sends = [comm.Issend(x, r, tag) for r, x in rows.items() if r != comm.rank]
-    barrier, status, looks = None, MPI.Status(), 0
+    """Arrays of integers from ranks to ranks of which each knows only the receivers of
+    its own.
+
+    It takes O(log n) rounds, and memory for a rank's own partners only. Hoefler,
+    Siebert, Lumsdaine 2010: synchronous sends, then a nonblocking barrier.
+    """
+    received = {r: row for r, row in rows.items() if r == comm.rank}
+    sends = [comm.Issend(row, r, tag) for r, row in rows.items() if r != comm.rank]
+    barrier, status, probes = None, MPI.Status(), 0
     while True:
-        looks += 1
-        if looks > LOOKS:
-            time.sleep(REST_SECONDS)  # others may need the core
+        probes += 1
+        if probes > PROBES_WITHOUT_REST:
+            time.sleep(SECONDS_BETWEEN_PROBES)  # another rank may need the core
         message = comm.Improbe(MPI.ANY_SOURCE, tag, status)
         if message is not None:
             buffer = np.empty(status.Get_count(MPI.INT64_T), np.int64)
             message.Recv(buffer)
-            found[status.Get_source()] = buffer
-            looks = 0
+            received[status.Get_source()] = buffer
+            probes = 0
         elif barrier is None:
             if MPI.Request.Testall(sends):
                 barrier = comm.Ibarrier()
         elif barrier.Test():
-            return found
+            return received

@@ -1,4 +1,4 @@
-"""From the rounds of a redistribution to a plan, for fields of any strides."""
+"""The steps of a redistribution: from rounds to a plan, for fields of any strides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...redistribution.runs import some_of
+from ...redistribution.runs import elements_of
 from ...schedules.ir import Copy, Data, Local, Pieces, Recv, Round, Send, Steps
 from ...schedules.program import extent
 from ..buffers.selection import Selection
@@ -32,31 +32,32 @@ from ..plan.steps import (
 )
 from .fields import Field, select_pairs
 
-#: bytes: as many sends of a round are under way at once, in their order, as are no more
-#: than this together. On a lab of 8 + 8 hosts at 50 Mbit/s, long messages one by one
-#: take 1.08 to 1.09 of the limit, two or four at once 1.2 (MPICH 5.0, Open MPI 5.0)
+#: bytes of the sends of a round that are under way at once; a longer message goes
+#: alone. On a lab of 8 + 8 hosts at 50 Mbit/s, long messages one by one take 1.08 to
+#: 1.09 of the limit, two or four at once 1.2 (MPICH 5.0, Open MPI 5.0)
 FLIGHT_BYTES = 1 << 16
-#: bytes of a message from which on several fields go in a message each: to pack them
-#: into one takes longer than another start-up
+#: bytes of a message from which on several fields go in a message each: packing all
+#: into one message takes longer than another start-up
 SEPARATE_FIELDS_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Runs of the target's flattened array that have come, of some of its fields."""
+    """Runs of the target's flattened array that have come, of certain fields."""
 
     fields: tuple[int, ...]
     start: np.ndarray
     size: np.ndarray
 
 
-#: whoever works on what has come: for all arrivals in their order, the steps after each
+#: makes steps that work on arrivals: for all arrivals in order, the steps after each
 Consumer: TypeAlias = Callable[[Sequence[Arrival]], Sequence[Sequence[Step]]]
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A part of a message that goes by itself: of its fields, the same runs."""
+    """A part of a message that is sent by itself: the same runs of each of its
+    fields."""
 
     places: tuple[int, ...]
     fields: tuple[Field, ...]
@@ -76,7 +77,7 @@ class MessagePart:
 
 
 class FieldsCompiler:
-    """The steps so far of a redistribution."""
+    """The steps of a redistribution, as far as they are compiled."""
 
     def __init__(
         self,
@@ -86,8 +87,9 @@ class FieldsCompiler:
         cut: int,
         is_typed: bool,
     ) -> None:
-        """Messages of more than `cut` bytes, if it is given, are sent in several; long
-        runs are sent by datatypes of MPI, if its memory is the host's."""
+        """Messages of more than `cut` bytes, if that is not 0, are sent in several.
+        Where memory is the host's (`is_typed`), long runs are sent by datatypes of MPI.
+        """
         self._fields = {"send": source, "recv": target}
         self._cut = min(cut or LONGEST_MESSAGE_BYTES, LONGEST_MESSAGE_BYTES)
         self._is_typed = is_typed
@@ -95,59 +97,64 @@ class FieldsCompiler:
         self.slots = self.scratch = 0
 
     def replace(self, name: str, fields: Sequence[Field]) -> None:
-        """Let the fields of a buffer of the rounds be others."""
+        """Use other fields for a buffer of the rounds."""
         self._fields[name] = fields
 
     def tmp(self, elements: int) -> None:
-        """Scratch for so many elements of each target field, as the buffer "tmp"."""
-        kinds = [x.dtype for x in self._fields["recv"]]
-        self._fields["tmp"] = [self.room_for((elements,), kind) for kind in kinds]
+        """Reserve scratch for elements of each target field, as the buffer "tmp"."""
+        dtypes = [x.dtype for x in self._fields["recv"]]
+        self._fields["tmp"] = [self.room_for((elements,), dtype) for dtype in dtypes]
 
     def room_for(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Field:
-        """Scratch for an array whose elements lie side by side."""
-        sizes = [dtype.itemsize * prod(shape[k + 1 :]) for k in range(len(shape))]
+        """Scratch for an array without gaps."""
+        strides = [dtype.itemsize * prod(shape[k + 1 :]) for k in range(len(shape))]
         start = self._room(prod(shape) * dtype.itemsize)
-        return Field(shape, tuple(sizes), dtype, TMP, start)
+        return Field(shape, tuple(strides), dtype, TMP, start)
 
     def _room(self, nbytes: int) -> int:
+        """The offset of reserved bytes of scratch."""
         start = -(-self.scratch // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         self.scratch = start + nbytes
         return start
 
     def _slot(self) -> int:
+        """The number of another message of the plan."""
         self.slots += 1
         return self.slots - 1
 
     # -- messages
 
     def _messages(self, c: Send | Recv) -> list[MessagePart]:
-        """A message, as the parts in which it goes; both ends cut alike, since both
-        know the elements and the types of all fields."""
+        """The parts in which a message goes. Both ends cut alike, since both know the
+        elements and the types of all fields."""
         name, start, size = runs_of(c.data)
         fields = tuple(self._fields[name])
-        unit = sum(x.dtype.itemsize for x in fields)
+        unit = sum(field.dtype.itemsize for field in fields)
         total = int(size.sum())
-        most = max(self._cut // max(unit, 1), 1)
-        are_apart = total * unit >= SEPARATE_FIELDS_BYTES
+        part_elements = max(self._cut // max(unit, 1), 1)
+        goes_by_field = total * unit >= SEPARATE_FIELDS_BYTES
         parts = []
-        for low in range(0, total, most) or [0]:
+        for low in range(0, total, part_elements) or [0]:
             runs = (
-                some_of(start, size, low, low + most) if total > most else (start, size)
+                elements_of(start, size, low, low + part_elements)
+                if total > part_elements
+                else (start, size)
             )
-            every = tuple(x.select(*runs) for x in fields)
-            if are_apart:
-                each = enumerate(zip(fields, every, strict=True))
+            selections = tuple(field.select(*runs) for field in fields)
+            if goes_by_field:
+                pairs = enumerate(zip(fields, selections, strict=True))
                 parts += [
-                    MessagePart((k,), (x,), (one,), *runs) for k, (x, one) in each
+                    MessagePart((k,), (field,), (selection,), *runs)
+                    for k, (field, selection) in pairs
                 ]
             else:
                 parts.append(
-                    MessagePart(tuple(range(len(fields))), fields, every, *runs)
+                    MessagePart(tuple(range(len(fields))), fields, selections, *runs)
                 )
         return parts
 
     def _sends(self, c: Send) -> list[tuple[list[Step], Step, int]]:
-        """Of each part of a message: what packs it, its send, and its bytes."""
+        """For each part of a message: its packing, its send, and its bytes."""
         result: list[tuple[list[Step], Step, int]] = []
         for part in self._messages(c):
             nbytes, slot, packing = part.nbytes, self._slot(), list[Step]()
@@ -157,17 +164,17 @@ class FieldsCompiler:
             elif self._is_sent_typed(part):
                 send = SendTyped(c.to, buffer, selection, slot)
             else:
-                at = first = self._room(nbytes)
-                for x, selection in zip(part.fields, part.selections, strict=True):
-                    packing.append(Pack(x.buffer, selection, TMP, at))
-                    at += selection.nbytes
+                offset = first = self._room(nbytes)
+                for field, selection in zip(part.fields, part.selections, strict=True):
+                    packing.append(Pack(field.buffer, selection, TMP, offset))
+                    offset += selection.nbytes
                 send = SendRun(c.to, TMP, first, nbytes, slot)
             result.append((packing, send, nbytes))
         return result
 
     def _posts(self, c: Recv) -> list[tuple[Step, list[Step], Arrival]]:
-        """Of each part of a message: its receive, its end with what unpacks it, and
-        what has come then."""
+        """For each part of a message: its receive; its end, with the unpacking; and its
+        arrival."""
         result: list[tuple[Step, list[Step], Arrival]] = []
         for part in self._messages(c):
             nbytes, slot = part.nbytes, self._slot()
@@ -178,31 +185,34 @@ class FieldsCompiler:
             elif self._is_sent_typed(part):
                 post = PostTyped(c.frm, buffer, selection, slot)
             else:
-                at = first = self._room(nbytes)
-                for x, selection in zip(part.fields, part.selections, strict=True):
-                    end.append(Unpack(TMP, at, x.buffer, selection))
-                    at += selection.nbytes
+                offset = first = self._room(nbytes)
+                for field, selection in zip(part.fields, part.selections, strict=True):
+                    end.append(Unpack(TMP, offset, field.buffer, selection))
+                    offset += selection.nbytes
                 post = Post(c.frm, TMP, first, nbytes, slot)
             result.append((post, end, Arrival(part.places, part.start, part.size)))
         return result
 
     def _is_sent_typed(self, part: MessagePart) -> bool:
-        is_one = self._is_typed and len(part.fields) == 1
-        return is_one and part.selections[0].is_typed
+        """Whether a part goes by a datatype of MPI; both ends decide alike."""
+        is_one_field = self._is_typed and len(part.fields) == 1
+        return is_one_field and part.selections[0].is_typed
 
     # -- rounds
 
     def add(self, r: Round, consumer: Consumer | None = None) -> None:
-        """A round: all receives are posted, sends follow each other in flights. What
-        came is unpacked, and worked on, while others come; so is what this rank has
-        from itself, as no message touches that."""
+        """Append a round: all receives are posted, sends follow each other in flights.
+
+        Data that have come are unpacked, and worked on, while further messages come; so
+        are the rank's own data, since no message touches them.
+        """
         posts = [x for c in r.comm if isinstance(c, Recv) for x in self._posts(c)]
         sends = [x for c in r.comm if isinstance(c, Send) for x in self._sends(c)]
         own = _from_itself(r.then)
         arrivals = [arrival for _, _, arrival in posts]
         if own is not None:
-            every = tuple(range(len(self._fields["recv"])))
-            arrivals.insert(0, Arrival(every, own.dst.start, own.dst.size))
+            all_fields = tuple(range(len(self._fields["recv"])))
+            arrivals.insert(0, Arrival(all_fields, own.dst.start, own.dst.size))
         following = iter(
             [[]] * len(arrivals) if consumer is None else consumer(arrivals)
         )
@@ -226,23 +236,23 @@ class FieldsCompiler:
             self.local(r.then)
 
     def local(self, steps: Sequence[Local]) -> None:
-        """Local steps of a round, as an exchange has them: all of one kind."""
+        """Append the local steps of a round, all of one kind."""
         if not steps:
             return
         assert isinstance(steps, Steps)
-        start, at, size = steps.src.start, steps.dst.start, steps.src.size
+        start, target, size = steps.src.start, steps.dst.start, steps.src.size
         ends = self._fields[steps.src.buf], self._fields[steps.dst.buf]
         for k, (x, y) in enumerate(zip(*ends, strict=True)):
             if steps.kind is Copy:
-                read, written = select_pairs(x, start, y, at, size)
+                read, written = select_pairs(x, start, y, target, size)
                 self.steps.append(Move(x.buffer, read, y.buffer, written))
             else:
-                self._reduce(k, x.select(start, size), x, y.select(at, size), y)
+                self._reduce(k, x.select(start, size), x, y.select(target, size), y)
 
     def _reduce(
         self, k: int, read: Selection, x: Field, written: Selection, y: Field
     ) -> None:
-        """target := source (op) target, of elements side by side."""
+        """Append target := source (op) target, of packed elements."""
         left, right = self._room(read.nbytes), self._room(written.nbytes)
         count = read.nbytes // x.dtype.itemsize
         self.steps += [
@@ -253,7 +263,7 @@ class FieldsCompiler:
         ]
 
     def divide(self, x: Field, divisors: np.ndarray) -> None:
-        """Divide sums by how many there are."""
+        """Append a division of sums by the number of their elements."""
         if divisors.size:
             shaped, sums = divisors.reshape(x.shape), (x.place,)
             self.steps.append(Compute(partial(_divide, shaped), sums, sums))
@@ -264,20 +274,21 @@ def _divide(divisors: np.ndarray, sums: np.ndarray, means: np.ndarray) -> None:
 
 
 def _from_itself(steps: Sequence[Local]) -> Steps | None:
-    """What a rank copies from its source to its target, if that is all it does."""
+    """The copies from a rank's source to its own target, if the steps are such
+    copies."""
     if isinstance(steps, Steps) and steps.kind is Copy and steps.src.buf == "send":
         return steps
     return None
 
 
 def runs_of(data: Data) -> tuple[str, np.ndarray, np.ndarray]:
-    """The buffer of a message, and its runs there."""
+    """The buffer of a message, and the runs of the message in that buffer."""
     if isinstance(data, Pieces):
         name, start, size = data.buf, data.start, data.size
     else:
-        (name,) = {x.buf for x in data}
+        (name,) = {span.buf for span in data}
         start, size = (
-            np.array([getattr(x, end) for x in data]) for end in ("start", "size")
+            np.array([getattr(span, end) for span in data]) for end in ("start", "size")
         )
     keep = size > 0
     return name, start[keep], size[keep]
@@ -286,16 +297,16 @@ def runs_of(data: Data) -> tuple[str, np.ndarray, np.ndarray]:
 def _flights(
     sends: Sequence[tuple[list[Step], Any, int]],
 ) -> list[list[tuple[list[Step], Any, int]]]:
-    """Messages that are under way at once."""
+    """The sends in groups that are under way at once."""
     flights: list[list[tuple[list[Step], Any, int]]] = []
-    room = 0
+    bytes_left = 0
     for send in sends:
         nbytes = send[2]
-        if not flights or nbytes > room:
+        if not flights or nbytes > bytes_left:
             flights.append([])
-            room = FLIGHT_BYTES
+            bytes_left = FLIGHT_BYTES
         flights[-1].append(send)
-        room -= nbytes
+        bytes_left -= nbytes
     return flights
 
 
@@ -309,7 +320,7 @@ def compiled(
     cut: int,
     is_typed: bool,
 ) -> FieldsCompiler:
-    """The steps of the rounds, with a division of the sums between them."""
+    """The steps of the rounds, with a division of sums before the spreading."""
     compiler = FieldsCompiler(source, target, cut=cut, is_typed=is_typed)
     if n := extent(crossing, "tmp"):
         compiler.tmp(n)

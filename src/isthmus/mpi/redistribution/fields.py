@@ -1,8 +1,8 @@
-"""Where the elements of a field lie in its memory.
+"""The places of a field's elements in its memory.
 
-The only place that knows the strides of fields. A field is a buffer of the bytes from
-its lowest address to its highest; where its elements lie there follows from its shape
-and its strides, which are values that a plan is found by.
+Only this file knows the strides of fields. A field is a buffer of the bytes from its
+lowest address to its highest; the places of its elements follow from its shape and its
+strides, which are values that a plan is found by.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Field:
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
     buffer: int
-    #: the offset of its lowest byte there
+    #: the offset of the field's lowest byte in the buffer
     start: int = 0
 
     @property
@@ -37,12 +37,12 @@ class Field:
 
     @property
     def place(self) -> ArrayAt:
-        """Where it lies, for who computes with it."""
+        """The place of the field, for steps that compute with it."""
         return ArrayAt(self.buffer, self.first, self.shape, self.strides, self.dtype)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the buffer, with those between elements."""
+        """The bytes of the field in the buffer, with those between elements."""
         if 0 in self.shape:
             return 0
         steps = zip(self.shape, self.strides, strict=True)
@@ -50,7 +50,8 @@ class Field:
 
     @property
     def inner(self) -> tuple[int, int]:
-        """How many axes lie outside of what is contiguous, and the elements of that."""
+        """The number of axes outside of the contiguous ones, and the elements of the
+        latter."""
         n, axis = 1, len(self.shape)
         while axis and (
             self.shape[axis - 1] == 1
@@ -61,7 +62,7 @@ class Field:
         return axis, n
 
     def offsets(self, start: np.ndarray) -> np.ndarray:
-        """Where elements of the flattened array are in the buffer."""
+        """The offsets in the buffer of elements of the flattened array."""
         axis, inner = self.inner
         row, column = np.divmod(start, max(inner, 1))
         offsets = column * self.dtype.itemsize + self.first
@@ -82,20 +83,21 @@ class Field:
 
 
 def field_of(x: np.ndarray, buffer: int) -> Field:
-    """What is known of an array by values."""
+    """The field of an array, without its address."""
     return Field(x.shape, x.strides, x.dtype, buffer)
 
 
 def levels_of(x: np.ndarray, buffer: int, axes: int) -> list[Field]:
-    """The fields of so many axes in an array that has others before them, in order."""
+    """The fields of the last `axes` axes of an array, one for each level of the axes
+    before."""
     lead = len(x.shape) - axes
-    one = Field(x.shape[lead:], x.strides[lead:], x.dtype, buffer)
-    first = field_of(x, buffer).first - one.first
-    steps = (
-        sum(i * step for i, step in zip(at, x.strides, strict=False))
-        for at in np.ndindex(x.shape[:lead])
+    first_level = Field(x.shape[lead:], x.strides[lead:], x.dtype, buffer)
+    offset = field_of(x, buffer).first - first_level.first
+    offsets = (
+        sum(i * offset_ for i, offset_ in zip(position, x.strides, strict=False))
+        for position in np.ndindex(x.shape[:lead])
     )
-    return [replace(one, start=first + step) for step in steps]
+    return [replace(first_level, start=offset + offset_) for offset_ in offsets]
 
 
 def memory_of(x: np.ndarray) -> MPI.memory:
@@ -108,7 +110,7 @@ def memory_of(x: np.ndarray) -> MPI.memory:
 def select_pairs(
     x: Field, start: np.ndarray, y: Field, to: np.ndarray, size: np.ndarray
 ) -> tuple[Selection, Selection]:
-    """Runs of one flattened array, and where they go in another one."""
+    """Runs of one flattened array, and their places in another."""
     start, to, size = _cut(start, to, size, x.inner[1])
     to, start, size = _cut(to, start, size, y.inner[1])
     item = x.dtype.itemsize

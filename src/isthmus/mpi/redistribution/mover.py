@@ -1,8 +1,8 @@
-"""The three forms in which fields are moved, whatever becomes of them on the way.
+"""The three forms in which fields are moved, by a redistribution or a remapping.
 
-A redistribution and a remapping differ in what they accept and in the steps of their
-plans. All else is here: that all ranks agree before the first call, the plans by the
-values of the fields, and the operations on them.
+The two differ in the fields that they accept and in the steps of their plans. This file
+has the rest: agreement of all ranks before the first call, plans by the values of the
+fields, and the operations on them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
 #: one field, or several that travel together
 Fields: TypeAlias = np.ndarray | Sequence[np.ndarray]
-_numbers = count()
+#: numbers of the movers of this process, which keep their plans apart
+_mover_numbers = count()
 
 
 class FieldsCall:
-    """A call that moves fields: those of this rank, as buffers."""
+    """A call that moves the fields of this rank."""
 
     def __init__(
         self,
@@ -51,31 +52,33 @@ class FieldsCall:
         packer: Packer = HOST_PACKER,
         copies: Copies | None = None,
     ) -> None:
-        """Arrays are of the host, or stand for fields on a device that are copied; or
-        they say where fields lie on a device, which a packer copies."""
+        """`source` and `target` are arrays of the host, or stand for fields on a device
+        that `copies` stages; or they say where fields lie on a device, and `packer`
+        copies their bytes."""
         self.name = self.label = name
         self.source, self.target, self.packer = source, target, packer
         self.copies = copies
-        #: what combines elements of each field that come from several ranks
+        #: for each field, the operator on elements that several ranks have
         self.operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """What the fields are, without where they lie."""
+        """The fields without their addresses, as plans are found by."""
         fields = (*self.source, *self.target)
-        known = [(x.shape, x.strides, x.dtype) for x in fields]
+        layouts = [(x.shape, x.strides, x.dtype) for x in fields]
         copied = None if self.copies is None else self.copies.values
-        return (len(self.source), self.packer is HOST_PACKER, copied, *known)
+        return (len(self.source), self.packer is HOST_PACKER, copied, *layouts)
 
     def buffers(self) -> list[Any]:
-        """The memory of each field, after the buffers that every operation has."""
+        """The buffers of the operation: those of every operation, then the memory of
+        each field."""
         fields = map(memory_of, (*self.source, *self.target))
         is_host = self.packer is HOST_PACKER
         memories = [view(x) if is_host else x for x in fields]
         return [*[None] * FURTHER, *memories]
 
     def with_copies(self, plan: Plan) -> Plan:
-        """The plan with copies from and to devices beside its messages."""
+        """The plan, with copies from and to devices beside its messages."""
         if self.copies is None:
             return plan
         from ..buffers.devices.calls import with_copies
@@ -84,62 +87,66 @@ class FieldsCall:
         return with_copies(plan, self.copies, self._arrays(), element)
 
     def begin_transfer(self, plan: Plan) -> Transfer:
-        """The copies of a call that is about to begin."""
+        """The copies between host and devices of a call that is about to begin."""
         from ..buffers.devices.transfer import Transfer
 
         assert self.copies is not None and plan.transfers is not None
         return Transfer(plan.transfers, self.copies, self._arrays())
 
     def _arrays(self) -> dict[int, int]:
+        """The number of the staged array for each buffer that stands for one."""
         assert self.copies is not None
         return {FURTHER + place: k for place, k in self.copies.arrays.items()}
 
 
 class Mover:
-    """Moves the fields that one object accepts, by the plans that it compiles."""
+    """Moves fields for one redistribution or remapping, by the plans that it
+    compiles."""
 
     def __init__(
         self,
         context: Context,
         name: str,
+        *,
         read: Callable[[Any, Any], FieldsCall],
         signature: Callable[[FieldsCall], Any],
         words: Callable[[Any], str],
         compiled: Callable[[tuple[Any, ...], FieldsCall], Plan],
     ) -> None:
-        """`read` checks what the user passed; `signature` is what all ranks must have
-        alike, and `words` says it to people."""
+        """`read` checks the arguments of a call; `signature` of a call must be equal on
+        all ranks, and `words` tells a signature in errors; `compiled` makes the plan of
+        a call."""
         self.context, self.name = context, name
-        self._accepted, self._compiled = read, compiled
+        self._read_own, self._compiled = read, compiled
         self._signature, self._words = signature, words
         self._has_agreed = False
-        self._number = next(_numbers)
+        self._number = next(_mover_numbers)
 
     def move(self, field: Fields, into: Fields | None = None) -> None:
-        """Move fields, and wait."""
+        """Move fields, and wait until they have come."""
         call = self._read(field, into)
         self._operation(self.context.channel, self._plan(call), call).wait()
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
-        """Begin to move fields."""
+        """Start to move fields, and return an MPI request."""
         call = self._read(field, into)
         return start(self._operation(self.context.channel, self._plan(call), call))
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
-        """A persistent request; collective."""
+        """A persistent request that moves the fields; collective."""
         call = self._read(field, into)
         if call.copies is not None:
             call.copies.is_persistent = True
         check_threads(self.context, self.name.lower())
         plan = self._plan(call)
         with self.context.uninterrupted(self.name):
-            make = partial(self.context.persistent_channel, plan)
-            channel = bounded(make, self.context.limit)
+            make_channel = partial(self.context.persistent_channel, plan)
+            channel = bounded(make_channel, self.context.limit)
             assert channel is not None  # no rank needs memory of its node
             return persistent(partial(self._operation, channel, plan, call), channel)
 
     def forget(self) -> None:
-        """Give the plans up."""
+        """Release the plans."""
         own = self.name, self._number
         self.context.plans.forget(lambda values: values[:2] == own)
 
@@ -154,40 +161,40 @@ class Mover:
         return self.context.plans.find(values, compiled)
 
     def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
-        """The fields of a call, checked; the first time, and in the checked mode,
+        """The fields of a call, checked: for the first call, and in the checked mode,
         together with all ranks."""
-        c = self.context
-        c.check_usable()
-        if self._has_agreed and not c.checked:
-            return self._accepted(field, into)
+        context = self.context
+        context.check_usable()
+        if self._has_agreed and not context.checked:
+            return self._read_own(field, into)
         call = error = None
         try:
-            call = self._accepted(field, into)
-        except BaseException as wrong:
-            error = wrong
-        with c.uninterrupted(self.name):
-            return bounded(partial(self._agreed, call, error), c.limit)
+            call = self._read_own(field, into)
+        except BaseException as exception:
+            error = exception
+        with context.uninterrupted(self.name):
+            return bounded(partial(self._agreed, call, error), context.limit)
 
     def _agreed(
         self, call: FieldsCall | None, error: BaseException | None
     ) -> FieldsCall:
-        """The fields of this rank, if those of all are right and match."""
+        """The fields of this rank, if those of all ranks are right and match."""
         name = f"isthmus.{self.name}"
 
-        def mine() -> FieldsCall:
+        def own_call() -> FieldsCall:
             if error is not None:
                 raise error
             assert call is not None
             return call
 
-        checked = without_error(self.context, mine, name)
+        checked = without_error(self.context, own_call, name)
         signature = self._signature(checked)
         agree(self.context, self.context.comm, signature, self._words, name)
         self._has_agreed = True
         return checked
 
 
-def located(
+def fields_call(
     context: Context,
     name: str,
     source: list[np.ndarray],
@@ -195,27 +202,33 @@ def located(
     *,
     may_pack: bool,
 ) -> FieldsCall:
-    """The call on the fields; of those on a device, on the host memory that stands for
-    them, or, where steps only pack them, on where they lie: then nobody but their
-    library may touch them."""
+    """The call on the fields.
+
+    Of fields on a device, the call has the host memory that stands for them; or, where
+    steps only pack them, the places on the device, which only the library of the device
+    may touch.
+    """
     fields = [*source, *target]
     n = len(source)
     if any(type(x) is not np.ndarray and is_on_device(x) for x in fields):
         from ..buffers.devices import fields as devices
 
-        make = partial(FieldsCall, name)
-        call: FieldsCall = devices.located(make, context, fields, n, may_pack=may_pack)
+        make_call = partial(FieldsCall, name)
+        call: FieldsCall = devices.located(
+            make_call, context, fields, n, may_pack=may_pack
+        )
         return call
     return FieldsCall(name, source, target)
 
 
-def listed(x: Fields) -> list[np.ndarray]:
-    """Fields as a list."""
-    return list(x) if isinstance(x, list | tuple) else [x]  # type: ignore[list-item]
+def listed(fields: Fields) -> list[np.ndarray]:
+    """One field, or several, as a list."""
+    return list(fields) if isinstance(fields, list | tuple) else [fields]  # type: ignore[list-item]
 
 
 def check_field(what: str, x: Any, *, is_written: bool) -> None:
-    """Refuse what is no array of numbers, or cannot be written and must be."""
+    """Refuse an object that is no array of numbers, or a read-only array to be
+    written."""
     if not isinstance(x, np.ndarray):
         raise TypeError(f"{what} must be a numpy array, not {type(x).__name__}")
     if x.dtype.hasobject:
@@ -224,16 +237,18 @@ def check_field(what: str, x: Any, *, is_written: bool) -> None:
         raise ValueError(f"{what} is read-only")
 
 
-def check_apart(source: Sequence[np.ndarray], target: Sequence[np.ndarray]) -> None:
-    """Refuse what is sent and received at once."""
+def check_disjoint_fields(
+    source: Sequence[np.ndarray], target: Sequence[np.ndarray]
+) -> None:
+    """Refuse a source and a target field that overlap in memory."""
     if any(_overlap(x, y) for x in source for y in target):
         raise ValueError("a source and a target field overlap in memory")
 
 
 def _overlap(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether two arrays have memory in common, or may have if that is hard to say."""
-    work: Any = 1000
+    """Whether two arrays overlap, or may overlap where an answer would take long."""
+    work_limit: Any = 1000
     try:
-        return bool(np.shares_memory(x, y, work))
+        return bool(np.shares_memory(x, y, work_limit))
     except RuntimeError:  # numpy's TooHardError
         return True

@@ -1,4 +1,4 @@
-"""`isthmus.Redistribution`: a distributed array comes to lie in another way."""
+"""`isthmus.Redistribution`: a distributed array moves from one layout to another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from ..plan.steps import FURTHER
 from ..waiting.bounded import bounded
 from .compile import compiled
 from .fields import field_of
-from .mover import Fields, FieldsCall, Mover, check_apart, check_field, listed, located
+from .mover import (
+    Fields,
+    FieldsCall,
+    Mover,
+    check_disjoint_fields,
+    check_field,
+    fields_call,
+    listed,
+)
 from .setup import set_up
 
 if TYPE_CHECKING:
@@ -30,18 +38,18 @@ if TYPE_CHECKING:
 
     from ..context.context import Context
 
-#: how errors name it
-_WHAT = "Redistribution"
+#: the class as errors name it, after "isthmus."
+_REDISTRIBUTION = "Redistribution"
 
 
 class Redistribution:
     """Moves arrays from one layout to another, between two groups or inside one.
 
-    All ranks of the communicator make it together. Between groups, `source` is how the
-    array lies on the own group if that sends, `target` how it is to lie if it receives;
-    inside one group every rank gives both. `combine` says what becomes of elements that
-    several ranks have: one of them is taken, or they are combined by an `MPI.Op` or to
-    their "mean".
+    All ranks of the communicator make a redistribution together. Between groups,
+    `source` is the layout of the array on the own group if that sends, `target` its
+    layout there if that receives; inside one group every rank gives both. `combine`
+    says what becomes of elements that several ranks have: None takes one of them, an
+    `MPI.Op` combines them, "mean" gives their mean.
     """
 
     def __init__(
@@ -57,9 +65,9 @@ class Redistribution:
         self.same = not comm.Is_inter()
         with self.context.uninterrupted():
             args = self.context, self.same, source, target, combine
-            #: what all ranks agreed on, and the messages of this one
+            #: what all ranks agreed on, and the messages of this rank
             self.setup = bounded(partial(set_up, *args), self.context.limit)
-        #: what this rank sends and receives
+        #: the messages of this rank
         self.exchange = self.setup.exchange
         rank = self.context.index
         self._shapes = {
@@ -67,53 +75,65 @@ class Redistribution:
             for name, x in (("source", source), ("target", target))
             if x is not None
         }
-        how = self._read, self._signature, _types, self._compiled
-        self._mover = Mover(self.context, _WHAT, *how)
+        self._mover = Mover(
+            self.context,
+            _REDISTRIBUTION,
+            read=self._read,
+            signature=self._signature,
+            words=_signature_in_words,
+            compiled=self._compiled,
+        )
 
     # -- moving
 
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
         """Send, or receive, a field or several; with a source and a target, `field` is
-        what is sent and `into` where the other array belongs."""
+        sent and `into` receives."""
         self._mover.move(field, into)
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
-        """Begin to move, and give an MPI request."""
+        """Start to move fields, and return an MPI request."""
         return self._mover.start(field, into)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
-        """A persistent MPI request that moves whenever it is started."""
+        """A persistent MPI request that moves the fields whenever it is started."""
         return self._mover.init(field, into)
 
     def draw(self) -> Figure:
-        """A picture of both layouts and of who sends what to whom, from A to B if there
-        are two ways. Collective where layouts are by slices or indices."""
-        c, (source, s, target, t) = self.context, self.setup.flows[0]
-        size = c.comm.size if self.same else None
+        """A picture of both layouts and of who sends what to whom, from A to B if the
+        array moves both ways. Collective where layouts are by slices or indices."""
+        context = self.context
+        source, source_base, target, target_base = self.setup.flows[0]
+        size = context.comm.size if self.same else None
         if isinstance(source, Layout) and isinstance(target, Layout):
             return draw(source, target, size)
-        every = c.comm.allgather((self.source, self.target))
-        p = c.local.size if c.number == c.index else c.comm.size - c.local.size
-        held, wanted = every[:p], every[p:] or every
-        if s > t:
+        group_layouts = context.comm.allgather((self.source, self.target))
+        p = (
+            context.local.size
+            if context.number == context.index
+            else context.comm.size - context.local.size
+        )
+        held, wanted = group_layouts[:p], group_layouts[p:] or group_layouts
+        if source_base > target_base:
             held, wanted = wanted, held
         sources = [x for x, _ in held if x is not None]
         return draw(sources, [y for _, y in wanted if y is not None], size)
 
     def Free(self) -> None:
-        """Give back what is kept for the redistribution."""
+        """Release the plans of the redistribution."""
         self._mover.forget()
 
     # -- fields
 
     def _read(self, field: Fields, into: Fields | None) -> FieldsCall:
+        """The fields of a call, checked."""
         if (into is not None) != (self.source is not None and self.target is not None):
             both = "what is sent and what is received" if into is None else "one field"
             raise TypeError(f"expecting {both}")
         first, second = listed(field), [] if into is None else listed(into)
         ends = (first, second) if self.source else ([], first)
         may_pack = self.combine is None
-        call = located(self.context, _WHAT, *ends, may_pack=may_pack)
+        call = fields_call(self.context, _REDISTRIBUTION, *ends, may_pack=may_pack)
         source, target = call.source, call.target
         for name, fields in (("source", source), ("target", target)):
             for k, x in enumerate(fields):
@@ -125,9 +145,9 @@ class Redistribution:
                     )
         if self.same and [x.dtype for x in source] != [x.dtype for x in target]:
             raise ValueError(
-                f"what is sent is {_names(source)}, what is received {_names(target)}"
+                f"what is sent is {_types(source)}, what is received {_types(target)}"
             )
-        check_apart(source, target)
+        check_disjoint_fields(source, target)
         if self.combine == "mean":
             for x in target:
                 if x.dtype.kind not in "fc":
@@ -140,26 +160,29 @@ class Redistribution:
         return call
 
     def _operator(self) -> MPI.Op | None:
+        """The operator that combines elements of several ranks; None where one of them
+        is taken."""
         if self.combine is None:
             return None
         return self.combine if isinstance(self.combine, MPI.Op) else MPI.SUM
 
     def _signature(self, call: FieldsCall) -> tuple[tuple[str, ...], ...]:
-        """The types of what goes from A to B, or inside, and from B to A."""
+        """The types of the fields from A to B, or inside, and of those from B to A."""
         ends = call.source, call.target
-        sent, got = (tuple(_type(x.dtype) for x in some) for some in ends)
-        first = self.same or self.context.number == self.context.index
+        sent, received = (tuple(_type(x.dtype) for x in fields) for fields in ends)
+        is_group_a = self.same or self.context.number == self.context.index
         if len(self.setup.flows) == 1:
-            return (sent or got,)
-        return (sent, got) if first else (got, sent)
+            return (sent or received,)
+        return (sent, received) if is_group_a else (received, sent)
 
     # -- plans
 
     def _compiled(self, values: tuple[Any, ...], call: FieldsCall) -> Plan:
+        """The plan for the fields of a call."""
         fields = (*call.source, *call.target)
-        known = [field_of(x, FURTHER + k) for k, x in enumerate(fields)]
+        layouts = [field_of(x, FURTHER + k) for k, x in enumerate(fields)]
         n = len(call.source)
-        source, target = known[:n], known[n:]
+        source, target = layouts[:n], layouts[n:]
         unit = sum(x.dtype.itemsize for x in source or target)
         compiler = compiled(
             self.setup.crossing(unit),
@@ -175,20 +198,20 @@ class Redistribution:
         return call.with_copies(plan)
 
     def _divisors(self) -> np.ndarray:
-        """How many ranks have each element of the target."""
-        times = np.zeros(self.exchange.wanted, np.int64)
+        """For each element of the target, the number of ranks that have it."""
+        counts = np.zeros(self.exchange.wanted, np.int64)
         for m in self.exchange.receives:
-            np.add.at(times, spread(m.start, m.size), 1)
-        return np.maximum(times, 1)
+            np.add.at(counts, spread(m.start, m.size), 1)
+        return np.maximum(counts, 1)
 
 
-def _types(found: tuple[tuple[str, ...], ...]) -> str:
-    return "moves " + " and ".join(", ".join(x) or "nothing" for x in found)
+def _signature_in_words(signature: tuple[tuple[str, ...], ...]) -> str:
+    return "moves " + " and ".join(", ".join(x) or "nothing" for x in signature)
 
 
 def _type(dtype: np.dtype) -> str:
     return str(dtype) if dtype.isnative else dtype.str
 
 
-def _names(some: Sequence[np.ndarray]) -> str:
-    return ", ".join(str(x.dtype) for x in some) or "nothing"
+def _types(fields: Sequence[np.ndarray]) -> str:
+    return ", ".join(str(x.dtype) for x in fields) or "nothing"

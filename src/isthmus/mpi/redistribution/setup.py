@@ -1,5 +1,5 @@
-"""Setting a redistribution up: what all ranks gave is checked, and each finds what it
-sends to whom."""
+"""The set-up of a redistribution: arguments of all ranks are compared, and each rank
+learns its messages."""
 
 from __future__ import annotations
 
@@ -23,127 +23,150 @@ from ...redistribution.directory import (
 from ...redistribution.exchange import Exchange, crossing, received, regular
 from ...redistribution.layouts import Layout
 from ...redistribution.messages import Message, wanted_runs
-from ...redistribution.order import LEAST, MOST, turns
+from ...redistribution.order import MOST_ORDERED_PIECES, WHOLE_MESSAGE_BYTES, turns
 from ...redistribution.runs import Runs
 from ...schedules.ir import Round
 from ..context.context import Context
 from ..waiting.errors import MismatchError
-from .agreement import NAME, agree, sparse_exchange, without_error
+from .agreement import REDISTRIBUTION, agree, sparse_exchange, without_error
 
-#: runs of all sources together that every rank may hear of: a megabyte
+#: runs of all sources together up to which every rank gets all of them: a megabyte
 MOST_ANNOUNCED_RUNS = 1 << 16
-_NONE = np.empty(0, np.int64)
-#: what a group knows of a layout: all of it, or that each rank has its own
-Known: TypeAlias = Layout | str | None
-#: what the ranks of a group agree on: source, target, how to combine, global shapes
-Given: TypeAlias = tuple[Known, Known, str | None, tuple[tuple[int, ...], ...]]
-#: from a layout, on ranks from a number on, to another on ranks from a number on
-Flow: TypeAlias = tuple[Known, int, Known, int]
+_NO_INDICES = np.empty(0, np.int64)
+#: a layout as a group knows it: regular, or the words that each rank has its own
+GroupLayout: TypeAlias = Layout | str | None
+#: what the ranks of a group must agree on: source, target, combine, global shapes
+Arguments: TypeAlias = tuple[
+    GroupLayout, GroupLayout, str | None, tuple[tuple[int, ...], ...]
+]
+#: the source, the number of its first rank, the target, the number of its first rank
+Flow: TypeAlias = tuple[GroupLayout, int, GroupLayout, int]
 Combine: TypeAlias = MPI.Op | str | None
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
-    """What a rank knows of a redistribution."""
+class RedistributionSetup:
+    """The result of the set-up on one rank."""
 
     exchange: Exchange
-    #: all messages of all ranks, if they are few: from, to, elements
+    #: the messages of all ranks, if they are few: from, to, elements
     table: list[tuple[int, int, int]] | None
-    #: what goes from where to where: one, or between groups one each way
+    #: inside a group one flow; between groups one, or one in each direction
     flows: tuple[Flow, ...]
 
     def crossing(self, unit: int) -> list[Round]:
-        """The rounds from sources to targets, for elements of so many bytes."""
-        least = max(LEAST // max(unit, 1), 1)
+        """The rounds from sources to targets, for elements of `unit` bytes."""
+        least = max(WHOLE_MESSAGE_BYTES // max(unit, 1), 1)
         order = None if self.table is None else turns(self.table, least)
         return crossing(self.exchange, order)
 
 
 def set_up(
-    c: Context, same: bool, source: Layout | None, target: Layout | None, by: Combine
-) -> Setup:
-    """Set up with all ranks; what is wrong, all raise alike."""
-    mine = without_error(c, lambda: _given(c, same, source, target, by))
-    agree(c, c.local, mine, _words)
-    firsts = [0] if same else [0, c.p]  # type: ignore[attr-defined]
-    every = [c.comm.bcast(mine if c.number == r else None, r) for r in firsts]
-    shape, flows = _checked(every, firsts)
-    found = _found(c, same, source, target, by is not None, shape, flows)
-    return Setup(found, table_of(c, found), tuple(flows))
+    context: Context,
+    one_group: bool,
+    source: Layout | None,
+    target: Layout | None,
+    combine: Combine,
+) -> RedistributionSetup:
+    """Set up with all ranks. An error of one rank is raised on all."""
+    arguments = without_error(
+        context, lambda: _own_arguments(context, one_group, source, target, combine)
+    )
+    agree(context, context.local, arguments, _arguments_in_words)
+    firsts = [0] if one_group else [0, context.p]  # type: ignore[attr-defined]
+    group_arguments = [
+        context.comm.bcast(arguments if context.number == r else None, r)
+        for r in firsts
+    ]
+    shape, flows = _flows_of(group_arguments, firsts)
+    exchange = _exchange_of(
+        context, one_group, source, target, combine is not None, shape, flows
+    )
+    return RedistributionSetup(exchange, table_of(context, exchange), tuple(flows))
 
 
-def _given(
-    c: Context, same: bool, source: Layout | None, target: Layout | None, by: Combine
-) -> Given:
-    """What a rank gave, checked by itself."""
-    both = [x for x in (source, target) if x is not None]
-    for x in both:
-        if not isinstance(x, Layout):
-            raise TypeError(f"source and target must be a Layout, not {x!r}")
-        if x.ranks > c.local.size and x.is_regular:
+def _own_arguments(
+    context: Context,
+    one_group: bool,
+    source: Layout | None,
+    target: Layout | None,
+    combine: Combine,
+) -> Arguments:
+    """The arguments of a rank, as far as the rank can check them alone."""
+    layouts = [x for x in (source, target) if x is not None]
+    for layout in layouts:
+        if not isinstance(layout, Layout):
+            raise TypeError(f"source and target must be a Layout, not {layout!r}")
+        if layout.ranks > context.local.size and layout.is_regular:
             raise ValueError(
-                f"a layout of {x.ranks} ranks for a group of {c.local.size}"
+                f"a layout of {layout.ranks} ranks for a group of {context.local.size}"
             )
-    if not both:
+    if not layouts:
         raise ValueError("give a source, a target, or both")
-    if same and len(both) < 2:
+    if one_group and len(layouts) < 2:
         raise ValueError("inside one group, every rank gives a source and a target")
-    op = _operator(by)
-    if op is not None and source is not None and len(twice := source.repeats[0]):
+    op = _operator_in_words(combine)
+    if op is not None and source is not None and len(repeated := source.repeats[0]):
         assert source.points is not None
         raise ValueError(
-            f"index {source.points[twice[0]]} is twice in the source of one rank: it "
-            "would count twice"
+            f"index {source.points[repeated[0]]} is twice in the source of one rank: "
+            "it would count twice"
         )
-    shapes = tuple(sorted({x.shape for x in both}))
-    return _known(source), _known(target), op, shapes
+    shapes = tuple(sorted({x.shape for x in layouts}))
+    return _group_layout(source), _group_layout(target), op, shapes
 
 
-def _operator(by: Combine) -> str | None:
-    """How to combine, in words; operators of users are all alike."""
-    if not isinstance(by, MPI.Op):
-        if by not in (None, "mean"):
-            raise ValueError(f'combine must be an MPI.Op, "mean" or None, not {by!r}')
-        return by
-    if by == MPI.OP_NULL:
+def _operator_in_words(combine: Combine) -> str | None:
+    """How to combine, in words; operators of users are all alike, as ranks cannot
+    compare them."""
+    if not isinstance(combine, MPI.Op):
+        if combine not in (None, "mean"):
+            raise ValueError(
+                f'combine must be an MPI.Op, "mean" or None, not {combine!r}'
+            )
+        return combine
+    if combine == MPI.OP_NULL:
         raise ValueError("combine must be an operator, not MPI.OP_NULL")
-    if not by.is_predefined:
+    if not combine.is_predefined:
         return "an operator of its own"
-    every = (x for x, value in vars(MPI).items() if isinstance(value, MPI.Op))
-    return "MPI." + next(x for x in every if getattr(MPI, x) == by)
+    names = (name for name, value in vars(MPI).items() if isinstance(value, MPI.Op))
+    return "MPI." + next(name for name in names if getattr(MPI, name) == combine)
 
 
-def _known(layout: Layout | None) -> Known:
+def _group_layout(layout: Layout | None) -> GroupLayout:
+    """A layout as all ranks of its group can compare it."""
     return layout if layout is None or layout.is_regular else "of its own"
 
 
-def _words(given: Given) -> str:
-    source, target, op, shapes = given
+def _arguments_in_words(arguments: Arguments) -> str:
+    source, target, op, shapes = arguments
     return (
         f"gives source {source}, target {target}, combine {op}, global shape "
         f"{', '.join(map(str, shapes))}"
     )
 
 
-def _checked(
-    every: list[Given], firsts: list[int]
+def _flows_of(
+    group_arguments: list[Arguments], firsts: list[int]
 ) -> tuple[tuple[int, ...], list[Flow]]:
-    """The global shape, and what goes from where to where. All ranks look at the same
-    here, and raise the same."""
-    shapes = sorted({shape for x in every for shape in x[3]})
+    """The global shape, and the flows. All ranks see the same arguments, so all raise
+    the same error."""
+    shapes = sorted({shape for arguments in group_arguments for shape in arguments[3]})
     if len(shapes) > 1:
         raise MismatchError(
-            f"{NAME}: the global shapes differ: {', '.join(map(str, shapes))}"
+            f"{REDISTRIBUTION}: the global shapes differ: {', '.join(map(str, shapes))}"
         )
-    if len({x[2] for x in every}) > 1:
+    operators = [arguments[2] for arguments in group_arguments]
+    if len({*operators}) > 1:
         raise MismatchError(
-            f"{NAME}: group A gives combine {every[0][2]}, group B {every[1][2]}"
+            f"{REDISTRIBUTION}: group A gives combine {operators[0]}, "
+            f"group B {operators[1]}"
         )
-    if len(every) == 1:
-        return shapes[0], [(every[0][0], 0, every[0][1], 0)]
+    if len(group_arguments) == 1:
+        return shapes[0], [(group_arguments[0][0], 0, group_arguments[0][1], 0)]
     flows: list[Flow] = []
     for a, b in ((0, 1), (1, 0)):
-        source, target = every[a][0], every[b][1]
+        source, target = group_arguments[a][0], group_arguments[b][1]
         if (source is None) != (target is None):
             words = (
                 ("no source", "a target")
@@ -151,115 +174,133 @@ def _checked(
                 else ("a source", "no target")
             )
             raise MismatchError(
-                f"{NAME}: group {'AB'[a]} gives {words[0]}, group {'AB'[b]} {words[1]}"
+                f"{REDISTRIBUTION}: group {'AB'[a]} gives {words[0]}, "
+                f"group {'AB'[b]} {words[1]}"
             )
         if source is not None:
             flows.append((source, firsts[a], target, firsts[b]))
     return shapes[0], flows
 
 
-def _found(
-    c: Context,
-    same: bool,
+def _exchange_of(
+    context: Context,
+    one_group: bool,
     source: Layout | None,
     target: Layout | None,
-    every: bool,
+    combine: bool,
     shape: tuple[int, ...],
     flows: list[Flow],
 ) -> Exchange:
-    """What this rank sends and receives: found by itself if all layouts are regular,
-    else by a directory."""
-    closed = [
+    """The messages of this rank: computed alone if all layouts are regular, else by a
+    directory."""
+    regular_flows = [
         (x, s, y, t)
         for x, s, y, t in flows
         if isinstance(x, Layout) and isinstance(y, Layout)
     ]
-    if len(closed) == len(flows):
-        return regular(c.number, c.comm.size, closed, same, every)
-    found = Exchange(c.number, c.comm.size, every=every)
-    mine = 0 if same else c.number - c.index
+    if len(regular_flows) == len(flows):
+        return regular(
+            context.number, context.comm.size, regular_flows, one_group, combine
+        )
+    exchange = Exchange(context.number, context.comm.size, combine=combine)
+    own_base = 0 if one_group else context.number - context.index
     for _, s, _, t in flows:
-        gives = source if mine == s else None
-        takes = target if mine == t else None
-        found = _by_directory(c, found, gives, takes, same, shape)
-    return found
+        own_source = source if own_base == s else None
+        own_target = target if own_base == t else None
+        exchange = _by_directory(
+            context, exchange, own_source, own_target, one_group, shape
+        )
+    return exchange
 
 
 def _by_directory(
-    c: Context,
-    x: Exchange,
+    context: Context,
+    exchange: Exchange,
     source: Layout | None,
     target: Layout | None,
-    same: bool,
+    one_group: bool,
     shape: tuple[int, ...],
 ) -> Exchange:
-    """What a rank that gives a source, or a target, sends and receives."""
-    n, base = c.comm.size, 0 if same else c.number - c.index
+    """The exchange of a rank that has a source, or a target, of irregular layouts."""
+    n, base = context.comm.size, 0 if one_group else context.number - context.index
     block = block_size(prod(shape), n)
-    held = None if source is None else source.flat_runs(c.index)
-    wanted = None if target is None else wanted_runs(target, c.index)
+    held = None if source is None else source.flat_runs(context.index)
+    wanted = None if target is None else wanted_runs(target, context.index)
     count = np.array(0 if held is None else len(held[0]))
-    c.comm.Allreduce(MPI.IN_PLACE, count, MPI.SUM)
+    context.comm.Allreduce(MPI.IN_PLACE, count, MPI.SUM)
     if int(count) <= MOST_ANNOUNCED_RUNS:
-        sends, receives = _announced(c, held, wanted, block, same, x.every, shape)
-        x = replace(x, sends=(*x.sends, *sends))
-        return x if target is None else received(x, target, c.index, receives, base)
+        sends, receives = _announced(
+            context, held, wanted, block, one_group, exchange.combine, shape
+        )
+        exchange = replace(exchange, sends=(*exchange.sends, *sends))
+        return (
+            exchange
+            if target is None
+            else received(exchange, target, context.index, receives, base)
+        )
     rows = _packed(
         {} if held is None else addressed(held[0], block, n),
         {} if wanted is None else addressed(wanted[0], block, n),
         2,
     )
-    came = _unpacked(sparse_exchange(c.comm, rows, c.persistent_tag()), 2)
-    met = meet(*came, block, same, x.every)
-    _check_holes(c, met.hole, shape)
-    rows = _packed(met.to_source, met.to_target, 3)
+    reports = _unpacked(
+        sparse_exchange(context.comm, rows, context.persistent_tag()), 2
+    )
+    matches = meet(*reports, block, one_group, exchange.combine)
+    _check_holes(context, matches.hole, shape)
+    rows = _packed(matches.to_source, matches.to_target, 3)
     to_source, to_target = _unpacked(
-        sparse_exchange(c.comm, rows, c.persistent_tag()), 3
+        sparse_exchange(context.comm, rows, context.persistent_tag()), 3
     )
     if source is not None and held is not None:
-        some = messages([*to_source.values()], *held)
-        x = replace(x, sends=tuple(some))
+        sends = tuple(messages([*to_source.values()], *held))
+        exchange = replace(exchange, sends=sends)
     if target is not None and wanted is not None:
-        some = messages([*to_target.values()], *wanted)
-        x = received(x, target, c.index, tuple(some), base)
-    return x
+        receives = tuple(messages([*to_target.values()], *wanted))
+        exchange = received(exchange, target, context.index, receives, base)
+    return exchange
 
 
 def _announced(
-    c: Context,
+    context: Context,
     held: tuple[Runs, np.ndarray] | None,
     wanted: tuple[Runs, np.ndarray] | None,
     block: int,
-    same: bool,
-    every: bool,
+    one_group: bool,
+    combine: bool,
     shape: tuple[int, ...],
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """What a rank sends and receives, where all hear what the sources have.
+    """The messages that a rank sends and receives, where all ranks get the runs of all
+    sources.
 
-    Each finds by itself from whom it gets what it wants, and tells them. So what is
-    wanted goes to nobody else, which takes a third of the time of a directory: blocks
-    to cyclic lists of a million, 2 + 2 ranks on two cores.
+    Each rank finds the owners of the elements that it wants, and requests the elements
+    from them. So no third rank handles them, which takes a third of the time of a
+    directory: blocks to cyclic lists of a million, 2 + 2 ranks on two cores.
     """
     sources: Rows = {}
-    own = np.empty((0, 2), np.int64)
+    own_runs = np.empty((0, 2), np.int64)
     if held is not None:
-        own = np.stack((held[0].start, held[0].size), 1)
-    for r, rows in enumerate(c.comm.allgather(own)):
+        own_runs = np.stack((held[0].start, held[0].size), 1)
+    for r, rows in enumerate(context.comm.allgather(own_runs)):
         if len(rows):
             sources[r] = rows
-    runs, places = (Runs(_NONE, _NONE), _NONE) if wanted is None else wanted
-    by = np.full(len(runs), c.number)
-    m = match(sources, runs, by, block=block, same=same, every=every)
-    _check_holes(c, m.hole, shape)
-    place = (places - runs.start).take(m.wanted) + m.start
-    rows_of = split_by(m.owner, np.stack((m.start, m.size, place), 1))
+    runs, places = (
+        (Runs(_NO_INDICES, _NO_INDICES), _NO_INDICES) if wanted is None else wanted
+    )
+    wanted_by = np.full(len(runs), context.number)
+    matched = match(
+        sources, runs, wanted_by, block=block, one_group=one_group, combine=combine
+    )
+    _check_holes(context, matched.hole, shape)
+    place = (places - runs.start).take(matched.wanted) + matched.start
+    rows_of = split_by(matched.owner, np.stack((matched.start, matched.size, place), 1))
     receives = [Message(r, rows[:, 2], rows[:, 1]) for r, rows in rows_of.items()]
-    asked = {r: np.ascontiguousarray(rows[:, :2]) for r, rows in rows_of.items()}
-    came = sparse_exchange(c.comm, asked, c.persistent_tag())
+    requests = {r: np.ascontiguousarray(rows[:, :2]) for r, rows in rows_of.items()}
+    requested = sparse_exchange(context.comm, requests, context.persistent_tag())
     sends = []
-    for r in sorted(came):
-        assert held is not None  # since somebody takes something from this rank
-        start, size = came[r].reshape(-1, 2).T
+    for r in sorted(requested):
+        assert held is not None  # since another rank takes elements from this one
+        start, size = requested[r].reshape(-1, 2).T
         sends += [_sent(r, start, size, *held)]
     return tuple(sends), tuple(receives)
 
@@ -267,54 +308,61 @@ def _announced(
 def _sent(
     peer: int, start: np.ndarray, size: np.ndarray, runs: Runs, places: np.ndarray
 ) -> Message:
+    """A message of the runs that a peer requests."""
     return Message(peer, located(start, runs, places), size)
 
 
 def _check_holes(
-    c: Context, hole: tuple[int, int] | None, shape: tuple[int, ...]
+    context: Context, hole: tuple[int, int] | None, shape: tuple[int, ...]
 ) -> None:
-    """Raise on all ranks if somebody wants what nobody has: the first index."""
+    """Raise on all ranks if a rank wants an element without a source: the first such
+    index."""
     nothing = prod(shape)
     first = np.array(nothing if hole is None else hole[0])
-    c.comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
+    context.comm.Allreduce(MPI.IN_PLACE, first, MPI.MIN)
     if int(first) == nothing:
         return
-    mine = hole is not None and hole[0] == int(first)
-    who = np.array(hole[1] if hole is not None and mine else c.comm.size)
-    c.comm.Allreduce(MPI.IN_PLACE, who, MPI.MIN)
+    is_own = hole is not None and hole[0] == int(first)
+    wanting_rank = np.array(
+        hole[1] if hole is not None and is_own else context.comm.size
+    )
+    context.comm.Allreduce(MPI.IN_PLACE, wanting_rank, MPI.MIN)
     index = tuple(int(i) for i in np.unravel_index(int(first), shape))
     raise MismatchError(
-        f"{NAME}: no source has element {index if len(index) > 1 else index[0]}, "
-        f"which {c.who(int(who))} wants"
+        f"{REDISTRIBUTION}: no source has element "
+        f"{index if len(index) > 1 else index[0]}, "
+        f"which {context.who(int(wanting_rank))} wants"
     )
 
 
-def table_of(c: Context, x: Exchange) -> list[tuple[int, int, int]] | None:
-    """All messages of all ranks, if they are few; collective."""
-    own = x.table
-    total = np.array(len(own))
-    c.comm.Allreduce(MPI.IN_PLACE, total, MPI.SUM)
-    if total > MOST:
+def table_of(context: Context, exchange: Exchange) -> list[tuple[int, int, int]] | None:
+    """The messages of all ranks, if they are few enough to be ordered; collective."""
+    messages = exchange.table
+    total = np.array(len(messages))
+    context.comm.Allreduce(MPI.IN_PLACE, total, MPI.SUM)
+    if total > MOST_ORDERED_PIECES:
         return None
-    return [m for row in c.comm.allgather(own) for m in row]
+    return [m for row in context.comm.allgather(messages) for m in row]
 
 
 def _packed(x: Rows, y: Rows, width: int) -> Rows:
-    """Two sets of rows for each rank as one array: how many there are of the first."""
-    none, found = np.empty((0, width), np.int64), {}
+    """Two sets of rows for each rank as one array, which begins with the number of rows
+    of the first set."""
+    no_rows, result = np.empty((0, width), np.int64), {}
     for r in {*x, *y}:
-        a, b = x.get(r, none), y.get(r, none)
-        found[r] = np.concatenate(([len(a)], a.ravel(), b.ravel())).astype(np.int64)
-    return found
+        a, b = x.get(r, no_rows), y.get(r, no_rows)
+        result[r] = np.concatenate(([len(a)], a.ravel(), b.ravel())).astype(np.int64)
+    return result
 
 
-def _unpacked(got: Rows, width: int) -> tuple[Rows, Rows]:
+def _unpacked(arrays: Rows, width: int) -> tuple[Rows, Rows]:
+    """The two sets of rows, by rank, of arrays from `_packed`."""
     first: Rows = {}
     second: Rows = {}
-    for r, x in sorted(got.items()):
-        n, rows = int(x[0]), x[1:].reshape(-1, width)
-        if n:
-            first[r] = rows[:n]
-        if n < len(rows):
-            second[r] = rows[n:]
+    for r, array in sorted(arrays.items()):
+        count, rows = int(array[0]), array[1:].reshape(-1, width)
+        if count:
+            first[r] = rows[:count]
+        if count < len(rows):
+            second[r] = rows[count:]
     return first, second

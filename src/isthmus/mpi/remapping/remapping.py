@@ -1,7 +1,8 @@
-"""`isthmus.Remapping`: a field comes to lie on another grid, by a matrix of weights."""
+"""`isthmus.Remapping`: a field moves to another grid, by a matrix of weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from math import fsum
 from typing import TYPE_CHECKING, Any
@@ -21,30 +22,31 @@ from ..redistribution.mover import (
     Fields,
     FieldsCall,
     Mover,
-    check_apart,
+    check_disjoint_fields,
     check_field,
+    fields_call,
     listed,
-    located,
 )
 from ..redistribution.redistribution import Redistribution
 from ..waiting.bounded import bounded
 from .compile import compiled
-from .setup import Setup, Wishes, set_up
+from .setup import RemappingOptions, RemappingSetup, set_up
 
 if TYPE_CHECKING:
     from ..context.context import Context
 
-#: how errors name it
-_WHAT = "Remapping"
+#: the class as errors name it, after "isthmus."
+_REMAPPING = "Remapping"
 
 
 class Remapping:
     """Moves fields from a grid to another, between two groups or inside one.
 
-    target = weights · source. All ranks of the communicator make it together. Between
-    groups, the ranks of one give the layout of the source, those of the other that of
-    the target; inside one group every rank gives both. Each entry of the weights is
-    given by one rank, whichever has it, and the others give None.
+    target = weights · source. All ranks of the communicator make a remapping together.
+    Between groups, the ranks of one give the layout of the source, the ranks of the
+    other the layout of the target; inside one group every rank gives both. Each entry
+    of the weights is given by one rank, whichever has it; a rank without entries gives
+    None.
 
     A value has the bits that scipy's product in one process gives it, on any number of
     ranks and in any layouts.
@@ -68,52 +70,64 @@ class Remapping:
         `dtype`.
 
         `norm="fracarea"` divides each row by its sum. `mask` says which points of this
-        rank's source are missing; with `missing="renormalise"` so are those that are
-        NaN in a call, and the weights of the others make up for them. `unmapped` is for
-        points of the target that have no weights; None leaves there what is there.
+        rank's source are missing; with `missing="renormalise"` points that are NaN in a
+        call are missing too, and the weights of the present points make up for them.
+        `unmapped` is the value of target points without weights; None leaves them as
+        they are.
         """
         ours = Intercomm(comm) if comm.Is_inter() else Intracomm(comm)  # type: ignore[arg-type]
         self.context: Context = ours._context()
         self.source, self.target = source, target
         masked = None if mask is None else np.asarray(mask)
-        self._wishes = Wishes(np.dtype(dtype), norm, missing, unmapped, masked)
+        self._options = RemappingOptions(
+            np.dtype(dtype), norm, missing, unmapped, masked
+        )
         with self.context.uninterrupted():
-            args = comm, self.context, weights, source, target, self._wishes
-            self._setup: Setup = bounded(partial(set_up, *args), self.context.limit)
+            args = comm, self.context, weights, source, target, self._options
+            self._setup: RemappingSetup = bounded(
+                partial(set_up, *args), self.context.limit
+            )
         self._local = {
             name: x.local_shape(self.context.index if x.is_regular else None)
             for name, x in (("source", source), ("target", target))
             if x is not None
         }
-        how = self._read, self._signature, _said, self._compiled
-        self._mover = Mover(self.context, _WHAT, *how)
+        self._mover = Mover(
+            self.context,
+            _REMAPPING,
+            read=self._read,
+            signature=self._signature,
+            words=_count_in_words,
+            compiled=self._compiled,
+        )
 
     # -- moving
 
     def __call__(self, field: Fields, into: Fields | None = None) -> None:
         """Send, or receive, a field or several; with a source and a target, `field` is
-        what is sent and `into` where the other one belongs."""
+        sent and `into` receives."""
         self._mover.move(field, into)
 
     def start(self, field: Fields, into: Fields | None = None) -> MPI.Request:
-        """Begin to remap, and give an MPI request."""
+        """Start to remap fields, and return an MPI request."""
         return self._mover.start(field, into)
 
     def init(self, field: Fields, into: Fields | None = None) -> MPI.Prequest:
-        """A persistent MPI request that remaps whenever it is started."""
+        """A persistent MPI request that remaps the fields whenever it is started."""
         return self._mover.init(field, into)
 
     def Free(self) -> None:
-        """Give back what is kept for the remapping."""
+        """Release the plans of the remapping."""
         self._mover.forget()
         self.columns.Free()
 
-    # -- its parts
+    # -- weights and columns
 
     @property
     def columns(self) -> Redistribution:
-        """What brings each rank of the target the values that it needs, without the
-        product: a `Redistribution` to arrays in the order of `needed`."""
+        """The movement of values without the product: a `Redistribution` that brings
+        each rank of the target the values that it needs, to arrays in the order of
+        `needed`."""
         return self._setup.columns
 
     @property
@@ -130,9 +144,9 @@ class Remapping:
 
     @property
     def fractions(self) -> np.ndarray | None:
-        """The sum of the weights of each of this rank's points, before they were
-        normalised: with ESMF's conservative weights of norm `dstarea`, how much of the
-        cell the source covers, its `frac_b`."""
+        """The sum of the weights of each of this rank's points, before the norm. With
+        ESMF's conservative weights of norm `dstarea`, that is the share of the cell
+        that the source covers, ESMF's `frac_b`."""
         sums = self._setup.fractions
         return None if sums is None else sums.reshape(self._local["target"])
 
@@ -143,17 +157,17 @@ class Remapping:
         into: np.ndarray | None = None,
         into_area: np.ndarray | None = None,
     ) -> Integrals:
-        """Both sides' integrals: of this rank's field over the areas of its cells, all
-        ranks together; collective. Points that are NaN do not count.
+        """The integrals of both sides: of each rank's field over the areas of its
+        cells, all ranks together; collective. Points that are NaN do not count.
 
         Inside one group `field` and `area` are the source's, `into` and `into_area` the
         target's.
         """
         ends = [(field, area)] if into is None else [(field, area), (into, into_area)]
-        mine = [_integral(*end) for end in ends]
-        is_first = self.source is not None
-        row = (*mine, 0.0) if is_first else (0.0, *mine)
-        with self.context.uninterrupted(_WHAT):
+        own_integrals = [_integral(*end) for end in ends]
+        has_source = self.source is not None
+        row = (*own_integrals, 0.0) if has_source else (0.0, *own_integrals)
+        with self.context.uninterrupted(_REMAPPING):
             gather = partial(self.context.comm.allgather, row[:2])
             rows = bounded(gather, self.context.limit)
         source, target = (fsum(x) for x in zip(*rows, strict=True))
@@ -168,21 +182,24 @@ class Remapping:
             raise TypeError(f"expecting {both}")
         first, second = listed(field), [] if into is None else listed(into)
         ends = (first, second) if self.source is not None else ([], first)
-        call = located(self.context, _WHAT, *ends, may_pack=False)
+        call = fields_call(self.context, _REMAPPING, *ends, may_pack=False)
         for name, fields in (("source", call.source), ("target", call.target)):
             for k, x in enumerate(fields):
                 self._check(f"{name} field {k}", x, name)
         if self.source is not None and self.target is not None:
-            counts = [self._count(fields, name) for fields, name in _sides(call)]
+            counts = [
+                self._count(fields, name) for fields, name in _fields_by_side(call)
+            ]
             if counts[0] != counts[1]:
                 raise ValueError(
-                    f"what is sent is {_said(counts[0])}, what is received "
-                    f"{_said(counts[1])}"
+                    f"what is sent is {_count_in_words(counts[0])}, what is received "
+                    f"{_count_in_words(counts[1])}"
                 )
-        check_apart(call.source, call.target)
+        check_disjoint_fields(call.source, call.target)
         return call
 
     def _check(self, what: str, x: Any, name: str) -> None:
+        """Refuse a field that this remapping cannot read, or cannot write."""
         is_target = name == "target"
         check_field(what, x, is_written=is_target)
         if isinstance(x, np.ma.MaskedArray):
@@ -196,43 +213,48 @@ class Remapping:
                 f"{what} has shape {x.shape}, its layout {shape}: only axes before "
                 "these may be added, for levels"
             )
-        kind, result = self._wishes.dtype, np.result_type(self._wishes.dtype, float)
+        kind, result = self._options.dtype, np.result_type(self._options.dtype, float)
         before, after = (result, x.dtype) if is_target else (x.dtype, kind)
         if not np.can_cast(before, after, "same_kind"):
             raise ValueError(f"{what} is {x.dtype}: {before} cannot become {after}")
 
     def _count(self, fields: Any, name: str) -> int:
-        """How many fields there are, each level counted."""
+        """The number of fields, each level counted."""
         return sum(len(levels_of(x, 0, len(self._local[name]))) for x in fields)
 
     def _signature(self, call: FieldsCall) -> int:
-        fields, name = next(_sides(call)) if call.source else (call.target, "target")
+        """The number of fields of a call, each level counted."""
+        fields, name = (
+            next(_fields_by_side(call)) if call.source else (call.target, "target")
+        )
         return self._count(fields, name)
 
     def _compiled(self, values: tuple[Any, ...], call: FieldsCall) -> Plan:
+        """The plan for the fields of a call."""
         buffer = FURTHER
         levels: dict[str, list[Field]] = {"source": [], "target": []}
-        for fields, name in _sides(call):
+        for fields, name in _fields_by_side(call):
             for x in fields:
                 levels[name] += levels_of(x, buffer, len(self._local[name]))
                 buffer += 1
         count = len(levels["source"] or levels["target"])
         assert self._setup.moving is not None
-        rounds = self._setup.moving.crossing(count * self._wishes.dtype.itemsize)
+        rounds = self._setup.moving.crossing(count * self._options.dtype.itemsize)
         ends = levels["source"], levels["target"]
-        known = self._setup, self._wishes
-        compiler = compiled(rounds, *ends, *known, cut=self.context.cut)
+        compiler = compiled(
+            rounds, *ends, self._setup, self._options, cut=self.context.cut
+        )
         steps, slots = tuple(compiler.steps), compiler.slots
         return call.with_copies(
             Plan(values, "remapping", steps, slots, compiler.scratch)
         )
 
 
-def _sides(call: FieldsCall) -> Any:
+def _fields_by_side(call: FieldsCall) -> Iterator[tuple[Sequence[np.ndarray], str]]:
     return iter(((call.source, "source"), (call.target, "target")))
 
 
-def _said(count: int) -> str:
+def _count_in_words(count: int) -> str:
     return f"{count} field{'s' * (count != 1)}, each level counted"
 
 
@@ -243,5 +265,5 @@ def _integral(field: np.ndarray, area: np.ndarray | None) -> float:
             f"an area for each point is wanted: of {np.shape(field)}, not "
             f"{None if area is None else np.shape(area)}"
         )
-    each = np.asarray(field, np.float64) * area
-    return fsum(each[~np.isnan(each)].tolist())
+    products = np.asarray(field, np.float64) * area
+    return fsum(products[~np.isnan(products)].tolist())

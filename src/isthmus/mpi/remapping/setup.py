@@ -1,9 +1,11 @@
-"""Setting a remapping up: each entry of the matrix comes to those who have its row.
+"""The set-up of a remapping: each entry of the matrix travels to the ranks that have
+its row.
 
-Nobody knows which rank has which entries, so a distributed directory of rows finds out,
-as redistributions have one of elements: rows are dealt out in blocks to all ranks, each
-entry goes to the rank that looks after its row, and that rank passes it on to whoever
-has the row. There, entries that were given twice meet. A rank keeps its own part only.
+No rank knows who has which entries, so a distributed directory of rows finds out, as
+redistributions have one of elements: rows are dealt out in blocks to all ranks, each
+entry goes to the directory rank of its row, and that rank passes the entry on to the
+ranks that have the row. So an entry that was given twice meets its double. A rank keeps
+only its own part of the matrix.
 """
 
 from __future__ import annotations
@@ -42,32 +44,33 @@ from ..waiting.errors import MismatchError
 if TYPE_CHECKING:
     from ..context.context import Context
 
-NAME = "isthmus.Remapping"
-#: how rows are normalised, in ESMF's words, and what becomes of values that are NaN
+#: the class as errors name it
+REMAPPING = "isthmus.Remapping"
+#: the norms of rows, in ESMF's words, and the treatments of values that are NaN
 NORMS = (None, "fracarea")
 MISSING = (None, "renormalise")
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the user said of a remapping, besides the grids and the weights."""
+class RemappingOptions:
+    """The arguments of a remapping besides the grids and the weights."""
 
     dtype: np.dtype[Any]
     norm: str | None
     missing: str | None
-    #: what a point of the target without weights gets; None where it is left as it is
+    #: the value of target points without weights; None leaves them as they are
     unmapped: float | None
-    #: which points of this rank's part of the source are missing
+    #: whether each point of this rank's part of the source is missing
     mask: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
-    """What a rank of the source puts side by side for one other: products of rows, and
-    columns as they are."""
+    """The values that a rank of the source sends to one other rank: products of rows,
+    then columns without a product."""
 
     start: int
-    #: the rows on this rank's flat local array; None where there are none
+    #: the rows, whose columns are places of the flat local array; None without rows
     matrix: Any
     sums: np.ndarray
     places: np.ndarray
@@ -79,66 +82,68 @@ class Parcel:
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
-    """What a rank knows of a remapping."""
+class RemappingSetup:
+    """The result of the set-up on one rank."""
 
-    #: brings the columns that a rank needs
+    #: moves to each rank of the target the columns that it needs
     columns: Redistribution
-    #: of a rank of the target: its rows, and the global columns of them
+    #: on a rank of the target: its rows, and their global columns
     matrix: Any = None
     needed: np.ndarray | None = None
-    #: the sum of the weights of each row as they were given, and as they are
+    #: the sum of each row's weights, before and after the norm
     fractions: np.ndarray | None = None
     sums: np.ndarray | None = None
     #: the messages of a call: those of the columns, or fewer values where rows are
     #: multiplied by the source
-    moving: redistribution.Setup | None = None
-    #: the rows on what comes in a call, and their sums
-    rows_here: Any = None
-    sums_here: np.ndarray | None = None
-    #: what a rank of the source sends to each other; nothing where it multiplies none
+    moving: redistribution.RedistributionSetup | None = None
+    #: the rows whose columns are the values that come in a call, and their sums
+    local_rows: Any = None
+    local_sums: np.ndarray | None = None
+    #: the values from a rank of the source to each other, if it multiplies rows
     parcels: tuple[Parcel, ...] = ()
 
 
 def set_up(
     comm: MPI.Comm,
-    c: Context,
+    context: Context,
     weights: Weights,
     source: Layout | None,
     target: Layout | None,
-    wishes: Wishes,
-) -> Setup:
-    """Set up with all ranks; what is wrong, all raise alike."""
-    shapes, is_masked = _agreed(comm, c, source, target, wishes)
+    options: RemappingOptions,
+) -> RemappingSetup:
+    """Set up with all ranks. An error of one rank is raised on all."""
+    shapes, is_masked = _agreed(comm, context, source, target, options)
     points, columns = (prod(shape) for shape in shapes)
-    entries = _own_entries(c, weights, (points, columns))
-    came = _exchanged(c, entries, points, columns, target)
+    entries = _own_entries(context, weights, (points, columns))
+    own_entries = _exchanged(context, entries, points, columns, target)
     del entries
 
-    def own_rows() -> Setup:
+    def own_rows() -> RemappingSetup:
         if target is None:
-            return Setup(None)  # type: ignore[arg-type]
-        runs, places = target.flat_runs(c.index)
-        k = np.searchsorted(runs.start, came.row, side="right") - 1
-        where = (places - runs.start)[k] + came.row
-        n = prod(_local_shape(target, c.index))
-        matrix, needed = rows_of(came, where, n, columns)
+            return RemappingSetup(None)  # type: ignore[arg-type]
+        runs, places = target.flat_runs(context.index)
+        k = np.searchsorted(runs.start, own_entries.row, side="right") - 1
+        where = (places - runs.start)[k] + own_entries.row
+        n = prod(_local_shape(target, context.index))
+        matrix, needed = rows_of(own_entries, where, n, columns)
         matrix = repeated(matrix, *target.repeats)
-        return Setup(None, matrix, needed)  # type: ignore[arg-type]
+        return RemappingSetup(None, matrix, needed)  # type: ignore[arg-type]
 
-    setup = without_error(c, own_rows, NAME)
-    bring = _columns(comm, source, shapes[1], setup.needed)
+    setup = without_error(context, own_rows, REMAPPING)
+    columns_move = _columns(comm, source, shapes[1], setup.needed)
     if is_masked:
-        matrix, needed = _without_masked(c, bring, setup, wishes.mask)
+        matrix, needed = _without_masked(context, columns_move, setup, options.mask)
         setup = replace(setup, matrix=matrix, needed=needed)
-        bring.Free()
-        bring = _columns(comm, source, shapes[1], needed)
-    setup = _normalised(replace(setup, columns=bring), wishes)
-    here = {"rows_here": setup.matrix, "sums_here": setup.sums}
-    setup = replace(setup, moving=bring.setup, **here)
+        columns_move.Free()
+        columns_move = _columns(comm, source, shapes[1], needed)
+    setup = _normalised(replace(setup, columns=columns_move), options)
+    local = {"local_rows": setup.matrix, "local_sums": setup.sums}
+    setup = replace(setup, moving=columns_move.setup, **local)
     # a product must travel with all its bits
-    is_exact = wishes.dtype == np.result_type(wishes.dtype, np.float64)
-    return _multiplied_by_sources(c, setup, source, columns) if is_exact else setup
+    is_exact = options.dtype == np.result_type(options.dtype, np.float64)
+    return (
+        _multiplied_by_sources(context, setup, source, columns) if is_exact else setup
+    )
 
 
 def _local_shape(layout: Layout, rank: int) -> tuple[int, ...]:
@@ -148,7 +153,8 @@ def _local_shape(layout: Layout, rank: int) -> tuple[int, ...]:
 def _columns(
     comm: Any, source: Layout | None, shape: tuple[int, ...], needed: np.ndarray | None
 ) -> Redistribution:
-    """What brings the columns that each rank of the target needs."""
+    """The redistribution that brings each rank of the target the columns that it
+    needs."""
     wanted = None if needed is None else Layout.indices(shape, needed)
     return Redistribution(comm, source=source, target=wanted)
 
@@ -158,133 +164,148 @@ def _columns(
 
 def _agreed(
     comm: MPI.Comm,
-    c: Context,
+    context: Context,
     source: Layout | None,
     target: Layout | None,
-    wishes: Wishes,
+    options: RemappingOptions,
 ) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], bool]:
     """The global shapes of target and source, and whether points are masked."""
-    same = not comm.Is_inter()
+    one_group = not comm.Is_inter()
 
     def check() -> tuple[Any, ...]:
-        _check(same, source, target, wishes, c.index)
-        ends = (None if x is None else x.shape for x in (target, source))
-        options = wishes.dtype.str, wishes.norm, wishes.missing, wishes.mask is not None
-        return (*ends, *options)
+        _check(one_group, source, target, options, context.index)
+        shapes = (None if x is None else x.shape for x in (target, source))
+        is_masked = options.mask is not None
+        return (*shapes, options.dtype.str, options.norm, options.missing, is_masked)
 
-    mine = without_error(c, check, NAME)
-    agree(c, c.local, mine, _words, NAME)
-    first = c.number - c.index
-    other = None if same else (c.local.size if not first else 0)
-    rows = [mine]
-    if other is not None:
-        both = (0, max(first, other))
-        rows = [c.comm.bcast(mine if c.number == r else None, r) for r in both]
-        _check_groups(rows)
-    target_shape = next(row[0] for row in rows if row[0] is not None)
-    source_shape = next(row[1] for row in rows if row[1] is not None)
-    return (target_shape, source_shape), any(row[5] for row in rows)
+    arguments = without_error(context, check, REMAPPING)
+    agree(context, context.local, arguments, _arguments_in_words, REMAPPING)
+    own_base = context.number - context.index
+    other_base = None if one_group else (0 if own_base else context.local.size)
+    group_arguments = [arguments]
+    if other_base is not None:
+        bases = (0, max(own_base, other_base))
+        group_arguments = [
+            context.comm.bcast(arguments if context.number == r else None, r)
+            for r in bases
+        ]
+        _check_groups(group_arguments)
+    target_shape = next(row[0] for row in group_arguments if row[0] is not None)
+    source_shape = next(row[1] for row in group_arguments if row[1] is not None)
+    return (target_shape, source_shape), any(row[5] for row in group_arguments)
 
 
 def _check(
-    same: bool,
+    one_group: bool,
     source: Layout | None,
     target: Layout | None,
-    wishes: Wishes,
+    options: RemappingOptions,
     rank: int,
 ) -> None:
-    """Refuse what one rank alone can see is wrong."""
+    """Refuse arguments that one rank alone can see are wrong."""
     for layout in (source, target):
         if layout is not None and not isinstance(layout, Layout):
             raise TypeError(f"source and target must be a Layout, not {layout!r}")
-    if same and (source is None or target is None):
+    if one_group and (source is None or target is None):
         raise ValueError("inside one group, every rank gives a source and a target")
-    if not same and (source is None) == (target is None):
+    if not one_group and (source is None) == (target is None):
         raise ValueError(
             "between groups, a rank gives a source or a target: make another remapping "
             "for the way back"
         )
-    if wishes.dtype.kind not in "fc":
-        raise ValueError(f"dtype must be floating-point, not {wishes.dtype}")
-    if wishes.norm not in NORMS:
-        raise ValueError(f'norm must be None or "fracarea", not {wishes.norm!r}')
-    if wishes.missing not in MISSING:
+    if options.dtype.kind not in "fc":
+        raise ValueError(f"dtype must be floating-point, not {options.dtype}")
+    if options.norm not in NORMS:
+        raise ValueError(f'norm must be None or "fracarea", not {options.norm!r}')
+    if options.missing not in MISSING:
         raise ValueError(
-            f'missing must be None or "renormalise", not {wishes.missing!r}'
+            f'missing must be None or "renormalise", not {options.missing!r}'
         )
-    if wishes.mask is None:
+    if options.mask is None:
         return
     if source is None:
         raise ValueError("a mask is of the source: this rank has none")
     shape = _local_shape(source, rank)
-    if wishes.mask.shape != shape or wishes.mask.dtype != bool:
+    if options.mask.shape != shape or options.mask.dtype != bool:
         raise ValueError(
-            f"mask must be booleans of shape {shape}, not {wishes.mask.dtype} of "
-            f"{wishes.mask.shape}"
+            f"mask must be booleans of shape {shape}, not {options.mask.dtype} of "
+            f"{options.mask.shape}"
         )
 
 
-def _words(row: tuple[Any, ...]) -> str:
-    target, source, dtype, norm, missing, is_masked = row
-    ends = ((name, x) for name, x in (("source", source), ("target", target)) if x)
-    grids = " and ".join(f"a {name} of shape {x}" for name, x in ends)
+def _arguments_in_words(arguments: tuple[Any, ...]) -> str:
+    target, source, dtype, norm, missing, is_masked = arguments
+    shapes = (
+        (name, shape)
+        for name, shape in (("source", source), ("target", target))
+        if shape
+    )
+    grids = " and ".join(f"a {name} of shape {shape}" for name, shape in shapes)
     mask = "a mask" if is_masked else "no mask"
     return f"gives {grids}, dtype {dtype}, norm {norm}, missing {missing}, {mask}"
 
 
-def _check_groups(rows: list[tuple[Any, ...]]) -> None:
-    """Refuse what does not fit between the groups. All ranks look at the same here, and
-    raise the same."""
+def _check_groups(group_arguments: list[tuple[Any, ...]]) -> None:
+    """Refuse arguments that do not fit between the groups. All ranks see the same
+    arguments, so all raise the same error."""
     for k, name in ((0, "target"), (1, "source")):
-        if all((row[k] is None) == (rows[0][k] is None) for row in rows):
+        if all(
+            (arguments[k] is None) == (group_arguments[0][k] is None)
+            for arguments in group_arguments
+        ):
             raise MismatchError(
-                f"{NAME}: one group gives a source and the other a target, but "
-                f"{'none' if rows[0][k] is None else 'both'} a {name}"
+                f"{REMAPPING}: one group gives a source and the other a target, but "
+                f"{'none' if group_arguments[0][k] is None else 'both'} a {name}"
             )
     for k, name in ((2, "dtype"), (3, "norm"), (4, "missing")):
-        if rows[0][k] != rows[1][k]:
-            raise MismatchError(
-                f"{NAME}: group A gives {name} {rows[0][k]}, group B {rows[1][k]}"
-            )
+        a, b = (arguments[k] for arguments in group_arguments)
+        if a != b:
+            raise MismatchError(f"{REMAPPING}: group A gives {name} {a}, group B {b}")
 
 
 # -- the entries
 
 
-def _own_entries(c: Context, weights: Weights, shape: tuple[int, int]) -> Entries:
-    """The entries that this rank gives; of a file its part, as the ranks that name one
-    share it."""
+def _own_entries(context: Context, weights: Weights, shape: tuple[int, int]) -> Entries:
+    """The entries that this rank gives; of a file its part, since the ranks that name
+    one file share its entries."""
     path = path_of(weights)
-    givers = c.comm.allgather((path, weights is not None))
-    if not any(gives for _, gives in givers):
-        raise MismatchError(f"{NAME}: no rank gives weights")
-    readers = [r for r, (other, _) in enumerate(givers) if path and other == path]
-    part = readers.index(c.number) if path else 0
+    ranks = context.comm.allgather((path, weights is not None))
+    if not any(has_weights for _, has_weights in ranks):
+        raise MismatchError(f"{REMAPPING}: no rank gives weights")
+    readers = [
+        r for r, (other_path, _) in enumerate(ranks) if path and other_path == path
+    ]
+    part = readers.index(context.number) if path else 0
     parts = max(len(readers), 1)
-    return without_error(c, lambda: read(weights, shape, part, parts), NAME)
+    return without_error(context, lambda: read(weights, shape, part, parts), REMAPPING)
 
 
 def _exchanged(
-    c: Context, entries: Entries, points: int, columns: int, target: Layout | None
+    context: Context, entries: Entries, points: int, columns: int, target: Layout | None
 ) -> Entries:
     """The entries of the rows that this rank has, by the directory of rows."""
-    n = c.comm.size
+    n = context.comm.size
     block = block_size(points, n)
     rows: Rows = {}
     if len(entries):
         index = split_by(entries.row // block % n, np.arange(len(entries)))
         rows = {r: entries.take(x).packed() for r, x in index.items()}
-    came = sparse_exchange(c.comm, rows, c.persistent_tag())
-    asked: Rows = {}
+    reported = sparse_exchange(context.comm, rows, context.persistent_tag())
+    requests: Rows = {}
     if target is not None:
-        asked = addressed(target.flat_runs(c.index)[0], block, n)
-    wanted = sparse_exchange(c.comm, asked, c.persistent_tag())
-    parts = [came.pop(r) for r in sorted(came)]
-    known = without_error(c, lambda: ordered(unpacked(parts), columns), NAME)
-    answers = {r: _of_runs(known, x.reshape(-1, 2)) for r, x in wanted.items()}
+        requests = addressed(target.flat_runs(context.index)[0], block, n)
+    requested = sparse_exchange(context.comm, requests, context.persistent_tag())
+    parts = [reported.pop(r) for r in sorted(reported)]
+    directory_entries = without_error(
+        context, lambda: ordered(unpacked(parts), columns), REMAPPING
+    )
+    answers = {
+        r: _of_runs(directory_entries, x.reshape(-1, 2)) for r, x in requested.items()
+    }
     answers = {r: x for r, x in answers.items() if len(x)}
-    answered = sparse_exchange(c.comm, answers, c.persistent_tag())
-    return unpacked([answered[r] for r in sorted(answered)])
+    received = sparse_exchange(context.comm, answers, context.persistent_tag())
+    return unpacked([received[r] for r in sorted(received)])
 
 
 def _of_runs(entries: Entries, rows: np.ndarray) -> np.ndarray:
@@ -298,19 +319,22 @@ def _of_runs(entries: Entries, rows: np.ndarray) -> np.ndarray:
 
 
 def _without_masked(
-    c: Context, bring: Redistribution, setup: Setup, mask: np.ndarray | None
+    context: Context,
+    columns_move: Redistribution,
+    setup: RemappingSetup,
+    mask: np.ndarray | None,
 ) -> tuple[Any, np.ndarray | None]:
-    """The rows without entries of masked columns, and the columns that are left."""
+    """The rows without entries of masked columns, and the remaining columns."""
     if setup.needed is None:
-        assert bring.source is not None
-        bring(_as_bytes(c, bring.source, mask))
+        assert columns_move.source is not None
+        columns_move(_as_bytes(context, columns_move.source, mask))
         return None, None
-    came = np.empty(len(setup.needed), np.uint8)
-    if bring.source is None:
-        bring(came)
+    masked_bytes = np.empty(len(setup.needed), np.uint8)
+    if columns_move.source is None:
+        columns_move(masked_bytes)
     else:
-        bring(_as_bytes(c, bring.source, mask), came)
-    is_masked = came.astype(bool)
+        columns_move(_as_bytes(context, columns_move.source, mask), masked_bytes)
+    is_masked = masked_bytes.astype(bool)
     matrix = without_columns(setup.matrix, is_masked)
     is_used = np.zeros(len(setup.needed), bool)
     is_used[matrix.indices] = True
@@ -320,19 +344,20 @@ def _without_masked(
     return type(matrix)(parts, shape=shape), setup.needed[is_used]
 
 
-def _as_bytes(c: Context, source: Layout, mask: np.ndarray | None) -> np.ndarray:
-    if mask is None:  # others of the group have one, or this would not be asked
-        return np.zeros(_local_shape(source, c.index), np.uint8)
+def _as_bytes(context: Context, source: Layout, mask: np.ndarray | None) -> np.ndarray:
+    """A mask as bytes, which travel like any field."""
+    if mask is None:  # another rank has a mask, or there would be no such call
+        return np.zeros(_local_shape(source, context.index), np.uint8)
     return np.ascontiguousarray(mask).view(np.uint8)
 
 
-def _normalised(setup: Setup, wishes: Wishes) -> Setup:
-    """The rows with the norm that the user wants."""
+def _normalised(setup: RemappingSetup, options: RemappingOptions) -> RemappingSetup:
+    """The rows with the norm that the user chose."""
     if setup.matrix is None:
         return setup
     matrix = setup.matrix
     fractions = sums = row_sums(matrix)
-    if wishes.norm == "fracarea":
+    if options.norm == "fracarea":
         matrix = divided(matrix, np.where(sums == 0, 1.0, sums))
         sums = row_sums(matrix)
     return replace(setup, matrix=matrix, fractions=fractions, sums=sums)
@@ -342,41 +367,41 @@ def _normalised(setup: Setup, wishes: Wishes) -> Setup:
 
 
 def _multiplied_by_sources(
-    c: Context, setup: Setup, source: Layout | None, columns: int
-) -> Setup:
-    """The remapping with rows multiplied where their columns lie, if fewer values
-    travel then."""
+    context: Context, setup: RemappingSetup, source: Layout | None, columns: int
+) -> RemappingSetup:
+    """The remapping with rows multiplied where their columns lie, if that sends fewer
+    values."""
     exchange = setup.columns.exchange
-    part = None
+    division = None
     if setup.needed is not None:
         assert setup.sums is not None
         owner = np.zeros(len(setup.needed), np.int64)
         for m in exchange.receives:
             owner[spread(m.start, m.size)] = m.peer
         ends = setup.matrix, setup.sums, setup.needed, owner
-        part = split(*ends, c.number, columns)
-    is_some = np.array(part is not None)
-    c.comm.Allreduce(MPI.IN_PLACE, is_some, MPI.LOR)
-    if not is_some:
+        division = split(*ends, context.number, columns)
+    is_divided = np.array(division is not None)
+    context.comm.Allreduce(MPI.IN_PLACE, is_divided, MPI.LOR)
+    if not is_divided:
         return setup
-    rows = {r: x.packed() for r, x in part.orders.items()} if part else {}
-    came = sparse_exchange(c.comm, rows, c.persistent_tag())
-    orders = {r: unpacked_order(x, columns) for r, x in came.items()}
-    if part is not None:
-        receives = tuple(Message(r, *runs) for r, runs in part.places.items())
-        exchange = replace(exchange, receives=receives, wanted=part.matrix.shape[1])
-        here = {"rows_here": part.matrix, "sums_here": part.sums}
-        setup = replace(setup, **here)
+    rows = {r: x.packed() for r, x in division.orders.items()} if division else {}
+    order_messages = sparse_exchange(context.comm, rows, context.persistent_tag())
+    orders = {r: unpacked_order(x, columns) for r, x in order_messages.items()}
+    if division is not None:
+        receives = tuple(Message(r, *runs) for r, runs in division.places.items())
+        exchange = replace(exchange, receives=receives, wanted=division.matrix.shape[1])
+        local = {"local_rows": division.matrix, "local_sums": division.sums}
+        setup = replace(setup, **local)
     if orders:
         assert source is not None
-        parcels = _parcels(exchange.sends, orders, source, c.index)
+        parcels = _parcels(exchange.sends, orders, source, context.index)
         sends = (
             Message(m.peer, np.array([x.start]), np.array([x.size]))
             for m, x in zip(exchange.sends, parcels, strict=True)
         )
         exchange = replace(exchange, sends=tuple(sends))
         setup = replace(setup, parcels=parcels)
-    table = redistribution.table_of(c, exchange)
+    table = redistribution.table_of(context, exchange)
     moving = replace(setup.columns.setup, exchange=exchange, table=table)
     return replace(setup, moving=moving)
 
@@ -384,21 +409,21 @@ def _multiplied_by_sources(
 def _parcels(
     sends: tuple[Message, ...], orders: dict[int, Order], source: Layout, rank: int
 ) -> tuple[Parcel, ...]:
-    """What a rank of the source puts side by side for each of its messages."""
+    """The values that a rank of the source sends in each of its messages."""
     runs, places = source.flat_runs(rank)
     points = prod(_local_shape(source, rank))
     result, start = list[Parcel](), 0
     for m in sends:
         order = orders.get(m.peer)
         if order is None:
-            one = Parcel(start, None, np.empty(0), spread(m.start, m.size))
+            parcel = Parcel(start, None, np.empty(0), spread(m.start, m.size))
         else:
-            whole = order.matrix
-            local = located(whole.indices.astype(np.int64), runs, places)
-            parts = whole.data, local, whole.indptr
-            matrix = type(whole)(parts, shape=(whole.shape[0], points))
+            rows = order.matrix
+            local = located(rows.indices.astype(np.int64), runs, places)
+            parts = rows.data, local, rows.indptr
+            matrix = type(rows)(parts, shape=(rows.shape[0], points))
             raw = located(order.columns, runs, places)
-            one = Parcel(start, matrix, order.sums, raw)
-        result.append(one)
-        start += one.size
+            parcel = Parcel(start, matrix, order.sums, raw)
+        result.append(parcel)
+        start += parcel.size
     return tuple(result)
