@@ -14,7 +14,7 @@ from ..collectives.collective import BETWEEN
 from ..collectives.records import COLLECTIVES, made_by, schedule
 from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
-from ..redistribution.cases import KINDS, layouts
+from ..redistribution.cases import REDISTRIBUTION_KINDS, layouts
 from ..redistribution.schedule import schedule as redistribution
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
@@ -112,7 +112,7 @@ def case(
     """A case in which the block of each rank has so many bytes, on average."""
     check(op, groups)
     if op == REDISTRIBUTION:
-        return _redistribution(groups, each, distribution or KINDS[0])
+        return _redistribution(groups, each, distribution or REDISTRIBUTION_KINDS[0])
     if distribution is not None and not may_be_uneven(op):
         raise ValueError(f"{op} has equal contributions: no distribution")
     a, *b = (_counts(op, n, each, distribution) for n in groups)

@@ -16,7 +16,7 @@ from ..bench.place import place
 from ..collectives.records import made_by
 from ..cost.placement import MACHINE
 from ..launch.mpiexec import own_rank
-from ..redistribution.cases import KINDS
+from ..redistribution.cases import REDISTRIBUTION_KINDS
 from ..schedules.registry import named
 from ..spelling import unknown
 from .files import check_file, check_picture, save
@@ -153,7 +153,7 @@ def bench(
         typer.Option(
             metavar="NAME,NAME",
             help="how block sizes differ, as in spike,half; of a redistribution: "
-            + ", ".join(KINDS),
+            + ", ".join(REDISTRIBUTION_KINDS),
         ),
     ] = None,
     set_: Annotated[

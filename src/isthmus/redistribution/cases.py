@@ -34,7 +34,7 @@ def layouts(kind: str, elements: int, p: int, q: int) -> tuple[Layout, Layout]:
             raise ValueError(f"2 replicas of {q} ranks: must be an even number")
         mesh = q // 2, 2
         return rows, Layout.sharded(shape, mesh, [Shard(1), Replicate()])
-    raise ValueError(unknown("redistribution", kind, KINDS))
+    raise ValueError(unknown("redistribution", kind, REDISTRIBUTION_KINDS))
 
 
-KINDS = ("transposed", "blocks", "cyclic", "replicated")
+REDISTRIBUTION_KINDS = ("transposed", "blocks", "cyclic", "replicated")

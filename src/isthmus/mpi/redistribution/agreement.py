@@ -17,10 +17,12 @@ Value = TypeVar("Value")
 PROBES_WITHOUT_REST = 100
 SECONDS_BETWEEN_PROBES = 20e-6
 #: the class as errors name it
-REDISTRIBUTION = "isthmus.Redistribution"
+REDISTRIBUTION_CLASS = "isthmus.Redistribution"
 
 
-def raise_everywhere(context: Context, error: str, name: str = REDISTRIBUTION) -> None:
+def raise_everywhere(
+    context: Context, error: str, name: str = REDISTRIBUTION_CLASS
+) -> None:
     """Raise the error of the first rank that has one, on all ranks."""
     failed_rank = np.array(context.number if error else context.comm.size)
     context.comm.Allreduce(MPI.IN_PLACE, failed_rank, MPI.MIN)
@@ -31,7 +33,7 @@ def raise_everywhere(context: Context, error: str, name: str = REDISTRIBUTION) -
 
 
 def without_error(
-    context: Context, make: Callable[[], Value], name: str = REDISTRIBUTION
+    context: Context, make: Callable[[], Value], name: str = REDISTRIBUTION_CLASS
 ) -> Value:
     """The value that a rank makes; an exception on one rank is raised on all."""
     error, value, interruption = "", None, None
@@ -57,7 +59,7 @@ def agree(
     comm: MPI.Intracomm,
     value: Any,
     words: Callable[[Any], str],
-    name: str = REDISTRIBUTION,
+    name: str = REDISTRIBUTION_CLASS,
 ) -> None:
     """Raise on all ranks unless every rank of a communicator has the value of rank 0.
 

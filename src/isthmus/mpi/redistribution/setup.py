@@ -28,7 +28,7 @@ from ...redistribution.runs import Runs
 from ...schedules.ir import Round
 from ..context.context import Context
 from ..waiting.errors import MismatchError
-from .agreement import REDISTRIBUTION, agree, sparse_exchange, without_error
+from .agreement import REDISTRIBUTION_CLASS, agree, sparse_exchange, without_error
 
 #: runs of all sources together up to which every rank gets all of them: a megabyte
 MOST_ANNOUNCED_RUNS = 1 << 16
@@ -154,12 +154,13 @@ def _flows_of(
     shapes = sorted({shape for arguments in group_arguments for shape in arguments[3]})
     if len(shapes) > 1:
         raise MismatchError(
-            f"{REDISTRIBUTION}: the global shapes differ: {', '.join(map(str, shapes))}"
+            f"{REDISTRIBUTION_CLASS}: the global shapes differ: "
+            f"{', '.join(map(str, shapes))}"
         )
     operators = [arguments[2] for arguments in group_arguments]
     if len({*operators}) > 1:
         raise MismatchError(
-            f"{REDISTRIBUTION}: group A gives combine {operators[0]}, "
+            f"{REDISTRIBUTION_CLASS}: group A gives combine {operators[0]}, "
             f"group B {operators[1]}"
         )
     if len(group_arguments) == 1:
@@ -174,7 +175,7 @@ def _flows_of(
                 else ("a source", "no target")
             )
             raise MismatchError(
-                f"{REDISTRIBUTION}: group {'AB'[a]} gives {words[0]}, "
+                f"{REDISTRIBUTION_CLASS}: group {'AB'[a]} gives {words[0]}, "
                 f"group {'AB'[b]} {words[1]}"
             )
         if source is not None:
@@ -329,7 +330,7 @@ def _check_holes(
     context.comm.Allreduce(MPI.IN_PLACE, wanting_rank, MPI.MIN)
     index = tuple(int(i) for i in np.unravel_index(int(first), shape))
     raise MismatchError(
-        f"{REDISTRIBUTION}: no source has element "
+        f"{REDISTRIBUTION_CLASS}: no source has element "
         f"{index if len(index) > 1 else index[0]}, "
         f"which {context.who(int(wanting_rank))} wants"
     )

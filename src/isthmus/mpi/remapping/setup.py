@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..context.context import Context
 
 #: the class as errors name it
-REMAPPING = "isthmus.Remapping"
+REMAPPING_CLASS = "isthmus.Remapping"
 #: the norms of rows, in ESMF's words, and the treatments of values that are NaN
 NORMS = (None, "fracarea")
 MISSING = (None, "renormalise")
@@ -129,7 +129,7 @@ def set_up(
         matrix = repeated(matrix, *target.repeats)
         return RemappingSetup(None, matrix, needed)  # type: ignore[arg-type]
 
-    setup = without_error(context, own_rows, REMAPPING)
+    setup = without_error(context, own_rows, REMAPPING_CLASS)
     columns_move = _columns(comm, source, shapes[1], setup.needed)
     if is_masked:
         matrix, needed = _without_masked(context, columns_move, setup, options.mask)
@@ -178,8 +178,8 @@ def _agreed(
         is_masked = options.mask is not None
         return (*shapes, options.dtype.str, options.norm, options.missing, is_masked)
 
-    arguments = without_error(context, check, REMAPPING)
-    agree(context, context.local, arguments, _arguments_in_words, REMAPPING)
+    arguments = without_error(context, check, REMAPPING_CLASS)
+    agree(context, context.local, arguments, _arguments_in_words, REMAPPING_CLASS)
     own_base = context.number - context.index
     other_base = None if one_group else (0 if own_base else context.local.size)
     group_arguments = [arguments]
@@ -254,13 +254,15 @@ def _check_groups(group_arguments: list[tuple[Any, ...]]) -> None:
             for arguments in group_arguments
         ):
             raise MismatchError(
-                f"{REMAPPING}: one group gives a source and the other a target, but "
-                f"{'none' if group_arguments[0][k] is None else 'both'} a {name}"
+                f"{REMAPPING_CLASS}: one group gives a source and the other a target, "
+                f"but {'none' if group_arguments[0][k] is None else 'both'} a {name}"
             )
     for k, name in ((2, "dtype"), (3, "norm"), (4, "missing")):
         a, b = (arguments[k] for arguments in group_arguments)
         if a != b:
-            raise MismatchError(f"{REMAPPING}: group A gives {name} {a}, group B {b}")
+            raise MismatchError(
+                f"{REMAPPING_CLASS}: group A gives {name} {a}, group B {b}"
+            )
 
 
 # -- the entries
@@ -272,13 +274,15 @@ def _own_entries(context: Context, weights: Weights, shape: tuple[int, int]) -> 
     path = path_of(weights)
     ranks = context.comm.allgather((path, weights is not None))
     if not any(has_weights for _, has_weights in ranks):
-        raise MismatchError(f"{REMAPPING}: no rank gives weights")
+        raise MismatchError(f"{REMAPPING_CLASS}: no rank gives weights")
     readers = [
         r for r, (other_path, _) in enumerate(ranks) if path and other_path == path
     ]
     part = readers.index(context.number) if path else 0
     parts = max(len(readers), 1)
-    return without_error(context, lambda: read(weights, shape, part, parts), REMAPPING)
+    return without_error(
+        context, lambda: read(weights, shape, part, parts), REMAPPING_CLASS
+    )
 
 
 def _exchanged(
@@ -298,7 +302,7 @@ def _exchanged(
     requested = sparse_exchange(context.comm, requests, context.persistent_tag())
     parts = [reported.pop(r) for r in sorted(reported)]
     directory_entries = without_error(
-        context, lambda: ordered(unpacked(parts), columns), REMAPPING
+        context, lambda: ordered(unpacked(parts), columns), REMAPPING_CLASS
     )
     answers = {
         r: _of_runs(directory_entries, x.reshape(-1, 2)) for r, x in requested.items()
