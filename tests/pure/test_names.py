@@ -57,7 +57,6 @@ CLASSES_ALLOWED = {
     "Copy": "a step of the form, and the step of a plan that it becomes",
     "Reduce": "a step of the form, and the step of a plan that it becomes",
     "Steps": "also in cli/terminal, a folder not yet cleaned",
-    "Group": "public in isthmus; also in algorithms/node_costs, about to be new",
     "Group": "public in isthmus; also in cli/commands, a folder not yet cleaned",
     "Runs": "also in bench, a folder not yet cleaned",
     "Cluster": "also in reproduce, a folder not yet cleaned",
