@@ -77,3 +77,10 @@ def test_a_program_may_have_it_its_own_way(monkeypatch):
     monkeypatch.setattr(sys, "excepthook", print)
     uncaught.install()
     assert sys.excepthook is print
+
+
+def test_a_communicator_of_the_other_kind_is_led_to_its_class():
+    with pytest.raises(TypeError, match=r"is for isthmus\.Intercomm$"):
+        isthmus.Intracomm(MPI.Intercomm())
+    with pytest.raises(TypeError, match=r"is for isthmus\.Intracomm$"):
+        isthmus.Intercomm(MPI.COMM_WORLD)

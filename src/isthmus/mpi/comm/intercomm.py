@@ -43,6 +43,8 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
 
     def __new__(cls, comm: MPI.Intercomm | None = None) -> Intercomm:
         """A view of the same communicator."""
+        if isinstance(comm, MPI.Intracomm):
+            raise TypeError("an intracommunicator is for isthmus.Intracomm")
         load()
         return super().__new__(cls, comm)
 

@@ -60,5 +60,7 @@ class Intracomm(Gathering, Sums, Rooted, Exchanges, MPI.Intracomm):
 
     def __new__(cls, comm: MPI.Intracomm | None = None) -> Intracomm:
         """A view of the same communicator."""
+        if isinstance(comm, MPI.Intercomm):
+            raise TypeError("an intercommunicator is for isthmus.Intercomm")
         load()
         return super().__new__(cls, comm)
