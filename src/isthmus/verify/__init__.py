@@ -1,2 +1,1 @@
-"""Is a schedule right? The reference machine, marks, and the contract of each
-collective."""
+"""Verification of schedules: reference machine, marks and contracts of collectives."""

@@ -1,22 +1,22 @@
-"""What can be wrong with a schedule."""
+"""The errors in schedules that verification finds."""
 
 from __future__ import annotations
 
 
 class ScheduleError(Exception):
-    """A schedule does what no schedule may do."""
+    """A schedule breaks a rule of the form or its contract."""
 
 
 class Deadlock(ScheduleError):
-    """Ranks wait for each other for ever."""
+    """Ranks wait for each other forever."""
 
 
 class Overlap(ScheduleError):
-    """Within a round an element is written twice, or written and read."""
+    """An element is written twice in a round, or written and read."""
 
 
 class BadMessage(ScheduleError):
-    """A message's two ends differ, or it lies outside its buffer."""
+    """A message has ends of different sizes, or a span outside its buffer."""
 
 
 class BadOrder(ScheduleError):
@@ -24,12 +24,13 @@ class BadOrder(ScheduleError):
 
 
 class CountedTwice(ScheduleError):
-    """A reduction in any order takes a contribution that it has already."""
+    """A reduction in any order combines a contribution twice."""
 
 
 class Race(ScheduleError):
-    """Between two meetings a rank touches what another rank of its node writes."""
+    """A rank touches an element that another rank of the node writes between the same
+    two meetings."""
 
 
 class Unwritten(ScheduleError):
-    """A rank sends, copies or combines an element that nobody wrote."""
+    """A rank sends, copies or combines an element without data."""

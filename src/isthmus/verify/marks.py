@@ -1,8 +1,9 @@
-"""Marks, which stand for data on the reference machine: who contributed what.
+"""Marks, the symbols for data on the reference machine.
 
 A mark (index, lo, hi) stands for element `index` of the contributions of ranks lo to
-hi - 1, reduced in that order. Where order does not matter, a mark also says who is in
-it, a bit for each rank.
+hi - 1, reduced in rank order. Data would show only that a result is right for certain
+values; a mark shows which contributions the result has. Where order does not matter, a
+mark also has a bit for each rank in the reduction.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ Memory = dict[str, np.ndarray]
 
 
 def unordered(p: int) -> np.dtype:
-    """Marks of reductions whose order does not matter, of up to p ranks."""
+    """The type of marks of reductions in any order, of up to p ranks."""
     return np.dtype([*MARK.descr, ("who", "u8", (-(-p // 64),))])
 
 
 def blank(n: int, mark: np.dtype = MARK) -> np.ndarray:
-    """n elements that nobody wrote."""
-    out = np.zeros(n, mark)
-    out["index"] = out["lo"] = out["hi"] = -1
-    return out
+    """n elements without data."""
+    elements = np.zeros(n, mark)
+    elements["index"] = elements["lo"] = elements["hi"] = -1
+    return elements
 
 
 def marks(origin: int, n: int, mark: np.dtype = MARK) -> np.ndarray:
-    """The n elements that one rank contributes."""
-    out = np.zeros(n, mark)
-    out["index"], out["lo"], out["hi"] = np.arange(n), origin, origin + 1
+    """The n elements of a rank's contribution."""
+    elements = np.zeros(n, mark)
+    elements["index"], elements["lo"], elements["hi"] = np.arange(n), origin, origin + 1
     if "who" in (mark.names or ()):
-        out["who"][:, origin // 64] = np.uint64(1 << origin % 64)
-    return out
+        elements["who"][:, origin // 64] = np.uint64(1 << origin % 64)
+    return elements
 
 
 def combine(src: np.ndarray, dst: np.ndarray, where: str = "") -> None:
-    """dst := src (op) dst; raise where that would be wrong."""
+    """Reduce dst := src (op) dst; raise if the result would be wrong."""
     if (src["index"] != dst["index"]).any():
         raise BadOrder(f"{where} combines different elements")
     if "who" not in (dst.dtype.names or ()):

@@ -1,13 +1,14 @@
 """The reference machine: all ranks in one process, the definition of the form.
 
-Who waits for whom is the matter of `matcher`: sends are synchronous, so a schedule that
-leans on buffering ends in `Deadlock`. Here is what then happens to memory. It holds
-marks (see `marks`) in place of data. The ranks of a node share the buffer "node"; what
-one of them writes there between two meetings may be touched by no other, or it is a
-`Race`.
+`matcher` decides which ranks wait: sends are synchronous, so a schedule that relies on
+buffering ends in `Deadlock`. The effect on memory is here. Memory holds marks (see
+`marks`) in place of data. The ranks of a node share the buffer "node"; an element
+written between two meetings may be touched by no second rank of the node, or the
+schedule has a `Race`.
 
-Whoever receives a message has heard of its sender, and of all that the sender had heard
-of when it posted it: so it is known who cannot have ended before whom began.
+For each rank the machine also keeps the set of ranks known to have begun, and each
+message carries the set of the sender to the receiver: a contract may demand that no
+rank ends before certain ranks have begun.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from .errors import BadMessage, Overlap, Race, Unwritten
 from .marks import Memory, blank, combine
 from .matcher import Matcher, Rank
 
-_NOTHING = blank(0)
+_NO_ELEMENTS = blank(0)
 
 
 def show(span: Span) -> str:
-    """A span as Python would slice it."""
+    """A span, in the notation of a Python slice."""
     return f"{span.buf}[{span.start}:{span.start + span.size}]"
 
 
@@ -37,60 +38,64 @@ def check_overlap(r: Round, where: str) -> None:
     """Raise if two writes of a round overlap, or a write and a read."""
     spans = [(s.buf, s.start, True, s) for s in writes(r)]
     spans += [(s.buf, s.start, False, s) for s in reads(r)]
-    spans.sort(key=lambda x: x[:3])
-    far: Span | None = None
-    far_end, written_end = 0, 0
-    for buf, start, written, s in spans:
-        if far is None or buf != far.buf:
-            far, far_end, written_end = s, start, start
-        if start < (far_end if written else written_end):
-            raise Overlap(f"{where}: {show(s)} overlaps {show(far)} in one round")
+    spans.sort(key=lambda entry: entry[:3])
+    farthest: Span | None = None
+    farthest_end, written_end = 0, 0
+    for buf, start, is_write, s in spans:
+        if farthest is None or buf != farthest.buf:
+            farthest, farthest_end, written_end = s, start, start
+        if start < (farthest_end if is_write else written_end):
+            raise Overlap(f"{where}: {show(s)} overlaps {show(farthest)} in one round")
         end = start + s.size
-        if end >= far_end:
-            far, far_end = s, end
-        if written:
+        if end >= farthest_end:
+            farthest, farthest_end = s, end
+        if is_write:
             written_end = max(written_end, end)
 
 
+#: in place of a rank: no rank, or several
 _NOBODY, _SEVERAL = -1, -2
 
 
 class _NodeMemory:
-    """Who has touched what of a node's memory since its ranks met."""
+    """The last writer and reader of each element of a node's memory since a meeting."""
 
     def __init__(self, members: list[int], size: int) -> None:
-        self.members, self.met = members, 0
+        self.members, self.meetings = members, 0
         self.writer, self.reader = np.full((2, size), _NOBODY)
 
     def touch(self, rank: Rank, span: Span, writes: bool) -> None:
-        """Note that a rank reads or writes elements."""
-        at = slice(span.start, span.start + span.size)
-        for verb, who in (("writes", self.writer[at]), ("reads", self.reader[at])):
+        """Record a read or a write of a rank; raise `Race` if not allowed."""
+        place = slice(span.start, span.start + span.size)
+        users = ("writes", self.writer[place]), ("reads", self.reader[place])
+        for verb, ranks in users:
             if verb == "reads" and not writes:
                 continue
-            other = (who != _NOBODY) & (who != rank.number)
-            if other.any():
-                i = int(np.argmax(other))
-                first = f"rank {who[i]}" if who[i] >= 0 else "another rank"
+            foreign = (ranks != _NOBODY) & (ranks != rank.number)
+            if foreign.any():
+                i = int(np.argmax(foreign))
+                first = f"rank {ranks[i]}" if ranks[i] >= 0 else "another rank"
                 raise Race(
                     f"{rank.where} {'writes' if writes else 'reads'} "
                     f"node[{span.start + i}], which {first} {verb} between the same "
-                    f"meetings (after meeting {self.met} of ranks {self.members})"
+                    f"meetings (after meeting {self.meetings} of ranks {self.members})"
                 )
         if writes:
-            self.writer[at] = rank.number
+            self.writer[place] = rank.number
             return
-        alone = (self.reader[at] == _NOBODY) | (self.reader[at] == rank.number)
-        self.reader[at] = np.where(alone, rank.number, _SEVERAL)
+        readers = self.reader[place]
+        alone = (readers == _NOBODY) | (readers == rank.number)
+        self.reader[place] = np.where(alone, rank.number, _SEVERAL)
 
-    def forget(self) -> None:
-        """Begin anew, after a meeting."""
+    def start_epoch(self) -> None:
+        """Clear writers and readers, after a meeting."""
         self.writer[:] = self.reader[:] = _NOBODY
-        self.met += 1
+        self.meetings += 1
 
 
-class _Marks:
-    """The memory of all ranks, and of whom each has heard, a bit for each rank."""
+class _MarkedMemory:
+    """The watcher that moves marks in the memory of all ranks, and keeps the sets of
+    ranks known to have begun, a bit for each rank."""
 
     def __init__(self, memory: Sequence[Memory], nodes: Sequence[Hashable]) -> None:
         self.memory = memory
@@ -102,16 +107,16 @@ class _Marks:
             for ranks in members.values()
         ]
         self.nodes = {r: node for node in shared for r in node.members}
-        self.heard = [1 << r for r in range(len(memory))]
-        #: heard in this round: it counts from the next on
-        self.news = [0] * len(memory)
+        self.known_begun = [1 << r for r in range(len(memory))]
+        #: learned in the current round, and passed on from the next round on
+        self.learned = [0] * len(memory)
 
     def enters(self, rank: Rank, r: Round) -> None:
         check_overlap(r, rank.where)
 
     def moves(self, source: Rank, send: Send, target: Rank, recv: Recv) -> None:
         self.store(target, recv.data, self.load(source, send.data))
-        self.news[target.number] |= self.heard[source.number]
+        self.learned[target.number] |= self.known_begun[source.number]
 
     def gathers(self, ranks: Sequence[Rank], calls: Sequence[Library]) -> None:
         blocks = [(calls[0].block(i),) for i in range(len(ranks))]
@@ -119,14 +124,14 @@ class _Marks:
             (block, self.load(rank, block))
             for rank, block in zip(ranks, blocks, strict=True)
         ]
-        everyone = reduce(or_, (self.heard[rank.number] for rank in ranks))
+        everyone = reduce(or_, (self.known_begun[rank.number] for rank in ranks))
         for rank in ranks:
-            self.news[rank.number] |= everyone
+            self.learned[rank.number] |= everyone
             for spans, data in pieces:
                 self.store(rank, spans, data)
 
     def works(self, rank: Rank, r: Round) -> None:
-        self.heard[rank.number] |= self.news[rank.number]
+        self.known_begun[rank.number] |= self.learned[rank.number]
         for s in r.then:
             src, dst = self.read(rank, s.src), self.written(rank, s.dst)
             if len(src) != len(dst):
@@ -140,14 +145,14 @@ class _Marks:
                 dst[:] = src.copy()
 
     def meets(self, ranks: Sequence[Rank]) -> None:
-        self.nodes[ranks[0].number].forget()
-        everyone = reduce(or_, (self.heard[rank.number] for rank in ranks))
+        self.nodes[ranks[0].number].start_epoch()
+        everyone = reduce(or_, (self.known_begun[rank.number] for rank in ranks))
         for rank in ranks:
-            self.heard[rank.number] |= everyone
+            self.known_begun[rank.number] |= everyone
 
     def view(self, rank: Rank, span: Span) -> np.ndarray:
-        """The elements of a span, which must lie in its buffer."""
-        buf = self.memory[rank.number].get(span.buf, _NOTHING)
+        """The elements of a span, refused if outside the buffer."""
+        buf = self.memory[rank.number].get(span.buf, _NO_ELEMENTS)
         if not 0 <= span.start <= span.start + span.size <= len(buf):
             raise BadMessage(
                 f"{rank.where}: {show(span)} lies outside a buffer of {len(buf)}"
@@ -155,36 +160,36 @@ class _Marks:
         return buf[span.start : span.start + span.size]
 
     def load(self, rank: Rank, spans: Data) -> np.ndarray:
-        """The elements of a message, in order."""
+        """The elements of a message, read in the order of its spans."""
         if len(spans) == 1:
             return self.read(rank, next(iter(spans)))
         parts = [self.read(rank, s) for s in spans]
-        return np.concatenate(parts) if parts else _NOTHING
+        return np.concatenate(parts) if parts else _NO_ELEMENTS
 
     def store(self, rank: Rank, spans: Data, data: np.ndarray) -> None:
-        """Put a message where it belongs."""
-        at = 0
+        """Write the elements of a message into its spans."""
+        offset = 0
         for s in spans:
-            self.written(rank, s)[:] = data[at : at + s.size]
-            at += s.size
+            self.written(rank, s)[:] = data[offset : offset + s.size]
+            offset += s.size
 
     def read(self, rank: Rank, span: Span) -> np.ndarray:
-        """The elements of a span, to be read: somebody must have written them."""
-        found = self.view(rank, span)
+        """The elements of a span to read; raise if an element has no data."""
+        elements = self.view(rank, span)
         if span.buf == "node":
             self.nodes[rank.number].touch(rank, span, writes=False)
-        blank = found["lo"] < 0
+        blank = elements["lo"] < 0
         if blank.any():
-            at = span.start + int(np.argmax(blank))
-            raise Unwritten(f"{rank.where}: {span.buf}[{at}] is read, nobody wrote it")
-        return found
+            i = span.start + int(np.argmax(blank))
+            raise Unwritten(f"{rank.where}: {span.buf}[{i}] is read, nobody wrote it")
+        return elements
 
     def written(self, rank: Rank, span: Span) -> np.ndarray:
-        """The elements of a span, to be written."""
-        found = self.view(rank, span)
+        """The elements of a span to write."""
+        elements = self.view(rank, span)
         if span.buf == "node":
             self.nodes[rank.number].touch(rank, span, writes=True)
-        return found
+        return elements
 
 
 def run(
@@ -192,10 +197,13 @@ def run(
     memory: Sequence[Memory],
     nodes: Sequence[Hashable] = (),
 ) -> list[int]:
-    """Run every rank's rounds on its memory, in place; of whom each has then heard, a
-    bit for each rank. Ranks with equal entries in `nodes` are on one node, and have the
-    same array as their buffer "node"; without it, each is on a node of its own."""
-    where = nodes or range(len(memory))
-    marks = _Marks(memory, where)
-    Matcher(programs, marks, where).run()
-    return marks.heard
+    """Run the rounds of all ranks on their memory, in place.
+
+    Returns the set of ranks known to have begun of each rank, a bit for each rank.
+    Ranks with equal entries in `nodes` share a node and the array of the buffer "node";
+    without `nodes`, each rank is on a node alone.
+    """
+    node_of_rank = nodes or range(len(memory))
+    marked_memory = _MarkedMemory(memory, node_of_rank)
+    Matcher(programs, marked_memory, node_of_rank).run()
+    return marked_memory.known_begun

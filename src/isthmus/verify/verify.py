@@ -1,4 +1,4 @@
-"""Is a schedule right? Run it on marked data and compare with its contract."""
+"""The verification of a schedule: a run on marks, compared with the contract."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .reference_machine import run
 
 
 class WrongResult(ScheduleError):
-    """A schedule ends with other data than its collective promises."""
+    """A schedule ends with data that its contract does not allow."""
 
 
 def _describe(mark: np.void) -> str:
@@ -23,14 +23,14 @@ def _describe(mark: np.void) -> str:
         return "nothing"
     index, lo, hi = (int(mark[name]) for name in ("index", "lo", "hi"))
     if "who" in (mark.dtype.names or ()):
-        words = mark["who"].tolist()
-        ranks = [r for r in range(lo, hi) if words[r // 64] >> r % 64 & 1]
+        bit_words = mark["who"].tolist()
+        ranks = [r for r in range(lo, hi) if bit_words[r // 64] >> r % 64 & 1]
         return f"element {index} of ranks {', '.join(map(str, ranks))}"
     who = f"rank {lo}" if hi == lo + 1 else f"ranks {lo} to {hi - 1}"
     return f"element {index} of {who}"
 
 
-def _holds(span: Span, buf: str, index: int) -> bool:
+def _contains(span: Span, buf: str, index: int) -> bool:
     return span.buf == buf and span.start <= index < span.start + span.size
 
 
@@ -40,7 +40,7 @@ def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
         r = rounds[k]
         library = any(isinstance(c, Library) for c in r.comm) and buf == "recv"
         spans = [*writes(r), *(s.dst for s in r.then)]
-        if library or any(_holds(s, buf, index) for s in spans):
+        if library or any(_contains(s, buf, index) for s in spans):
             return f"round {k} wrote it"
     return "no round wrote it"
 
@@ -48,14 +48,14 @@ def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
 def memories(
     programs: Sequence[Sequence[Round]], contract: Contract, nodes: Sequence[Hashable]
 ) -> list[Memory]:
-    """What each rank begins with; those of one node have one buffer "node"."""
-    where = nodes or range(len(programs))
+    """The memory of each rank at the start; ranks of a node share the buffer "node"."""
+    node_of_rank = nodes or range(len(programs))
     sizes: dict[Hashable, int] = {}
-    for node, rounds in zip(where, programs, strict=True):
+    for node, rounds in zip(node_of_rank, programs, strict=True):
         sizes[node] = max(sizes.get(node, 0), extent(rounds, "node"))
     shared = {node: blank(n, contract.mark) for node, n in sizes.items()}
     memory = []
-    for r, (node, rounds) in enumerate(zip(where, programs, strict=True)):
+    for r, (node, rounds) in enumerate(zip(node_of_rank, programs, strict=True)):
         start = {name: buf.copy() for name, buf in contract.before(r).items()}
         scratch = blank(extent(rounds, "tmp"), contract.mark)
         memory.append({**start, "tmp": scratch, "node": shared[node]})
@@ -67,12 +67,17 @@ def verify(
     contract: Contract,
     nodes: Sequence[Hashable] = (),
 ) -> None:
-    """Raise a `ScheduleError` unless all ranks keep the contract; `nodes` says on which
-    node each of them is."""
+    """Raise a `ScheduleError` unless all ranks keep the contract.
+
+    `nodes` has the node of each rank; without it, each rank is on a node alone.
+    """
     memory = memories(programs, contract, nodes)
-    for r, heard in enumerate(run(programs, memory, nodes)):
-        if unheard := [x for x in contract.waits_for(r) if not heard >> x & 1]:
-            raise WrongResult(f"rank {r} may end before rank {unheard[0]} has begun")
+    for r, known_begun in enumerate(run(programs, memory, nodes)):
+        unknown = [
+            peer for peer in contract.waits_for(r) if not known_begun >> peer & 1
+        ]
+        if unknown:
+            raise WrongResult(f"rank {r} may end before rank {unknown[0]} has begun")
     for r, rounds in enumerate(programs):
         for buf, wanted in contract.after(r).items():
             wrong = np.flatnonzero(memory[r][buf] != wanted)
