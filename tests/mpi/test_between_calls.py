@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
-from isthmus.choose.between import Times
+from isthmus.choose.between import TrialTimes
 from isthmus.collectives.records import made_by, tried
 from isthmus.mpi.context import inter as context_inter
 from isthmus.mpi.costs import trial
@@ -298,7 +298,7 @@ def as_if(monkeypatch, **seconds):
     """As if trials had found these times, for calls of any size."""
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
-    found = Times((8,), {name: (t,) for name, t in seconds.items()}, {})
+    found = TrialTimes((8,), {name: (t,) for name, t in seconds.items()}, {})
     monkeypatch.setattr(trial, "tried", lambda comm, collective: found)
 
 

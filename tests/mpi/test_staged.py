@@ -15,7 +15,7 @@ import redistributions
 import standin
 from between import OPERATIONS, ROOTED, Kit, call, names, refuses
 from groups import pair
-from isthmus.choose.between import Times
+from isthmus.choose.between import TrialTimes
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.buffers.devices import arrays as device, overlap, staged
 from isthmus.mpi.buffers.devices.transfer import COPIES_AHEAD, Transfer
@@ -585,7 +585,7 @@ def test_receives_of_a_round_are_posted_some_at_a_time():
 def test_long_calls_are_not_left_to_the_library(comm, in_pieces, monkeypatch):
     """Where there are devices: nothing could be copied beside its call."""
     seconds = {"flat": (2.0,), "node_aware": (3.0,), "native": (1.0,)}
-    found = Times((8,), seconds, {})
+    found = TrialTimes((8,), seconds, {})
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
     monkeypatch.setattr(trial, "tried", lambda comm, collective: found)

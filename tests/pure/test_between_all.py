@@ -129,10 +129,10 @@ def test_a_paced_reduction_in_pieces():
 def test_auto_paces_long_blocks_where_partners_must_not_change():
     near = Machine(5e-4, 1.7e-7)
     far = replace(near, changing=1.2)
-    taken = [choose_between.exchange(8, 8, k, far).name for k in (8, 10**6)]
+    taken = [choose_between.alltoall(8, 8, k, far).name for k in (8, 10**6)]
     assert taken == ["rotated", "paced"]
-    assert choose_between.exchange(8, 8, 10**6, near).name == "rotated"
-    scattered = partial(choose_between.combined, "inter_reduce_scatter", 8, 8, 10**6)
+    assert choose_between.alltoall(8, 8, 10**6, near).name == "rotated"
+    scattered = partial(choose_between.reduction, "inter_reduce_scatter", 8, 8, 10**6)
     assert scattered(far, True).name == "paced"
     assert scattered(far, False).name in ("ordered", "direct")
 

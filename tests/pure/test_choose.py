@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isthmus.choose import between as choose_between, choose, estimate, inside
-from isthmus.choose.between import Times
+from isthmus.choose.between import TrialTimes
 from isthmus.choose.choice import choice
 from isthmus.choose.choose import Choice
 from isthmus.choose.estimate import Machine
@@ -113,7 +113,7 @@ def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
     """However fast a few short messages were, long ones take the port's time."""
     machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
     found = choose_between.per_byte("inter_reduce_scatter", 8, 8, machine, 1)
-    times = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
+    times = TrialTimes((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
     flat, every = Choice("chain", "first"), ["flat", "node_aware", "native"]
     assert times.best(8, flat, every).name == "chain"
     assert times.best(1 << 20, flat, every).name == "node_aware"
@@ -127,9 +127,9 @@ def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
     machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
     flat, every = Choice("chain", "first"), ["flat", "node_aware"]
     for nodes, best in (([0, 0, 1, 1], "chain"), ([0, 1, 0, 1], "node_aware")):
-        times = choose_between.runs(nodes)
+        times = choose_between.most_visits(nodes)
         found = choose_between.per_byte("inter_bcast", 4, 4, machine, times)
-        tried = Times((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
+        tried = TrialTimes((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
         assert tried.best(1 << 20, flat, every).name == best
         assert tried.best(4096, flat, every).name == "node_aware"
 

@@ -9,7 +9,7 @@ import pytest
 
 from isthmus import schedule
 from isthmus.choose import inside
-from isthmus.choose.between import blocks, whole
+from isthmus.choose.between import rooted_blocks, rooted_vector
 from isthmus.choose.estimate import Machine
 from isthmus.choose.unequal_hosts import times as unequal_times
 from isthmus.cost.alphabeta import AlphaBeta, Unequal
@@ -74,8 +74,8 @@ def test_short_data_are_twice_as_fast_as_by_the_best_that_knows_no_hosts(
 @pytest.mark.parametrize("collective", ["inter_bcast", "inter_reduce"])
 def test_auto_takes_what_is_fastest_on_these_hosts(collective):
     machine, sizes = Machine(50e-6, 1.7e-7), (7, 1 << 12)
-    assert whole(collective, *sizes, machine).name not in TREES
-    found = whole(collective, *sizes, machine, hosts=SLOW)
+    assert rooted_vector(collective, *sizes, machine).name not in TREES
+    found = rooted_vector(collective, *sizes, machine, hosts=SLOW)
     model, size = Unequal(SLOW), {"q": 7, "m": 1 << 12}
     made = schedule(collective, found.name, hosts=SLOW, **size)
     for entry in algorithms(collective):
@@ -83,14 +83,16 @@ def test_auto_takes_what_is_fastest_on_these_hosts(collective):
             other = schedule(collective, entry.name, hosts=SLOW, **size)
             assert made.simulate(model).time <= other.simulate(model).time
     # sums in any order are for commutative operators
-    found = whole(collective, *sizes, machine, commutative=False, hosts=SLOW)
+    found = rooted_vector(collective, *sizes, machine, commutative=False, hosts=SLOW)
     assert collective == "inter_bcast" or found.name not in TREES
 
 
 def test_auto_takes_a_tree_for_blocks_of_some_size_and_inside_a_group():
     machine = Machine(50e-6, 1.7e-7)
     few = Hosts(SLOW.alphas, tuple(x / 3 for x in SLOW.betas))
-    taken = {blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)}
+    taken = {
+        rooted_blocks("inter_gather", 7, 1 << k, machine, few).name for k in range(20)
+    }
     assert "linear" in taken and taken & {*TREES}
     choice, is_left = inside.bcast(8, 1 << 10, lambda: machine, root=2, hosts=SLOW)
     assert choice.name in TREES and not is_left, choice

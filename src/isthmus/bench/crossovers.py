@@ -70,7 +70,7 @@ def inside(p: int, machine: Machine, seconds: float) -> Iterator[Job]:
         cases = (
             jobs.case("allgatherv", (p,), n, kind)
             for n in reversed(sizes(p, machine))
-            if n * p < choose.LIMIT
+            if n * p < choose.MAX_INT
         )
         yield Job((p,), tuple(cases), jobs.contenders(names, False, False), seconds)
 

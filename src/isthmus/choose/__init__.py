@@ -1,1 +1,1 @@
-"""From sizes and a machine to an algorithm and one rank's rounds; tuning files."""
+"""The choice of algorithms from sizes and the costs of messages; tuning files."""

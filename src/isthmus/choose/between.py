@@ -1,7 +1,7 @@
-"""Which algorithm of a collective between groups, by default.
+"""The default algorithm of a collective between groups: the cheapest of a few.
 
-Only from values that every rank with a part in it knows: the cheapest of a few, by the
-cost that each of them claims.
+The costs are those that the algorithms claim. The choice depends only on values that
+all participating ranks know, since ranks that choose differently would hang.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from . import unequal_hosts
 from .choose import Choice
 from .estimate import Machine
 
-#: what an algorithm may be: without node memory, with it, or the library's own call
-FLAT, NODE_AWARE, LIBRARY = "flat", "node_aware", "native"
+#: the candidates: without node memory, with node memory, and the library's own call
+FLAT, NODE_AWARE, LIBRARY_CALL = "flat", "node_aware", "native"
 #: the flat algorithm for long vectors from or to a root
-CHAIN = "chain"
-#: up to so many times the longest message that was tried, the library's call counts
-BEYOND = 4
+CHAIN_ALGORITHM = "chain"
+#: the library's call is a candidate up to so many times the longest message tried
+MAX_EXTRAPOLATION = 4
 
 
 def check(collective: str, name: str, commutative: bool = True) -> None:
-    """Refuse what is unknown, or combines in any order where that matters."""
+    """Refuse an unknown algorithm, or an algorithm that needs a commutative operator
+    if the operator is not."""
     entry = named(collective, name)
     if entry.commutative and not commutative:
         raise ValueError(
@@ -40,20 +41,21 @@ def check(collective: str, name: str, commutative: bool = True) -> None:
         )
 
 
-def cheapest(times: dict[str, float], what: str) -> Choice:
-    """The algorithm that takes the least time."""
+def cheapest(times: dict[str, float], case: str) -> Choice:
+    """The algorithm of the least time; the reason names the case and all times."""
     best = min(times, key=lambda name: times[name])
     listed = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in times.items())
-    return Choice(best, f"for {what}: {listed}")
+    return Choice(best, f"for {case}: {listed}")
 
 
 def _pipelined(fill: int, m: int, machine: Machine, byte: float = 1.0) -> float:
-    """In the best number of parts, after `fill` rounds that fill the pipeline."""
+    """The time of m bytes in the best number of parts, after `fill` rounds that fill
+    the pipeline."""
     alpha, moved = machine.alpha, m * byte * machine.beta
     return (fill + 1) * alpha + moved + 2 * sqrt(fill * alpha * moved)
 
 
-def whole(
+def rooted_vector(
     collective: str,
     q: int,
     m: int,
@@ -61,58 +63,63 @@ def whole(
     commutative: bool = True,
     hosts: Hosts | None = None,
 ) -> Choice:
-    """Bcast and Reduce, of m bytes between a root and q others; `hosts` if these are
-    unequal."""
-    what = f"{m} bytes, a root and {q} others"
+    """The algorithm of Bcast or Reduce, of m bytes between a root and q ranks.
+
+    `hosts` is None unless hosts are unequal.
+    """
+    case = f"{m} bytes, a root and {q} others"
     if hosts is not None:
-        known = hosts, m, machine.startup, commutative
-        return cheapest(unequal_hosts.times(collective, *known, q=q), what)
-    # what arrives is combined, before it goes on
+        arguments = hosts, m, machine.startup, commutative
+        return cheapest(unequal_hosts.times(collective, *arguments, q=q), case)
+    # a reduction combines received data before they are sent on
     byte = 1.5 if COLLECTIVES[collective].combines else 1.0
     p, cost = q + 1, (machine.alpha, byte * machine.beta)
     times = {
         "binomial": find(collective, "binomial").cost(p, m, *cost),
-        CHAIN: _pipelined(q - 1, m, machine, byte),
+        CHAIN_ALGORITHM: _pipelined(q - 1, m, machine, byte),
     }
     if commutative:
-        # the one that a rank sends to changes, and the one that it receives from too
+        # the partners change of the sends as well as of the receives
         byte *= machine.changing**2
         times["circulant"] = _pipelined(log2(p) - 1, m, machine, byte)
     else:
         times["reduce_scatter"] = find(collective, "reduce_scatter").cost(p, m, *cost)
-    return cheapest(times, what)
+    return cheapest(times, case)
 
 
-def blocks(
+def rooted_blocks(
     collective: str, q: int, k: int, machine: Machine, hosts: Hosts | None = None
 ) -> Choice:
-    """Gather and Scatter, of k bytes a rank between a root and q others; `hosts` if
-    these are unequal."""
-    what = f"{k} bytes a rank, a root and {q} others"
+    """The algorithm of Gather or Scatter, of k bytes a rank between a root and q ranks.
+
+    `hosts` is None unless hosts are unequal.
+    """
+    case = f"{k} bytes a rank, a root and {q} others"
     if hosts is not None:
-        found = unequal_hosts.times(collective, hosts, k, machine.startup, q=q)
-        return cheapest(found, what)
+        simulated = unequal_hosts.times(collective, hosts, k, machine.startup, q=q)
+        return cheapest(simulated, case)
     moved = q * k * machine.beta
     times = {
         "linear": machine.alpha + q * machine.message + moved,
         # blocks that wait in the tree are copied once more
         "binomial": log2(q + 1) * machine.alpha + 1.5 * moved,
     }
-    return cheapest(times, what)
+    return cheapest(times, case)
 
 
-def combined(
+def reduction(
     collective: str, p: int, q: int, m: int, machine: Machine, commutative: bool
 ) -> Choice:
-    """Allreduce and Reduce_scatter, of m bytes a rank of groups of p and q."""
+    """The algorithm of Allreduce or Reduce_scatter, of m bytes a rank, between groups
+    of p and q."""
 
     def cost(name: str, byte: float = 1.0) -> float:
-        found = find(collective, name).cost
-        return float(found(p, q, m, machine.alpha, byte * machine.beta))
+        claimed = find(collective, name).cost
+        return float(claimed(p, q, m, machine.alpha, byte * machine.beta))
 
     shares = "bruck" if commutative else "ordered"
     in_shares = {shares: cost(shares, machine.changing)}
-    # among equals the first is taken: direct copies nothing between two processes
+    # among equals the first wins: direct copies nothing between two processes
     if COLLECTIVES[collective].gets == VECTOR:
         times = {"direct": cost("direct"), **in_shares, "doubling": cost("doubling")}
     else:
@@ -122,8 +129,9 @@ def combined(
     return cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
-def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
-    """Alltoall, of k bytes at most from one to another of groups of p and q."""
+def alltoall(p: int, q: int, k: int, machine: Machine) -> Choice:
+    """The algorithm of Alltoall between groups of p and q, of blocks of at most k
+    bytes."""
     most, moved = max(p, q), max(p, q) * k * machine.beta
     bruck = find("inter_alltoall", "bruck").cost
     further = (most - 1) * machine.message
@@ -136,21 +144,22 @@ def exchange(p: int, q: int, k: int, machine: Machine) -> Choice:
     return cheapest(times, f"blocks of {k} bytes in groups of {p} and {q}")
 
 
-def runs(nodes: Sequence[int]) -> int:
-    """How often a chain of ranks comes to the node that it comes to most often."""
+def most_visits(nodes: Sequence[int]) -> int:
+    """The most visits that a chain of ranks pays to a node."""
     starts = [n for i, n in enumerate(nodes) if i == 0 or nodes[i - 1] != n]
     return max(Counter(starts).values())
 
 
 def per_byte(
-    collective: str, p: int, q: int, machine: Machine, runs: int
+    collective: str, p: int, q: int, machine: Machine, visits: int
 ) -> dict[str, tuple[float, float]]:
-    """What a byte of a short and of a long block or vector takes on the port of a node.
+    """Of each candidate the seconds that a byte of a short and of a long block or
+    vector takes on the port of a node.
 
-    One that all ranks of a node need, or add to, crosses once with node memory, and
-    once for each of them without; but a chain of ranks comes to a node once if those
-    of the node follow each other, and its partners do not change. The MPI library has
-    its own ways, and once is the least.
+    A byte that all ranks of a node need, or add to, crosses the port once with node
+    memory, and once for each rank without; but a chain visits a node once if the ranks
+    of the node follow each other, and its partners do not change. The MPI library is
+    taken to cross the port once, which is the least.
     """
     record = COLLECTIVES[collective]
     bytes_ = 1
@@ -161,57 +170,61 @@ def per_byte(
     port = bytes_ * machine.beta
     flat = machine.sharing * port
     if record.gives == BLOCKS or (record.is_rooted and record.gives != VECTOR):
-        return dict.fromkeys((NODE_AWARE, FLAT, LIBRARY), (flat, flat))
-    found = {NODE_AWARE: (port, port), FLAT: (flat, flat), LIBRARY: (port, port)}
+        return dict.fromkeys((NODE_AWARE, FLAT, LIBRARY_CALL), (flat, flat))
+    times = {
+        NODE_AWARE: (port, port),
+        FLAT: (flat, flat),
+        LIBRARY_CALL: (port, port),
+    }
     if record.is_rooted:
-        found |= {
-            NODE_AWARE: (port, port * machine.changing),
-            CHAIN: (flat, port * runs),
-        }
-    return found
+        times[NODE_AWARE] = port, port * machine.changing
+        times[CHAIN_ALGORITHM] = flat, port * visits
+    return times
 
 
 def untried(flat: Choice, per_byte: dict[str, tuple[float, float]]) -> Choice:
-    """Where ranks share nodes and nothing was tried: node memory, unless the flat
-    algorithm is one that takes the port of a node less."""
+    """The choice before a trial where ranks share nodes: node memory, unless the flat
+    algorithm occupies the port of a node for less time."""
     if flat.name in per_byte and per_byte[flat.name][1] < per_byte[NODE_AWARE][1]:
         return flat
     return Choice(NODE_AWARE, "as ranks share nodes")
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """Seconds of each candidate for each size that was tried."""
+class TrialTimes:
+    """The measured seconds of each candidate, for each size of a trial."""
 
     sizes: tuple[int, ...]
     seconds: dict[str, tuple[float, ...]]
-    #: where a network was tried, with short messages only: see `per_byte`
+    #: see `per_byte`; empty unless the trial was on a network, with short messages only
     per_byte: dict[str, tuple[float, float]]
 
     def of(self, candidate: str, nbytes: int, flat: str = "") -> float:
-        """Between two sizes, and beyond the last, on a line; but no less than the port
-        takes, as a few messages in a row may pass without waiting for it. `flat` is the
-        algorithm of the flat candidate."""
-        sizes, found = self.sizes, self.seconds[candidate]
+        """The seconds of a candidate: on a line between two sizes, and beyond the last.
+
+        They are no less than the time on the port, since the few messages of a trial
+        may pass in a burst. `flat` is the algorithm of the flat candidate.
+        """
+        sizes, seconds = self.sizes, self.seconds[candidate]
         port = self.per_byte.get(candidate)
         if candidate == FLAT:
             port = self.per_byte.get(flat, port)
         if nbytes <= sizes[-1] or len(sizes) == 1:
             least = port[0] * nbytes if port else 0.0
-            return max(float(np.interp(nbytes, sizes, found)), least)
-        slope = max(found[-1] - found[-2], 0.0) / (sizes[-1] - sizes[-2])
-        return found[-1] + (port[1] if port else slope) * (nbytes - sizes[-1])
+            return max(float(np.interp(nbytes, sizes, seconds)), least)
+        slope = max(seconds[-1] - seconds[-2], 0.0) / (sizes[-1] - sizes[-2])
+        return seconds[-1] + (port[1] if port else slope) * (nbytes - sizes[-1])
 
     def best(self, nbytes: int, flat: Choice, candidates: Sequence[str]) -> Choice:
-        """The fastest of some candidates."""
-        known = (x for x in candidates if x in self.seconds)
-        times = {x: self.of(x, nbytes, flat.name) for x in known}
-        if self.per_byte and nbytes > BEYOND * self.sizes[-1]:
-            times.pop(LIBRARY, None)
-        found = min(times, key=lambda x: times[x])
-        said = ", ".join(
-            f"{flat.name if x == FLAT else x} {1e6 * t:.0f} µs"
-            for x, t in times.items()
+        """The fastest of the candidates that were tried."""
+        tried = (name for name in candidates if name in self.seconds)
+        times = {name: self.of(name, nbytes, flat.name) for name in tried}
+        if self.per_byte and nbytes > MAX_EXTRAPOLATION * self.sizes[-1]:
+            times.pop(LIBRARY_CALL, None)
+        algorithms = {name: name for name in times} | {FLAT: flat.name}
+        listed = ", ".join(
+            f"{algorithms[name]} {1e6 * t:.0f} µs" for name, t in times.items()
         )
-        name = flat.name if found == FLAT else found
-        return Choice(name, f"for {nbytes} bytes, as tried here: {said}")
+        best = min(times, key=lambda name: times[name])
+        reason = f"for {nbytes} bytes, as tried here: {listed}"
+        return Choice(algorithms[best], reason)

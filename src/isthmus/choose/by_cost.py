@@ -1,4 +1,4 @@
-"""Which algorithm of a collective of which there is only a record."""
+"""The default algorithm of a collective without a rule of isthmus, by its record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .between import cheapest
 from .choose import Choice
 from .estimate import Machine
 
-#: sizes that are amounts, in the order in which a closed form takes them
+#: names of sizes in elements, in the order of the arguments of a closed form
 _AMOUNTS = ("m", "k", "ka", "kb")
 
 
@@ -20,8 +20,10 @@ def by_cost(
     *,
     is_ordered: bool = False,
 ) -> Choice:
-    """The cheapest algorithm by the time that each claims, of sizes in elements of
-    `unit` bytes; only those that combine in rank order, where that matters."""
+    """The cheapest algorithm by claimed times, of sizes in elements of `unit` bytes.
+
+    If `is_ordered`, only of algorithms that combine in rank order.
+    """
     ranks = record.ranks(sizes)
     amounts = [unit * sizes[name] for name in _AMOUNTS if name in sizes]
     n = ranks if record.groups == BETWEEN else (sum(ranks),)

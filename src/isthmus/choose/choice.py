@@ -1,7 +1,7 @@
-"""What `auto` takes: the choice for any collective, of sizes in bytes and a machine.
+"""The choice of `auto` for any collective, from sizes in bytes and a machine.
 
-Who asks without a communicator, as `predict` does, gets what a communicator takes where
-nothing was tried, no nodes are shared and all hosts are alike.
+Without a communicator, as in `predict`, the choice is that of a communicator before a
+trial, on equal hosts, without shared nodes.
 """
 
 from __future__ import annotations
@@ -23,38 +23,41 @@ from .by_cost import by_cost
 from .choose import Choice
 from .estimate import Machine
 
-#: the MPI library's own call, where nothing of ours is a candidate
-_LIBRARY = Choice("library", "as isthmus has no better one")
+#: the choice where isthmus has no candidate beside the MPI library's own call
+_NATIVE_CALL = Choice("library", "as isthmus has no better one")
 
 
 def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
-    """The algorithm of a collective and why; None where no rank alone could say, as
-    only a communicator can ask the others."""
+    """The algorithm of a collective, with the reason.
+
+    None where the choice depends on values of several ranks, which only a communicator
+    can collect.
+    """
     if record.name not in OF_MPI:
         return by_cost(record, sizes, 1, machine)
     if record.gives == NOTHING:
-        return _LIBRARY
+        return _NATIVE_CALL
     if record.groups == INSIDE:
         return _inside(record, sizes, machine)
     if record.groups == BETWEEN:
         return _between(record, sizes, machine)
     if "groups" not in sizes:
         return Choice("rotated", "as blocks may differ")
-    counts = [np.array(x, np.int64) for x in sizes["groups"]]
+    counts = [np.array(group, np.int64) for group in sizes["groups"]]
     return several.allgatherv(counts, machine)
 
 
 def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     if record.is_rooted and record.gives == VECTOR:
-        return between.whole(record.name, sizes["q"], sizes["m"], machine)
+        return between.rooted_vector(record.name, sizes["q"], sizes["m"], machine)
     if record.is_rooted and record.is_irregular:
         return Choice("linear", "as only the root knows all sizes")
     if record.is_rooted:
-        return between.blocks(record.name, sizes["q"], sizes["k"], machine)
+        return between.rooted_blocks(record.name, sizes["q"], sizes["k"], machine)
     p, q = record.ranks(sizes)
     if record.gives == VECTOR:
         m = sizes["m"] if record.gets == VECTOR else _vector(sizes)
-        return between.combined(record.name, p, q, m, machine, commutative=True)
+        return between.reduction(record.name, p, q, m, machine, commutative=True)
     if record.gives == BLOCK:
         a = sizes.get("a") or [sizes["ka"]] * p
         b = sizes.get("b") or [sizes["kb"]] * q
@@ -63,11 +66,11 @@ def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | Non
         return Choice(choose.inter_allgatherv(*groups), "without node memory")
     if record.is_irregular:
         return Choice("largest_first", "as blocks may differ")
-    return between.exchange(p, q, max(sizes["ka"], sizes["kb"]), machine)
+    return between.alltoall(p, q, max(sizes["ka"], sizes["kb"]), machine)
 
 
 def _vector(sizes: Sizes) -> int:
-    """The bytes of a vector that is cut into the blocks of a group."""
+    """The bytes of the vector of a Reduce_scatter, from the blocks of group A."""
     if "a" in sizes:
         return int(sum(sizes["a"]))
     return int(sizes["p"] * sizes["ka"])
@@ -75,21 +78,23 @@ def _vector(sizes: Sizes) -> int:
 
 def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     if record.is_rooted and (record.gives != VECTOR or record.combines):
-        return _LIBRARY
+        return _NATIVE_CALL
     (p,) = record.ranks(sizes)
     if record.gives == BLOCK:
         counts = np.array(sizes["counts"], np.int64)
         return choose.allgatherv(counts, lambda: machine, True, machine.small)
     if record.is_rooted:
-        weighed = inside.bcast(p, sizes["m"], lambda: machine, machine.small)
+        comparison = inside.bcast(p, sizes["m"], lambda: machine, machine.small)
     elif record.combines and record.gets == VECTOR:
-        weighed = inside.allreduce(p, sizes["m"], lambda: machine, True, machine.small)
+        comparison = inside.allreduce(
+            p, sizes["m"], lambda: machine, True, machine.small
+        )
     elif record.combines:
         counts = np.array(sizes["counts"], np.int64)
-        weighed = inside.reduce_scatter(counts, lambda: machine, True, machine.small)
+        comparison = inside.reduce_scatter(counts, lambda: machine, True, machine.small)
     elif record.is_irregular:
         return None
     else:
-        weighed = inside.alltoall(p, sizes["k"], lambda: machine, machine.small)
-    ours, is_left = weighed
-    return Choice("library", ours.why) if is_left else ours
+        comparison = inside.alltoall(p, sizes["k"], lambda: machine, machine.small)
+    own_choice, is_library_faster = comparison
+    return Choice("library", own_choice.why) if is_library_faster else own_choice

@@ -1,9 +1,9 @@
-"""Which algorithm, by default: only from values that every rank agrees on.
+"""The default algorithm of allgathers, from values on which all ranks agree.
 
-The model is one of rounds: a round costs a start, each of its messages a little, each
-byte its share. What they cost is in a tuning file (see `tuning`). Without one, between
-groups it is a rough guess for one shared-memory node: it only decides between
-algorithms, so ratios matter.
+In the model a round costs a start-up, a message a little, a byte its share. The costs
+are in a tuning file (see `tuning`). Without a file, costs between groups are a rough
+guess for a shared-memory node: they only decide between algorithms, so their ratios
+matter and not their values.
 """
 
 from __future__ import annotations
@@ -19,32 +19,34 @@ from ..algorithms.parts.stages import stage_for
 from . import estimate
 from .estimate import Machine
 
-#: what messages cost where nobody has measured it
+#: the costs of messages in the memory of a node, until they are measured
 BUILT_IN = Machine(alpha=8e-6, beta=2e-10)
-#: the same between nodes, until it is measured
+#: the costs of messages between nodes, until they are measured
 NETWORK = Machine(alpha=1e-5, beta=1e-9)
 
-#: beyond this many peers, the same block would cross the same wire too often
-PEERS = 16
+#: the most peers of a direct exchange: with more, a block crosses a wire too often
+MAX_DIRECT_PEERS = 16
 
-#: ours must take less than this share of the library's time, both being estimates
+#: the largest share of the library's time that an algorithm may take to be chosen
+#: instead, since both times are estimates
 MARGIN = 0.85
-#: the same in one memory if the library does not cut long blocks into pieces: what it
-#: loses on short ones says little of long ones there (measured with Open MPI)
-MARGIN_WHOLE = 0.65
-#: more bytes than this an int cannot count
-LIMIT = (1 << 31) - 1
+#: the margin in shared memory if the library does not cut long blocks into pieces: its
+#: loss on short blocks says little about long ones (measured with Open MPI)
+MARGIN_OF_UNCUT_BLOCKS = 0.65
+#: the most bytes that a C int can count
+MAX_INT = (1 << 31) - 1
 
 
 def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
-    """Everyone sends its block to everyone, and receives the other group's total."""
+    """The time of the direct algorithm: each rank sends its block to all ranks of the
+    remote group, and receives that group's total."""
     peers = max(p, q)
     nbytes = machine.far * max(a, b, peers * largest)
     return machine.alpha + peers * machine.message + nbytes * machine.beta
 
 
 def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
-    """An exchange of shares, then an allgather in each group."""
+    """The time of an exchange of shares, then an allgather in each group."""
     few, many = sorted((p, q))
     rounds = 1 + max(
         n - 1 if stage_for(n, nbytes, machine.ring) == "ring" else (n - 1).bit_length()
@@ -56,7 +58,8 @@ def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) ->
 
 
 def _moving_entry(p: int, q: int, a: int, b: int, machine: Machine) -> float:
-    """Pieces of the best size, and the rounds that come on top of those of the data."""
+    """The time of the moving entry, with pieces of the best size: the rounds of the
+    data, and the extra rounds of the algorithm."""
     moved = max(a, b) * machine.beta
     extra = EXTRA_ROUNDS * max(p, q) * machine.alpha
     return moved + extra + 2 * sqrt(moved * extra)
@@ -68,32 +71,35 @@ def inter_allgatherv(
     a: int,
     b: int,
     largest: int,
-    v: bool,
+    is_irregular: bool,
     machine: Machine = BUILT_IN,
     own_counts: bool = False,
 ) -> str:
-    """For groups of p and q that send a and b bytes, in blocks up to `largest`;
-    `own_counts` says that ranks know the counts of their own group, or can ask."""
+    """The algorithm for groups of p and q ranks that send a and b bytes, in blocks of
+    at most `largest`.
+
+    With `own_counts`, ranks know the counts of the local group, or can ask for them.
+    """
     direct, balanced = (
         cost(p, q, a, b, largest, machine) for cost in (_direct, _balanced)
     )
-    # a giant block on a network: in one memory no port rests while it is handed out
-    if own_counts and v and machine.changing > 1:
+    # for a giant block on a network: in shared memory no port rests meanwhile
+    if own_counts and is_irregular and machine.changing > 1:
         ring = _moving_entry(p, q, a, b, machine)
         if ring <= MARGIN * min(direct, balanced):
             return "moving_entry"
-    if max(p, q) <= PEERS and direct <= balanced:
+    if max(p, q) <= MAX_DIRECT_PEERS and direct <= balanced:
         return "direct"
     parts = estimate.parts(p, q, a, b, machine)
     if parts > 1:
         return f"pipelined(parts={parts})"
     few, many = sorted((p, q))
-    return "balanced" if v or many % few else "segmented"
+    return "balanced" if is_irregular or many % few else "segmented"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm, and why."""
+    """An algorithm, and the reason for the choice."""
 
     name: str
     why: str
@@ -102,17 +108,17 @@ class Choice:
         return f"{self.name}, {self.why}"
 
 
-def weighed(
-    ours: dict[str, float], library: float, what: str, machine: Machine
+def faster_than_library(
+    ours: dict[str, float], library: float, case: str, machine: Machine
 ) -> Choice:
-    """Ours if it is clearly faster than the library's."""
+    """The best algorithm if clearly faster than the library's call, else the call."""
     best = min(ours, key=lambda name: ours[name])
-    one_memory = machine.gamma > 0 and machine.changing <= 1
-    whole = one_memory and not machine.piece
-    won = ours[best] <= (MARGIN_WHOLE if whole else MARGIN) * library
-    times = ", ".join(f"{x} {1e6 * t:.0f} µs" for x, t in ours.items())
+    shares_memory = machine.gamma > 0 and machine.changing <= 1
+    is_uncut = shares_memory and not machine.piece
+    won = ours[best] <= (MARGIN_OF_UNCUT_BLOCKS if is_uncut else MARGIN) * library
+    times = ", ".join(f"{name} {1e6 * t:.0f} µs" for name, t in ours.items())
     why = (
-        f"for {what}: {times}, library {1e6 * library:.0f} µs, as messages take "
+        f"for {case}: {times}, library {1e6 * library:.0f} µs, as messages take "
         f"{1e6 * machine.alpha:.1f} µs and {1e9 * machine.beta:.3f} ns a byte"
     )
     return Choice(best if won else "library", why)
@@ -121,25 +127,26 @@ def weighed(
 def allgatherv(
     counts: np.ndarray,
     machine: Callable[[], Machine],
-    v: bool = True,
+    is_irregular: bool = True,
     small: int = BUILT_IN.small,
     nodes: Sequence[int] = (),
 ) -> Choice:
-    """Inside one group, for contributions of so many bytes, which may be unequal (v).
+    """The choice inside a group, for contributions of `counts` bytes.
 
-    What messages cost is asked for only where it matters: not below `small` in all.
-    `nodes` has the node of every rank.
+    The machine is a function, since a communicator measures the costs when they are
+    first needed: not below `small` bytes in all. `nodes` has the node of each rank.
     """
     p, m = len(counts), int(counts.sum())
     if p == 1:
         return Choice("ring", "which is a copy for one process")
-    if p == 2 and (v or m >= small):
+    if p == 2 and (is_irregular or m >= small):
         return Choice("ring", "which is one message each way for two processes")
     if m < small:
         return Choice("library", f"for only {m} bytes in all")
-    if counts.max() > LIMIT:
+    if counts.max() > MAX_INT:
         return Choice("blocked_ring", "for blocks that an int cannot count")
-    found = machine()
-    what = f"{m} bytes in {p} blocks, the largest {int(counts.max())}"
-    times = estimate.ours(counts, found, nodes), estimate.library(counts, found)
-    return weighed(*times, what, found)
+    costs = machine()
+    case = f"{m} bytes in {p} blocks, the largest {int(counts.max())}"
+    ours = estimate.ours(counts, costs, nodes)
+    library = estimate.library(counts, costs)
+    return faster_than_library(ours, library, case, costs)

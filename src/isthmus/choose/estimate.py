@@ -1,7 +1,7 @@
-"""What an allgatherv inside a group takes, roughly: to choose, not to predict.
+"""Rough times of an allgatherv inside a group: for a choice, not for a prediction.
 
-A round takes a start-up, then the time of the longest message on its wire, or that of
-all messages together where they share one memory or one processor: whichever is longer.
+A round takes a start-up, then the time of the longest message on its wire, or the time
+of all messages together in a shared memory or on a shared processor, if longer.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ..algorithms.parts.patterns import log2
 from ..algorithms.parts.piece_size import best, pieces
 from ..algorithms.parts.stages import RING_BYTES_PER_RANK
 
-#: no plan has more: it would take longer to make than it gains
-MOST_LAPS = 32
+#: the most parts of a plan: with more, the plan takes longer to make than parts save
+MAX_PARTS = 32
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What messages cost: alpha seconds to start one, beta a byte of the longest of a
-    round, gamma a byte of all of them together, `message` each further one of a round.
+    """The costs of messages: alpha seconds for the start-up of a round, beta for a byte
+    of a round's longest message, gamma for a byte of all the messages together, and
+    `message` for each further message of a round.
 
-    `piece` is the size into which the MPI library cuts long blocks, if it does; its
-    calls take `library` times what the same messages would take from here. So many
-    processes as `sharing` says share the way out of their node, if there are several
-    nodes: messages to far ranks queue for it. Where partners change from message to
-    message, bytes take `changing` times as long.
+    `piece` is the size into which the MPI library cuts long blocks, or 0; the library's
+    calls take `library` times the time of equal messages of isthmus. On several nodes,
+    `sharing` processes share the port of their node, so messages to far ranks queue.
+    Where partners change from message to message, bytes take `changing` times as long.
 
     Below `small` bytes in all nothing beats the library's single call; from `ring`
-    bytes a rank neighbours beat few rounds.
+    bytes a rank a ring of neighbours beats few rounds.
     """
 
     alpha: float
@@ -49,75 +49,79 @@ class Machine:
 
     @property
     def startup(self) -> float:
-        """The bytes that pass in the time of a start-up."""
+        """The number of bytes that pass in the time of a start-up."""
         return self.alpha / self.beta
 
     @property
     def far(self) -> float:
-        """How many times longer messages take that go to other ranks in each round."""
+        """The slowdown of messages whose partners differ from round to round."""
         return self.sharing * self.changing
 
     def time(self, rounds: int, longest: float, together: float) -> float:
-        """So many rounds, with so many bytes in their longest messages and in all."""
+        """The seconds of rounds with `longest` bytes in their longest messages, and
+        `together` bytes in all."""
         moved = max(self.beta * longest, self.gamma * together)
         return float(self.alpha * rounds + moved)
 
 
 def parts(p: int, q: int, a: int, b: int, machine: Machine) -> int:
-    """In how many parts groups of p and q best swap what they have, a and b bytes.
+    """The best number of parts for groups of p and q that swap a and b bytes.
 
-    Shorter messages lose less where they get out of step. On a network of 32 hosts
-    about the best was the root of the longer share in start-ups, as long as all
-    start-ups took no more than half of the time of the links.
+    Shorter messages lose less time where ranks get out of step. On a network of 32
+    hosts about the best was the root of the longer share, counted in start-ups, as long
+    as all start-ups took no more than half of the time of the links.
     """
     if machine.changing <= 1 or max(p, q) == 1:
         return 1
     share, rounds = max(a / q, b / p), max(p, q) - 1
     best = sqrt(share / machine.startup)
     most = max(a, b) / (2 * rounds * machine.startup)
-    return min(max(round(min(best, most)), 1), MOST_LAPS)
+    return min(max(round(min(best, most)), 1), MAX_PARTS)
 
 
 def ring(counts: np.ndarray, machine: Machine, size: int = 0) -> float:
-    """The ring, with blocks cut into pieces of a size; whole, if none is given."""
+    """The time of the ring, with blocks cut into pieces of a size; uncut if 0."""
     size = size or max(int(counts.max()), 1)
-    found = pieces(counts, size)
-    rounds = int(found.sum() - found.min())
+    piece_counts = pieces(counts, size)
+    rounds = int(piece_counts.sum() - piece_counts.min())
     longest = rounds * min(size, int(counts.max()))
     return machine.time(rounds, longest, (len(counts) - 1) * int(counts.sum()))
 
 
 def doubling(counts: np.ndarray, machine: Machine) -> float:
-    """Bruck's algorithm and recursive doubling: windows of 1, 2, 4, … blocks."""
+    """The time of Bruck's algorithm and of recursive doubling: windows of 1, 2, 4, …
+    blocks."""
     p, m = len(counts), int(counts.sum())
     ends = np.concatenate(([0], np.cumsum(np.tile(counts, 2))))
-    total, have = 0.0, 1
-    while have < p:
-        n = min(have, p - have)
+    total, blocks_so_far = 0.0, 1
+    while blocks_so_far < p:
+        n = min(blocks_so_far, p - blocks_so_far)
         longest = (ends[n : n + p] - ends[:p]).max()
         total += machine.time(1, machine.far * longest, n * m)
-        have += n
+        blocks_so_far += n
     return total
 
 
 def pat(counts: np.ndarray, machine: Machine, nodes: Sequence[int]) -> float:
-    """PAT: of one block far, then of more and more nearer ones; of what leaves a node,
-    the port takes one after the other."""
+    """The time of PAT, whose messages go far with one block, then nearer with ever more
+    blocks. The port of a node takes messages out of the node one after another."""
     p, m = len(counts), int(counts.sum())
-    at, where = np.arange(p), np.asarray(nodes)
+    ranks, node = np.arange(p), np.asarray(nodes)
     total = 0.0
     for level in reversed(range(log2(p))):
         step = 1 << level
         behind = np.arange(0, p - step, 2 * step)
-        sent = counts[(at[:, None] - behind) % p].sum(1)
-        out = np.bincount(where, sent * (where != np.roll(where, -step))).max()
-        longest = max(sent.max(), machine.changing * out)
+        sent = counts[(ranks[:, None] - behind) % p].sum(1)
+        leaves_node = node != np.roll(node, -step)
+        by_port = np.bincount(node, sent * leaves_node).max()
+        longest = max(sent.max(), machine.changing * by_port)
         total += machine.time(1, longest, len(behind) * m)
     return total
 
 
 def circulant(counts: np.ndarray, machine: Machine) -> float:
-    """All broadcasts at once on a circulant graph, in the best number of parts."""
+    """The time of all broadcasts at once on a circulant graph, in the best number of
+    parts."""
     p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup)
     filling, full = volumes(counts)
     longest = machine.far * (full + (filling - full) / n)
@@ -125,25 +129,29 @@ def circulant(counts: np.ndarray, machine: Machine) -> float:
 
 
 def library(counts: np.ndarray, machine: Machine) -> float:
-    """The MPI library's own call: few rounds or a ring, as long as it chooses well."""
-    known = ring(counts, machine, machine.piece), doubling(counts, machine)
-    return machine.library * (known[0] if machine.piece else min(known))
+    """The time of the MPI library's own call: few rounds or a ring, chosen well."""
+    by_ring, by_doubling = (
+        ring(counts, machine, machine.piece),
+        doubling(counts, machine),
+    )
+    best = by_ring if machine.piece else min(by_ring, by_doubling)
+    return machine.library * best
 
 
 def ours(
     counts: np.ndarray, machine: Machine, nodes: Sequence[int] = ()
 ) -> dict[str, float]:
-    """The algorithms that may be chosen, and their times."""
+    """The candidate algorithms of isthmus, and their times."""
     p = len(counts)
     size = best(counts, 1, machine.startup)
-    found = {
+    ring_in_pieces = "node_ring" if machine.sharing > 1 else "blocked_ring"
+    few_rounds = "bruck" if p & (p - 1) else "recursive_doubling"
+    times = {
         "ring": ring(counts, machine),
-        "node_ring" if machine.sharing > 1 else "blocked_ring": ring(
-            counts, machine, size
-        ),
+        ring_in_pieces: ring(counts, machine, size),
         "circulant": circulant(counts, machine),
-        "bruck" if p & (p - 1) else "recursive_doubling": doubling(counts, machine),
+        few_rounds: doubling(counts, machine),
     }
     if machine.sharing > 1 and nodes:
-        found["pat"] = pat(counts, machine, nodes)
-    return found
+        times["pat"] = pat(counts, machine, nodes)
+    return times

@@ -1,4 +1,4 @@
-"""From measured times to a `Machine`: lines through them, sizes where they cross."""
+"""The costs of messages from measured times, and the sizes where algorithms cross."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import numpy as np
 from . import estimate
 from .estimate import Machine
 
-#: a byte takes this share of a start-up at the least
-LEAST = 1e-6
+#: the least time of a byte, as a share of a start-up
+MIN_BYTE_PER_STARTUP = 1e-6
 
 
 @dataclass(frozen=True)
 class Samples:
     """Seconds of messages on a communicator of p ranks, by their bytes.
 
-    `contended`: everyone passes one to the right. `alone`: rank 0 does. `fan`: everyone
-    passes short ones to so many ranks at once.
+    `contended`: all ranks send a message to the right. `alone`: only rank 0 sends a
+    message. `fan`, by numbers of ranks: all ranks send short messages to so many ranks
+    at once.
     """
 
     p: int
@@ -30,18 +31,18 @@ class Samples:
 
 
 def line(times: Mapping[int, float]) -> tuple[float, float]:
-    """The time of the shortest, and what each byte adds up to the longest.
+    """The time of the shortest message, and the time of a byte up to the longest.
 
-    Not a line through all of them: what is in between may go faster than any long
-    message can, in a buffer or in what a link lets through at once.
+    Not a line through all times: messages of medium length may be faster per byte than
+    any long message, in a buffer or in a link's burst.
     """
     short, long = min(times), max(times)
     slope = (times[long] - times[short]) / max(long - short, 1)
-    return times[short], max(slope, LEAST * times[short])
+    return times[short], max(slope, MIN_BYTE_PER_STARTUP * times[short])
 
 
 def machine(samples: Samples, piece: int = 0) -> Machine:
-    """What messages cost, from samples of them."""
+    """The costs of messages, from samples."""
     alpha, crowded = line(samples.contended)
     beta = min(crowded, line(samples.alone)[1])
     further = min(line(samples.fan)[1], alpha)
@@ -51,19 +52,19 @@ def machine(samples: Samples, piece: int = 0) -> Machine:
 def crossover(
     sizes: Sequence[int], below: Sequence[float], above: Sequence[float]
 ) -> int:
-    """The size from which `above` is the way to go, and before it `below`.
+    """The size from which `above` is better, where `below` is better for shorter sizes.
 
-    It lies where the least is lost on the measured sizes: one odd time does not move
-    it far. If nothing is lost by always taking one of them, it lies at the first size
-    or at twice the last.
+    The size loses the least time over the measured sizes, so that an odd time does not
+    move it far. If one of the two never loses, the result is the first size or twice
+    the last.
     """
     gain = np.log(np.array(below) / np.array(above))
-    # lost by switching at k: where below is slower before k, above slower from k on
-    lost = [
+    # the loss of a switch at k: where below is slower before k, above slower from k on
+    losses = [
         float(np.maximum(gain[:k], 0).sum() + np.maximum(-gain[k:], 0).sum())
         for k in range(len(sizes) + 1)
     ]
-    k = int(np.argmin(lost))
+    k = int(np.argmin(losses))
     if k == 0:
         return sizes[0]
     if k == len(sizes):
@@ -72,9 +73,9 @@ def crossover(
 
 
 def _between(sizes: Sequence[int], gain: np.ndarray) -> int:
-    """Where a gain is 1 between two sizes; in their middle, if it does not get there.
+    """The size between two sizes where the gain is 1; the middle, if nowhere.
 
-    Both in logarithms, in which times of messages are nearly straight.
+    Sizes and gains are in logarithms, in which times of messages are nearly straight.
     """
     low, high = float(gain[0]), float(gain[1])
     part = -low / (high - low) if low < 0 < high else 0.5
@@ -82,10 +83,10 @@ def _between(sizes: Sequence[int], gain: np.ndarray) -> int:
 
 
 def library_factor(p: int, times: Mapping[int, float], machine: Machine) -> float:
-    """How many times as long the MPI library's call takes as its messages would.
+    """The time of the MPI library's call, as a multiple of the time of its messages.
 
-    `times`: by the bytes of each of p equal blocks; the two largest count, since for
-    small ones libraries have other algorithms.
+    `times` are by the bytes of each of p equal blocks; the two largest count, since
+    libraries have other algorithms for small blocks.
     """
     plain = replace(machine, library=1.0)
     sizes = sorted(times)[-2:]

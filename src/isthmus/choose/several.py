@@ -1,4 +1,4 @@
-"""Which algorithm of an Allgather(v) among several groups, by default."""
+"""The default algorithm of an Allgather(v) among several groups."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from ..algorithms.multi_allgatherv import best_size, ring_rounds
 from ..algorithms.parts.patterns import log2
 from . import estimate
 from .between import cheapest
-from .choose import PEERS, Choice
+from .choose import MAX_DIRECT_PEERS, Choice
 from .estimate import Machine
 
 
 def _direct(counts: Sequence[np.ndarray], machine: Machine) -> float:
-    """Everyone sends its block to everyone of the other groups."""
-    every = sum(len(k) for k in counts)
-    peers = [every - len(k) for k in counts]
+    """The time of the direct algorithm: each rank sends its block to all ranks of the
+    remote groups."""
+    n = sum(len(k) for k in counts)
+    peers = [n - len(k) for k in counts]
     sent = max(n * int(k.max()) for n, k in zip(peers, counts, strict=True))
     moved = machine.far * max(sent, _received(counts))
     return machine.alpha + max(peers) * machine.message + moved * machine.beta
 
 
 def _received(counts: Sequence[np.ndarray]) -> int:
-    """The bytes that a rank receives, at the most."""
+    """The most bytes that a rank receives."""
     totals = [int(k.sum()) for k in counts]
     return sum(totals) - min(totals)
 
 
 def _balanced(counts: Sequence[np.ndarray], machine: Machine) -> float:
-    """Shares of what each other group has, and an allgather inside each group."""
-    g, every = len(counts), sum(int(k.sum()) for k in counts)
-    stage = [(len(k), every - int(k.sum())) for k in counts]
+    """The time of an exchange of shares between groups, and of an allgather inside each
+    group."""
+    g, total = len(counts), sum(int(k.sum()) for k in counts)
+    stage = [(len(k), total - int(k.sum())) for k in counts]
     first = max(
         (g - 1) * max(int(k.max()) for k in counts), max(m / n for n, m in stage)
     )
@@ -42,22 +44,22 @@ def _balanced(counts: Sequence[np.ndarray], machine: Machine) -> float:
 
 
 def _ring(counts: Sequence[np.ndarray], machine: Machine) -> float:
-    """Pieces that follow each other from group to group."""
+    """The time of the ring, whose pieces follow each other from group to group."""
     size = best_size(counts, machine.startup)
     return ring_rounds(counts, size) * (machine.alpha + size * machine.beta)
 
 
 def allgatherv(counts: Sequence[np.ndarray], machine: Machine) -> Choice:
-    """Among groups whose ranks contribute so many bytes."""
+    """The choice for groups whose ranks contribute `counts` bytes."""
     if len(counts) == 1:
         return Choice("direct", "as there is no other group")
-    every = np.concatenate(counts)
+    all_counts = np.concatenate(counts)
     times = {
-        "merged+bruck": estimate.doubling(every, machine),
-        "merged+circulant": estimate.circulant(every, machine),
+        "merged+bruck": estimate.doubling(all_counts, machine),
+        "merged+circulant": estimate.circulant(all_counts, machine),
         "balanced": _balanced(counts, machine),
         "ring": _ring(counts, machine),
     }
-    if len(every) <= PEERS:
+    if len(all_counts) <= MAX_DIRECT_PEERS:
         times["direct"] = _direct(counts, machine)
-    return cheapest(times, f"{every.sum()} bytes in {len(counts)} groups")
+    return cheapest(times, f"{all_counts.sum()} bytes in {len(counts)} groups")

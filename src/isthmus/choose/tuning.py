@@ -1,6 +1,7 @@
-"""What messages cost on the user's machine: a small file that `isthmus tune` writes.
+"""Tuning files: the costs of messages on the user's machine, from `isthmus tune`.
 
-It holds `Machine`s, field by field; docs/tuning.md shows one.
+A file has a `Machine` for messages inside a node and one between nodes, field by field;
+docs/tuning.md shows a file.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..cost.tables import TomlTable, load, text
 from ..settings import TUNING
 from .estimate import Machine
 
-#: the environment variable with the path of the file, or NOTHING
+#: the environment variable with the path of the file, or one of NO_FILE_VALUES
 VARIABLE = TUNING
-#: what the variable says where no file is wanted
-NOTHING = ("", "none")
-#: what a communicator itself says, so that no file does
-OWN = ("sharing", "changing")
-#: fields of a Machine, and what they are
+#: the values of the variable for no file
+NO_FILE_VALUES = ("", "none")
+#: fields of a Machine that follow from the communicator, and are in no file
+OTHER_FIELDS = ("sharing", "changing")
+#: fields of a Machine in a file, with the comment beside each
 FIELDS = {
     "alpha": "seconds to start a message",
     "beta": "seconds a byte, of the longest message of a round",
@@ -38,7 +39,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Origin:
-    """Where and when something was measured."""
+    """The place and the time of a measurement."""
 
     library: str
     host: str
@@ -49,7 +50,7 @@ class Origin:
 
     @property
     def each(self) -> int:
-        """Processes of a node."""
+        """The number of processes on a node."""
         return max(-(-self.processes // self.nodes), 1)
 
     def __str__(self) -> str:
@@ -59,8 +60,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What messages cost inside a node and between nodes, as far as it is known; and of
-    unequal hosts, by their names, what a message and a byte of each cost."""
+    """The measured costs of messages inside a node and between nodes, None if unknown;
+    and of unequal hosts, by name, the costs of a message and of a byte."""
 
     origin: Origin
     inside: Machine | None = None
@@ -69,77 +70,80 @@ class Tuning:
 
     @property
     def parts(self) -> dict[str, Machine]:
-        """What is known, by name."""
+        """The known costs, by name."""
         both = {"inside": self.inside, "between": self.between}
         return {name: machine for name, machine in both.items() if machine is not None}
 
     def machine(self, nodes: int) -> Machine | None:
-        """What holds for processes on so many nodes."""
+        """The costs between processes on a number of nodes."""
         return self.between if nodes > 1 else self.inside
 
     @property
     def widest(self) -> Machine:
-        """What holds for all processes that measured."""
-        return self.between or self.inside or _nobody(self.origin.host)
+        """The costs between all processes of the measurement."""
+        return self.between or self.inside or _refuse_empty(self.origin.host)
 
 
-def _nobody(where: str) -> Any:
+def _refuse_empty(where: str) -> NoReturn:
     raise ValueError(f"{where}: neither [inside] nor [between]")
 
 
-def _number(x: Any) -> float:
-    if isinstance(x, bool) or not isinstance(x, int | float) or not isfinite(x):
-        raise ValueError(f"{x!r} is not a number")
-    if x < 0:
-        raise ValueError(f"{x!r} is negative")
-    return float(x)
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value):
+        raise ValueError(f"{value!r} is not a number")
+    if value < 0:
+        raise ValueError(f"{value!r} is negative")
+    return float(value)
 
 
-def _positive(x: Any) -> float:
-    if not _number(x):
+def _positive(value: Any) -> float:
+    if not _number(value):
         raise ValueError("must be above zero")
-    return float(x)
+    return float(value)
 
 
-def _costs(x: Any) -> tuple[float, float]:
-    if not isinstance(x, list) or len(x) != 2:
+def _host_costs(value: Any) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
         raise ValueError("must be [seconds to start a message, seconds a byte]")
-    return _number(x[0]), _number(x[1])
+    return _number(value[0]), _number(value[1])
 
 
-def _whole(x: Any) -> int:
-    if isinstance(x, bool) or not isinstance(x, int) or x < 0:
-        raise ValueError(f"{x!r} is not a whole number of at least 0")
-    return x
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a whole number of at least 0")
+    return value
 
 
 def _machine(table: TomlTable) -> Machine:
-    """A Machine from its fields."""
-    found: dict[str, Any] = {}
-    for x in fields(Machine):
-        must = x.name in ("alpha", "beta")
-        if x.name in OWN or not (must or x.name in table.values):
+    """The Machine of a table; alpha and beta are required, other fields optional."""
+    values: dict[str, Any] = {}
+    for f in fields(Machine):
+        is_required = f.name in ("alpha", "beta")
+        if f.name in OTHER_FIELDS or not (is_required or f.name in table.values):
             continue
-        above = must or x.name == "library"
-        number = _positive if above else _number
-        read = _whole if x.type == "int" else number
-        found[x.name] = table.take(x.name, read)
+        is_positive = is_required or f.name == "library"
+        number = _positive if is_positive else _number
+        read = _integer if f.type == "int" else number
+        values[f.name] = table.take(f.name, read)
     table.check_rest()
-    return Machine(**found)
+    return Machine(**values)
 
 
 def _origin(table: TomlTable) -> Origin:
-    known = {f.name: _whole if f.type == "int" else text for f in fields(Origin)}
-    found: dict[str, Any] = {key: table.take(key, read) for key, read in known.items()}
+    readers = {f.name: _integer if f.type == "int" else text for f in fields(Origin)}
+    values: dict[str, Any] = {
+        key: table.take(key, read) for key, read in readers.items()
+    }
     table.check_rest()
     for key in ("processes", "nodes"):
-        if not found[key]:
+        if not values[key]:
             raise table.error(key, "must be above zero")
-    return Origin(**found)
+    return Origin(**values)
 
 
 def is_tuning(path: str | Path) -> bool:
-    """Whether a file is of this kind, rather than a description of a machine."""
+    """Whether a file is a tuning file, and not the description of a machine."""
     try:
         return "measured" in load(Path(path))
     except (FileNotFoundError, ValueError):
@@ -147,22 +151,24 @@ def is_tuning(path: str | Path) -> bool:
 
 
 def read(path: str | Path) -> Tuning:
-    """The tuning of a file; a ValueError says what is wrong with it."""
+    """The tuning of a file; a ValueError names the defect of a wrong file."""
     try:
         table = TomlTable(str(path), load(Path(path)))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; isthmus tune writes one") from None
     origin = _origin(table.table("measured"))
     names = [name for name in ("inside", "between") if name in table.values]
-    found = {name: _machine(table.table(name)) for name in names}
+    machines = {name: _machine(table.table(name)) for name in names}
     hosts = table.table("hosts") if "hosts" in table.values else TomlTable("", {})
-    each = {name: hosts.take(name, _costs) for name in [*hosts.values]}
+    host_costs = {name: hosts.take(name, _host_costs) for name in [*hosts.values]}
     table.check_rest()
-    return Tuning(origin, **found, hosts=each) if found else _nobody(str(path))
+    if not machines:
+        _refuse_empty(str(path))
+    return Tuning(origin, **machines, hosts=host_costs)
 
 
 def written(tuning: Tuning) -> str:
-    """The text of the file."""
+    """The text of a tuning file."""
     lines = ["# What messages cost, for isthmus to choose by; written by isthmus tune."]
     lines += ["", "[measured]"]
     for key, value in asdict(tuning.origin).items():
@@ -170,9 +176,9 @@ def written(tuning: Tuning) -> str:
         lines.append(f"{key} = {quoted}")
     for name, machine in tuning.parts.items():
         lines += ["", f"[{name}]"]
-        for key, words in FIELDS.items():
+        for key, comment in FIELDS.items():
             value = _shown(getattr(machine, key))
-            lines.append(f"{f'{key} = {value}':<20} # {words}")
+            lines.append(f"{f'{key} = {value}':<20} # {comment}")
     if tuning.hosts:
         lines += ["", "[hosts] # seconds to start a message, and seconds a byte"]
     for name, costs in tuning.hosts.items():
@@ -180,13 +186,13 @@ def written(tuning: Tuning) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shown(x: float) -> str:
-    """A number with as many digits as are worth keeping."""
-    return repr(x if isinstance(x, int) else float(f"{x:.4g}"))
+def _shown(number: float) -> str:
+    """A number with four digits; measurements are no more exact."""
+    return repr(number if isinstance(number, int) else float(f"{number:.4g}"))
 
 
 def _escaped(value: str) -> str:
-    """A text as TOML wants it."""
+    """A text with the escapes of TOML."""
     plain = "".join(c if c.isprintable() else " " for c in value)
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
@@ -196,7 +202,7 @@ def _slug(words: str) -> str:
 
 
 def place(library: str, host: str, environ: Mapping[str, str] | None = None) -> Path:
-    """Where the user's file for an MPI library and a host belongs."""
+    """The path of the user's tuning file for an MPI library and a host."""
     environ = os.environ if environ is None else environ
     home = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "."), ".config")
     return Path(home, "isthmus", f"{_slug(library)}-{_slug(host)}.toml")
@@ -205,11 +211,11 @@ def place(library: str, host: str, environ: Mapping[str, str] | None = None) -> 
 def wanted(
     library: str, host: str, environ: Mapping[str, str] | None = None
 ) -> Path | None:
-    """The file to use: the one that the variable names, else the user's if there is
-    one."""
+    """The tuning file to use: the file that the variable names, else the user's; None
+    if there is none."""
     environ = os.environ if environ is None else environ
-    named = environ.get(VARIABLE)
-    if named is not None:
-        return None if named in NOTHING else Path(named).expanduser()
-    usual = place(library, host, environ)
-    return usual if usual.is_file() else None
+    value = environ.get(VARIABLE)
+    if value is not None:
+        return None if value in NO_FILE_VALUES else Path(value).expanduser()
+    users_file = place(library, host, environ)
+    return users_file if users_file.is_file() else None

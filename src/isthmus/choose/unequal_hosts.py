@@ -1,7 +1,7 @@
-"""Which algorithm, by default, where hosts are known to be unequal.
+"""The times of algorithms on hosts that are known to be unequal.
 
-No closed form holds there: all that need no node memory are simulated. Only from values
-that every rank knows.
+No closed form holds on unequal hosts, so the algorithms without node memory are
+simulated, from values that all ranks know.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ def times(
     commutative: bool = True,
     **sizes: int,
 ) -> dict[str, float]:
-    """Seconds of each algorithm for so many bytes, a vector's or a rank's, rounded up
-    to a power of two, since to simulate takes its time; `startup` is in bytes."""
+    """Seconds of each algorithm for the bytes of a vector or of a rank's block.
+
+    Bytes are rounded up to a power of two, since a simulation takes long and its result
+    is cached. `startup` is in bytes.
+    """
     rounded = 1 << (nbytes - 1).bit_length() if nbytes else 0
     return {
         entry.name: _time(collective, entry, hosts, rounded, startup, **sizes)
@@ -44,9 +47,9 @@ def _time(
     from ..cost.machine import Unequal
 
     example = COLLECTIVES[collective].example
-    every: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
+    all_sizes: dict[str, Any] = {**sizes, "m" if "m" in example else "k": nbytes}
     if "counts" in example:  # of p ranks
-        every = {"counts": [nbytes] * sizes["p"], "root": sizes["root"]}
-    told = f"(startup={max(startup, 1.0)})" if "startup" in entry.options else ""
-    made = schedule(collective, entry.name + told, hosts=hosts, **every)
-    return float(made.simulate(Unequal(hosts)).time)
+        all_sizes = {"counts": [nbytes] * sizes["p"], "root": sizes["root"]}
+    options = f"(startup={max(startup, 1.0)})" if "startup" in entry.options else ""
+    rounds = schedule(collective, entry.name + options, hosts=hosts, **all_sizes)
+    return float(rounds.simulate(Unequal(hosts)).time)

@@ -21,7 +21,7 @@ from ..bench.place import place as where
 from ..bench.tune import Measured, measure
 from ..choose.tuning import (
     FIELDS,
-    NOTHING,
+    NO_FILE_VALUES,
     VARIABLE,
     Tuning,
     place,
@@ -112,7 +112,7 @@ def _print(console: Console, found: Measured) -> list[Row]:
 def _target(output: Path | None, library: str = "", host: str = "") -> Path:
     """The file to write: as asked, as the variable says, or the user's own."""
     named = os.environ.get(VARIABLE, "")
-    if output is None and named not in NOTHING:
+    if output is None and named not in NO_FILE_VALUES:
         output = Path(named).expanduser()
     return output or place(library, host)
 

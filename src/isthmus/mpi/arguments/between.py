@@ -246,7 +246,7 @@ def _combining(
     """The algorithm for n bytes a rank, and whether it is the library's."""
     commutes = by.op.is_commutative
     sizes = c.here, c.there, n
-    by_size = partial(choose.combined, collective, *sizes, c.machine, commutes)
+    by_size = partial(choose.reduction, collective, *sizes, c.machine, commutes)
     return chosen(
         c,
         collective,
@@ -401,7 +401,7 @@ def alltoall(c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any) 
     check_disjoint(send, recv)
     sent, expected = send.sizes, recv.sizes
     n = max(sent[0], expected[0])
-    flat = partial(choose.exchange, c.here, c.there, n, c.machine)
+    flat = partial(choose.alltoall, c.here, c.there, n, c.machine)
     name, is_native = chosen(c, "inter_alltoall", name, form, n, flat)
     known = _exchanged(c, name, (send,), (recv,), sent, expected)
     if is_native:

@@ -143,7 +143,9 @@ def broadcast(
 ) -> Task:
     """The task of a Bcast, of data that may lie in several places."""
     n, hosts = data.nbytes, _unequal_hosts(c, at)
-    by_size = partial(choose.whole, "inter_bcast", at.q, n, c.machine, hosts=hosts)
+    by_size = partial(
+        choose.rooted_vector, "inter_bcast", at.q, n, c.machine, hosts=hosts
+    )
     name, is_native = chosen(c, "inter_bcast", name, form, n, by_size)
     unit = unit_of(n)
     sizes = {"q": at.q, "m": n // unit}
@@ -172,7 +174,7 @@ def reduce(
     by = operator_for(op, data)
     n, count, commutes = data.nbytes, data.counts[0], op.is_commutative
     known = c.machine, commutes, _unequal_hosts(c, at)
-    by_size = partial(choose.whole, "inter_reduce", at.q, n, *known)
+    by_size = partial(choose.rooted_vector, "inter_reduce", at.q, n, *known)
     name, is_native = chosen(c, "inter_reduce", name, form, n, by_size, commutes)
     sizes = {"q": at.q, "m": count}
     schedule = partial(c.schedule, "inter_reduce", name, sizes, by.extent, at.numbers)
@@ -252,7 +254,7 @@ def _of_blocks(
 def _by_size(c: InterContext, collective: str, at: RootedGroup, k: int) -> Choice:
     if collective.endswith("v"):
         return Choice("linear", "as only the root knows all sizes")
-    return choose.blocks(collective, at.q, k, c.machine, _unequal_hosts(c, at))
+    return choose.rooted_blocks(collective, at.q, k, c.machine, _unequal_hosts(c, at))
 
 
 def _pieces(

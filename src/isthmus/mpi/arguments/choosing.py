@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...choose.between import FLAT, LIBRARY, NODE_AWARE, check, untried
+from ...choose.between import FLAT, LIBRARY_CALL, NODE_AWARE, check, untried
 from ...choose.choose import Choice
 from ...collectives.collective import VECTOR
 from ...collectives.records import COLLECTIVES
@@ -52,22 +52,24 @@ def chosen(
         is_bcast = record.is_rooted and record.gives == VECTOR and not record.combines
         is_short = is_bcast and nbytes <= SHORT_BCAST_BYTES
         if is_short and form == BLOCKING:
-            log_choice(collective, Choice(LIBRARY, f"for {nbytes} bytes of a root"))
-            return LIBRARY, True
+            log_choice(
+                collective, Choice(LIBRARY_CALL, f"for {nbytes} bytes of a root")
+            )
+            return LIBRARY_CALL, True
         # two have one message; of irregular calls, some ranks would have to ask
         has_many = c.size > 2 and not record.is_irregular
         if commutative and c.node_memory and has_many:
             choice = untried(choice, c.per_byte(collective))
         log_choice(collective, choice)
-        return choice.name, choice.name == LIBRARY
+        return choice.name, choice.name == LIBRARY_CALL
     candidates = [FLAT, NODE_AWARE] if commutative else [FLAT]
     # copies from and to devices run beside our rounds, not beside the library's call
     is_staged = c.devices and nbytes > c.cut
     if may_be_native and not is_staged:
-        candidates.append(LIBRARY)
+        candidates.append(LIBRARY_CALL)
     choice = times.best(nbytes, choice, candidates)
     log_choice(collective, choice)
-    return choice.name, choice.name == LIBRARY
+    return choice.name, choice.name == LIBRARY_CALL
 
 
 def log_choice(what: str, choice: Choice) -> None:

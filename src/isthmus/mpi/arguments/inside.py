@@ -13,7 +13,7 @@ from mpi4py import MPI
 from ...choose import choose, inside as choose_inside
 from ...choose.between import check
 from ...choose.choose import BUILT_IN, Choice
-from ...choose.inside import Weighed
+from ...choose.inside import Comparison
 from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, Group, OwnLines, Table, listed, unit_of
 from ...collectives.records import made_by
@@ -192,7 +192,7 @@ def chosen(
     name: str,
     form: str,
     nbytes: int | None,
-    choose: Callable[[], Weighed],
+    choose: Callable[[], Comparison],
     commutative: bool = True,
 ) -> tuple[str, bool]:
     """The algorithm asked for, if it will do; for "auto", the one that is chosen, and
@@ -374,7 +374,7 @@ def _scattered(
     return _summed(c, name, send, combine, **more)
 
 
-def _unweighed(name: str) -> Weighed:
+def _unweighed(name: str) -> Comparison:
     return Choice(name, "as not all ranks know the counts"), False
 
 

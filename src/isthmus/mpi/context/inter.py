@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import Times, per_byte, runs
+from ...choose.between import TrialTimes, most_visits, per_byte
 from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import Machine
 from ...collectives.collective import BETWEEN
@@ -79,7 +79,7 @@ class InterContext(Context):
         self.here_base = self.p if self.mine else 0
         super().__init__(merged, Native(local), limit_of(inter))
         #: what the candidates for collectives take, once they were tried
-        self.times: dict[str, Times] = {}
+        self.times: dict[str, TrialTimes] = {}
         self.tries = self.settings.trial and not self.checked
         #: the calls of collectives that were not tried yet
         self._warm_ups: dict[str, WarmUp] = {}
@@ -181,7 +181,7 @@ class InterContext(Context):
     @cached_property
     def _runs(self) -> int:
         """How often a chain of a group comes to the same node."""
-        return max(runs(self.nodes[: self.p]), runs(self.nodes[self.p :]))
+        return max(most_visits(self.nodes[: self.p]), most_visits(self.nodes[self.p :]))
 
     def per_byte(self, collective: str) -> dict[str, tuple[float, float]]:
         """What bytes take on the port of a node; nothing, where there is but one."""

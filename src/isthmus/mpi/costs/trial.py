@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import FLAT, LIBRARY, NODE_AWARE, Times
+from ...choose.between import FLAT, LIBRARY_CALL, NODE_AWARE, TrialTimes
 from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
 from ...collectives.records import COLLECTIVES
 from ..arguments.call import Call
@@ -82,14 +82,14 @@ def candidates(c: Any, collective: str) -> list[str]:
     is_cut = record.combines and record.gets == BLOCK
     if c.p == c.q or not is_cut:
         # else mpi4py compares what is sent with the wrong group's size
-        names.append(LIBRARY)
+        names.append(LIBRARY_CALL)
     return names
 
 
 def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
     """What is taken without node memory."""
     times = comm._context().times
-    times[collective] = Times((0,), {FLAT: (0.0,)}, {})
+    times[collective] = TrialTimes((0,), {FLAT: (0.0,)}, {})
     try:
         (op,) = COLLECTIVES[collective].operations
         call = Call(comm._context(), op, BLOCKING, "auto", args)
@@ -98,7 +98,7 @@ def _flat(comm: Any, collective: str, args: tuple[Any, ...]) -> str:
         del times[collective]
 
 
-def tried(comm: Any, collective: str) -> Times:
+def tried(comm: Any, collective: str) -> TrialTimes:
     """Try the candidates for a collective; by all ranks together."""
     c, (op,) = comm._context(), COLLECTIVES[collective].operations
     names = candidates(c, collective)
@@ -125,4 +125,4 @@ def tried(comm: Any, collective: str) -> Times:
     done = tuple(sorted(columns))
     seconds = np.array([columns[nbytes] for nbytes in done]).T.tolist()
     table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    return Times(done, table, c.per_byte(collective))
+    return TrialTimes(done, table, c.per_byte(collective))
