@@ -13,7 +13,7 @@ import isthmus
 from groups import pair
 from isthmus.bench import crossovers, tune
 from isthmus.choose.choose import NETWORK
-from isthmus.choose.tuning import Machine, Origin, Tuning, place, written
+from isthmus.choose.tuning import MessageCosts, Origin, Tuning, place, written
 from isthmus.mpi.buffers import on_devices
 from isthmus.mpi.context import context, inter as context_inter, intra as context_intra
 from isthmus.mpi.context.context import context_of
@@ -25,7 +25,7 @@ from support import agree
 
 pytestmark = pytest.mark.mpi(3)
 
-MACHINE = Machine(3e-6, 2e-9, 1e-9, small=16, ring=1 << 12)
+MACHINE = MessageCosts(3e-6, 2e-9, 1e-9, small=16, ring=1 << 12)
 
 
 @pytest.fixture

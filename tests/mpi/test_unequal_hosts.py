@@ -10,7 +10,7 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
-from isthmus.choose.estimate import Machine
+from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.tuning import Origin, Tuning
 from isthmus.mpi.context import context
 from isthmus.mpi.costs.tuning import using
@@ -62,7 +62,7 @@ def test_auto_goes_by_the_hosts_of_a_tuning(comm, monkeypatch):
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: [comm.rank])
     monkeypatch.setattr(socket, "gethostname", lambda: f"host{comm.rank}")
     slow = {f"host{r}": (1e-5 * (10 if r == 4 else 1), 1e-9) for r in range(5)}
-    origin, machine = Origin("", "", "", "", 5, 5), Machine(1e-5, 1e-9)
+    origin, machine = Origin("", "", "", "", 5, 5), MessageCosts(1e-5, 1e-9)
     for hosts in (slow, {"host0": (1e-5, 1e-9)}, {}):
         with using(Tuning(origin, between=machine, hosts=hosts)):
             ours = isthmus.Intracomm(comm.Dup())

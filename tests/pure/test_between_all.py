@@ -11,7 +11,7 @@ import pytest
 import isthmus
 from isthmus.algorithms.parts.patterns import log2
 from isthmus.choose import between as choose_between
-from isthmus.choose.estimate import Machine
+from isthmus.choose.estimate import MessageCosts
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.export.goal import goal
 from isthmus.export.simgrid import trace
@@ -127,7 +127,7 @@ def test_a_paced_reduction_in_pieces():
 
 
 def test_auto_paces_long_blocks_where_partners_must_not_change():
-    near = Machine(5e-4, 1.7e-7)
+    near = MessageCosts(5e-4, 1.7e-7)
     far = replace(near, changing=1.2)
     taken = [choose_between.alltoall(8, 8, k, far).name for k in (8, 10**6)]
     assert taken == ["rotated", "paced"]

@@ -11,7 +11,7 @@ from isthmus.choose import between as choose_between, choose, estimate, inside
 from isthmus.choose.between import TrialTimes
 from isthmus.choose.choice import choice
 from isthmus.choose.choose import Choice
-from isthmus.choose.estimate import Machine
+from isthmus.choose.estimate import MessageCosts
 from isthmus.collectives.records import COLLECTIVES, schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.distributions import SIX, counts
@@ -19,7 +19,7 @@ from isthmus.schedules import registry
 from isthmus.schedules.registry import resolve
 
 #: a network, whose library has a ring with whole blocks and is as fast as we are
-NETWORK = Machine(2e-6, 1 / 12e9)
+NETWORK = MessageCosts(2e-6, 1 / 12e9)
 
 
 def chosen(kind, p, m, machine=NETWORK, **more):
@@ -64,7 +64,7 @@ def test_unequal_blocks_are_not(kind):
 
 
 def test_nothing_is_gained_by_a_pipeline_where_all_share_one_processor():
-    shared = Machine(2e-5, 1e-10, gamma=1e-10, piece=32 << 10)
+    shared = MessageCosts(2e-5, 1e-10, gamma=1e-10, piece=32 << 10)
     for kind in ("broadcast", "spike", "linear"):
         assert chosen(kind, 8, 1 << 23, shared) == "recursive_doubling"
         assert chosen(kind, 7, 1 << 23, shared) == "bruck"
@@ -101,7 +101,7 @@ def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only(
     """What was measured of short blocks there says little of long ones."""
     sizes = np.full(4, 1 << 24)
     for library, passed_over in ((1.4, False), (1.7, True)):
-        here = Machine(1e-5, 1e-10, gamma=1e-10, library=library)
+        here = MessageCosts(1e-5, 1e-10, gamma=1e-10, library=library)
         found = choose.allgatherv(sizes, lambda here=here: here)
         assert (found.name != "library") == passed_over
         there = replace(here, changing=1.15)
@@ -111,7 +111,7 @@ def test_in_one_memory_a_library_that_cuts_nothing_is_passed_over_for_much_only(
 
 def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
     """However fast a few short messages were, long ones take the port's time."""
-    machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
+    machine = MessageCosts(1e-5, 1e-8, sharing=4, changing=1.25)
     found = choose_between.per_byte("inter_reduce_scatter", 8, 8, machine, 1)
     times = TrialTimes((8, 4096), dict.fromkeys(found, (1e-4, 1e-4)), found)
     flat, every = Choice("chain", "first"), ["flat", "node_aware", "native"]
@@ -124,7 +124,7 @@ def test_a_byte_that_all_ranks_of_a_node_need_crosses_their_port_once():
 
 
 def test_a_long_vector_goes_down_a_chain_if_that_comes_to_a_node_once():
-    machine = Machine(1e-5, 1e-8, sharing=4, changing=1.25)
+    machine = MessageCosts(1e-5, 1e-8, sharing=4, changing=1.25)
     flat, every = Choice("chain", "first"), ["flat", "node_aware"]
     for nodes, best in (([0, 0, 1, 1], "chain"), ([0, 1, 0, 1], "node_aware")):
         times = choose_between.most_visits(nodes)

@@ -25,6 +25,7 @@ GRAMMAR |= {"given", "kept", "told", "heard"}
 CLEANED = (
     "algorithms",
     "bound",
+    "choose",
     "cost",
     "draw",
     "explore",
@@ -63,7 +64,6 @@ CLASSES_ALLOWED = {
     "Cluster": "also in reproduce, a folder not yet cleaned",
     "Level": "documented in isthmus.cost.machine; also in mpi, not yet cleaned",
     "Limit": "documented in isthmus.cost.limit; also in mpi, not yet cleaned",
-    "Machine": "documented in isthmus.cost.machine; also in choose, not yet cleaned",
     "Race": "an error, documented; also in bench, not yet cleaned",
     "Memory": "documented in isthmus.cost.machine; also in reproduce, not yet cleaned",
 }

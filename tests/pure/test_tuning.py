@@ -15,7 +15,7 @@ from isthmus.bench.outcome import Outcome, Result
 from isthmus.bench.tune import Measured
 from isthmus.choose import choose, fit
 from isthmus.choose.choose import inter_allgatherv
-from isthmus.choose.estimate import Machine
+from isthmus.choose.estimate import MessageCosts
 from isthmus.choose.fit import Samples
 from isthmus.choose.tuning import (
     FIELDS,
@@ -36,8 +36,8 @@ from isthmus.predict.case import Case
 from isthmus.predict.tuned import Tuned
 
 ORIGIN = Origin('A "B" 1.0', "host", "2026-01-01", "0.1.0", 8, 4)
-NEAR = Machine(1e-6, 1e-10, 2e-11, 32768, 1.5, 1, 2e-7, 4096, 8192)
-FAR = Machine(2e-5, 1e-8, 1e-10)
+NEAR = MessageCosts(1e-6, 1e-10, 2e-11, 32768, 1.5, 1, 2e-7, 4096, 8192)
+FAR = MessageCosts(2e-5, 1e-8, 1e-10)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def path(tmp_path) -> Path:
 
 
 def test_every_field_is_in_the_file():
-    assert {f.name for f in fields(Machine)} == {*FIELDS, *OTHER_FIELDS}
+    assert {f.name for f in fields(MessageCosts)} == {*FIELDS, *OTHER_FIELDS}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_samples_give_back_the_machine_they_come_from():
     alone = {n: alpha + beta * n for n in (0, 100, 10**6)}
     fan = {k: alpha + more * (k - 1) for k in (1, 2)}
     found = fit.machine(Samples(p, contended, alone, fan), 99)
-    expected = Machine(alpha, beta, gamma, 99, message=more)
-    for f in fields(Machine):
+    expected = MessageCosts(alpha, beta, gamma, 99, message=more)
+    for f in fields(MessageCosts):
         assert getattr(found, f.name) == pytest.approx(getattr(expected, f.name))
 
 
@@ -159,7 +159,7 @@ def test_lines_cross_where_they_do():
 
 
 def test_the_librarys_factor_is_that_of_long_blocks():
-    machine = Machine(1e-6, 1e-9)
+    machine = MessageCosts(1e-6, 1e-9)
     from isthmus.choose.estimate import library
 
     times = {n: 3 * library(np.full(5, n), machine) for n in (10**5, 10**6)}
@@ -181,9 +181,11 @@ def test_a_simulation_takes_the_machine_of_the_tuning():
 def test_choices_follow_the_machine():
     many = 8, 8, 8 << 20, 8 << 20, 1 << 20, False
     assert inter_allgatherv(*many) == "direct"
-    crowded = Machine(1e-6, 1e-9, sharing=4)  # everything leaves through one way out
+    crowded = MessageCosts(
+        1e-6, 1e-9, sharing=4
+    )  # everything leaves through one way out
     assert inter_allgatherv(*many, crowded) == "segmented"
-    slow = Machine(1e-6, 1e-9, message=1e-5)
+    slow = MessageCosts(1e-6, 1e-9, message=1e-5)
     assert inter_allgatherv(8, 8, 512, 512, 64, False, slow) == "segmented"
     record = collectives.COLLECTIVES["inter_allgather"]
     sizes = {"p": 8, "q": 8, "ka": 64, "kb": 64}
@@ -220,7 +222,7 @@ def outcome(case, **times) -> Outcome:
 @pytest.fixture(scope="module")
 def found() -> Measured:
     """Measured as a machine would that is exactly like the model."""
-    machine = Machine(1e-5, 1e-9, message=1e-5)
+    machine = MessageCosts(1e-5, 1e-9, message=1e-5)
     origin = replace(ORIGIN, nodes=1)
     tuned = Tuned(Tuning(origin, machine))
     outcomes = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..algorithms.parts.stages import stage_for
 from ..choose import choose, estimate, fit
-from ..choose.estimate import Machine
+from ..choose.estimate import MessageCosts
 from ..choose.tuning import Tuning
 from ..predict.tuned import Tuned
 from . import job as jobs
@@ -45,7 +45,7 @@ class Taken:
     loss: float
 
 
-def sizes(p: int, machine: Machine) -> list[int]:
+def sizes(p: int, machine: MessageCosts) -> list[int]:
     """The bytes of a rank's block that are worth a look."""
     found = [FIRST]
     while found[-1] < LAST:
@@ -61,7 +61,7 @@ def _doubling(*groups: int) -> str:
     return "bruck" if any(n & (n - 1) for n in groups) else "recursive_doubling"
 
 
-def inside(p: int, machine: Machine, seconds: float) -> Iterator[Job]:
+def inside(p: int, machine: MessageCosts, seconds: float) -> Iterator[Job]:
     """Equal blocks, then unequal ones, of one group."""
     for kind in ("regular", UNEQUAL):
         names = list(estimate.ours(np.full(p, FIRST), machine))
@@ -75,7 +75,7 @@ def inside(p: int, machine: Machine, seconds: float) -> Iterator[Job]:
         yield Job((p,), tuple(cases), jobs.contenders(names, False, False), seconds)
 
 
-def between(p: int, machine: Machine, seconds: float) -> Job:
+def between(p: int, machine: MessageCosts, seconds: float) -> Job:
     """Equal blocks of two groups."""
     groups = (p // 2, p - p // 2)
     names = ["direct", "balanced+ring", f"balanced+{_doubling(*groups)}"]
@@ -83,7 +83,7 @@ def between(p: int, machine: Machine, seconds: float) -> Job:
     return Job(groups, tuple(cases), jobs.contenders(names, False, False), seconds)
 
 
-def todo(p: int, machine: Machine, seconds: float) -> list[Job]:
+def todo(p: int, machine: MessageCosts, seconds: float) -> list[Job]:
     """All that is to be measured on p ranks; longest first, so that a slow machine
     shows at once how long it will take."""
     return [*inside(p, machine, seconds), between(p, machine, seconds)]
@@ -114,7 +114,7 @@ def _sure(found: Outcome) -> float:
     return choose.MARGIN * max(found.ratio_interval(c)[0] for c in ours)
 
 
-def refined(machine: Machine, p: int, outcomes: Sequence[Outcome]) -> Machine:
+def refined(machine: MessageCosts, p: int, outcomes: Sequence[Outcome]) -> MessageCosts:
     """The same with the sizes at which the fastest way changes, and the library's
     factor."""
     equal, unequal = _of(outcomes, "regular"), _of(outcomes, UNEQUAL)
@@ -159,7 +159,7 @@ def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:
     return sorted(found, key=lambda row: (order.index(row.kind), row.size))
 
 
-def _auto(case: Case, machine: Machine) -> str:
+def _auto(case: Case, machine: MessageCosts) -> str:
     """What "auto" takes, under the name it was measured by."""
     if not case.b:
         name = choose.allgatherv(

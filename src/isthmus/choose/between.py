@@ -21,10 +21,10 @@ from ..schedules.hosts import Hosts
 from ..schedules.registry import find, named
 from . import unequal_hosts
 from .choose import Choice
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the candidates: without node memory, with node memory, and the library's own call
-FLAT, NODE_AWARE, LIBRARY_CALL = "flat", "node_aware", "native"
+FLAT, WITH_NODE_MEMORY, LIBRARY_CALL = "flat", "node_aware", "native"
 #: the flat algorithm for long vectors from or to a root
 CHAIN_ALGORITHM = "chain"
 #: the library's call is a candidate up to so many times the longest message tried
@@ -48,7 +48,7 @@ def cheapest(times: dict[str, float], case: str) -> Choice:
     return Choice(best, f"for {case}: {listed}")
 
 
-def _pipelined(fill: int, m: int, machine: Machine, byte: float = 1.0) -> float:
+def _pipelined(fill: int, m: int, machine: MessageCosts, byte: float = 1.0) -> float:
     """The time of m bytes in the best number of parts, after `fill` rounds that fill
     the pipeline."""
     alpha, moved = machine.alpha, m * byte * machine.beta
@@ -59,7 +59,7 @@ def rooted_vector(
     collective: str,
     q: int,
     m: int,
-    machine: Machine,
+    machine: MessageCosts,
     commutative: bool = True,
     hosts: Hosts | None = None,
 ) -> Choice:
@@ -88,7 +88,7 @@ def rooted_vector(
 
 
 def rooted_blocks(
-    collective: str, q: int, k: int, machine: Machine, hosts: Hosts | None = None
+    collective: str, q: int, k: int, machine: MessageCosts, hosts: Hosts | None = None
 ) -> Choice:
     """The algorithm of Gather or Scatter, of k bytes a rank between a root and q ranks.
 
@@ -108,7 +108,7 @@ def rooted_blocks(
 
 
 def reduction(
-    collective: str, p: int, q: int, m: int, machine: Machine, commutative: bool
+    collective: str, p: int, q: int, m: int, machine: MessageCosts, commutative: bool
 ) -> Choice:
     """The algorithm of Allreduce or Reduce_scatter, of m bytes a rank, between groups
     of p and q."""
@@ -129,7 +129,7 @@ def reduction(
     return cheapest(times, f"{m} bytes in groups of {p} and {q}")
 
 
-def alltoall(p: int, q: int, k: int, machine: Machine) -> Choice:
+def alltoall(p: int, q: int, k: int, machine: MessageCosts) -> Choice:
     """The algorithm of Alltoall between groups of p and q, of blocks of at most k
     bytes."""
     most, moved = max(p, q), max(p, q) * k * machine.beta
@@ -151,7 +151,7 @@ def most_visits(nodes: Sequence[int]) -> int:
 
 
 def per_byte(
-    collective: str, p: int, q: int, machine: Machine, visits: int
+    collective: str, p: int, q: int, machine: MessageCosts, visits: int
 ) -> dict[str, tuple[float, float]]:
     """Of each candidate the seconds that a byte of a short and of a long block or
     vector takes on the port of a node.
@@ -170,14 +170,14 @@ def per_byte(
     port = bytes_ * machine.beta
     flat = machine.sharing * port
     if record.gives == BLOCKS or (record.is_rooted and record.gives != VECTOR):
-        return dict.fromkeys((NODE_AWARE, FLAT, LIBRARY_CALL), (flat, flat))
+        return dict.fromkeys((WITH_NODE_MEMORY, FLAT, LIBRARY_CALL), (flat, flat))
     times = {
-        NODE_AWARE: (port, port),
+        WITH_NODE_MEMORY: (port, port),
         FLAT: (flat, flat),
         LIBRARY_CALL: (port, port),
     }
     if record.is_rooted:
-        times[NODE_AWARE] = port, port * machine.changing
+        times[WITH_NODE_MEMORY] = port, port * machine.changing
         times[CHAIN_ALGORITHM] = flat, port * visits
     return times
 
@@ -185,9 +185,9 @@ def per_byte(
 def untried(flat: Choice, per_byte: dict[str, tuple[float, float]]) -> Choice:
     """The choice before a trial where ranks share nodes: node memory, unless the flat
     algorithm occupies the port of a node for less time."""
-    if flat.name in per_byte and per_byte[flat.name][1] < per_byte[NODE_AWARE][1]:
+    if flat.name in per_byte and per_byte[flat.name][1] < per_byte[WITH_NODE_MEMORY][1]:
         return flat
-    return Choice(NODE_AWARE, "as ranks share nodes")
+    return Choice(WITH_NODE_MEMORY, "as ranks share nodes")
 
 
 @dataclass(frozen=True, slots=True)

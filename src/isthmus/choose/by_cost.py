@@ -6,7 +6,7 @@ from ..collectives.collective import BETWEEN, Collective, Sizes
 from ..schedules.registry import algorithms
 from .between import cheapest
 from .choose import Choice
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: names of sizes in elements, in the order of the arguments of a closed form
 _AMOUNTS = ("m", "k", "ka", "kb")
@@ -16,7 +16,7 @@ def by_cost(
     record: Collective,
     sizes: Sizes,
     unit: int,
-    machine: Machine,
+    machine: MessageCosts,
     *,
     is_ordered: bool = False,
 ) -> Choice:

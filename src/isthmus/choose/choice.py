@@ -21,13 +21,13 @@ from ..collectives.records import OF_MPI
 from . import between, choose, inside, several
 from .by_cost import by_cost
 from .choose import Choice
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the choice where isthmus has no candidate beside the MPI library's own call
 _NATIVE_CALL = Choice("library", "as isthmus has no better one")
 
 
-def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
+def choice(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
     """The algorithm of a collective, with the reason.
 
     None where the choice depends on values of several ranks, which only a communicator
@@ -47,7 +47,7 @@ def choice(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
     return several.allgatherv(counts, machine)
 
 
-def _between(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
+def _between(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
     if record.is_rooted and record.gives == VECTOR:
         return between.rooted_vector(record.name, sizes["q"], sizes["m"], machine)
     if record.is_rooted and record.is_irregular:
@@ -76,7 +76,7 @@ def _vector(sizes: Sizes) -> int:
     return int(sizes["p"] * sizes["ka"])
 
 
-def _inside(record: Collective, sizes: Sizes, machine: Machine) -> Choice | None:
+def _inside(record: Collective, sizes: Sizes, machine: MessageCosts) -> Choice | None:
     if record.is_rooted and (record.gives != VECTOR or record.combines):
         return _NATIVE_CALL
     (p,) = record.ranks(sizes)

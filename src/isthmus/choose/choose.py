@@ -17,12 +17,12 @@ import numpy as np
 from ..algorithms.moving_entry import EXTRA_ROUNDS
 from ..algorithms.parts.stages import stage_for
 from . import estimate
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the costs of messages in the memory of a node, until they are measured
-BUILT_IN = Machine(alpha=8e-6, beta=2e-10)
+BUILT_IN = MessageCosts(alpha=8e-6, beta=2e-10)
 #: the costs of messages between nodes, until they are measured
-NETWORK = Machine(alpha=1e-5, beta=1e-9)
+NETWORK = MessageCosts(alpha=1e-5, beta=1e-9)
 
 #: the most peers of a direct exchange: with more, a block crosses a wire too often
 MAX_DIRECT_PEERS = 16
@@ -37,7 +37,9 @@ MARGIN_OF_UNCUT_BLOCKS = 0.65
 MAX_INT = (1 << 31) - 1
 
 
-def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
+def _direct(
+    p: int, q: int, a: int, b: int, largest: int, machine: MessageCosts
+) -> float:
     """The time of the direct algorithm: each rank sends its block to all ranks of the
     remote group, and receives that group's total."""
     peers = max(p, q)
@@ -45,7 +47,9 @@ def _direct(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> f
     return machine.alpha + peers * machine.message + nbytes * machine.beta
 
 
-def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) -> float:
+def _balanced(
+    p: int, q: int, a: int, b: int, largest: int, machine: MessageCosts
+) -> float:
     """The time of an exchange of shares, then an allgather in each group."""
     few, many = sorted((p, q))
     rounds = 1 + max(
@@ -57,7 +61,7 @@ def _balanced(p: int, q: int, a: int, b: int, largest: int, machine: Machine) ->
     return rounds * machine.alpha + messages * machine.message + moved
 
 
-def _moving_entry(p: int, q: int, a: int, b: int, machine: Machine) -> float:
+def _moving_entry(p: int, q: int, a: int, b: int, machine: MessageCosts) -> float:
     """The time of the moving entry, with pieces of the best size: the rounds of the
     data, and the extra rounds of the algorithm."""
     moved = max(a, b) * machine.beta
@@ -72,7 +76,7 @@ def inter_allgatherv(
     b: int,
     largest: int,
     is_irregular: bool,
-    machine: Machine = BUILT_IN,
+    machine: MessageCosts = BUILT_IN,
     own_counts: bool = False,
 ) -> str:
     """The algorithm for groups of p and q ranks that send a and b bytes, in blocks of
@@ -109,7 +113,7 @@ class Choice:
 
 
 def faster_than_library(
-    ours: dict[str, float], library: float, case: str, machine: Machine
+    ours: dict[str, float], library: float, case: str, machine: MessageCosts
 ) -> Choice:
     """The best algorithm if clearly faster than the library's call, else the call."""
     best = min(ours, key=lambda name: ours[name])
@@ -126,7 +130,7 @@ def faster_than_library(
 
 def allgatherv(
     counts: np.ndarray,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     is_irregular: bool = True,
     small: int = BUILT_IN.small,
     nodes: Sequence[int] = (),

@@ -22,7 +22,7 @@ MAX_PARTS = 32
 
 
 @dataclass(frozen=True)
-class Machine:
+class MessageCosts:
     """The costs of messages: alpha seconds for the start-up of a round, beta for a byte
     of a round's longest message, gamma for a byte of all the messages together, and
     `message` for each further message of a round.
@@ -64,7 +64,7 @@ class Machine:
         return float(self.alpha * rounds + moved)
 
 
-def parts(p: int, q: int, a: int, b: int, machine: Machine) -> int:
+def parts(p: int, q: int, a: int, b: int, machine: MessageCosts) -> int:
     """The best number of parts for groups of p and q that swap a and b bytes.
 
     Shorter messages lose less time where ranks get out of step. On a network of 32
@@ -79,7 +79,7 @@ def parts(p: int, q: int, a: int, b: int, machine: Machine) -> int:
     return min(max(round(min(best, most)), 1), MAX_PARTS)
 
 
-def ring(counts: np.ndarray, machine: Machine, size: int = 0) -> float:
+def ring(counts: np.ndarray, machine: MessageCosts, size: int = 0) -> float:
     """The time of the ring, with blocks cut into pieces of a size; uncut if 0."""
     size = size or max(int(counts.max()), 1)
     piece_counts = pieces(counts, size)
@@ -88,7 +88,7 @@ def ring(counts: np.ndarray, machine: Machine, size: int = 0) -> float:
     return machine.time(rounds, longest, (len(counts) - 1) * int(counts.sum()))
 
 
-def doubling(counts: np.ndarray, machine: Machine) -> float:
+def doubling(counts: np.ndarray, machine: MessageCosts) -> float:
     """The time of Bruck's algorithm and of recursive doubling: windows of 1, 2, 4, …
     blocks."""
     p, m = len(counts), int(counts.sum())
@@ -102,7 +102,7 @@ def doubling(counts: np.ndarray, machine: Machine) -> float:
     return total
 
 
-def pat(counts: np.ndarray, machine: Machine, nodes: Sequence[int]) -> float:
+def pat(counts: np.ndarray, machine: MessageCosts, nodes: Sequence[int]) -> float:
     """The time of PAT, whose messages go far with one block, then nearer with ever more
     blocks. The port of a node takes messages out of the node one after another."""
     p, m = len(counts), int(counts.sum())
@@ -119,7 +119,7 @@ def pat(counts: np.ndarray, machine: Machine, nodes: Sequence[int]) -> float:
     return total
 
 
-def circulant(counts: np.ndarray, machine: Machine) -> float:
+def circulant(counts: np.ndarray, machine: MessageCosts) -> float:
     """The time of all broadcasts at once on a circulant graph, in the best number of
     parts."""
     p, m, n = len(counts), int(counts.sum()), best_n(counts, machine.startup)
@@ -128,7 +128,7 @@ def circulant(counts: np.ndarray, machine: Machine) -> float:
     return machine.time(n - 1 + log2(p), longest, (p - 1) * m)
 
 
-def library(counts: np.ndarray, machine: Machine) -> float:
+def library(counts: np.ndarray, machine: MessageCosts) -> float:
     """The time of the MPI library's own call: few rounds or a ring, chosen well."""
     by_ring, by_doubling = (
         ring(counts, machine, machine.piece),
@@ -139,7 +139,7 @@ def library(counts: np.ndarray, machine: Machine) -> float:
 
 
 def ours(
-    counts: np.ndarray, machine: Machine, nodes: Sequence[int] = ()
+    counts: np.ndarray, machine: MessageCosts, nodes: Sequence[int] = ()
 ) -> dict[str, float]:
     """The candidate algorithms of isthmus, and their times."""
     p = len(counts)

@@ -9,7 +9,7 @@ from math import exp, log
 import numpy as np
 
 from . import estimate
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the least time of a byte, as a share of a start-up
 MIN_BYTE_PER_STARTUP = 1e-6
@@ -41,12 +41,12 @@ def line(times: Mapping[int, float]) -> tuple[float, float]:
     return times[short], max(slope, MIN_BYTE_PER_STARTUP * times[short])
 
 
-def machine(samples: Samples, piece: int = 0) -> Machine:
+def machine(samples: Samples, piece: int = 0) -> MessageCosts:
     """The costs of messages, from samples."""
     alpha, crowded = line(samples.contended)
     beta = min(crowded, line(samples.alone)[1])
     further = min(line(samples.fan)[1], alpha)
-    return Machine(alpha, beta, crowded / samples.p, piece, message=further)
+    return MessageCosts(alpha, beta, crowded / samples.p, piece, message=further)
 
 
 def crossover(
@@ -82,7 +82,7 @@ def _between(sizes: Sequence[int], gain: np.ndarray) -> int:
     return round(exp((1 - part) * log(sizes[0]) + part * log(sizes[1])))
 
 
-def library_factor(p: int, times: Mapping[int, float], machine: Machine) -> float:
+def library_factor(p: int, times: Mapping[int, float], machine: MessageCosts) -> float:
     """The time of the MPI library's call, as a multiple of the time of its messages.
 
     `times` are by the bytes of each of p equal blocks; the two largest count, since

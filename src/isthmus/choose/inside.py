@@ -16,7 +16,7 @@ from ..schedules.hosts import MIN_UNEQUAL_RATIO, Hosts
 from ..schedules.registry import find
 from . import estimate, unequal_hosts
 from .choose import BUILT_IN, MARGIN, MAX_INT, Choice, faster_than_library
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the best algorithm of isthmus, and whether the library's own call is faster
 Comparison = tuple[Choice, bool]
@@ -36,7 +36,7 @@ def fallback(name: str, why: str) -> Comparison:
 
 
 def _compared_with_call(
-    ours: dict[str, float], library: float, case: str, machine: Machine
+    ours: dict[str, float], library: float, case: str, machine: MessageCosts
 ) -> Comparison:
     # A slow Allgather of the library says nothing about its other calls: with
     # `machine.library` above 1, a doubling was chosen here that took 1.3 times as long
@@ -45,7 +45,7 @@ def _compared_with_call(
 
 
 def _compared(
-    ours: dict[str, float], library: float, case: str, machine: Machine
+    ours: dict[str, float], library: float, case: str, machine: MessageCosts
 ) -> Comparison:
     choice = faster_than_library(ours, library, case, machine)
     best = min(ours, key=lambda name: ours[name])
@@ -63,7 +63,7 @@ def _is_short_on_links(nbytes: int, hosts: Hosts | None) -> bool:
 def bcast(
     p: int,
     nbytes: int,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     small: int = BUILT_IN.small,
     root: int = 0,
     hosts: Hosts | None = None,
@@ -91,7 +91,7 @@ def bcast(
 def reduce(
     p: int,
     nbytes: int,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     commutative: bool,
     root: int = 0,
     hosts: Hosts | None = None,
@@ -123,7 +123,7 @@ def rooted_blocks(
     collective: str,
     p: int,
     nbytes: int,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     root: int = 0,
     hosts: Hosts | None = None,
 ) -> Comparison:
@@ -148,7 +148,7 @@ def rooted_blocks(
 def allreduce(
     p: int,
     m: int,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     commutative: bool,
     small: int = BUILT_IN.small,
 ) -> Comparison:
@@ -179,7 +179,7 @@ def allreduce(
 
 def reduce_scatter(
     counts: np.ndarray,
-    machine: Callable[[], Machine],
+    machine: Callable[[], MessageCosts],
     commutative: bool,
     small: int = BUILT_IN.small,
 ) -> Comparison:
@@ -204,19 +204,19 @@ def reduce_scatter(
     return _compared_with_call(ours, library, f"{m} bytes on {p} processes", costs)
 
 
-def _bruck(p: int, k: int, machine: Machine, radix: int) -> float:
+def _bruck(p: int, k: int, machine: MessageCosts, radix: int) -> float:
     levels = digits(p, radix)
     messages = [len(ways) for level in levels for _, ways in level]
     return _exchange(len(levels), len(messages), sum(messages) * k, machine)
 
 
-def _exchange(rounds: int, messages: int, nbytes: int, machine: Machine) -> float:
+def _exchange(rounds: int, messages: int, nbytes: int, machine: MessageCosts) -> float:
     """The time of rounds with `messages` messages and `nbytes` bytes a rank in all."""
     further = (messages - rounds) * machine.message
     return rounds * machine.alpha + further + nbytes * machine.far * machine.beta
 
 
-def _exchanges(p: int, k: int, machine: Machine) -> dict[str, float]:
+def _exchanges(p: int, k: int, machine: MessageCosts) -> dict[str, float]:
     times = {"rotated": _exchange(1, p - 1, (p - 1) * k, machine)}
     for radix in (radix for radix in RADICES if radix < p):
         times[f"bruck(radix={radix})"] = _bruck(p, k, machine, radix)
@@ -230,7 +230,7 @@ def _best_radix(times: dict[str, float]) -> dict[str, float]:
 
 
 def alltoall(
-    p: int, k: int, machine: Callable[[], Machine], small: int = BUILT_IN.small
+    p: int, k: int, machine: Callable[[], MessageCosts], small: int = BUILT_IN.small
 ) -> Comparison:
     """The choice for Alltoall, of blocks of k bytes on p ranks."""
     if p <= 2 or p * k < small:
@@ -243,7 +243,7 @@ def alltoall(
     return _compared_with_call(ours, library, f"{p} blocks of {k} bytes", costs)
 
 
-def asks(p: int, machine: Machine) -> bool:
+def asks(p: int, machine: MessageCosts) -> bool:
     """Whether an Alltoallv on p ranks may gain by asking for the largest block.
 
     True if even empty blocks would gain, together with the messages of their sizes.
@@ -253,7 +253,7 @@ def asks(p: int, machine: Machine) -> bool:
     return least < MARGIN * times["rotated"]
 
 
-def alltoallv(p: int, largest: int, machine: Machine) -> Choice:
+def alltoallv(p: int, largest: int, machine: MessageCosts) -> Choice:
     """The choice for Alltoallv on p ranks, once the largest block is known.
 
     Bruck's algorithm sends the sizes of blocks before the blocks.

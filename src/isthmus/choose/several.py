@@ -11,10 +11,10 @@ from ..algorithms.parts.patterns import log2
 from . import estimate
 from .between import cheapest
 from .choose import MAX_DIRECT_PEERS, Choice
-from .estimate import Machine
+from .estimate import MessageCosts
 
 
-def _direct(counts: Sequence[np.ndarray], machine: Machine) -> float:
+def _direct(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
     """The time of the direct algorithm: each rank sends its block to all ranks of the
     remote groups."""
     n = sum(len(k) for k in counts)
@@ -30,7 +30,7 @@ def _received(counts: Sequence[np.ndarray]) -> int:
     return sum(totals) - min(totals)
 
 
-def _balanced(counts: Sequence[np.ndarray], machine: Machine) -> float:
+def _balanced(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
     """The time of an exchange of shares between groups, and of an allgather inside each
     group."""
     g, total = len(counts), sum(int(k.sum()) for k in counts)
@@ -43,13 +43,13 @@ def _balanced(counts: Sequence[np.ndarray], machine: Machine) -> float:
     return rounds * machine.alpha + moved * machine.beta
 
 
-def _ring(counts: Sequence[np.ndarray], machine: Machine) -> float:
+def _ring(counts: Sequence[np.ndarray], machine: MessageCosts) -> float:
     """The time of the ring, whose pieces follow each other from group to group."""
     size = best_size(counts, machine.startup)
     return ring_rounds(counts, size) * (machine.alpha + size * machine.beta)
 
 
-def allgatherv(counts: Sequence[np.ndarray], machine: Machine) -> Choice:
+def allgatherv(counts: Sequence[np.ndarray], machine: MessageCosts) -> Choice:
     """The choice for groups whose ranks contribute `counts` bytes."""
     if len(counts) == 1:
         return Choice("direct", "as there is no other group")

@@ -1,7 +1,7 @@
 """Tuning files: the costs of messages on the user's machine, from `isthmus tune`.
 
-A file has a `Machine` for messages inside a node and one between nodes, field by field;
-docs/tuning.md shows a file.
+A file has the fields of a `MessageCosts` for messages inside a node, and of another for
+messages between nodes; docs/tuning.md shows a file.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, NoReturn
 
 from ..cost.tables import TomlTable, load, text
 from ..settings import TUNING
-from .estimate import Machine
+from .estimate import MessageCosts
 
 #: the environment variable with the path of the file, or one of NO_FILE_VALUES
 VARIABLE = TUNING
 #: the values of the variable for no file
 NO_FILE_VALUES = ("", "none")
-#: fields of a Machine that follow from the communicator, and are in no file
+#: fields of MessageCosts that follow from the communicator, and are in no file
 OTHER_FIELDS = ("sharing", "changing")
-#: fields of a Machine in a file, with the comment beside each
+#: fields of MessageCosts in a file, with the comment beside each
 FIELDS = {
     "alpha": "seconds to start a message",
     "beta": "seconds a byte, of the longest message of a round",
@@ -64,22 +64,22 @@ class Tuning:
     and of unequal hosts, by name, the costs of a message and of a byte."""
 
     origin: Origin
-    inside: Machine | None = None
-    between: Machine | None = None
+    inside: MessageCosts | None = None
+    between: MessageCosts | None = None
     hosts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
-    def parts(self) -> dict[str, Machine]:
+    def parts(self) -> dict[str, MessageCosts]:
         """The known costs, by name."""
         both = {"inside": self.inside, "between": self.between}
         return {name: machine for name, machine in both.items() if machine is not None}
 
-    def machine(self, nodes: int) -> Machine | None:
+    def machine(self, nodes: int) -> MessageCosts | None:
         """The costs between processes on a number of nodes."""
         return self.between if nodes > 1 else self.inside
 
     @property
-    def widest(self) -> Machine:
+    def widest(self) -> MessageCosts:
         """The costs between all processes of the measurement."""
         return self.between or self.inside or _refuse_empty(self.origin.host)
 
@@ -115,10 +115,10 @@ def _integer(value: Any) -> int:
     return value
 
 
-def _machine(table: TomlTable) -> Machine:
-    """The Machine of a table; alpha and beta are required, other fields optional."""
+def _machine(table: TomlTable) -> MessageCosts:
+    """The costs in a table; alpha and beta are required, other fields optional."""
     values: dict[str, Any] = {}
-    for f in fields(Machine):
+    for f in fields(MessageCosts):
         is_required = f.name in ("alpha", "beta")
         if f.name in OTHER_FIELDS or not (is_required or f.name in table.values):
             continue
@@ -127,7 +127,7 @@ def _machine(table: TomlTable) -> Machine:
         read = _integer if f.type == "int" else number
         values[f.name] = table.take(f.name, read)
     table.check_rest()
-    return Machine(**values)
+    return MessageCosts(**values)
 
 
 def _origin(table: TomlTable) -> Origin:

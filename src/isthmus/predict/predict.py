@@ -9,7 +9,7 @@ from math import inf
 
 from ..choose.choice import choice
 from ..choose.choose import BUILT_IN
-from ..choose.estimate import Machine
+from ..choose.estimate import MessageCosts
 from ..schedules.ir import Pieces
 from ..schedules.registry import algorithms
 from ..schedules.schedule import Model, Schedule
@@ -101,7 +101,7 @@ def default(case: Case, model: Model) -> str | None:
         return None
     machine = model.machine if isinstance(model, Tuned) else None
     if machine is None and len(case.groups) == 1:
-        machine = Machine(*line(case, model), library=inf)
+        machine = MessageCosts(*line(case, model), library=inf)
     taken = choice(case.record, case.sizes, machine or BUILT_IN)
     return None if taken is None else taken.name
 

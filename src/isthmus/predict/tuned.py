@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..choose.estimate import Machine as Costs
+from ..choose.estimate import MessageCosts
 from ..choose.tuning import Tuning
 from ..cost.machine import ALONE, Level, Machine
 from ..cost.timeline import Timeline
@@ -20,7 +20,7 @@ class Tuned:
     tuning: Tuning
 
     @property
-    def machine(self) -> Costs:
+    def machine(self) -> MessageCosts:
         """What choices are made by."""
         found = self.tuning.widest
         each = self.tuning.origin.each if self.tuning.between else 1
@@ -46,7 +46,7 @@ def fitted(collective: str, name: str, tuned: Tuned) -> str:
     return f"{name}(startup={max(tuned.machine.startup, 1.0)})"
 
 
-def _level(costs: Costs, size: int | None) -> Level:
+def _level(costs: MessageCosts, size: int | None) -> Level:
     """What messages cost, as a level of a machine."""
     gap = min(costs.message, costs.alpha)
     return Level(size, costs.alpha, costs.beta, gap=gap, together=costs.gamma)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...choose.between import FLAT, LIBRARY_CALL, NODE_AWARE, check, untried
+from ...choose.between import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, check, untried
 from ...choose.choose import Choice
 from ...collectives.collective import VECTOR
 from ...collectives.records import COLLECTIVES
@@ -62,7 +62,7 @@ def chosen(
             choice = untried(choice, c.per_byte(collective))
         log_choice(collective, choice)
         return choice.name, choice.name == LIBRARY_CALL
-    candidates = [FLAT, NODE_AWARE] if commutative else [FLAT]
+    candidates = [FLAT, WITH_NODE_MEMORY] if commutative else [FLAT]
     # copies from and to devices run beside our rounds, not beside the library's call
     is_staged = c.devices and nbytes > c.cut
     if may_be_native and not is_staged:

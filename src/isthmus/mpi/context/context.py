@@ -15,7 +15,7 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...collectives.collective import Sizes
 from ...collectives.placement import Placement
 from ...collectives.records import COLLECTIVES
@@ -330,7 +330,7 @@ class Context:
         return root == self.index
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> MessageCosts:
         """What a message costs, the same on every rank."""
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from ...choose.between import TrialTimes, most_visits, per_byte
 from ...choose.choose import BUILT_IN, NETWORK
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
 from ...collectives.records import made_by
@@ -84,7 +84,7 @@ class InterContext(Context):
         #: the calls of collectives that were not tried yet
         self._warm_ups: dict[str, WarmUp] = {}
         guess = BUILT_IN if self.one_node else shared(NETWORK, self.nodes)
-        self._machine: Machine = self.tuned or guess
+        self._machine: MessageCosts = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
     def _placement_for(
@@ -190,7 +190,7 @@ class InterContext(Context):
         return per_byte(collective, self.p, self.q, self.machine, self._runs)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> MessageCosts:
         """What a message costs, the same on every rank: tuned, or a guess until it is
         measured."""
         return self._machine

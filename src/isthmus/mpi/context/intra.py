@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
@@ -58,7 +58,7 @@ class IntraContext(Context):
         return replace(self.placement, startup_bytes=self.machine.startup)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> MessageCosts:
         """What a message costs, the same on every rank: tuned, or measured once."""
         # not `cached_property`, which before Python 3.12 has one lock for all contexts:
         # threads that measure two of them would wait for each other

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from ...choose.choose import BUILT_IN, NETWORK
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
@@ -71,7 +71,7 @@ class SeveralContext(Context):
         return replace(self.placement, startup_bytes=startup, ring_bytes=ring)
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> MessageCosts:
         """What a message costs, the same on every rank: tuned, or a guess."""
         one_node = len(set(self.nodes)) == 1
         guess = BUILT_IN if one_node else shared(NETWORK, self.nodes)

@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ... import __version__
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...choose.fit import Samples, machine
 from ...choose.tuning import Origin, Tuning
 from .hosts import probe_hosts
@@ -49,7 +49,7 @@ def measured(comm: MPI.Intracomm) -> Tuning:
     return told
 
 
-def _cost(comm: MPI.Intracomm) -> Machine | None:
+def _cost(comm: MPI.Intracomm) -> MessageCosts | None:
     """What messages cost on a communicator; None for one process alone."""
     if comm.Get_size() == 1:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 from ...choose import estimate
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 
 #: bytes of a short and of a long message
 SHORT, LONG = 1, 1 << 16
@@ -29,7 +29,7 @@ TOGETHER = 1 << 20
 PIECES = {"MPICH": 32 << 10}
 
 
-def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
+def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> MessageCosts:
     """Start-up and byte times of our messages, and how the library does with its own.
 
     Everyone passes messages to the right; then rank 0 alone sends one, to another node
@@ -38,7 +38,7 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     """
     p = comm.Get_size()
     if p == 1:
-        return Machine(1e-6, 1e-10)
+        return MessageCosts(1e-6, 1e-10)
     far = next((r for r, node in enumerate(nodes) if node != nodes[0]), 1)
     with shift(comm, SHORT) as step:
         alpha = worst(comm, step, SHORTS)
@@ -51,7 +51,7 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> Machine:
     piece = PIECES.get(MPI.get_vendor()[0], 0)
     # from where the bytes of a ring's steps, which overlap, hide their start-ups
     ring = int(alpha / beta)
-    machine = Machine(alpha, beta, gamma, piece, ring=ring)
+    machine = MessageCosts(alpha, beta, gamma, piece, ring=ring)
     each = min(LONG, max(TOGETHER // p, 1))
     turns = TURNS if len(set(nodes)) > 1 else MANY
     native = worst(comm, _gather(comm, each), 1, turns)

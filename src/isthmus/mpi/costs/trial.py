@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.between import FLAT, LIBRARY_CALL, NODE_AWARE, TrialTimes
+from ...choose.between import FLAT, LIBRARY_CALL, WITH_NODE_MEMORY, TrialTimes
 from ...collectives.collective import BLOCK, BLOCKS, NOTHING, VECTOR
 from ...collectives.records import COLLECTIVES
 from ..arguments.call import Call
@@ -77,7 +77,7 @@ def candidates(c: Any, collective: str) -> list[str]:
     """What may be chosen for a collective."""
     names = [FLAT]
     if c.node_memory:
-        names.append(NODE_AWARE)
+        names.append(WITH_NODE_MEMORY)
     record = COLLECTIVES[collective]
     is_cut = record.combines and record.gets == BLOCK
     if c.p == c.q or not is_cut:

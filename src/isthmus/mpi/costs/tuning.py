@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from mpi4py import MPI
 
-from ...choose.estimate import Machine
+from ...choose.estimate import MessageCosts
 from ...choose.tuning import Tuning, read, wanted
 from ...schedules.hosts import Hosts
 
@@ -68,7 +68,7 @@ def _warn(words: str) -> None:
     _log.warning(words)
 
 
-def machine(tuning: Tuning | None, nodes: Sequence[int]) -> Machine | None:
+def machine(tuning: Tuning | None, nodes: Sequence[int]) -> MessageCosts | None:
     """What messages cost on a communicator, if a tuning says so."""
     found = None if tuning is None else tuning.machine(len(set(nodes)))
     return None if found is None else shared(found, nodes)
@@ -107,7 +107,7 @@ def nodes_of(comm: MPI.Intracomm) -> tuple[int, ...]:
 CHANGING = 1.25
 
 
-def shared(machine: Machine, nodes: Sequence[int]) -> Machine:
+def shared(machine: MessageCosts, nodes: Sequence[int]) -> MessageCosts:
     """The same where so many processes of a node share its way out."""
     found = Counter(nodes)
     if len(found) == 1:
