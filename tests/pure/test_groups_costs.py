@@ -54,11 +54,6 @@ def test_rounds_of_bitonic(n):
         assert done.rounds == k + k * (k + 1) // 2 + 1 + k + 1
 
 
-def test_rounds_of_bitonic_measured_elsewhere():
-    """104 at 4096, 77 at 1024: the network alone is checked at 1024."""
-    assert cost("bitonic", 1024, lambda i: 0, lambda i: -i).rounds == 77
-
-
 @pytest.mark.parametrize("n", SIZES)
 def test_rounds_of_the_tables_and_the_tree(n):
     k = rounds(n)

@@ -220,8 +220,9 @@ def test_the_cost_is_that_of_the_best_number_of_parts(of, name):
     startup = SLOW.alpha / SLOW.beta
     told = isthmus.schedule(of, f"{name}(startup={startup})", q=q, m=m).simulate(SLOW)
     assert told.time == pytest.approx(best, rel=0.02)
-    costs = (entry.given(n=n).cost for n in range(1, 6000))
-    assert best == min(cost(q + 1, m, SLOW.alpha, SLOW.beta) for cost in costs)
+    costs = (entry.given(n=n).cost for n in range(1, 6000, 1 if LONG else 10))
+    least = min(cost(q + 1, m, SLOW.alpha, SLOW.beta) for cost in costs)
+    assert best <= least <= best * (1 + (0 if LONG else 1e-3))
 
 
 def test_parts_are_in_the_cost_of_pipelined():

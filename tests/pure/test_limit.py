@@ -91,7 +91,7 @@ def machines(draw, made):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=20_000 if LONG else 400)
+@settings(deadline=None, max_examples=20_000 if LONG else 150)
 def test_no_algorithm_beats_the_limit(data):
     made = data.draw(cases())
     model = data.draw(machines(made))
@@ -140,7 +140,7 @@ def by_elements(contract, n, where):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=3_000 if LONG else 300)
+@settings(deadline=None, max_examples=3_000 if LONG else 100)
 def test_what_must_move_is_what_the_marks_say(data):
     made = data.draw(cases())
     where = data.draw(st.lists(st.integers(0, 3), min_size=made.n, max_size=made.n))
@@ -151,7 +151,7 @@ def test_what_must_move_is_what_the_marks_say(data):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=500 if LONG else 60)
+@settings(deadline=None, max_examples=500 if LONG else 30)
 def test_what_a_redistribution_must_move_is_what_the_marks_say(data):
     from isthmus import redistribution_schedule as redistribution
     from isthmus.redistribution.layouts import Layout, Replicate, Shard
@@ -268,7 +268,7 @@ def test_a_sum_leaves_a_node_combined_and_a_node_may_have_ranks_of_both_groups()
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=5_000 if LONG else 300)
+@settings(deadline=None, max_examples=5_000 if LONG else 100)
 def test_what_verifies_can_be_simulated(data):
     """Also where ranks are rounds apart, and take messages in other orders."""
     made = data.draw(cases())

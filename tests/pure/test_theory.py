@@ -35,7 +35,7 @@ def transfer(collective, name, **sizes):
     return isthmus.schedule(collective, name, **sizes).simulate(TRANSFER).time
 
 
-@settings(max_examples=80)
+@settings(max_examples=80 if LONG else 25)
 @given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
 def test_theorem_1(q, team, ka, kb, stage):
     """Where q divides p: never below M, at most M + k_B."""
@@ -45,7 +45,7 @@ def test_theorem_1(q, team, ka, kb, stage):
     assert m <= time <= m + kb
 
 
-@settings(max_examples=120 if LONG else 60)
+@settings(max_examples=120 if LONG else 25)
 @given(SIZE, SIZE, BLOCK, BLOCK, STAGE)
 def test_where_q_does_not_divide_p(p, q, ka, kb, stage):
     """Teams of ceil and floor size make both terms of Theorem 1 grow.
@@ -103,7 +103,7 @@ def test_a_share_may_be_longer_than_all_blocks():
     assert first_round(made).simulate(TRANSFER).time == 12
 
 
-@settings(max_examples=120 if LONG else 60)
+@settings(max_examples=120 if LONG else 25)
 @given(COUNTS, COUNTS)
 def test_the_exchange_lasts_as_long_as_the_largest_block_or_share(a, b):
     made = isthmus.schedule("inter_allgatherv", "balanced", a=a, b=b)
