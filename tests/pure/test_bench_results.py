@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from isthmus import schedule
 from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
@@ -31,28 +30,9 @@ from isthmus.bench.report import short, write
 from isthmus.collectives.records import operations
 from isthmus.lab import Limits, Link
 from isthmus.lab.links import BURST_BYTES
-from isthmus.schedules.ir import Send
 
 ACROSS = [op.lower() for op in operations(2)]
 AUTO = Contender("auto")
-#: elements of a vector or block: a multiple of all sizes of groups
-SIZE = 60
-#: the sizes of a case between groups, for each collective with node memory
-NODE_AWARE = {
-    "inter_allgather": lambda p, q: {"p": p, "q": q, "ka": SIZE, "kb": SIZE},
-    "inter_alltoall": lambda p, q: {"p": p, "q": q, "ka": SIZE, "kb": SIZE},
-    "inter_allreduce": lambda p, q: {"p": p, "q": q, "m": SIZE},
-    "inter_reduce_scatter_block": lambda p, q: {
-        "p": p,
-        "q": q,
-        "ka": SIZE // p,
-        "kb": SIZE // q,
-    },
-    "inter_bcast": lambda p, q: {"q": q, "m": SIZE},
-    "inter_reduce": lambda p, q: {"q": q, "m": SIZE},
-    "inter_gather": lambda p, q: {"q": q, "k": SIZE},
-    "inter_scatter": lambda p, q: {"q": q, "k": SIZE},
-}
 
 
 # Intervals
@@ -63,7 +43,7 @@ def test_an_interval_is_as_wide_as_theory_says():
     rng = np.random.default_rng(1)
     widths = []
     for _ in range(20):
-        found = resample([[rng.normal(10, 1, 400)]], 400).median(0)
+        found = resample([[rng.normal(10, 1, 400)]], 100).median(0)
         widths.append(found.high - found.low)
     assert np.mean(widths) == pytest.approx(2 * 1.96 * 1.2533 / 20, rel=0.15)
 
@@ -72,7 +52,7 @@ def test_an_interval_mostly_has_the_true_median_in_it():
     rng = np.random.default_rng(2)
     hits = 0
     for _ in range(100):
-        low, high = resample([[rng.exponential(1, 60)]], 300).median(0)
+        low, high = resample([[rng.exponential(1, 60)]], 100).median(0)
         hits += low <= np.log(2) <= high
     assert 88 <= hits <= 100
 
@@ -187,40 +167,6 @@ def test_what_must_pass_a_link_that_ranks_share(op, wanted):
 @pytest.mark.parametrize("op", ACROSS)
 def test_on_one_host_nothing_must_pass(op):
     assert moved(op, (8, 8), (8, 8), (0,) * 4) == [0]
-
-
-def through(made, hosts):
-    """The elements that enter and leave each host."""
-    entering, leaving = [0] * (max(hosts) + 1), [0] * (max(hosts) + 1)
-    for r, rounds in enumerate(made.all_ranks()):
-        for x in (x for each in rounds for x in each.comm if isinstance(x, Send)):
-            if hosts[x.to] != hosts[r]:
-                n = sum(span.size for span in x.data)
-                entering[hosts[x.to]] += n
-                leaving[hosts[r]] += n
-    return [max(pair) for pair in zip(entering, leaving, strict=True)]
-
-
-@pytest.mark.parametrize("collective", NODE_AWARE)
-def test_no_right_schedule_moves_less_through_a_link(collective):
-    rng = np.random.default_rng(len(collective))
-    op, tight = collective.removeprefix("inter_"), 0
-    for _ in range(30):
-        p, q = rng.integers(1, 6, 2).tolist()
-        sizes = NODE_AWARE[collective](p, q)
-        p = sizes.get("p", 1)  # else a root
-        drawn = rng.integers(0, 4, p + q).tolist()
-        hosts = [sorted(set(drawn)).index(h) for h in drawn]
-        made = schedule(collective, "node_aware", nodes=hosts, **sizes)
-        made.verify()
-        found = through(made, hosts)
-        one = Case("", op, (SIZE,) * p, (SIZE,) * q)
-        least = must_move(one, hosts)
-        each = np.maximum(least.enters, least.leaves)
-        assert all(n >= m for n, m in zip(found, each, strict=True))
-        assert max(found) >= least.most
-        tight += max(found) == least.most
-    assert tight > 3  # the limit is one that can be met
 
 
 class Net:

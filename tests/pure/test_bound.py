@@ -155,7 +155,7 @@ def test_every_example_has_a_problem(collective):
 @pytest.mark.parametrize("line", EXAMPLES["bound"])
 def test_the_examples_of_the_help(line, capsys):
     with pytest.raises(SystemExit) as end:
-        main([*shlex.split(line)[1:], "--seconds", "10"])
+        main([*shlex.split(line)[1:], "--seconds", "0.5"])
     out = capsys.readouterr().out
     assert end.value.code == 0 and "bound: transfer" in out and "×" in out
 

@@ -203,13 +203,13 @@ def small(tmp_path_factory):
     found.append(replace(found[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]
 
-    def save_quickly(figure, to, name):
-        if not LONG:
-            figure.set_layout_engine("none")
-        figure.savefig(to / f"{name}.png", dpi=20)
+    def look(figure, to, name):
+        """Drawing takes most of the time of a small report."""
+        assert figure.axes and all(axes.has_data() for axes in figure.axes)
+        (to / f"{name}.png").touch()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "save", save_quickly)
+        patch.setattr(report, "save", report.save if LONG else look)
         report.write(folder, found, weighed, *sizes)
     return folder, found
 
@@ -219,7 +219,7 @@ def test_a_small_report(small):
     made = (folder / "report.md").read_text(encoding="utf-8")
     assert "{" not in made and "reorder, 64 processes: fastest Cheng" in made
     for name in ("figure3", "figure4", "figure5", "counts", "memory"):
-        assert (folder / f"{name}.png").stat().st_size > 0
+        assert (folder / f"{name}.png").exists()
         assert f"{name}.png" in made
     for name in ("points", "memory", "ratios"):
         assert (folder / f"{name}.csv").stat().st_size > 0
