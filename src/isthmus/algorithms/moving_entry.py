@@ -238,21 +238,19 @@ def departures_of(
         owner = np.repeat(piece_queue.order[piece_queue.owners], piece_queue.numbers)
         first = np.cumsum(piece_queue.numbers) - piece_queue.numbers
         number = np.arange(len(owner)) - np.repeat(first, piece_queue.numbers)
-        block_sizes, parts = (
-            blocks.size(owner),
-            np.repeat(piece_queue.numbers, piece_queue.numbers),
-        )
+        parts = np.repeat(piece_queue.numbers, piece_queue.numbers)
+        block_sizes = blocks.size(owner)
         begin = cut(block_sizes, parts, number)
         size = cut(block_sizes, parts, number + 1) - begin
         empty = np.zeros(0, np.int64)
         departures.append(
             Departures(
-                np.concatenate([*rounds, empty]),
-                owner,
-                begin,
-                size,
-                blocks.offset(owner) + begin,
-                np.concatenate([*entries, empty]) % len(queues[1 - i].order),
+                round=np.concatenate([*rounds, empty]),
+                owner=owner,
+                begin=begin,
+                size=size,
+                start=blocks.offset(owner) + begin,
+                entry=np.concatenate([*entries, empty]) % len(queues[1 - i].order),
             )
         )
     return departures[0], departures[1]
@@ -329,7 +327,7 @@ def timetable(
         source = np.zeros_like(arriving)
     departing = np.full(rounds, -1)
     departing[local.round] = np.arange(local.n)
-    # piece -1, for none, is the last entry
+    # index -1, of no piece, finds the appended zero
     start, length = (
         table(np.append(column_values, 0), r)
         for column_values in (remote.start, remote.size)
@@ -337,17 +335,17 @@ def timetable(
     begin, own_size = local.begin.tolist(), local.size.tolist()
     on_way = (arriving >= 0) & (distance < here.n - 1)
     return PieceTimetable(
-        rounds,
-        table(arriving, r),
-        table(source, r),
-        table(on_way, r),
-        here.base + table(order, r)[(place + 1) % here.n],
-        departing.tolist(),
-        local.owner.tolist(),
-        (there.base + remote_order[local.entry]).tolist(),
-        lambda buf, n: (Span(buf, start[n], length[n]),),
-        lambda buf, n: (Span(buf, begin[n], own_size[n]),),
-        int(remote.size.max(initial=0)),
+        rounds=rounds,
+        arriving=table(arriving, r),
+        source=table(source, r),
+        goes_on=table(on_way, r),
+        right=here.base + table(order, r)[(place + 1) % here.n],
+        departing=departing.tolist(),
+        owner=local.owner.tolist(),
+        target=(there.base + remote_order[local.entry]).tolist(),
+        remote_piece=lambda buf, n: (Span(buf, start[n], length[n]),),
+        local_piece=lambda buf, n: (Span(buf, begin[n], own_size[n]),),
+        longest=int(remote.size.max(initial=0)),
     )
 
 

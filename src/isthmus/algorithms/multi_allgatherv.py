@@ -262,8 +262,9 @@ def _line(blocks: Blocks, size: int) -> PieceLine:
     block_size, parts = sorted_counts[seat], n[seat]
     begin = cut(block_size, parts, number)
     start = blocks.offset(order[seat]) + begin
+    size_of_piece = cut(block_size, parts, number + 1) - begin
     return PieceLine(
-        order, seat, begin, start, cut(block_size, parts, number + 1) - begin
+        order=order, seat=seat, begin=begin, start=start, size=size_of_piece
     )
 
 

@@ -115,7 +115,7 @@ def _groups(
 def inter_allgatherv(
     r: int, here: Side, there: Side, stage: Stage, nodes: Nodes
 ) -> RankTransfers:
-    """Nodes exchange their ranks' data, lane by lane; all ranks read them in memory."""
+    """Nodes exchange their ranks' data, lane by lane; all ranks read node memory."""
     nodes, (a, b) = _groups(here, there, nodes)
     flows = []
     for (side, sources), (_, sinks) in ((a, b), (b, a)):
@@ -168,25 +168,19 @@ def inter_alltoallv(
     """Nodes exchange the blocks of all their ranks as one, lane by lane."""
     nodes, groups = _groups(here, there, nodes)
     teams = {side.base: members for side, members in groups}
-    own_team, remote_team = (
-        (teams[here.base], here.base),
-        (teams[there.base], there.base),
-    )
+    local = partial(BlockTable, teams[here.base], base=here.base, other=there.base)
+    remote = partial(BlockTable, teams[there.base], base=there.base, other=here.base)
     # the remote group's tables follow from the blocks of the local ranks
     outgoing = (
-        BlockTable(own_team[0], _rows(send), here.base, there.base, "send"),
-        BlockTable(
-            remote_team[0], _columns(send, here.n), there.base, here.base, "recv"
-        ),
+        local(rows=_rows(send), buf="send"),
+        remote(rows=_columns(send, here.n), buf="recv"),
     )
     incoming = (
-        BlockTable(
-            remote_team[0], _columns(recv, here.n), there.base, here.base, "send"
-        ),
-        BlockTable(own_team[0], _rows(recv), here.base, there.base, "recv"),
+        remote(rows=_columns(recv, here.n), buf="send"),
+        local(rows=_rows(recv), buf="recv"),
     )
     exchanges = (outgoing, incoming) if here.base < there.base else (incoming, outgoing)
-    return here.base + r, nodes, [NodeExchange(*blocks) for blocks in exchanges]
+    return here.base + r, nodes, [NodeExchange(*tables) for tables in exchanges]
 
 
 def _rows(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
@@ -210,7 +204,7 @@ def _columns(blocks: Blocks, n: int) -> tuple[tuple[int, ...], ...]:
 def inter_barrier(
     r: int, here: Side, there: Side, nodes: Sequence[Hashable] = ()
 ) -> Program:
-    """The ranks of a node meet, one rank of each tells the others, all meet again."""
+    """The ranks of a node meet, one rank a node tells the other nodes, all meet."""
     return barrier(here.n + there.n, here.base + r, nodes)
 
 
@@ -233,7 +227,7 @@ def inter_bcast(
     startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
-    """A pipeline of nodes, lane by lane; all ranks of a node read arriving data."""
+    """A pipeline of nodes, lane by lane; all ranks of a node read node memory."""
     return bcast(p, v, m, 0, nodes, lanes, size, startup, n)
 
 
@@ -297,7 +291,7 @@ def _scatter(sources: Team, sinks: Team, blocks: Blocks, summed: bool = False) -
 
 @transfers("allgatherv", cost=node_costs.allgatherv)
 def allgatherv(p: int, r: int, blocks: Blocks, nodes: Nodes) -> RankTransfers:
-    """Nodes collect their ranks' data, lane by lane; all ranks read them in memory."""
+    """Nodes collect their ranks' data, lane by lane; all ranks read node memory."""
     nodes = placed(nodes, p)
     all_ranks, gives = team(range(p), nodes), _blocks(blocks.buf, blocks, in_place=True)
     return (
@@ -319,7 +313,7 @@ def bcast(
     startup: float = STARTUP_ELEMENTS,
     n: int = 0,
 ) -> Program:
-    """A pipeline of nodes, lane by lane; all ranks of a node read arriving data."""
+    """A pipeline of nodes, lane by lane; all ranks of a node read node memory."""
     nodes = placed(nodes, p)
     if p == 1:
         return iter(())
@@ -391,7 +385,7 @@ def alltoallv(
     nodes = placed(nodes, p)
     all_ranks = team(range(p), nodes)
     sent, received = (
-        BlockTable(all_ranks, _rows(blocks), 0, 0, buf)
+        BlockTable(all_ranks, _rows(blocks), base=0, other=0, buf=buf)
         for blocks, buf in ((send, "send"), (recv, "recv"))
     )
     return r, nodes, [NodeExchange(sent, received)]
@@ -399,7 +393,7 @@ def alltoallv(
 
 @node_aware("barrier", cost=node_costs.barrier)
 def barrier(p: int, r: int, nodes: Sequence[Hashable] = ()) -> Program:
-    """The ranks of a node meet, one rank of each tells the others, all meet again."""
+    """The ranks of a node meet, one rank a node tells the other nodes, all meet."""
     all_ranks = team(range(p), placed(nodes, p))
     vertex, index = all_ranks.places[r]
 

@@ -256,7 +256,9 @@ class _GroupPair:
         if self.together:
             amount = replace(amount, messages=0)
         hops = None if self.together else across
-        return Stages(n, amount, *copied, hops, ranks if summed else 1, ranks)
+        return Stages(
+            n, amount, *copied, hops, vectors=ranks if summed else 1, max_lanes=ranks
+        )
 
 
 def _pair(p: int, q: int, cluster: Cluster) -> _GroupPair:
@@ -283,7 +285,7 @@ def inter_allgather(p: int, q: int, ka: float, kb: float, cluster: Cluster) -> f
     need = max(a.ranks * ka + q * kb, b.ranks * kb + p * ka)
     volume, part = max(p * ka, q * kb), max(a.ranks * ka, b.ranks * kb)
     messages = swapped(a, b, volume).messages + log2(max(a.nodes, b.nodes))
-    amount = Amount(need, volume, messages, part)
+    amount = Amount(need=need, volume=volume, messages=messages, part=part)
     return pair.stages(amount, (bring, even(volume)), across).time(cluster)
 
 
@@ -308,7 +310,7 @@ def _inter_sum(p: int, q: int, m: float, cluster: Cluster, everything: bool) -> 
         need = (p + q) * m
     smaller, larger = sorted((a.nodes, b.nodes))
     messages = swapped(a, b, m).messages + log2(larger) + log2(smaller) * everything
-    amount = Amount(need, m, messages, m / larger)
+    amount = Amount(need=need, volume=m, messages=messages, part=m / larger)
     return pair.stages(amount, (even(m), take), across, summed=True).time(cluster)
 
 
@@ -329,7 +331,9 @@ def inter_alltoall(p: int, q: int, ka: float, kb: float, cluster: Cluster) -> fl
     hop = Hop(max(a.nodes, b.nodes), max(a.ranks, b.ranks) * own_bytes)
     need = max(a.ranks * q, b.ranks * p) * (ka + kb)
     volume, part = max(a.ranks * q * ka, b.ranks * p * kb), a.ranks * b.ranks
-    amount = Amount(need, volume, hop.messages, part * max(ka, kb))
+    amount = Amount(
+        need=need, volume=volume, messages=hop.messages, part=part * max(ka, kb)
+    )
     return pair.stages(
         amount, (even(own_bytes), even(own_bytes)), lambda *_: [hop]
     ).time(cluster)
@@ -393,7 +397,7 @@ def _streamed(p: int, m: float, cluster: Cluster, sums: bool) -> float:
 
 def _inside(need: float) -> Amount:
     """The amount of data without messages, on a single node."""
-    return Amount(need, 0.0, 0, 0.0)
+    return Amount(need=need, volume=0.0, messages=0, part=0.0)
 
 
 def inter_bcast(p: int, m: float, cluster: Cluster) -> float:
@@ -428,10 +432,12 @@ def _rooted(p: int, k: float, cluster: Cluster, to_root: bool) -> float:
     if one_node:
         inside = _inside(total)
         return Stages(p, inside, bring, take, max_lanes=leaves.ranks).time(cluster)
-    amount = Amount(total, total, leaves.nodes, leaves.ranks * k)
-    return Stages(1, amount, bring, take, across, 1, leaves.ranks, root=True).time(
-        cluster
+    amount = Amount(
+        need=total, volume=total, messages=leaves.nodes, part=leaves.ranks * k
     )
+    return Stages(
+        1, amount, bring, take, across, max_lanes=leaves.ranks, root=True
+    ).time(cluster)
 
 
 def inter_gather(p: int, k: float, cluster: Cluster) -> float:
@@ -457,7 +463,7 @@ def allgatherv(p: int, k: float, cluster: Cluster) -> float:
         return collected(nodes, total, long)
 
     hops, copied = across if nodes > 1 else None, (in_turns(k, n), even(total))
-    amount = Amount(total, total, log2(nodes), n * k)
+    amount = Amount(need=total, volume=total, messages=log2(nodes), part=n * k)
     return Stages(n, amount, *copied, hops, max_lanes=n).time(cluster)
 
 
@@ -476,8 +482,8 @@ def _sum(p: int, m: float, cluster: Cluster, everything: bool) -> float:
     out = 0.0 if nodes == 1 else m if everything else m / nodes
     hops = across if nodes > 1 else None
     messages = log2(nodes) * (2 if everything else 1)
-    amount = Amount(n * m + out, m, messages, m / nodes)
-    return Stages(n, amount, *copied, hops, n, n).time(cluster)
+    amount = Amount(need=n * m + out, volume=m, messages=messages, part=m / nodes)
+    return Stages(n, amount, *copied, hops, vectors=n, max_lanes=n).time(cluster)
 
 
 def allreduce(p: int, m: float, cluster: Cluster) -> float:
@@ -497,7 +503,7 @@ def alltoall(p: int, k: float, cluster: Cluster) -> float:
     hop = Hop(nodes - 1, n * own_bytes * (nodes - 1) / nodes)
     need = n * own_bytes * (1 if nodes == 1 else 2)
     across = (lambda *_: [hop]) if nodes > 1 else None
-    amount = Amount(need, n * own_bytes, nodes - 1, n * n * k)
+    amount = Amount(need=need, volume=n * own_bytes, messages=nodes - 1, part=n * n * k)
     return Stages(
         n, amount, even(own_bytes), even(own_bytes), across, max_lanes=n
     ).time(cluster)

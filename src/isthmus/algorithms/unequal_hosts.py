@@ -30,7 +30,7 @@ Tree = Callable[[int, int, int, Hosts | None], Edges]
 
 
 def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edges:
-    """The fastest host without data gets them from the rank that can send first.
+    """The fastest host not yet in the tree hangs on the rank that can serve it first.
 
     Slow hosts thereby come last, and are leaves. Where ranks share a node, one rank of
     each node comes first and hands the data on, so that they pass the node's port once.

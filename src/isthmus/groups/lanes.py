@@ -113,7 +113,10 @@ def pick(mask: Any, yes: Any, no: Any) -> Any:
 def where(
     mask: Any, f: Callable[..., Any], args: tuple[Any, ...], otherwise: Any
 ) -> Any:
-    """f of the arguments where the mask holds; other lanes are left out of the call."""
+    """f of the arguments where the mask holds, `otherwise` elsewhere.
+
+    f never gets the arguments of other lanes, since None stands there for no value.
+    """
     if not isinstance(mask, np.ndarray):
         return f(*args) if mask else otherwise
     n, chosen = len(mask), np.flatnonzero(mask)

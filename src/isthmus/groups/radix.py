@@ -167,5 +167,5 @@ def _rejoin(link: ChainLink, parts: ChainLink, digit: Any) -> Dialogue[ChainLink
 
 
 def _ends(x: BinTable, y: BinTable) -> BinTable:
-    """The filled fields of both tables, each filled in one table only."""
+    """The fields of two tables; a field filled in both has equal values in both."""
     return BinTable(tuple(map(np.bitwise_or, x.fields, y.fields)))

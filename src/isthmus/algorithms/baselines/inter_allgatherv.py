@@ -170,7 +170,7 @@ def _leader_cost(
 
 @algorithm(*INTER_ALLGATHERS, paper="Silva, Silva 1999", cost=_leader_cost)
 def leader(r: Index, here: Side, there: Side, stage: Stage) -> Program:
-    """Everyone sends to the leader of the remote group, for a broadcast there."""
+    """Everyone sends a block to the remote leader, which broadcasts all of them."""
     receives = (Recv(there.base + i, there.blocks[i], r == 0) for i in range(there.n))
     yield Round((*receives, Send(there.base, here.own(r))))
     yield from shift(bcast.binomial(here.n, r, there.blocks.total, 0), here.base)

@@ -109,7 +109,7 @@ class NodeExchange:
 
     @property
     def messages(self) -> int:
-        """The number of messages of which each waits for the last."""
+        """The number of messages that wait for each other."""
         return max(self.sources.n, self.sinks.n) - self.at_home
 
     @cached_property

@@ -407,7 +407,7 @@ class Flow:
 
     @property
     def messages(self) -> int:
-        """The least number of messages of which each waits for the last."""
+        """The least number of messages that wait for each other."""
         if self.one_node:
             return 0
         smaller, larger = sorted((self.sources.n, self.sinks.n))
@@ -759,12 +759,11 @@ def planned(
         max(transfer.sources.max_ranks, transfer.sinks.max_ranks)
         for transfer in transfers
     )
-    network_amounts = (
-        max(transfer.volume for transfer in transfers),
-        max(transfer.messages for transfer in transfers),
-    )
     amount = Amount(
-        need, *network_amounts, max(transfer.part for transfer in transfers)
+        need=need,
+        volume=max(transfer.volume for transfer in transfers),
+        messages=max(transfer.messages for transfer in transfers),
+        part=max(transfer.part for transfer in transfers),
     )
     chunks, lanes = shape(amount, ranks_per_vertex, size, startup, lanes)
     return tuple(transfer.cut(chunks, lanes, startup) for transfer in transfers)
