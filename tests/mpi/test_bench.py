@@ -9,7 +9,7 @@ import pytest
 from mpi4py import MPI
 
 from isthmus.bench.compare import compare
-from isthmus.bench.job import NATIVE, Contender, Job, case, contenders
+from isthmus.bench.job import NATIVE, BenchJob, Contender, case, contenders
 from isthmus.bench.operations import measured
 from isthmus.bench.stand import Stand
 from sampling import LONG, some
@@ -30,7 +30,7 @@ def test_every_operation_gives_the_right_bytes(comm):
         for turn, op in enumerate(measured(len(groups))):
             for each in some((0, 1, 1000), 2, turn):
                 one = case(op, groups, each)
-                job = Job(groups, (one,), contenders(["auto"], False), seconds=0.0)
+                job = BenchJob(groups, (one,), contenders(["auto"], False), seconds=0.0)
                 found = compare(stand, one, job)
                 assert len(found.results[0].times[0]) == 3
                 assert {r.contender for r in found.results} == set(

@@ -71,7 +71,7 @@ def test_between_groups_and_from_a_root(comm):
 def test_clocks_of_different_systems_are_aligned(comm, monkeypatch):
     agree(comm, clock.offset(comm) == 0.0)  # one system, one clock
     away = 1000.0 * comm.rank
-    monkeypatch.setattr(clock, "_whose", lambda: str(comm.rank))
+    monkeypatch.setattr(clock, "_clock_identity", lambda: str(comm.rank))
     monkeypatch.setattr(clock, "now", lambda: clock.monotonic() + away)
     agree(comm, abs(clock.offset(comm) + away) < 0.5, f"{clock.offset}")
 

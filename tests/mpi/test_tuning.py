@@ -110,7 +110,7 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
 
 
 def test_measuring_gives_a_tuning(comm, monkeypatch):
-    monkeypatch.setattr(crossovers, "LAST", 1 << 10)
+    monkeypatch.setattr(crossovers, "MAX_BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(links, "SIZES", (1, 1 << 14))
     told = []
     tune.measure(0.001, told.append)

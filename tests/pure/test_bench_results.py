@@ -14,11 +14,11 @@ from isthmus.bench import environment, formats, place, sets
 from isthmus.bench.bootstrap import resample
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
-    LIMIT,
+    COPY,
     NATIVE,
-    Case,
+    BenchCase,
+    BenchJob,
     Contender,
-    Job,
     case,
     contenders,
     must_move,
@@ -76,7 +76,7 @@ def test_a_ratio_is_taken_within_repetitions():
 
 def moved(op, a, b=(), hosts=None):
     """What must enter or leave each host, whichever is more."""
-    passed = must_move(Case("", op, a, b), hosts or range(len(a) + len(b)))
+    passed = must_move(BenchCase("", op, a, b), hosts or range(len(a) + len(b)))
     return np.maximum(passed.enters, passed.leaves).tolist()
 
 
@@ -101,7 +101,7 @@ def test_what_must_move_between_groups(op, most):
 
 def test_sums_that_all_get_pass_more_than_each_must():
     """Of 3 + 2 ranks, each element of both sums passes four times."""
-    one = Case("", "allreduce", (10, 10, 10), (10, 10))
+    one = BenchCase("", "allreduce", (10, 10, 10), (10, 10))
     assert must_move(one, range(5)).total == 80
     assert must_move(one, range(5)).most == 16
 
@@ -185,13 +185,13 @@ class Net:
 
 
 def test_every_host_has_the_limit_of_its_own_link():
-    found = place._place(Net(0.95))
+    found = place._on_lab(Net(0.95))
     assert found.rates == pytest.approx((0.95e6, 0.95e6, 1.9e6))
     assert found.on_lab and not found.warning and "0.950" in found.words
 
 
 def test_a_busy_machine_gives_a_warning_and_no_limit():
-    found = place._place(Net(0.93))
+    found = place._on_lab(Net(0.93))
     assert "only 0.930" in found.warning
     assert found.limit(case("allgather", (1, 1), 1 << 30)) is None
 
@@ -242,7 +242,7 @@ def test_a_recorded_case_may_have_a_size_for_each_group():
 
 
 def test_settings_of_kang2019():
-    jobs = sets.named("kang2019", Job((), (), (NATIVE,)))
+    jobs = sets.named("kang2019", BenchJob((), (), (NATIVE,)))
     assert [job.groups for job in jobs] == [(16, 16), (25, 7)]
     found = {x.kind: x for job in jobs for x in job.cases if x.each == 100_000}
     assert sets.kinds("kang2019") == sorted(found)
@@ -253,23 +253,23 @@ def test_settings_of_kang2019():
     assert found["setting 4"].a == (25_000,) * 25
     eight = found["setting 8"]
     assert eight.op == "allgatherv" and eight.a[1] == 2 * eight.a[0]
-    assert {x.each for job in jobs for x in job.cases} == set(sets.BLOCKS)
+    assert {x.each for job in jobs for x in job.cases} == set(sets.SET_BLOCK_BYTES)
 
 
 def test_distributions_of_traff2008():
-    (job,) = sets.named("traff2008", Job((), (), (NATIVE,)))
+    (job,) = sets.named("traff2008", BenchJob((), (), (NATIVE,)))
     assert job.groups == (16,) and len(job.cases) == 12
     assert {sum(x.a) for x in job.cases} == {2_000_000, 16_000_000}
-    (small,) = sets.named("traff2008", Job((), (), (NATIVE,)), 0.1, smallest=True)
+    (small,) = sets.named("traff2008", BenchJob((), (), (NATIVE,)), 0.1, smallest=True)
     assert [x.kind for x in small.cases] == [x.kind for x in job.cases[:6]]
     assert {sum(x.a) for x in small.cases} == {200_000}
 
 
 def test_collectives_of_silva1999():
-    (job,) = sets.named("silva1999", Job((), (), contenders(["auto"], False)))
+    (job,) = sets.named("silva1999", BenchJob((), (), contenders(["auto"], False)))
     assert [x.op for x in job.cases] == ACROSS
     assert all(AUTO in job.contenders_of(x) for x in job.cases)
-    copied = [x.op for x in job.cases if LIMIT in job.contenders_of(x)]
+    copied = [x.op for x in job.cases if COPY in job.contenders_of(x)]
     assert copied == [x for x in ACROSS if x != "barrier"]
 
 
@@ -277,9 +277,9 @@ def test_collectives_of_silva1999():
 
 
 def outcome(each=100, kind="", factor=1.0):
-    made = Case(f"{each} B {kind}".strip(), "allgather", (each,) * 2, (each,) * 2)
-    made = Case(made.label, made.op, made.a, made.b, kind, each)
-    times = {NATIVE: 4e-3, AUTO: 1e-3, LIMIT: 5e-4}
+    made = BenchCase(f"{each} B {kind}".strip(), "allgather", (each,) * 2, (each,) * 2)
+    made = BenchCase(made.label, made.op, made.a, made.b, kind, each)
+    times = {NATIVE: 4e-3, AUTO: 1e-3, COPY: 5e-4}
     results = (Result(c, ((t * factor,) * 3,) * 2) for c, t in times.items())
     return Outcome(made, (1, 1), tuple(results))
 
@@ -315,7 +315,7 @@ def test_the_table_shows_whole_labels():
     from isthmus.bench.table import Comparison
 
     found = outcome(65536, "geometric")
-    job = Job((2, 2), (found.case,), contenders(["auto"], False))
+    job = BenchJob((2, 2), (found.case,), contenders(["auto"], False))
     console = rich.Console(file=io.StringIO(), width=120)
     Comparison(console, job).add(lines(found))
     rows = console.file.getvalue().splitlines()
@@ -328,7 +328,9 @@ def record():
     made = Record(Place(rates=(1e6,) * 4, words="lab of 4 hosts", hosts=4))
     made.about(Software("An MPI 1.2", {"FI_PROVIDER": "tcp"}))
     found = outcome(1 << 20), outcome(1 << 21)
-    made.jobs.append(Job((2, 2), tuple(x.case for x in found), (NATIVE, AUTO, LIMIT)))
+    made.jobs.append(
+        BenchJob((2, 2), tuple(x.case for x in found), (NATIVE, AUTO, COPY))
+    )
     for one in found:
         made.outcome(one)
     return made

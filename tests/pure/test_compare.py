@@ -16,8 +16,8 @@ from isthmus.bench import compare, demo, field, launch, worker
 from isthmus.bench.environment import Software
 from isthmus.bench.job import (
     NATIVE,
+    BenchJob,
     Contender,
-    Job,
     case,
     contenders,
     uneven,
@@ -87,7 +87,7 @@ def measured(monkeypatch):
         monkeypatch.setattr(compare, "perf_counter", lambda: stand.now)
         names = tuple(Contender(name) for name in seconds)
         cases = (case("allgather", (2, 2), 8),)
-        job = Job((2, 2), cases, names, seconds=0.5)
+        job = BenchJob((2, 2), cases, names, seconds=0.5)
         return stand, lambda: compare.compare(stand, cases[0], job)
 
     return measure
@@ -106,7 +106,7 @@ def test_contenders_take_turns_in_random_order(measured):
     found = run()
     n = len(found.results[0].times[0])
     turns = "".join(name[0] for name in stand.log if name != "|")
-    turns = turns.removeprefix("nad" * compare.TRIES)
+    turns = turns.removeprefix("nad" * compare.ESTIMATE_CALLS)
     rounds = [turns[i : i + 3] for i in range(0, len(turns), 3)]
     assert len(rounds) == n and {"".join(sorted(r)) for r in rounds} == {"adn"}
     assert len(set(rounds)) > 1
@@ -158,7 +158,7 @@ def test_one_wrong_repetition_of_many_is_an_error(measured):
 
 
 def test_a_barrier_copies_nothing():
-    job = Job((2, 2), (), contenders(["auto"], True))
+    job = BenchJob((2, 2), (), contenders(["auto"], True))
     names = [
         [c.name for c in job.contenders_of(case(op, (2, 2), 8))]
         for op in ("alltoallw", "barrier")
@@ -187,8 +187,8 @@ def test_launches_are_merged_by_case():
             self.found.append(found)
 
     seen = Seen()
-    job = Job((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
-    collected = worker.Collected(job, seen, 2)
+    job = BenchJob((1, 1), (case("allgather", (1, 1), 8),) * 2, (NATIVE,))
+    collected = worker.LaunchMerger(job, seen, 2)
     for k in range(2):
         collected.about(Software("An MPI"))
         collected.outcome(outcome("one", 5, 1.0 + k))
@@ -330,7 +330,7 @@ def test_what_the_ranks_tell_reaches_the_display(mpiexec):
 
     display = Kept()
     with pytest.raises(LaunchError, match="wrong data"):
-        worker.run(Job((1, 1), (one.case,), (NATIVE,)), display)
+        worker.run(BenchJob((1, 1), (one.case,), (NATIVE,)), display)
     assert display.library == "An MPI" and display.found == one
 
 

@@ -28,9 +28,11 @@ def test_the_ratios_of_16_cores_are_the_medians_of_what_was_measured(library, na
     runs = text.split("$ isthmus demo\n")[1:]
     assert len(runs) == 3 and all(library in run for run in runs)
     ratios = [[float(x) for x in re.findall(r"([\d.]+)×", run)] for run in runs]
-    cases = [case.label for case in demo.job(demo.USUAL_GROUPS).cases]
+    cases = [case.label for case in demo.job(demo.DEFAULT_GROUPS).cases]
     assert all(re.findall(r"^(.* strips)", run, re.MULTILINE) == cases for run in runs)
-    assert demo.ON_16_CORES[library] == tuple(map(median, zip(*ratios, strict=True)))
+    assert demo.RATIOS_ON_16_CORES[library] == tuple(
+        map(median, zip(*ratios, strict=True))
+    )
 
 
 def told(groups, library):
@@ -41,7 +43,7 @@ def told(groups, library):
     tour.about(Software(library))
     for case in demo.job(groups).cases:
         tour.progress(case.label, 0.5)
-        both = (NATIVE, demo.OURS)
+        both = (NATIVE, demo.AUTO)
         tour.outcome(Outcome(case, (1,), tuple(Result(x, ((1.0,),)) for x in both)))
     for words in tour.shared_cores():
         console.print(words)
@@ -53,7 +55,7 @@ def told(groups, library):
 def test_processes_that_share_cores_are_told_what_others_showed(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     text = told((4, 4), "Open MPI v5.0.11")
-    for ratio in demo.ON_16_CORES["Open MPI"]:
+    for ratio in demo.RATIOS_ON_16_CORES["Open MPI"]:
         assert f"1.00×     {ratio:.2f}×" in text
     assert "8 processes take turns on 2 cores" in text
     assert "isthmus predict allgather --groups 4,4 --bytes 2073600" in text

@@ -18,21 +18,21 @@ from isthmus.groups.scans import allgather
 from isthmus.groups.split import find, place
 from isthmus.reproduce import moody2011_report as report
 from isthmus.reproduce.moody2011 import (
-    BIG,
     DAWN,
-    FEW,
     FEW_BINS,
+    FEW_GROUPS,
+    MAX_PROCESSES,
     MILLION,
-    RADIX,
+    PROCESS_COUNTS,
+    RADIX_SORTS,
     SIERRA,
-    SIERRA_SIZES,
-    SIZES,
+    SIERRA_PROCESS_COUNTS,
     SORTS,
     SPLITS,
-    STARTUPS,
-    Job,
-    Memory,
-    Point,
+    STARTUP_FACTORS,
+    PeakMemory,
+    SplitJob,
+    SplitPoint,
     compared,
     entries,
     figure_jobs,
@@ -71,7 +71,7 @@ SORTED = ["gather_scatter", "cheng128", "cheng512"]
 
 @pytest.mark.parametrize("name", SORTED)
 def test_items_known_by_their_sizes_cost_what_full_runs_cost(name):
-    job, found = Job(name, 2048 if LONG else 1024), find(name)
+    job, found = SplitJob(name, 2048 if LONG else 1024), find(name)
     assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
 
 
@@ -92,21 +92,21 @@ def gathered_by_mpi(link, entry):
 )
 def test_tables_known_by_their_sizes_cost_what_full_tables_cost(name, dialogue):
     """Of many processes only the messages, as so many serial sorts take long."""
-    job = Job(name, 2048 if LONG else 512)
+    job = SplitJob(name, 2048 if LONG else 512)
     done = by_dialogues(job, dialogue)
     assert set(done.results) == {job.n}
     assert_same(point(job), done)
-    job, found = Job(name, 128), find(name)
+    job, found = SplitJob(name, 128), find(name)
     assert_same(point(job), by_dialogues(job, lambda *x: place(*x, found)))
 
 
 @pytest.mark.parametrize(
     "job",
     [
-        Job("radix", 512),
-        Job("bitonic", 512, FEW, 80, False),
-        Job("hash", 512, 256, 80, False),
-        Job("hash64", 512, 256, 5, True, startup=0.5),
+        SplitJob("radix", 512),
+        SplitJob("bitonic", 512, FEW_GROUPS, 80, False),
+        SplitJob("hash", 512, 256, 80, False),
+        SplitJob("hash64", 512, 256, 5, True, startup=0.5),
     ],
     ids=lambda job: job.algorithm,
 )
@@ -116,7 +116,7 @@ def test_points_are_those_of_full_runs(job):
 
 
 def test_fewer_bins_are_those_of_dialogues_too():
-    job = Job("hash", 300, 150, 5, False, bins=FEW_BINS)
+    job = SplitJob("hash", 300, 150, 5, False, bins=FEW_BINS)
     choose = partial(bin_of, bins=FEW_BINS)
     done = by_dialogues(
         job, lambda *x: hash_split(*x, hash_function=choose, bins=FEW_BINS)
@@ -128,26 +128,26 @@ def test_rounds_of_many_processes():
     """The formula of bitonic, and about three scans for a few groups by hashing."""
     n = 4096
     k = rounds(n)
-    assert point(Job("bitonic", n)).rounds == k + k * (k + 1) // 2 + 1 + k + 1
-    found = point(Job("hash", n, 1, 5, False)).rounds
+    assert point(SplitJob("bitonic", n)).rounds == k + k * (k + 1) // 2 + 1 + k + 1
+    found = point(SplitJob("hash", n, 1, 5, False)).rounds
     assert found == 2 * k + 1
-    found = point(Job("hash", n, 4, 5, False)).rounds
+    found = point(SplitJob("hash", n, 4, 5, False)).rounds
     assert found <= 3 * k + 1
 
 
 def test_the_jobs_are_those_of_the_figures():
     jobs = list(figure_jobs())
     assert len(jobs) == len(set(jobs))
-    assert {job.n for job in jobs} == set(SIZES)
+    assert {job.n for job in jobs} == set(PROCESS_COUNTS)
     sierra = [job for job in jobs if job.machine == SIERRA]
     assert {(job.algorithm, job.n) for job in sierra} == {
-        (name, n) for name in SORTS for n in SIERRA_SIZES
+        (name, n) for name in SORTS for n in SIERRA_PROCESS_COUNTS
     }
     assert {job.algorithm for job in jobs if job.figure == 3} == set(SORTS)
     for figure in (4, 5):
         chosen = [job for job in jobs if (job.figure, job.n) == (figure, 65536)]
         assert {job.algorithm for job in chosen} == set(SPLITS)
-        assert {job.groups for job in chosen} == {FEW, 32768}
+        assert {job.groups for job in chosen} == {FEW_GROUPS, 32768}
         assert {job.length for job in chosen} == {5, 80}
     assert {job.algorithm for job in million_jobs()} == {"hash", "bitonic", "radix"}
 
@@ -160,20 +160,20 @@ def test_colours_have_the_length_that_is_asked_for():
 
 
 def test_local_work_is_what_a_sort_compares():
-    assert compared(Job("allgather_mpi", 1024), 0) == 1024 * 10
-    assert compared(Job("gather_scatter", 1024), 0) == 2048
-    assert compared(Job("cheng128", 1024), 0) == 128 * (2 + 3)
-    assert compared(Job("bitonic", 1024), 0) == 55
-    assert compared(Job("hash", 1024, 8), 2400) == 100
-    assert compared(Job("hash64", 1024, 8), 2400) == 100
-    assert compared(Job("hash64", 1024, 512), 2400) == 100 + 64 * 6
+    assert compared(SplitJob("allgather_mpi", 1024), 0) == 1024 * 10
+    assert compared(SplitJob("gather_scatter", 1024), 0) == 2048
+    assert compared(SplitJob("cheng128", 1024), 0) == 128 * (2 + 3)
+    assert compared(SplitJob("bitonic", 1024), 0) == 55
+    assert compared(SplitJob("hash", 1024, 8), 2400) == 100
+    assert compared(SplitJob("hash64", 1024, 8), 2400) == 100
+    assert compared(SplitJob("hash64", 1024, 512), 2400) == 100 + 64 * 6
 
 
 @pytest.mark.parametrize("n", [16, 256])
 def test_a_radix_of_whole_words_scans_the_whole_chain_for_bits_that_all_share(n):
     """32 bits are eight digits, each with two scans; and one scan to find the range. Of
     keys below n all but the last digits are shared."""
-    full, radix = (point(Job(name, n)) for name in reversed(RADIX))
+    full, radix = (point(SplitJob(name, n)) for name in reversed(RADIX_SORTS))
     k = rounds(n)
     shared = 8 - k // 4
     assert full.rounds >= (shared * 2 + 1) * k + 2 * k > radix.rounds
@@ -182,13 +182,16 @@ def test_a_radix_of_whole_words_scans_the_whole_chain_for_bits_that_all_share(n)
 
 
 def test_a_process_of_its_own_knows_what_it_took():
-    assert 2**20 < measured(Job("bitonic", 64)).resident < 2**36
+    assert 2**20 < measured(SplitJob("bitonic", 64)).resident < 2**36
 
 
 @pytest.mark.parametrize("name", ["radix", "cheng128", "allgather_mpi"])
 def test_other_start_up_times_are_the_same_run(name):
-    jobs = [Job(name, 60, startup=x) for x in (1.0, *STARTUPS)]
-    assert together([*jobs, Job("hash", 60)]) == [tuple(jobs), (Job("hash", 60),)]
+    jobs = [SplitJob(name, 60, startup=x) for x in (1.0, *STARTUP_FACTORS)]
+    assert together([*jobs, SplitJob("hash", 60)]) == [
+        tuple(jobs),
+        (SplitJob("hash", 60),),
+    ]
     for job, found in zip(jobs, points(tuple(jobs)), strict=True):
         assert replace(point(job), took=0) == replace(found, took=0)
     assert len({x.network for x in points(tuple(jobs))}) == 3
@@ -253,19 +256,19 @@ def read(name, kind):
 
 
 def test_the_report_in_the_docs_is_what_its_tables_say():
-    made = report.words(read("points.csv", Point), read("memory.csv", Memory))
+    made = report.words(read("points.csv", SplitPoint), read("memory.csv", PeakMemory))
     assert made == (DOCS / "report.md").read_text("utf-8")
 
 
 def test_what_the_report_says_agrees():
     """The words of the report are written for these."""
-    paper = [p for p in read("points.csv", Point) if p.n != MILLION]
+    paper = [p for p in read("points.csv", SplitPoint) if p.n != MILLION]
     agrees = {row.what: row.agrees for row in ratios(paper)}
-    assert agrees[f"reorder, {BIG} processes: serial sorts / Bitonic"]
-    few = [so for what, so in agrees.items() if f", {FEW} groups" in what]
+    assert agrees[f"reorder, {MAX_PROCESSES} processes: serial sorts / Bitonic"]
+    few = [so for what, so in agrees.items() if f", {FEW_GROUPS} groups" in what]
     assert len(few) == 8 and all(few)
-    assert not agrees[f"reorder, {BIG} processes: Radix / Bitonic"]
-    assert not agrees[f"reorder, {BIG} processes: fastest Cheng / Bitonic"]
+    assert not agrees[f"reorder, {MAX_PROCESSES} processes: Radix / Bitonic"]
+    assert not agrees[f"reorder, {MAX_PROCESSES} processes: fastest Cheng / Bitonic"]
     fails = [claim.paper for claim in claims(paper) if not claim.holds]
     assert fails == [
         "Radix scales the best",
@@ -278,13 +281,15 @@ def test_what_the_report_says_agrees():
 @pytest.mark.parametrize("name", ["hash", "bitonic", "radix"])
 def test_many_processes_take_no_longer_and_no_more_than_they_may(name):
     """Two minutes of a core and 2 GiB for 65 536, so that a million can be done."""
-    found = measured(Job(name, BIG, FEW if name == "hash" else 0, 80))
+    found = measured(
+        SplitJob(name, MAX_PROCESSES, FEW_GROUPS if name == "hash" else 0, 80)
+    )
     assert found.took < 120
     assert 0 < found.resident < 2 * 2**30
 
 
 def test_the_report_has_all_points_of_a_million():
-    points = [p for p in read("points.csv", Point) if p.n == MILLION]
+    points = [p for p in read("points.csv", SplitPoint) if p.n == MILLION]
     assert {(p.algorithm, p.groups, p.length) for p in points} == {
         (job.algorithm, job.groups, job.length) for job in million_jobs()
     }

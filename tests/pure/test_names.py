@@ -24,6 +24,7 @@ GRAMMAR |= {"given", "kept", "told", "heard"}
 #: the folders in which no such word is part of a name
 CLEANED = (
     "algorithms",
+    "bench",
     "bound",
     "choose",
     "cost",
@@ -53,19 +54,14 @@ GRAMMAR_ALLOWED = {
 }
 #: classes of one name in several files, each with its reason
 CLASSES_ALLOWED = {
-    "Job": "public in isthmus.lab; elsewhere a measurement, in folders not yet cleaned",
     "Link": "public in isthmus.lab",
     "Send": "a step of the form, and the step of a plan that it becomes",
     "Copy": "a step of the form, and the step of a plan that it becomes",
     "Reduce": "a step of the form, and the step of a plan that it becomes",
     "Steps": "also in cli/terminal, a folder not yet cleaned",
     "Group": "public in isthmus; also in cli/commands, a folder not yet cleaned",
-    "Runs": "also in bench, a folder not yet cleaned",
-    "Cluster": "also in reproduce, a folder not yet cleaned",
     "Level": "documented in isthmus.cost.machine; also in mpi, not yet cleaned",
     "Limit": "documented in isthmus.cost.limit; also in mpi, not yet cleaned",
-    "Race": "an error, documented; also in bench, not yet cleaned",
-    "Memory": "documented in isthmus.cost.machine; also in reproduce, not yet cleaned",
 }
 
 

@@ -24,12 +24,12 @@ from isthmus.reproduce import (
     unfinished,
 )
 from isthmus.reproduce.kang2019 import (
+    BYTES_PER_NODE,
     CLUSTERS,
     SETTINGS,
-    SIZES,
-    Cluster,
-    Job,
-    Point,
+    ClusterShape,
+    ExchangeJob,
+    ExchangePoint,
     blocks,
     contenders,
     groups,
@@ -50,7 +50,7 @@ def test_the_settings_are_those_of_the_paper():
     found = [groups(SETTINGS[1], c.n) for c in CLUSTERS]
     assert found == [(50, 14), (200, 56), (1600, 448)]
     for setting in SETTINGS:
-        a, b = blocks(setting, CLUSTERS[2], SIZES[-1])
+        a, b = blocks(setting, CLUSTERS[2], BYTES_PER_NODE[-1])
         m = max(sum(a), sum(b))
         expected = (m + 3 * sum(a) + 3 * sum(b)) / m
         assert expected == pytest.approx(setting.expected, rel=0.004), setting
@@ -59,12 +59,14 @@ def test_the_settings_are_those_of_the_paper():
 def test_the_axis_is_the_maximum_message():
     for setting in SETTINGS[4:]:
         for cluster in CLUSTERS:
-            for size in SIZES:
+            for size in BYTES_PER_NODE:
                 a, b = blocks(setting, cluster, size)
-                assert max(a) == max(b) == size // cluster.each // kang2019.UNIT
+                assert (
+                    max(a) == max(b) == size // cluster.each // kang2019.BYTES_OF_AN_INT
+                )
 
 
-@pytest.mark.parametrize("size", SIZES if LONG else SIZES[:1])
+@pytest.mark.parametrize("size", BYTES_PER_NODE if LONG else BYTES_PER_NODE[:1])
 @pytest.mark.parametrize("number", [1, 5, 6, 7, 8])
 def test_expected_gains_come_out_within_three_percent(number, size):
     gain = transfer_gain(SETTINGS[number - 1], BIG, size)
@@ -75,33 +77,39 @@ def test_expected_gains_come_out_within_three_percent(number, size):
 def test_the_transfer_gain_is_the_same_at_every_size(number):
     """At 64 nodes, where a block or two of the root are not yet small."""
     setting = SETTINGS[number - 1]
-    gains = [transfer_gain(setting, CLUSTERS[0], size).simulated for size in SIZES]
-    assert gains == pytest.approx([gains[0]] * len(SIZES), rel=1e-3)
+    gains = [
+        transfer_gain(setting, CLUSTERS[0], size).simulated for size in BYTES_PER_NODE
+    ]
+    assert gains == pytest.approx([gains[0]] * len(BYTES_PER_NODE), rel=1e-3)
     assert 0.93 * setting.expected < gains[0] <= setting.expected
 
 
 def test_settings_with_the_same_blocks_take_the_same_time():
     """What the report simulates once."""
-    few = Cluster(8, 1), Cluster(8, 4)
+    few = ClusterShape(8, 1), ClusterShape(8, 4)
     names = {job.algorithm for job in kang2019.table_jobs()}
-    for setting, other in kang2019.SAME.items():
+    for setting, other in kang2019.SIMULATED_AS.items():
         one, two = SETTINGS[setting - 1], SETTINGS[other - 1]
         for cluster in few:
             assert blocks(one, cluster, 1 << 16) == blocks(two, cluster, 1 << 16)
             for name in names:
                 found = [
-                    multiple(Job(s, cluster, 1 << 16, name)).multiple
+                    multiple(ExchangeJob(s, cluster, 1 << 16, name)).multiple
                     for s in (one, two)
                 ]
                 assert found[0] == found[1], (setting, name)
-        found = [point(Job(s, few[1], 1 << 16, "node_aware")) for s in (one, two)]
+        found = [
+            point(ExchangeJob(s, few[1], 1 << 16, "node_aware")) for s in (one, two)
+        ]
         assert replace(found[1], setting=setting) == found[0]
 
 
 def test_what_is_simulated_once_is_in_both_settings():
     made = [kang2019.Multiple(1, "direct", 1.0)]
-    made += [Point(2, "64 × 32", 2048, 1, name, 1.0) for name in ("node_aware", "x")]
-    settings = [(x.setting, x.algorithm) for x in kang2019.with_same(made)]
+    made += [
+        ExchangePoint(2, "64 × 32", 2048, 1, name, 1.0) for name in ("node_aware", "x")
+    ]
+    settings = [(x.setting, x.algorithm) for x in kang2019.with_equal_settings(made)]
     assert settings[3:] == [(5, "direct"), (7, "node_aware")]
 
 
@@ -110,10 +118,13 @@ def test_gains_on_the_machine_grow_to_the_expected_ones(number):
     """Figures 4 to 6 at 64 nodes, point by point: start-ups count less and less."""
     setting = SETTINGS[number - 1]
     times = {
-        name: [point(Job(setting, CLUSTERS[0], n, name)).seconds for n in SIZES]
+        name: [
+            point(ExchangeJob(setting, CLUSTERS[0], n, name)).seconds
+            for n in BYTES_PER_NODE
+        ]
         for name in contenders(setting, CLUSTERS[0])
     }
-    library, ours = times[kang2019.LIBRARY], times[f"{setting.ours}+ring"]
+    library, ours = times[kang2019.LIBRARY_ALGORITHM], times[f"{setting.ours}+ring"]
     for curve in (library, ours):
         assert all(1 < y / x < 2.05 for x, y in pairwise(curve))
     gains = [x / y for x, y in zip(library, ours, strict=True)]
@@ -129,7 +140,7 @@ def test_what_rounding_costs_algorithm_1_on_25_to_7(number, loss):
 
 def test_balanced_has_no_such_loss():
     for setting in SETTINGS[1:4]:
-        job = Job(setting, BIG, SIZES[-1], "balanced+ring")
+        job = ExchangeJob(setting, BIG, BYTES_PER_NODE[-1], "balanced+ring")
         assert multiple(job).multiple < 1.03
 
 
@@ -139,10 +150,10 @@ def test_machines_have_the_processes_of_the_cluster():
 
 def test_figures_of_made_up_points():
     points = [
-        Point(s.number, c.name, c.n, size, name, size * 1e-9)
+        ExchangePoint(s.number, c.name, c.n, size, name, size * 1e-9)
         for s in SETTINGS
         for c in CLUSTERS
-        for size in SIZES
+        for size in BYTES_PER_NODE
         for name in contenders(s, c)
     ]
     assert len(figures.times(points, SETTINGS[:4]).axes) == 12
@@ -154,12 +165,14 @@ def test_figures_of_made_up_points():
 @pytest.mark.parametrize("number", [1, 8])
 def test_node_aware_is_close_to_the_limit_of_port_and_memory(number, monkeypatch):
     """On a smaller cluster; the more chunks, the closer."""
-    small, setting = Cluster(16, 8), SETTINGS[number - 1]
+    small, setting = ClusterShape(16, 8), SETTINGS[number - 1]
     names = contenders(setting, small)
-    points = [point(Job(setting, small, SIZES[-1], name)) for name in names]
+    points = [
+        point(ExchangeJob(setting, small, BYTES_PER_NODE[-1], name)) for name in names
+    ]
     monkeypatch.setattr(kang2019, "CLUSTERS", (small,))
     monkeypatch.setattr(kang2019, "SETTINGS", (setting,))
-    monkeypatch.setattr(kang2019, "sizes", lambda c: SIZES[-1:])
+    monkeypatch.setattr(kang2019, "sizes", lambda c: BYTES_PER_NODE[-1:])
     (found,) = kang2019.limits(points)
     # of the arithmetic sequence there are half as many data
     most = 1.25 if setting.arithmetic else 1.2
@@ -215,8 +228,8 @@ def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
 def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
     few, many = traff.OVER_P[0], traff.OVER_P[-1]
     grown = {
-        way: time_of(many, "spike", traff.LOOKED_AT, way)
-        / time_of(few, "spike", traff.LOOKED_AT, way)
+        way: time_of(many, "spike", traff.STUDIED_BYTES, way)
+        / time_of(few, "spike", traff.STUDIED_BYTES, way)
         for way in (RING, FIXED)
     }
     assert grown[RING] > 0.9 * (many.p - 1) / (few.p - 1)
@@ -224,7 +237,7 @@ def test_over_p_the_linear_ring_grows_and_the_blocked_ring_does_not():
 
 
 def test_block_sizes_by_rule():
-    assert traff.rules("regular")["rule 1"] == traff.LOOKED_AT // LINUX.p
+    assert traff.rules("regular")["rule 1"] == traff.STUDIED_BYTES // LINUX.p
     # the smallest block is below the threshold; one is empty
     assert traff.rules("linear")["rule 1"] == int(LINUX.startup)
     assert traff.rules("broadcast")["rule 1"] is None
@@ -299,13 +312,13 @@ def look(figure, folder, name):
 def small(monkeypatch):
     """The report's systems with few processes, in this process."""
     few = [replace(s, p=6, totals=(6 << 12, 6 << 14)) for s in traff.SYSTEMS]
-    nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODES]
+    nodes = [replace(s, p=8, totals=(8 << 14,)) for s in traff.NODE_SYSTEMS]
     today = replace(traff.TODAY, p=8, totals=(1 << 17,))
     sicortex = replace(traff.SICORTEX, p=7, totals=(7 << 14,))
     for module in (traff, traff2008_report):
         monkeypatch.setattr(module, "SYSTEMS", few)
-        monkeypatch.setattr(module, "NODES", nodes)
-        monkeypatch.setattr(module, "DEALT", nodes[1:3])
+        monkeypatch.setattr(module, "NODE_SYSTEMS", nodes)
+        monkeypatch.setattr(module, "DEALT_SYSTEMS", nodes[1:3])
         monkeypatch.setattr(module, "TODAY", today)
         monkeypatch.setattr(module, "SICORTEX", sicortex)
     monkeypatch.setattr(
@@ -315,7 +328,7 @@ def small(monkeypatch):
     )
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
-        monkeypatch.setattr(module, "LOOKED_AT", 6 << 12)
+        monkeypatch.setattr(module, "STUDIED_BYTES", 6 << 12)
         over_p = [replace(s, p=4, totals=(6 << 12,)) for s in traff.OVER_P[:1]]
         monkeypatch.setattr(module, "OVER_P", over_p)
 
@@ -348,10 +361,10 @@ def test_the_report_on_the_slides_is_written(small, tmp_path):
 TASKS = [(abs, -1), (abs, -2), (abs, -3)]
 #: a result of each kind, of all papers
 RESULTS = [
-    kang.Point(1, "large", 640, 4, "segmented", 1 / 3),
+    kang.ExchangePoint(1, "large", 640, 4, "segmented", 1 / 3),
     kang.Multiple(2, "balanced", 1.25),
-    traff.Point("linux", 36, "spike", 1000, "ring", 0, 35, 2e-5, np.float64(1.5)),
-    moody.Memory("chain", 100, 5, np.int64(4096)),
+    traff.GatherPoint("linux", 36, "spike", 1000, "ring", 0, 35, 2e-5, np.float64(1.5)),
+    moody.PeakMemory("chain", 100, 5, np.int64(4096)),
     [kang.Multiple(1, "leader", 2.0), kang.Multiple(1, "segmented", 1.0)],
 ]
 

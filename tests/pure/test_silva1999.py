@@ -8,7 +8,13 @@ from isthmus import schedule
 from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.facade import UserSchedule
 from isthmus.reproduce import silva1999 as silva, silva1999_report as report
-from isthmus.reproduce.silva1999 import GROUPS, SIZES, Times, jobs, patterns
+from isthmus.reproduce.silva1999 import (
+    GROUP_SIZES,
+    VECTOR_BYTES,
+    ProcessTimes,
+    jobs,
+    patterns,
+)
 from isthmus.reproduce.silva1999_figures import pattern_figure
 from isthmus.schedules.ir import Recv, Send
 from isthmus.schedules.registry import find
@@ -73,13 +79,13 @@ def test_the_papers_comparison_comes_out():
 
 def test_a_report_of_made_up_times(tmp_path):
     found = [
-        Times(way.operation, way.label, n, way.algorithm, (n * 1e-9,) * 8)
+        ProcessTimes(way.operation, way.label, n, way.algorithm, (n * 1e-9,) * 8)
         for way, n in jobs()
     ]
     path = report.reproduce(tmp_path, "MPICH 5", "a lab", found)
     text = path.read_text()
-    for operation in GROUPS:
-        assert f"| {operation} | {SIZES[-1]} | `auto` |" in text
+    for operation in GROUP_SIZES:
+        assert f"| {operation} | {VECTOR_BYTES[-1]} | `auto` |" in text
     assert "| between, Silva's | 2.1 | 2.1" in text
     assert "| the paper | 0.80 |" in text
     assert "| its algorithms, simulated | 0.79 |" in text

@@ -12,7 +12,7 @@ import pytest
 from isthmus.bench import crossovers
 from isthmus.bench.job import Contender
 from isthmus.bench.outcome import Outcome, Result
-from isthmus.bench.tune import Measured
+from isthmus.bench.tune import TuningResult
 from isthmus.choose import choose, fit
 from isthmus.choose.choose import inter_allgatherv
 from isthmus.choose.estimate import MessageCosts
@@ -220,13 +220,13 @@ def outcome(case, **times) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def found() -> Measured:
+def found() -> TuningResult:
     """Measured as a machine would that is exactly like the model."""
     machine = MessageCosts(1e-5, 1e-9, message=1e-5)
     origin = replace(ORIGIN, nodes=1)
     tuned = Tuned(Tuning(origin, machine))
     outcomes = []
-    for job in crossovers.todo(8, machine, 0.1):
+    for job in crossovers.tuning_jobs(8, machine, 0.1):
         for case in job.cases:
             times = {
                 c.name: crossovers.predicted(case, c.name, tuned)
@@ -234,7 +234,7 @@ def found() -> Measured:
                 for c in job.contenders
             }
             outcomes.append(outcome(case, **times))
-    return Measured(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
+    return TuningResult(crossovers.conclude(tuned.tuning, outcomes), tuple(outcomes))
 
 
 def test_conclusions_from_a_machine_like_the_model(found):
@@ -243,13 +243,13 @@ def test_conclusions_from_a_machine_like_the_model(found):
     # few rounds are never slower there
     assert machine.ring == 2 * max(crossovers.sizes(8, machine))
     # the library takes 1e-4 more: ours is faster from the first size on
-    assert machine.small == 8 * crossovers.FIRST
+    assert machine.small == 8 * crossovers.MIN_BLOCK_BYTES
     rows = crossovers.rows(found.tuning, found.outcomes)
     assert all(r.predicted == pytest.approx(r.measured) for r in rows if r.predicted)
     assert [r.predicted is None for r in rows] == [
         r.algorithm == "native" for r in rows
     ]
-    taken = crossovers.taken(found.tuning, found.outcomes)
+    taken = crossovers.auto_choices(found.tuning, found.outcomes)
     assert len(taken) == len(found.outcomes)
     inside = [auto.loss for auto in taken if "inside" in auto.kind]
     assert max(inside) < 1.001

@@ -1,1 +1,1 @@
-"""Measuring: isthmus against the MPI library's own calls, on the user's machine."""
+"""Measurements of isthmus against the MPI library's own calls on a user's machine."""

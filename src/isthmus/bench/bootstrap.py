@@ -1,7 +1,9 @@
 """Confidence intervals of medians and of their ratios, by resampling (Efron 1979).
 
-Launches differ more than the repetitions of one launch do. So launches are drawn first,
-and then repetitions of each; contenders that took turns in a repetition stay together.
+Launches differ more than the repetitions of one launch do, so the obvious resampling of
+all repetitions together would give intervals that are too narrow. Launches are drawn
+first, and then repetitions of each. Contenders that took turns in a repetition stay
+together, since whatever disturbed the repetition disturbed all of them.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-SAMPLES = 1000
+RESAMPLES = 1000
 CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """From and to."""
+    """The ends of a confidence interval."""
 
     low: float
     high: float
@@ -30,22 +32,22 @@ class Resampled:
     medians: np.ndarray
 
     def median(self, i: int) -> Interval:
-        """Where the median of a contender lies."""
-        return _middle(self.medians[i])
+        """The interval of the median of contender i."""
+        return _central(self.medians[i])
 
     def ratio(self, i: int, j: int) -> Interval:
-        """Where the median of one contender divided by that of another lies."""
-        return _middle(self.medians[i] / self.medians[j])
+        """The interval of the median of contender i divided by that of contender j."""
+        return _central(self.medians[i] / self.medians[j])
 
 
-def _middle(values: np.ndarray) -> Interval:
-    """What the middle part of the values spans."""
+def _central(values: np.ndarray) -> Interval:
+    """The interval of the values without the tails at both ends."""
     tail = (1 - CONFIDENCE) / 2
     return Interval(*np.quantile(values, (tail, 1 - tail)).tolist())
 
 
 def resample(
-    times: Sequence[Sequence[Sequence[float]]], samples: int = SAMPLES
+    times: Sequence[Sequence[Sequence[float]]], samples: int = RESAMPLES
 ) -> Resampled:
     """Resample times by contender, launch and repetition."""
     rng = np.random.default_rng(0)
@@ -53,6 +55,9 @@ def resample(
     medians = np.empty((len(times), samples))
     for k in range(samples):
         drawn = [launches[i] for i in rng.integers(len(launches), size=len(launches))]
-        parts = [x[:, rng.integers(x.shape[1], size=x.shape[1])] for x in drawn]
+        parts = [
+            launch[:, rng.integers(launch.shape[1], size=launch.shape[1])]
+            for launch in drawn
+        ]
         medians[:, k] = np.median(np.concatenate(parts, axis=1), axis=1)
     return Resampled(medians)

@@ -1,11 +1,16 @@
-"""Redistributions to be measured: ours, Alltoallw, and what people write by hand."""
+"""Redistributions to be measured: isthmus's, Alltoallw, and two written by hand.
+
+By hand, people send a message to each partner, or gather the whole array and broadcast
+it. Both are here as contenders, since a user asks whether a library call gains anything
+over them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
@@ -14,51 +19,60 @@ from ..mpi.redistribution.redistribution import Redistribution
 from ..redistribution.cases import layouts
 from ..redistribution.layouts import Layout
 from ..redistribution.runs import common
+from .job import BenchCase
 
-#: one rank's part of a region of the other side, as an index of its own array
+if TYPE_CHECKING:
+    from .stand import Stand
+
+#: a part of a rank's own array that one peer sends or receives
 Index = tuple[slice, ...]
 
 
 def values(layout: Layout, rank: int) -> np.ndarray:
-    """What a rank has of a matrix of doubles, all of them different."""
-    rows, columns = (x.indices for x in layout.region(rank))
-    found: np.ndarray = np.add.outer(rows * float(layout.shape[1]), columns)
-    return found
+    """A rank's part of a matrix of doubles, all of them different."""
+    rows, columns = (axis.indices for axis in layout.region(rank))
+    part: np.ndarray = np.add.outer(rows * float(layout.shape[1]), columns)
+    return part
 
 
-def pieces(mine: Layout, rank: int, other: Layout, peers: range) -> list[list[Index]]:
-    """What a rank and each of the others have in common, in its own array."""
-    region = mine.region(rank)
-    found: list[list[Index]] = []
+def indices_by_peer(
+    own_layout: Layout, rank: int, peer_layout: Layout, peers: range
+) -> list[list[Index]]:
+    """The parts of a rank's own array in the region of each peer."""
+    region = own_layout.region(rank)
+    indices: list[list[Index]] = []
     for peer in peers:
         axes = []
-        for own, its in zip(region, other.region(peer), strict=True):
-            both = common(own, its)
-            low = own.position(both.start).tolist()
-            ends = zip(low, both.size.tolist(), strict=True)
-            axes.append([slice(x, x + n) for x, n in ends])
-        found.append(list(product(*axes)))
-    return found
+        for own_runs, peer_runs in zip(region, peer_layout.region(peer), strict=True):
+            shared = common(own_runs, peer_runs)
+            starts = own_runs.position(shared.start).tolist()
+            runs = zip(starts, shared.size.tolist(), strict=True)
+            axes.append([slice(start, start + n) for start, n in runs])
+        indices.append(list(product(*axes)))
+    return indices
 
 
 class MatrixSide:
-    """A rank of the group that sends or of the one that receives."""
+    """A rank of a redistribution, in the group that sends or in the one that receives.
 
-    def __init__(self, stand: Any, case: Any) -> None:
+    All contenders share its array, since where arrays lie changes their speed.
+    """
+
+    def __init__(self, stand: Stand, case: BenchCase) -> None:
         p, q = len(case.a), len(case.b)
         self.source, self.target = layouts(case.kind, sum(case.a) // 8, p, q)
         self.native, self.ours, self.local = stand.native, stand.ours, stand.local
-        self.sends, self.rank = stand.mine == 0, stand.local.rank
-        mine = self.source if self.sends else self.target
-        self.expected = np.ascontiguousarray(values(mine, self.rank))
+        self.sends, self.rank = stand.side == 0, stand.local.rank
+        local, remote = self.source, self.target
+        if not self.sends:
+            local, remote = remote, local
+        self.expected = np.ascontiguousarray(values(local, self.rank))
         self.array = np.array(self.expected)
-        other = self.target if self.sends else self.source
         # of replicas of a source, which these cases do not have, the first would send
-        peers = range(other.ranks)
-        self.parts = pieces(mine, self.rank, other, peers)
+        self.indices = indices_by_peer(local, self.rank, remote, range(remote.ranks))
 
-    def moved(self, persistent: bool) -> Callable[[], Any]:
-        """Ours."""
+    def redistribution(self, persistent: bool) -> Callable[[], Any]:
+        """isthmus's own redistribution, blocking or persistent."""
         source, target = (self.source, None) if self.sends else (None, self.target)
         move = Redistribution(self.native, source, target)
         if not persistent:
@@ -72,89 +86,88 @@ class MatrixSide:
         return run
 
     def alltoallw(self) -> Callable[[], Any]:
-        """The MPI library's, of subarrays."""
-        kinds = [self._type(some) for some in self.parts]
-        n = len(kinds)
-        counts = [int(bool(some)) for some in self.parts]
-        mine = [self.array, (counts, [0] * n), kinds]
-        none = [bytearray(1), ([0] * n, [0] * n), [MPI.BYTE] * n]
-        ends = (mine, none) if self.sends else (none, mine)
+        """The MPI library's Alltoallw, of subarrays."""
+        types = [self._type(parts) for parts in self.indices]
+        n = len(types)
+        counts = [int(bool(parts)) for parts in self.indices]
+        parts_of_array = [self.array, (counts, [0] * n), types]
+        nothing = [bytearray(1), ([0] * n, [0] * n), [MPI.BYTE] * n]
+        ends = (parts_of_array, nothing) if self.sends else (nothing, parts_of_array)
         return lambda: self.native.Alltoallw(*ends)
 
-    def _type(self, some: Sequence[Index]) -> MPI.Datatype:
-        if not some:
+    def _type(self, parts: Sequence[Index]) -> MPI.Datatype:
+        """The datatype of several parts of the array."""
+        if not parts:
             return MPI.BYTE
         shape = self.array.shape
-        made = [
+        subarrays = [
             MPI.DOUBLE.Create_subarray(
                 shape, [x.stop - x.start for x in index], [x.start for x in index]
             )
-            for index in some
+            for index in parts
         ]
-        return MPI.Datatype.Create_struct(
-            [1] * len(made), [0] * len(made), made
-        ).Commit()
+        n = len(subarrays)
+        return MPI.Datatype.Create_struct([1] * n, [0] * n, subarrays).Commit()
 
     def isend(self) -> Callable[[], Any]:
         """By hand: a message to each partner in rank order, all at once."""
-        sizes = [sum(self.array[i].size for i in some) for some in self.parts]
-        buffers = [np.empty(n) for n in sizes]
+        sizes = [sum(self.array[i].size for i in parts) for parts in self.indices]
+        messages = [np.empty(n) for n in sizes]
 
         def run() -> None:
             requests = []
-            for peer, (some, buffer) in enumerate(
-                zip(self.parts, buffers, strict=True)
-            ):
-                if not some:
+            for peer, parts in enumerate(self.indices):
+                if not parts:
                     continue
+                message = messages[peer]
                 if self.sends:
-                    np.concatenate([self.array[i].ravel() for i in some], out=buffer)
-                    requests.append(self.native.Isend(buffer, peer))
+                    np.concatenate([self.array[i].ravel() for i in parts], out=message)
+                    requests.append(self.native.Isend(message, peer))
                 else:
-                    requests.append(self.native.Irecv(buffer, peer))
+                    requests.append(self.native.Irecv(message, peer))
             MPI.Request.Waitall(requests)
             if not self.sends:
-                for some, buffer in zip(self.parts, buffers, strict=True):
-                    _unpack(self.array, some, buffer)
+                for parts, message in zip(self.indices, messages, strict=True):
+                    _unpack(self.array, parts, message)
 
         return run
 
     def gather_bcast(self) -> Callable[[], Any]:
         """By hand: gather in the one group, broadcast to the other, take a part."""
-        shape = self.source.shape
-        sizes = [prod(self.source.local_shape(r)) for r in range(self.source.ranks)]
-        whole = np.empty(shape)
-        every = np.empty(sum(sizes))
+        source = self.source
+        sizes = [prod(source.local_shape(r)) for r in range(source.ranks)]
+        matrix = np.empty(source.shape)
+        gathered = np.empty(sum(sizes))
 
         def run() -> None:
             if self.sends:
-                into = [every, sizes] if self.rank == 0 else None
-                self.local.Gatherv(self.array, into, 0)
+                recv = [gathered, sizes] if self.rank == 0 else None
+                self.local.Gatherv(self.array, recv, 0)
                 if self.rank == 0:
-                    parts = np.split(every, np.cumsum(sizes)[:-1])
+                    parts = np.split(gathered, np.cumsum(sizes)[:-1])
                     for r, part in enumerate(parts):
-                        shape_ = self.source.local_shape(r)
-                        whole[self.source.local(r)] = part.reshape(shape_)
-                self.native.Bcast(whole, MPI.PROC_NULL if self.rank else MPI.ROOT)
+                        matrix[source.local(r)] = part.reshape(source.local_shape(r))
+                self.native.Bcast(matrix, MPI.PROC_NULL if self.rank else MPI.ROOT)
             else:
-                self.native.Bcast(whole, 0)
-                self.array[...] = whole[self.target.local(self.rank)]
+                self.native.Bcast(matrix, 0)
+                self.array[...] = matrix[self.target.local(self.rank)]
 
         return run
 
 
-def _unpack(array: np.ndarray, some: Sequence[Index], buffer: np.ndarray) -> None:
-    at = 0
-    for index in some:
+def _unpack(array: np.ndarray, parts: Sequence[Index], message: np.ndarray) -> None:
+    """Copy a received message into parts of an array."""
+    start = 0
+    for index in parts:
         n = array[index].size
-        array[index] = buffer[at : at + n].reshape(array[index].shape)
-        at += n
+        array[index] = message[start : start + n].reshape(array[index].shape)
+        start += n
 
 
 def contender(side: MatrixSide, name: str, persistent: bool) -> Callable[[], Any]:
-    """One way to do it."""
+    """The call of a contender in a redistribution."""
     if name == "auto":
-        return side.moved(persistent)
+        return side.redistribution(persistent)
     if persistent:
         raise ValueError(f"{name!r} has no persistent form")
     if name == "copy":

@@ -1,9 +1,9 @@
-"""The buffers of every operation that can be measured, and what must arrive in them.
+"""The buffers of every operation that can be measured, and the data that must arrive.
 
-Across two groups the root of a rooted operation is rank 0 of group A. Inside one group,
-what comes from the other group comes from the own one. Data have no
-pattern: a block for the wrong rank, or from it, never looks right. Sums are exact in
-any order: of small whole numbers, mostly as doubles.
+Across two groups the root of a rooted operation is rank 0 of group A. Inside one group
+the senders are the ranks of the local group. Data have no pattern: a block for the
+wrong rank, or from the wrong rank, never looks right. Sums are of small whole numbers,
+mostly as doubles, so that they are exact in any order.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mpi4py import MPI
 from ..distributions import regular
 
 Sizes = tuple[int, ...]
-#: what vectors that are added up may consist of
-ELEMENTS = tuple(map(np.dtype, ("f8", "f4", "u1")))
+#: types of the elements of vectors that are added up, the preferred one first
+ELEMENT_TYPES = tuple(map(np.dtype, ("f8", "f4", "u1")))
 
 
-class Call(NamedTuple):
-    """The arguments of a call, its receive buffer, and what must be there after it."""
+class CheckedCall(NamedTuple):
+    """The arguments of a call, its receive buffer, and the data that must arrive."""
 
     arguments: tuple[Any, ...]
     recv: np.ndarray
@@ -33,29 +33,29 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Seat:
-    """A rank of one of the groups, and the blocks of its own and the other one."""
+    """A rank of a group, and the bytes of the blocks of the local and remote group."""
 
     side: int
     rank: int
-    mine: Sizes
-    #: none inside one group
-    theirs: Sizes
+    own_blocks: Sizes
+    #: empty inside one group
+    remote_blocks: Sizes
 
     @property
     def senders(self) -> Sizes:
-        """The blocks of those whose data this rank receives."""
-        return self.theirs or self.mine
+        """The blocks of the group whose data this rank receives."""
+        return self.remote_blocks or self.own_blocks
 
     @property
     def senders_side(self) -> int:
-        """The group of those: the other one, if there are two."""
-        return 1 - self.side if self.theirs else self.side
+        """The number of the group whose data this rank receives."""
+        return 1 - self.side if self.remote_blocks else self.side
 
     @property
     def root(self) -> int:
-        """What this rank gives as root: of group B rank 0 of A, in A whether it is;
-        inside one group rank 0."""
-        if self.side or not self.theirs:
+        """The root argument of this rank: 0 inside one group and in group B, in group A
+        MPI.ROOT or MPI.PROC_NULL."""
+        if self.side or not self.remote_blocks:
             return 0
         return int(MPI.PROC_NULL if self.rank else MPI.ROOT)
 
@@ -66,154 +66,164 @@ class Seat:
 
     @property
     def contributes(self) -> bool:
-        """Whether this rank is one of those at the other end of the root."""
-        return self.side == 1 or not self.theirs
+        """Whether this rank exchanges a block with the root: in two groups, B does."""
+        return self.side == 1 or not self.remote_blocks
 
 
-def block(side: int, frm: int, to: int, n: int) -> np.ndarray:
-    """The bytes that a rank of a group has for one of the other."""
-    return np.random.default_rng([side, frm, to]).integers(0, 256, n, np.uint8)
+def block(side: int, sender: int, receiver: int, n: int) -> np.ndarray:
+    """The n random bytes that a rank of a group sends to a receiver."""
+    rng = np.random.default_rng([side, sender, receiver])
+    return rng.integers(0, 256, n, np.uint8)
 
 
 def _empty() -> np.ndarray:
     return np.empty(0, np.uint8)
 
 
-def _taking(arguments: Callable[[np.ndarray], tuple[Any, ...]], data: Any) -> Call:
-    """A call that receives these data."""
+def _receiving_call(
+    arguments: Callable[[np.ndarray], tuple[Any, ...]], data: Any
+) -> CheckedCall:
+    """A call that must receive these blocks, one after the other."""
     expected = np.concatenate(data or [_empty()])
     recv = np.empty_like(expected)
-    return Call(arguments(recv), recv, expected)
+    return CheckedCall(arguments(recv), recv, expected)
 
 
-def _giving(*arguments: Any) -> Call:
-    """A call that receives nothing."""
-    return Call(arguments, _empty(), _empty())
+def _silent_call(*arguments: Any) -> CheckedCall:
+    """A call of a rank that receives no data."""
+    return CheckedCall(arguments, _empty(), _empty())
 
 
 class Vectors(NamedTuple):
-    """Vectors that are added up: their type, their length, and what all are below.
+    """Vectors that are added up: element type, length, and a bound on the elements.
 
-    No sum overflows: MPI leaves to the library what it is then, and Open MPI's of small
-    integers on x86-64 depends on the place.
+    No sum overflows: MPI leaves the result of an overflow to the library, and with Open
+    MPI on x86-64 the result for small integers depends on the place in the vector.
     """
 
     element: np.dtype[Any]
     length: int
-    below: int
+    bound: int
 
     @classmethod
-    def of(cls, seat: Seat, nbytes: int, parts: int = 1) -> Vectors:
-        """Of so many bytes, in the largest type that gives an element to each part."""
-        fit = (
-            x
-            for x in ELEMENTS
-            if nbytes % x.itemsize == 0 and nbytes >= parts * x.itemsize
+    def fitting(cls, seat: Seat, nbytes: int, parts: int = 1) -> Vectors:
+        """Vectors of `nbytes`, in the largest type that gives each part an element."""
+        fitting_types = (
+            dtype
+            for dtype in ELEMENT_TYPES
+            if nbytes % dtype.itemsize == 0 and nbytes >= parts * dtype.itemsize
         )
-        element, below = next(fit, ELEMENTS[-1]), 255
+        element, bound = next(fitting_types, ELEMENT_TYPES[-1]), 255
         if element == np.uint8:
-            below = max(below // max(len(seat.mine), len(seat.senders)), 1)
-        return cls(element, nbytes // element.itemsize, below)
+            bound = max(bound // max(len(seat.own_blocks), len(seat.senders)), 1)
+        return cls(element, nbytes // element.itemsize, bound)
 
-    def one(self, side: int, rank: int) -> np.ndarray:
-        """That of one rank."""
-        return (block(side, rank, 0, self.length) % self.below).astype(self.element)
+    def contribution(self, side: int, rank: int) -> np.ndarray:
+        """The vector of a rank of a group."""
+        return (block(side, rank, 0, self.length) % self.bound).astype(self.element)
 
     def total(self, side: int, n: int) -> np.ndarray:
-        """The sum over all ranks of a group."""
-        found = np.zeros(self.length, self.element)
+        """The sum over all n ranks of a group."""
+        total = np.zeros(self.length, self.element)
         for rank in range(n):
-            found += self.one(side, rank)
-        return found
+            total += self.contribution(side, rank)
+        return total
 
 
-#: makes the call of each operation that is measured
-CALLS: dict[str, Callable[[Seat], Call]] = {}
-_Make = TypeVar("_Make", bound=Callable[..., Call])
+#: for each operation that is measured, the function that makes a rank's call
+CALL_MAKERS: dict[str, Callable[[Seat], CheckedCall]] = {}
+_Maker = TypeVar("_Maker", bound=Callable[..., CheckedCall])
 
 
-def measured(operation: str, *kind: Any) -> Callable[[_Make], _Make]:
-    """Make the function below the maker of an operation's calls, of one kind if it
-    makes several."""
+def measured(operation: str, *arguments: Any) -> Callable[[_Maker], _Maker]:
+    """Register the function below as the maker of an operation's calls.
 
-    def register(make: _Make) -> _Make:
-        CALLS[operation] = lambda seat: make(seat, *kind)
-        return make
+    The arguments tell operations apart that share a maker, as Gather and Gatherv do.
+    """
+
+    def register(maker: _Maker) -> _Maker:
+        CALL_MAKERS[operation] = lambda seat: maker(seat, *arguments)
+        return maker
 
     return register
 
 
 @measured("barrier")
-def barrier(seat: Seat) -> Call:
-    """Nothing is received."""
-    return _giving()
+def barrier(seat: Seat) -> CheckedCall:
+    """A call without buffers."""
+    return _silent_call()
 
 
 @measured("bcast")
-def bcast(seat: Seat) -> Call:
-    """One block of the root to everyone of the other group, or of its own."""
-    n = seat.mine[0] if seat.side == 0 else seat.theirs[0]
+def bcast(seat: Seat) -> CheckedCall:
+    """The root's block to all ranks of the remote group, or of the only group."""
+    n = seat.own_blocks[0] if seat.side == 0 else seat.remote_blocks[0]
     data = block(0, 0, 0, n)
     if seat.is_root:
-        return _giving(data, seat.root)
+        return _silent_call(data, seat.root)
     if seat.contributes:
-        return _taking(lambda recv: (recv, 0), [data])
-    return _giving(_empty(), seat.root)
+        return _receiving_call(lambda recv: (recv, 0), [data])
+    return _silent_call(_empty(), seat.root)
 
 
 @measured("reduce")
-def reduce(seat: Seat) -> Call:
-    """The sum of the other group's vectors, or of its own group's, to the root."""
+def reduce(seat: Seat) -> CheckedCall:
+    """The sum of the vectors of the remote group, or of the only group, to the root."""
     side, n = seat.senders_side if seat.is_root else seat.side, len(seat.senders)
     send = None
     if seat.contributes:
-        send = Vectors.of(seat, seat.mine[0]).one(seat.side, seat.rank)
+        send = Vectors.fitting(seat, seat.own_blocks[0]).contribution(
+            seat.side, seat.rank
+        )
     if not seat.is_root:
-        return _giving(send, None, MPI.SUM, seat.root)
-    total = Vectors.of(seat, seat.senders[0]).total(side, n)
-    return _taking(lambda recv: (send, recv, MPI.SUM, seat.root), [total])
+        return _silent_call(send, None, MPI.SUM, seat.root)
+    total = Vectors.fitting(seat, seat.senders[0]).total(side, n)
+    return _receiving_call(lambda recv: (send, recv, MPI.SUM, seat.root), [total])
 
 
 @measured("gather")
 @measured("gatherv", True)
-def gather(seat: Seat, v: bool = False) -> Call:
-    """The blocks of the other group, or of its own, to the root."""
+def gather(seat: Seat, v: bool = False) -> CheckedCall:
+    """The blocks of the remote group, or of the only group, to the root."""
     send = None
     if seat.contributes:
-        send = block(seat.side, seat.rank, 0, seat.mine[seat.rank])
+        send = block(seat.side, seat.rank, 0, seat.own_blocks[seat.rank])
     if not seat.is_root:
-        return _giving(send, None, seat.root)
+        return _silent_call(send, None, seat.root)
     side, counts = seat.senders_side, list(seat.senders)
     data = [block(side, i, 0, n) for i, n in enumerate(counts)]
 
     def arguments(recv: np.ndarray) -> tuple[Any, ...]:
         return send, [recv, counts] if v else recv, seat.root
 
-    return _taking(arguments, data)
+    return _receiving_call(arguments, data)
 
 
 @measured("scatter")
 @measured("scatterv", True)
-def scatter(seat: Seat, v: bool = False) -> Call:
-    """A block of the root's to each rank of the other group, or of its own."""
+def scatter(seat: Seat, v: bool = False) -> CheckedCall:
+    """A block of the root to each rank of the remote group, or of the only group."""
     send: Any = None
     if seat.is_root:
         counts = list(seat.senders)
         send = np.concatenate([block(0, 0, j, n) for j, n in enumerate(counts)])
         send = [send, counts] if v else send
     if not seat.contributes:
-        return _giving(send, None, seat.root)
-    data = block(0, 0, seat.rank, seat.mine[seat.rank])
-    return _taking(lambda recv: (send, recv, seat.root), [data])
+        return _silent_call(send, None, seat.root)
+    data = block(0, 0, seat.rank, seat.own_blocks[seat.rank])
+    return _receiving_call(lambda recv: (send, recv, seat.root), [data])
 
 
 @measured("alltoall")
 @measured("alltoallv", "v")
 @measured("alltoallw", "w")
-def alltoall(seat: Seat, form: str = "") -> Call:
-    """A block of everyone to everyone of the other group, as large as its own."""
+def alltoall(seat: Seat, form: str = "") -> CheckedCall:
+    """A block of each rank to each rank of the remote group, or of the only group.
+
+    All blocks that a rank sends have the size of its own block.
+    """
     n = len(seat.senders)
-    own = seat.mine[seat.rank]
+    own = seat.own_blocks[seat.rank]
     send = np.concatenate([block(seat.side, seat.rank, j, own) for j in range(n)])
     sizes = list(seat.senders)
     data = [block(seat.senders_side, i, seat.rank, k) for i, k in enumerate(sizes)]
@@ -224,37 +234,39 @@ def alltoall(seat: Seat, form: str = "") -> Call:
             return [buffer, (counts, starts), [MPI.BYTE] * len(counts)]
         return [buffer, counts] if form == "v" else buffer
 
-    return _taking(lambda recv: (spec(send, [own] * n), spec(recv, sizes)), data)
+    return _receiving_call(
+        lambda recv: (spec(send, [own] * n), spec(recv, sizes)), data
+    )
 
 
 @measured("allreduce")
-def allreduce(seat: Seat) -> Call:
-    """The sum of the other group's vectors to everyone."""
-    vectors = Vectors.of(seat, seat.mine[0])
-    send = vectors.one(seat.side, seat.rank)
+def allreduce(seat: Seat) -> CheckedCall:
+    """The sum of the senders' vectors to every rank."""
+    vectors = Vectors.fitting(seat, seat.own_blocks[0])
+    send = vectors.contribution(seat.side, seat.rank)
     total = vectors.total(seat.senders_side, len(seat.senders))
-    return _taking(lambda recv: (send, recv, MPI.SUM), [total])
+    return _receiving_call(lambda recv: (send, recv, MPI.SUM), [total])
 
 
 @measured("reduce_scatter")
-def reduce_scatter(seat: Seat) -> Call:
-    """A share of the sum of the other group's vectors to each."""
-    p, q = len(seat.mine), len(seat.senders)
-    vectors = Vectors.of(seat, seat.mine[0], max(p, q))
+def reduce_scatter(seat: Seat) -> CheckedCall:
+    """A share of the sum of the senders' vectors to each rank."""
+    p, q = len(seat.own_blocks), len(seat.senders)
+    vectors = Vectors.fitting(seat, seat.own_blocks[0], max(p, q))
     counts = regular(p, vectors.length)
-    send, start = vectors.one(seat.side, seat.rank), sum(counts[: seat.rank])
+    send, start = vectors.contribution(seat.side, seat.rank), sum(counts[: seat.rank])
     part = vectors.total(seat.senders_side, q)[start : start + counts[seat.rank]]
-    return _taking(lambda recv: (send, recv, counts, MPI.SUM), [part])
+    return _receiving_call(lambda recv: (send, recv, counts, MPI.SUM), [part])
 
 
 @measured("reduce_scatter_block")
-def reduce_scatter_block(seat: Seat) -> Call:
-    """An equal share of the sum of the other group's vectors to each."""
-    p, q = len(seat.mine), len(seat.senders)
-    vectors = Vectors.of(seat, seat.mine[0], lcm(p, q))
+def reduce_scatter_block(seat: Seat) -> CheckedCall:
+    """An equal share of the sum of the senders' vectors to each rank."""
+    p, q = len(seat.own_blocks), len(seat.senders)
+    vectors = Vectors.fitting(seat, seat.own_blocks[0], lcm(p, q))
     vectors = vectors._replace(length=vectors.length // lcm(p, q) * lcm(p, q))
-    send, each = vectors.one(seat.side, seat.rank), vectors.length // p
+    send, each = vectors.contribution(seat.side, seat.rank), vectors.length // p
     part = vectors.total(seat.senders_side, q)[
         seat.rank * each : (seat.rank + 1) * each
     ]
-    return _taking(lambda recv: (send, recv, MPI.SUM), [part])
+    return _receiving_call(lambda recv: (send, recv, MPI.SUM), [part])

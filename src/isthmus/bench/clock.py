@@ -1,4 +1,9 @@
-"""One clock for all ranks of a communicator."""
+"""One clock for all ranks of a communicator.
+
+Recorded messages have a time at the sender and one at the receiver, which can only be
+compared when both are read from the same clock. Hosts have clocks of their own, so each
+rank adds to its clock an offset to that of rank 0.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,18 @@ from time import monotonic
 import numpy as np
 from mpi4py import MPI
 
-#: messages to and fro, of which the quickest counts
-TIMES = 20
+#: messages to and fro, of which the quickest counts, since nothing delayed it
+CLOCK_ROUND_TRIPS = 20
 
 now = monotonic
 
 
-def _whose() -> str:
-    """What tells clocks apart: processes of one running system share theirs, also from
-    inside containers and network namespaces, but not from inside time namespaces."""
+def _clock_identity() -> str:
+    """A text that is equal on ranks that share a clock.
+
+    Processes of one running system share its clock, also from inside containers and
+    network namespaces, but not from inside time namespaces.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/time')}"
@@ -26,38 +34,40 @@ def _whose() -> str:
 
 
 def offset(comm: MPI.Intracomm) -> float:
-    """What to add to this rank's clock to have that of rank 0.
+    """The seconds to add to this rank's clock to have the clock of rank 0; collective.
 
-    Nothing where all share one. Else it is taken from messages to and fro, right to
-    half the time of the quickest of them.
+    Zero where all ranks share a clock. Otherwise the offset comes from messages to and
+    fro, and is right to half the time of the quickest round trip.
     """
-    if len(set(comm.allgather(_whose()))) == 1:
+    if len(set(comm.allgather(_clock_identity()))) == 1:
         return 0.0
-    rank, found = comm.Get_rank(), 0.0
-    for other in range(1, comm.Get_size()):
-        if rank == 0:
-            _answer(comm, other)
-        elif rank == other:
-            found = _ask(comm)
-    return found
+    own_rank, own_offset = comm.Get_rank(), 0.0
+    for rank in range(1, comm.Get_size()):
+        if own_rank == 0:
+            _send_time(comm, rank)
+        elif own_rank == rank:
+            own_offset = _offset_to_rank_0(comm)
+    return own_offset
 
 
-def _answer(comm: MPI.Intracomm, other: int) -> None:
-    """Tell another rank the time, as often as it asks."""
-    for _ in range(TIMES):
-        comm.recv(None, other)
-        comm.Send(np.array([now()]), other)
+def _send_time(comm: MPI.Intracomm, rank: int) -> None:
+    """Answer each question of a rank with the time of rank 0."""
+    for _ in range(CLOCK_ROUND_TRIPS):
+        comm.recv(None, rank)
+        comm.Send(np.array([now()]), rank)
 
 
-def _ask(comm: MPI.Intracomm) -> float:
-    """The difference to rank 0, which read its clock half-way between."""
-    best, found = float("inf"), 0.0
+def _offset_to_rank_0(comm: MPI.Intracomm) -> float:
+    """The offset by the quickest round trip; rank 0 is assumed to have read its clock
+    half-way through."""
+    shortest, best_offset = float("inf"), 0.0
     answer = np.empty(1)
-    for _ in range(TIMES):
+    for _ in range(CLOCK_ROUND_TRIPS):
         begin = now()
         comm.send(None, 0)
         comm.Recv(answer, 0)
         end = now()
-        if end - begin < best:
-            best, found = end - begin, float(answer[0]) - (begin + end) / 2
-    return found
+        if end - begin < shortest:
+            shortest = end - begin
+            best_offset = float(answer[0]) - (begin + end) / 2
+    return best_offset

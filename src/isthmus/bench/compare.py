@@ -14,49 +14,55 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..launch.mpiexec import LaunchError
-from .job import Case, Job
+from .job import BenchCase, BenchJob
 from .outcome import Outcome, Result
 
 if TYPE_CHECKING:
     from .stand import Stand, Trial
 
-#: calls this short, in seconds, are timed many in a row, about SLICE seconds of them
-SHORT, SLICE, CALLS = 1e-3, 1e-2, 200
-REPETITIONS = (3, 501)
-#: how many repetitions pass before the next look at the clock: estimates may be wrong
-ASK = 4
-#: a first call this long, in seconds, tells how long the others will be; else the
-#: shortest of so many does
-TELLING, TRIES = 5e-2, 4
+#: calls shorter than this are timed several in a row, for about SLICE_SECONDS: the
+#: clock and the barrier are too coarse for one
+SHORT_CALL_SECONDS = 1e-3
+SLICE_SECONDS = 1e-2
+MAX_CALLS_IN_A_ROW = 200
+MIN_REPETITIONS, MAX_REPETITIONS = 3, 501
+#: repetitions until the ranks compare clocks again, since estimates may be wrong
+REPETITIONS_BETWEEN_CLOCK_CHECKS = 4
+#: a first call as long as this says how long the next ones will be; of shorter calls
+#: ESTIMATE_CALLS are made, and the shortest counts
+LONG_CALL_SECONDS = 5e-2
+ESTIMATE_CALLS = 4
 
 
 class WrongData(LaunchError):
-    """A call left other bytes in its receive buffer than it must."""
+    """A call left wrong bytes in its receive buffer."""
 
 
 #: called with the part of a case that is done
-Progress = Callable[[float], None]
+ReportPart = Callable[[float], None]
 
 
-def _between(low: int, value: float, high: int) -> int:
+def _clamp(low: int, value: float, high: int) -> int:
     return int(min(max(value, low), high))
 
 
-def plan(once: Sequence[float], seconds: float, single: bool) -> tuple[int, int]:
-    """Calls in a repetition, and repetitions, for contenders that take so long.
+def plan(
+    call_seconds: Sequence[float], seconds: float, single: bool
+) -> tuple[int, int]:
+    """The calls in a repetition, and the repetitions, for contenders' call times.
 
-    All make as many calls, one if any of them is long: what one call can do for the
-    next would otherwise count for some and not for others.
+    All contenders make equally many calls, one if any of them is long. Otherwise what a
+    call does for the next one would count for some contenders and not for others.
     """
-    calls, longest = 1, max(*once, 1e-7)
-    if longest < SHORT and not single:
-        calls = _between(1, ceil(SLICE / longest), CALLS)
-    least, most = REPETITIONS
-    return calls, _between(least, seconds / max(calls * sum(once), 1e-7), most)
+    calls, longest = 1, max(*call_seconds, 1e-7)
+    if longest < SHORT_CALL_SECONDS and not single:
+        calls = _clamp(1, ceil(SLICE_SECONDS / longest), MAX_CALLS_IN_A_ROW)
+    repetitions = seconds / max(calls * sum(call_seconds), 1e-7)
+    return calls, _clamp(MIN_REPETITIONS, repetitions, MAX_REPETITIONS)
 
 
-class Race:
-    """Some ways to do the same, and which of them were wrong on this rank."""
+class TimingRace:
+    """Trials that take turns, and which of them received wrong bytes on this rank."""
 
     def __init__(self, stand: Stand, trials: Sequence[Trial], seed: int = 0) -> None:
         self.stand, self.trials, self.seed = stand, trials, seed
@@ -64,9 +70,12 @@ class Race:
         self.taken = [""] * len(trials)
 
     def repetition(self, i: int, calls: int) -> float:
-        """The seconds of one call of a contender, on this rank; checked after it."""
+        """The seconds of a call of trial i on this rank, as the mean of `calls` calls.
+
+        The receive buffer is checked after the last of them.
+        """
         trial = self.trials[i]
-        run = trial.run
+        run = trial.run  # looked up here, outside of the time
         trial.wipe()
         self.stand.barrier()
         start = perf_counter()
@@ -77,71 +86,82 @@ class Race:
         self.wrong[i] = max(self.wrong[i], float(not trial.right()))
         return seconds
 
-    def once(self) -> list[float]:
-        """How long each takes, roughly; the first call of all is also a warm-up."""
-        found = self._round()
-        if max(found) < TELLING:
-            rounds = [self._round() for _ in range(TRIES - 1)]
-            found = [min(times) for times in zip(*rounds, strict=True)]
-        return found
+    def call_seconds(self) -> list[float]:
+        """A first estimate of the seconds of a call of each trial.
 
-    def _round(self) -> list[float]:
-        """One call of each."""
-        everyone = range(len(self.trials))
-        return self.stand.worst([self.repetition(i, 1) for i in everyone])
+        The first call of all is also a warm-up, and counts only if it is long.
+        """
+        estimates = self._turn_of_each()
+        if max(estimates) < LONG_CALL_SECONDS:
+            turns = [self._turn_of_each() for _ in range(ESTIMATE_CALLS - 1)]
+            estimates = [min(times) for times in zip(*turns, strict=True)]
+        return estimates
+
+    def _turn_of_each(self) -> list[float]:
+        """The seconds of one call of each trial, on the slowest rank."""
+        times = [self.repetition(i, 1) for i in range(len(self.trials))]
+        return self.stand.worst(times)
 
     def repetitions(
         self,
         calls: int,
         most: int,
         seconds: float,
-        progress: Progress = lambda part: None,
+        progress: ReportPart = lambda part: None,
     ) -> np.ndarray:
-        """The times on this rank: [repetition, trial]."""
+        """The times on this rank, [repetition, trial]; `most` repetitions at most."""
         rng = np.random.default_rng(self.seed)
         times: list[list[float]] = []
         began = perf_counter()
-        while len(times) < most and not self._over(len(times), began, seconds):
+        while len(times) < most and not self._is_over(len(times), began, seconds):
             times.append([0.0] * len(self.trials))
             for i in rng.permutation(len(self.trials)):
                 times[-1][i] = self.repetition(i, calls)
             progress(len(times) / most)
         return np.array(times)
 
-    def _over(self, done: int, began: float, seconds: float) -> bool:
-        """Whether the time is over; all ranks agree on it, and do not ask too often."""
-        if done < REPETITIONS[0] or done % ASK:
+    def _is_over(self, done: int, began: float, seconds: float) -> bool:
+        """Whether the time is over on any rank, alike on all ranks.
+
+        The ranks do not ask after each repetition, since asking is a collective too.
+        """
+        if done < MIN_REPETITIONS or done % REPETITIONS_BETWEEN_CLOCK_CHECKS:
             return False
         (spent,) = self.stand.worst([perf_counter() - began])
         return spent > seconds
 
     def check(self, names: Sequence[str], where: str) -> None:
-        """Raise on all ranks if a byte was wrong on any."""
+        """Raise on all ranks if a trial received a wrong byte on any rank."""
         flags = zip(names, self.stand.worst(self.wrong), strict=True)
-        if bad := [name for name, flag in flags if flag]:
-            raise WrongData(f"wrong data from {'; '.join(bad)} {where}")
+        if wrong := [name for name, flag in flags if flag]:
+            raise WrongData(f"wrong data from {'; '.join(wrong)} {where}")
 
     def slowest(self, times: np.ndarray) -> np.ndarray:
-        """The times on the slowest rank, of those on this one."""
+        """The times on the slowest rank, from the times on each rank; collective."""
         return np.reshape(self.stand.worst(times.ravel().tolist()), times.shape)
 
     def free(self) -> None:
-        """Give back what the trials hold."""
+        """Free the requests of all trials."""
         for trial in self.trials:
             trial.free()
 
 
 def compare(
-    stand: Stand, case: Case, job: Job, progress: Progress = lambda part: None
+    stand: Stand,
+    case: BenchCase,
+    job: BenchJob,
+    progress: ReportPart = lambda part: None,
 ) -> Outcome:
-    """Measure all contenders in one case."""
+    """Measure all contenders in one case; collective."""
     contenders = job.contenders_of(case)
-    names, where = [x.name for x in contenders], f"({case.op}, {case.label})"
-    race = Race(stand, [stand.prepare(case, x) for x in contenders], job.seed)
+    names = [contender.name for contender in contenders]
+    where = f"({case.op}, {case.label})"
+    trials = [stand.prepare(case, contender) for contender in contenders]
+    race = TimingRace(stand, trials, job.seed)
     try:
-        once = race.once()
+        estimates = race.call_seconds()
         race.check(names, where)
-        calls, repetitions = plan(once, job.seconds, job.single)
+        calls, repetitions = plan(estimates, job.seconds, job.single)
         times = race.repetitions(calls, repetitions, job.seconds, progress)
         race.check(names, where)
         slowest = race.slowest(times)
@@ -157,10 +177,12 @@ def compare(
 def medians(
     stand: Stand, trials: Mapping[str, Trial], seconds: float
 ) -> dict[str, float]:
-    """Seconds of a call by each way, which take turns for so many seconds in all: the
-    median, of the slowest rank."""
-    race = Race(stand, list(trials.values()))
-    calls, repetitions = plan(race.once(), seconds, single=False)
+    """The median seconds of a call of each trial, on the slowest rank.
+
+    The trials take turns for `seconds` in all.
+    """
+    race = TimingRace(stand, list(trials.values()))
+    calls, repetitions = plan(race.call_seconds(), seconds, single=False)
     slowest = race.slowest(race.repetitions(calls, repetitions, seconds))
     race.check(list(trials), "")
     return dict(zip(trials, np.median(slowest, 0).tolist(), strict=True))

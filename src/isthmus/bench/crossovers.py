@@ -1,4 +1,9 @@
-"""What `isthmus tune` measures once messages are known, and what follows from it."""
+"""The sizes at which one algorithm overtakes another, as `isthmus tune` measures them.
+
+The cost of messages predicts most times well, but not where the MPI library's own call
+is faster, and not to the byte where two algorithms cross. So `isthmus tune` measures
+some cases after the messages, and corrects the description of the machine.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +18,22 @@ from ..choose.estimate import MessageCosts
 from ..choose.tuning import Tuning
 from ..predict.tuned import Tuned
 from . import job as jobs
-from .job import NATIVE, Case, Contender, Job
+from .job import NATIVE, BenchCase, BenchJob, Contender
 from .outcome import Outcome
 
-#: bytes of each rank's block: from the first on by this factor, as long as a ring is
-#: not expected to take longer than this
-FIRST, FACTOR, LAST, SECONDS = 64, 4, 1 << 20, 0.4
-#: one rank has half of all: where there is most to gain over the library
-UNEQUAL = "spike"
+#: bytes of each rank's block, each size BLOCK_FACTOR times the one before, up to a size
+#: for which a ring is expected to take longer than MAX_RING_SECONDS
+MIN_BLOCK_BYTES, BLOCK_FACTOR, MAX_BLOCK_BYTES, MAX_RING_SECONDS = 64, 4, 1 << 20, 0.4
+#: one rank has half of all bytes: where there is most to gain over the library
+UNEQUAL_DISTRIBUTION = "spike"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way to do a case: seconds as measured and as predicted, if they are."""
+class MeasuredTime:
+    """The measured seconds of an algorithm in a case, beside the predicted ones.
+
+    `predicted` is None for what the model cannot predict.
+    """
 
     kind: str
     size: int
@@ -35,132 +43,145 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What "auto" takes in a case, and what it loses."""
+class AutoChoice:
+    """The algorithm that "auto" takes in a case, and the loss by that choice."""
 
     kind: str
     size: int
     algorithm: str
-    #: how many times as long as the fastest it takes
+    #: the time of the algorithm divided by the time of the fastest one
     loss: float
 
 
 def sizes(p: int, machine: MessageCosts) -> list[int]:
-    """The bytes of a rank's block that are worth a look."""
-    found = [FIRST]
-    while found[-1] < LAST:
-        following = FACTOR * found[-1]
-        if estimate.ring(np.full(p, following), machine) > SECONDS:
+    """The bytes of a rank's block that are measured in a group of p."""
+    block_sizes = [MIN_BLOCK_BYTES]
+    while block_sizes[-1] < MAX_BLOCK_BYTES:
+        larger = BLOCK_FACTOR * block_sizes[-1]
+        if estimate.ring(np.full(p, larger), machine) > MAX_RING_SECONDS:
             break
-        found.append(following)
-    return found
+        block_sizes.append(larger)
+    return block_sizes
 
 
 def _doubling(*groups: int) -> str:
-    """The way in few rounds that works for groups of these sizes."""
+    """The algorithm of logarithmically many rounds for groups of these sizes."""
     return "bruck" if any(n & (n - 1) for n in groups) else "recursive_doubling"
 
 
-def inside(p: int, machine: MessageCosts, seconds: float) -> Iterator[Job]:
-    """Equal blocks, then unequal ones, of one group."""
-    for kind in ("regular", UNEQUAL):
-        names = list(estimate.ours(np.full(p, FIRST), machine))
-        if kind == UNEQUAL:
+def inside(p: int, machine: MessageCosts, seconds: float) -> Iterator[BenchJob]:
+    """The jobs inside a group of p: equal blocks, then unequal ones."""
+    for kind in ("regular", UNEQUAL_DISTRIBUTION):
+        names = list(estimate.ours(np.full(p, MIN_BLOCK_BYTES), machine))
+        if kind == UNEQUAL_DISTRIBUTION:
             names.remove("ring")  # it waits for the largest block in every round
         cases = (
             jobs.case("allgatherv", (p,), n, kind)
             for n in reversed(sizes(p, machine))
             if n * p < choose.MAX_INT
         )
-        yield Job((p,), tuple(cases), jobs.contenders(names, False, False), seconds)
+        yield BenchJob(
+            (p,), tuple(cases), jobs.contenders(names, False, False), seconds
+        )
 
 
-def between(p: int, machine: MessageCosts, seconds: float) -> Job:
-    """Equal blocks of two groups."""
+def between(p: int, machine: MessageCosts, seconds: float) -> BenchJob:
+    """The job between two halves of p ranks: equal blocks."""
     groups = (p // 2, p - p // 2)
     names = ["direct", "balanced+ring", f"balanced+{_doubling(*groups)}"]
     cases = (jobs.case("allgather", groups, n) for n in reversed(sizes(p, machine)))
-    return Job(groups, tuple(cases), jobs.contenders(names, False, False), seconds)
+    return BenchJob(groups, tuple(cases), jobs.contenders(names, False, False), seconds)
 
 
-def todo(p: int, machine: MessageCosts, seconds: float) -> list[Job]:
-    """All that is to be measured on p ranks; longest first, so that a slow machine
-    shows at once how long it will take."""
+def tuning_jobs(p: int, machine: MessageCosts, seconds: float) -> list[BenchJob]:
+    """All jobs on p ranks, each case `seconds` long.
+
+    The largest blocks come first, so that a slow machine shows at once how long the
+    tuning will take.
+    """
     return [*inside(p, machine, seconds), between(p, machine, seconds)]
 
 
-def kind(case: Case) -> str:
-    """What cases of different sizes have in common, in words."""
+def kind(case: BenchCase) -> str:
+    """The collective, the groups and the distribution of a case, in words."""
     if case.b:
         return f"allgather between {len(case.a)} and {len(case.b)}"
     return f"allgatherv inside {len(case.a)}, {case.kind}"
 
 
-def _times(found: Outcome) -> dict[str, float]:
+def _times(outcome: Outcome) -> dict[str, float]:
     """The seconds of each contender, by its name."""
-    return {x.contender.name: x.seconds for x in found.results}
+    return {result.contender.name: result.seconds for result in outcome.results}
 
 
-def _of(outcomes: Sequence[Outcome], distribution: str) -> list[Outcome]:
-    """Those inside one group, sizes going up."""
-    some = [x for x in outcomes if not x.case.b and x.case.kind == distribution]
-    return sorted(some, key=lambda x: x.case.each)
+def _inside(outcomes: Sequence[Outcome], distribution: str) -> list[Outcome]:
+    """The outcomes inside one group with a distribution, by increasing size."""
+    chosen = [x for x in outcomes if not x.case.b and x.case.kind == distribution]
+    return sorted(chosen, key=lambda outcome: outcome.case.each)
 
 
-def _sure(found: Outcome) -> float:
-    """How many times faster than native one of ours is, beyond doubt and the margin
-    that "auto" wants too."""
-    ours = (x.contender for x in found.results if x.contender != NATIVE)
-    return choose.MARGIN * max(found.ratio_interval(c)[0] for c in ours)
+def _certain_gain(outcome: Outcome) -> float:
+    """How many times faster than native the best algorithm of isthmus is, for certain.
+
+    The low end of the interval counts, less the margin that "auto" asks for too.
+    """
+    ours = (x.contender for x in outcome.results if x.contender != NATIVE)
+    return choose.MARGIN * max(outcome.ratio_interval(c).low for c in ours)
 
 
 def refined(machine: MessageCosts, p: int, outcomes: Sequence[Outcome]) -> MessageCosts:
-    """The same with the sizes at which the fastest way changes, and the library's
-    factor."""
-    equal, unequal = _of(outcomes, "regular"), _of(outcomes, UNEQUAL)
-    sizes = [x.case.each for x in equal]
-    rounds, neighbours = (
+    """A machine with the measured crossover sizes, and with the factor by which the MPI
+    library's own call takes longer than its messages."""
+    equal = _inside(outcomes, "regular")
+    unequal = _inside(outcomes, UNEQUAL_DISTRIBUTION)
+    block_sizes = [x.case.each for x in equal]
+    doubling_times, ring_times = (
         [x.seconds(Contender(name)) for x in equal] for name in (_doubling(p), "ring")
     )
-    ring = fit.crossover(sizes, rounds, neighbours)
-    # where ours is not surely faster, the library's call it is
-    gains = [_sure(x) for x in unequal]
-    small = p * fit.crossover(sizes, gains, [1.0] * len(gains))
-    calls = {x.case.each: x.seconds(NATIVE) for x in equal}
-    factor = fit.library_factor(p, calls, machine)
+    ring = fit.crossover(block_sizes, doubling_times, ring_times)
+    # below the size from which isthmus is faster for certain, "auto" takes native
+    gains = [_certain_gain(x) for x in unequal]
+    small = p * fit.crossover(block_sizes, gains, [1.0] * len(gains))
+    native_times = {x.case.each: x.seconds(NATIVE) for x in equal}
+    factor = fit.library_factor(p, native_times, machine)
     return replace(machine, library=factor, small=small, ring=ring)
 
 
 def conclude(tuning: Tuning, outcomes: Sequence[Outcome]) -> Tuning:
-    """The tuning that the outcomes of all processes lead to."""
-    better = refined(tuning.widest, tuning.origin.processes, outcomes)
+    """The tuning, corrected by outcomes on all its processes."""
+    machine = refined(tuning.widest, tuning.origin.processes, outcomes)
     if tuning.between is not None:
-        return replace(tuning, between=better)
-    return replace(tuning, inside=better)
+        return replace(tuning, between=machine)
+    return replace(tuning, inside=machine)
 
 
-def predicted(case: Case, name: str, tuned: Tuned) -> float | None:
-    """What the simulation says; the MPI library's own call and what depends on where
-    ranks lie are not simulated."""
+def predicted(case: BenchCase, name: str, tuned: Tuned) -> float | None:
+    """The simulated seconds of an algorithm.
+
+    None for the MPI library's own call, which has no schedule, and for the node ring,
+    whose time depends on the placement of the ranks.
+    """
     if name == NATIVE.name or name == "node_ring":
         return None
     return jobs.planned(case, name, tuned).simulate(tuned).time
 
 
-def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Row]:
-    """Measured and predicted times, sizes going up."""
+def rows(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[MeasuredTime]:
+    """Measured and predicted times, by kind of case and increasing size."""
     tuned = Tuned(tuning)
-    found = [
-        Row(kind(x.case), x.case.each, name, seconds, predicted(x.case, name, tuned))
+    times = [
+        MeasuredTime(
+            kind(x.case), x.case.each, name, seconds, predicted(x.case, name, tuned)
+        )
         for x in outcomes
         for name, seconds in _times(x).items()
     ]
-    order = list(dict.fromkeys(row.kind for row in found))
-    return sorted(found, key=lambda row: (order.index(row.kind), row.size))
+    kinds = list(dict.fromkeys(time.kind for time in times))
+    return sorted(times, key=lambda time: (kinds.index(time.kind), time.size))
 
 
-def _auto(case: Case, machine: MessageCosts) -> str:
-    """What "auto" takes, under the name it was measured by."""
+def _auto(case: BenchCase, machine: MessageCosts) -> str:
+    """The contender that "auto" would take in a case."""
     if not case.b:
         name = choose.allgatherv(
             np.array(case.a), lambda: machine, True, machine.small
@@ -175,13 +196,14 @@ def _auto(case: Case, machine: MessageCosts) -> str:
     return f"balanced+{'ring' if stage == 'ring' else _doubling(p, q)}"
 
 
-def taken(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[Taken]:
-    """What "auto" will take by this tuning, and what it loses."""
-    found = []
-    for x in sorted(outcomes, key=lambda x: x.case.each):
-        times, auto = _times(x), _auto(x.case, Tuned(tuning).machine)
+def auto_choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[AutoChoice]:
+    """The algorithms that "auto" will take by a tuning, and the losses by that."""
+    choices = []
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.case.each):
+        case, times = outcome.case, _times(outcome)
+        auto = _auto(case, Tuned(tuning).machine)
         if auto in times:
             loss = times[auto] / min(times.values())
-            found.append(Taken(kind(x.case), x.case.each, auto, loss))
-    order = list(dict.fromkeys(kind(x.case) for x in outcomes))
-    return sorted(found, key=lambda one: order.index(one.kind))
+            choices.append(AutoChoice(kind(case), case.each, auto, loss))
+    kinds = list(dict.fromkeys(kind(outcome.case) for outcome in outcomes))
+    return sorted(choices, key=lambda choice: kinds.index(choice.kind))

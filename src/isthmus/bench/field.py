@@ -1,7 +1,7 @@
-"""The fields of a coupled model: what an ocean tells an atmosphere, and back.
+"""The fields that an ocean and an atmosphere of a coupled model exchange.
 
-Only sums and products of small numbers make them, so that every processor gets the same
-bytes.
+They are made of sums and products of small numbers only, so that every processor gets
+the same bytes, and received fields can be compared byte by byte.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import isqrt
 
 import numpy as np
 
-from .job import Case
+from .job import BenchCase
 
 
 def field(rows: int, side: int) -> np.ndarray:
@@ -24,12 +24,12 @@ def field(rows: int, side: int) -> np.ndarray:
 
 
 def rows_of(sizes: tuple[int, ...]) -> int:
-    """How many rows a grid has whose strips have so many bytes."""
+    """The number of rows of a grid whose strips have these bytes."""
     return isqrt(sum(sizes) // 16)
 
 
 def content(sizes: tuple[int, ...], side: int) -> np.ndarray:
-    """The whole field of a group whose ranks own strips of so many bytes."""
+    """The whole field of a group whose ranks own strips of these bytes."""
     return field(rows_of(sizes), side)
 
 
@@ -39,13 +39,19 @@ def _strips(rows: int, weights: Sequence[float]) -> tuple[int, ...]:
     return tuple((np.diff(edges) * rows * 16).tolist())
 
 
-def even(rows: int, groups: tuple[int, int], label: str) -> Case:
-    """Every rank owns as many rows: grids of about that many, so that it comes out."""
+def even(rows: int, groups: tuple[int, int], label: str) -> BenchCase:
+    """A case in which all ranks of a group own equally many rows.
+
+    The grid has about `rows` rows: a multiple of the ranks.
+    """
     a, b = (_strips(max(round(rows / n), 1) * n, (1,) * n) for n in groups)
-    return Case(label, "allgather", a, b)
+    return BenchCase(label, "allgather", a, b)
 
 
-def uneven(rows: int, groups: tuple[int, int], label: str) -> Case:
-    """Some ranks own three times as many rows as others, as where there is land."""
+def uneven(rows: int, groups: tuple[int, int], label: str) -> BenchCase:
+    """A case in which some ranks own up to four times as many rows as the least.
+
+    So do models that give more rows to ranks whose strips have much land.
+    """
     a, b = (_strips(rows, [1 + i * 3 % 4 for i in range(n)]) for n in groups)
-    return Case(label, "allgatherv", a, b)
+    return BenchCase(label, "allgatherv", a, b)

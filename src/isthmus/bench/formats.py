@@ -10,31 +10,31 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from .job import Case, Job
+from .job import BenchCase, BenchJob
 from .outcome import Line, Outcome
 
 
-def where(case: Case) -> str:
-    """The operation and its groups, in words."""
+def title(case: BenchCase) -> str:
+    """The operation of a case and its groups, in words."""
     p, q = len(case.a), len(case.b)
     groups = f"between {p} and {q}" if q else f"inside {p}"
     return f"{case.op.capitalize()} {groups} processes"
 
 
 def osu(lines: Sequence[Line], head: Sequence[str]) -> str:
-    """As the OSU benchmarks print: the size, then a column for each contender, in µs.
+    """The layout of the OSU benchmarks: the size, then µs for each contender.
 
-    A block for each operation and kind; sizes are averages over the ranks.
+    There is a table for each operation and kind; sizes are averages over the ranks.
     """
     text = [f"# isthmus bench: {line}" for line in head]
-    for (title, kind), block in groupby(lines, lambda x: (where(x.case), x.case.kind)):
-        text += ["", f"# {title}, {kind}" if kind else f"# {title}"]
-        text += _block(list(block))
+    for (words, kind), rows in groupby(lines, lambda x: (title(x.case), x.case.kind)):
+        text += ["", f"# {words}, {kind}" if kind else f"# {words}"]
+        text += _osu_table(list(rows))
     return "\n".join([*text, ""])
 
 
-def _block(lines: Sequence[Line]) -> Iterator[str]:
-    """A head and a row for each size."""
+def _osu_table(lines: Sequence[Line]) -> Iterator[str]:
+    """The head of an OSU table, and a row for each size."""
     names = list(dict.fromkeys(line.contender for line in lines))
     widths = [max(len(name) + 6, 19) for name in names]
     heads = (f"{f'{n} (us)':>{w}}" for n, w in zip(names, widths, strict=True))
@@ -47,8 +47,8 @@ def _block(lines: Sequence[Line]) -> Iterator[str]:
         yield f"{case.each:<10}" + "".join(cells)
 
 
-def _record(line: Line) -> dict[str, Any]:
-    """A line as columns."""
+def _columns(line: Line) -> dict[str, Any]:
+    """The columns of a line in the CSV and JSON files."""
     return {
         "operation": line.case.op,
         "p": len(line.case.a),
@@ -72,9 +72,9 @@ def _record(line: Line) -> dict[str, Any]:
 
 
 def as_csv(lines: Sequence[Line], about: Mapping[str, Any]) -> str:
-    """A row for each contender of each case, with what holds for all of them."""
+    """A row for each contender of each case; `about` are columns equal in all rows."""
     text = io.StringIO()
-    rows = [{**_record(line), **about} for line in lines]
+    rows = [{**_columns(line), **about} for line in lines]
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
@@ -83,15 +83,15 @@ def as_csv(lines: Sequence[Line], about: Mapping[str, Any]) -> str:
 
 def as_json(
     environment: Mapping[str, Any],
-    jobs: Sequence[Job],
+    jobs: Sequence[BenchJob],
     outcomes: Sequence[Outcome],
     lines: Sequence[Line],
 ) -> str:
-    """Everything there is to know about the measurement, every single time too."""
-    about = {
+    """The whole measurement: environment, jobs, results, and each single time."""
+    measurement = {
         "environment": environment,
         "jobs": [asdict(job) for job in jobs],
-        "results": [_record(line) for line in lines],
+        "results": [_columns(line) for line in lines],
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
-    return json.dumps(about, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(measurement, indent=1, ensure_ascii=False) + "\n"

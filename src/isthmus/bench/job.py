@@ -1,4 +1,8 @@
-"""What is to be measured, as plain values."""
+"""Cases, contenders and jobs of a measurement, as plain values.
+
+A job travels to the ranks as a pickle and into the file of results as JSON, so these
+classes hold no array and no communicator.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,11 @@ from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One operation, and the bytes of the block of each rank of both groups.
 
-    Inside one group `b` is empty. `kind` is what tells it from others of the same size,
-    such as its distribution; `each` the size, in bytes for each rank on average.
+    Inside one group `b` is empty. `kind` separates cases of equal size, for instance by
+    their distribution. `each` is the size: bytes of a rank's block on average.
     """
 
     label: str
@@ -46,26 +50,26 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """What it is called in a table."""
+        """The name of the contender in a table."""
         return self.algorithm + ", persistent" * self.persistent
 
 
 NATIVE = Contender("native")
-#: every rank copies as many bytes as it receives: on one host nobody can be faster
-LIMIT = Contender("copy")
+#: every rank copies as many bytes as it receives: on one host no algorithm is faster
+COPY = Contender("copy")
 
 
 @dataclass(frozen=True)
-class Job:
+class BenchJob:
     """Cases for one or two groups of processes, and the contenders of each.
 
-    `seconds` is what a case may take, roughly; `content` names what the buffers hold;
-    `single` wants one call in each repetition, however short. Calls get another view of
-    the same memory every time, or the `same_arrays`.
+    `seconds` is the time for a case, roughly. `content` names the data in the buffers,
+    "random" or "field". With `single` a repetition is one call, however short. Calls
+    get a new view of the same memory each time, or with `same_arrays` the same objects.
     """
 
     groups: tuple[int, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[BenchCase, ...]
     contenders: tuple[Contender, ...]
     seconds: float = 1.0
     seed: int = 0
@@ -73,32 +77,32 @@ class Job:
     single: bool = False
     same_arrays: bool = False
 
-    def contenders_of(self, case: Case) -> tuple[Contender, ...]:
-        """Those that make sense for a case: a barrier copies nothing."""
-        return tuple(c for c in self.contenders if c != LIMIT or case.op != "barrier")
+    def contenders_of(self, case: BenchCase) -> tuple[Contender, ...]:
+        """The contenders of a case: of a barrier no copy, since no data arrive."""
+        return tuple(c for c in self.contenders if c != COPY or case.op != "barrier")
 
 
 def uneven(each: int, n: int) -> tuple[int, ...]:
-    """Contributions that grow with the rank, `each` on average."""
+    """Blocks of n ranks that grow with the rank, `each` bytes on average."""
     unit = 8 if each >= 64 else 1
     return tuple(round(2 * each * (i + 1) / (n + 1) / unit) * unit for i in range(n))
 
 
 def of_groups(
     op: str, groups: tuple[int, ...], each: Sequence[int], distribution: str | None
-) -> Case:
-    """A case in which the blocks of each group have bytes of their own, on average."""
+) -> BenchCase:
+    """A case with a block size for each group, in bytes on average."""
     if len(set(each)) == 1:
         return case(op, groups, each[0], distribution)
     if is_vector(op) or op == REDISTRIBUTION:
-        raise ValueError(f"{op}: one size, as all vectors are as long")
+        raise ValueError(f"{op}: one size, as all vectors are equally long")
     first, last = (case(op, groups, n, distribution) for n in each)
     label = f"{show_bytes(each[0])} and {last.label}"
     return replace(first, label=label, b=last.b)
 
 
 def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, ...]:
-    """The blocks of n ranks, so many bytes on average."""
+    """The bytes of the blocks of n ranks, `each` on average."""
     if distribution is not None:
         unit = 8 if each % 8 == 0 else 1
         elements = distributions.counts(distribution, n, n * each // unit)
@@ -108,8 +112,8 @@ def _counts(op: str, n: int, each: int, distribution: str | None) -> tuple[int, 
 
 def case(
     op: str, groups: tuple[int, ...], each: int, distribution: str | None = None
-) -> Case:
-    """A case in which the block of each rank has so many bytes, on average."""
+) -> BenchCase:
+    """A case in which the block of a rank has `each` bytes on average."""
     check(op, groups)
     if op == REDISTRIBUTION:
         return _redistribution(groups, each, distribution or REDISTRIBUTION_KINDS[0])
@@ -118,61 +122,68 @@ def case(
     a, *b = (_counts(op, n, each, distribution) for n in groups)
     kind = distribution or ""
     label = f"{show_bytes(each)} {kind}".strip()
-    return Case(label, op, a, b[0] if b else (), kind, each)
+    return BenchCase(label, op, a, b[0] if b else (), kind, each)
 
 
-def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> Case:
-    """A matrix of doubles, of which each rank of the first group has so many bytes."""
+def _redistribution(groups: tuple[int, ...], each: int, kind: str) -> BenchCase:
+    """A case of a matrix of doubles; a rank of the first group has `each` bytes."""
     p, q = groups
-    both = layouts(kind, p * each // 8, p, q)
+    source_and_target = layouts(kind, p * each // 8, p, q)
     a, b = (
-        tuple(8 * prod(x.local_shape(r)) for r in range(n))
-        for x, n in zip(both, groups, strict=True)
+        tuple(8 * prod(layout.local_shape(r)) for r in range(n))
+        for layout, n in zip(source_and_target, groups, strict=True)
     )
-    return Case(f"{show_bytes(each)} {kind}", REDISTRIBUTION, a, b, kind, each)
+    return BenchCase(f"{show_bytes(each)} {kind}", REDISTRIBUTION, a, b, kind, each)
 
 
-def planned(case: Case, algorithm: str, model: Model) -> Schedule:
-    """The schedule of a case, as it is for a machine; an element is a byte."""
+def planned(case: BenchCase, algorithm: str, model: Model) -> Schedule:
+    """The schedule of a case, with bytes as elements.
+
+    On a tuned machine the algorithm reckons with the measured start-up, as a call does.
+    """
     name, sizes = _sizes(case)
-    full = fitted(name, algorithm, model) if isinstance(model, Tuned) else algorithm
-    return schedule(name, full, **sizes)
+    if isinstance(model, Tuned):
+        algorithm = fitted(name, algorithm, model)
+    return schedule(name, algorithm, **sizes)
 
 
-def must_move(case: Case, hosts: Sequence[int]) -> Crossing:
-    """The bytes that must enter and leave each host, where `hosts` says on which, from
-    0 on, each rank is. Across two groups the root of a rooted operation is rank 0 of
-    group A, and the others of A have no part in it."""
+def must_move(case: BenchCase, hosts: Sequence[int]) -> Crossing:
+    """The bytes that must enter and leave each host.
+
+    `hosts` has the host of each rank, from 0 on. Across two groups the root of a rooted
+    operation is rank 0 of group A; the other ranks of A take no part in it.
+    """
     if case.op == "redistribution":
         p, q = len(case.a), len(case.b)
-        both = redistribution(*layouts(case.kind, p * case.each // 8, p, q))
-        passed = crossing(both.contract.demand(), hosts)
-        return Crossing(8 * passed.enters, 8 * passed.leaves, 8 * passed.total)
+        exchange = redistribution(*layouts(case.kind, p * case.each // 8, p, q))
+        elements = crossing(exchange.contract.demand(), hosts)
+        return Crossing(8 * elements.enters, 8 * elements.leaves, 8 * elements.total)
     name, sizes = _sizes(case)
     taking_part = list(hosts)
     record = COLLECTIVES[name]
     if record.is_rooted and record.groups == BETWEEN:
         del taking_part[1 : len(case.a)]
-    hosts_of_all = crossing(record.promise(sizes).demand(), taking_part)
-    idle = max(hosts) + 1 - len(hosts_of_all.enters)
+    moved = crossing(record.promise(sizes).demand(), taking_part)
+    idle_hosts = max(hosts) + 1 - len(moved.enters)
     enters, leaves = (
-        np.append(x, np.zeros(idle, np.int64))
-        for x in (hosts_of_all.enters, hosts_of_all.leaves)
+        np.append(nbytes, np.zeros(idle_hosts, np.int64))
+        for nbytes in (moved.enters, moved.leaves)
     )
-    return Crossing(enters, leaves, hosts_of_all.total)
+    return Crossing(enters, leaves, moved.total)
 
 
-def _sizes(case: Case) -> tuple[str, dict[str, Any]]:
-    """The collective of a case, by its full name, and its sizes; of bytes."""
+def _sizes(case: BenchCase) -> tuple[str, dict[str, Any]]:
+    """The full name of a case's collective, and its sizes in bytes."""
     blocks = [list(counts) for counts in (case.a, case.b) if counts]
     record = made_by(case.op.removesuffix("_block"), len(blocks))
     of_bytes = record.of_bytes
-    return record.name, _table(blocks) if of_bytes is None else of_bytes(*blocks)
+    sizes = _block_tables(blocks) if of_bytes is None else of_bytes(*blocks)
+    return record.name, sizes
 
 
-def _table(blocks: Sequence[list[int]]) -> dict[str, Any]:
-    """The sizes of an exchange in which each rank has one size for everyone, or of the
-    sum of vectors in equal parts."""
+def _block_tables(blocks: Sequence[list[int]]) -> dict[str, Any]:
+    """The sizes of an Alltoall or a Reduce_scatter, whose records want a size for each
+    pair of ranks: here a rank has one size for all receivers."""
     if len(blocks) == 1:
         return {"table": [[n] * len(blocks[0]) for n in blocks[0]]}
     a, b = blocks
@@ -182,8 +193,8 @@ def _table(blocks: Sequence[list[int]]) -> dict[str, Any]:
 def contenders(
     names: Sequence[str], persistent: bool, copy: bool = True
 ) -> tuple[Contender, ...]:
-    """The MPI library's own call, each algorithm, also persistent, and the limit."""
-    others = [Contender(name) for name in names if name != "native"]
+    """The MPI library's own call, each algorithm, also persistent, and the copy."""
+    ours = [Contender(name) for name in names if name != "native"]
     if persistent:
-        others += [Contender(c.algorithm, True) for c in others]
-    return NATIVE, *others, *([LIMIT] if copy else [])
+        ours += [Contender(c.algorithm, True) for c in ours]
+    return NATIVE, *ours, *([COPY] if copy else [])

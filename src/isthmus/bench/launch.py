@@ -1,8 +1,9 @@
-"""Measuring on many ranks: in place under the user's mpiexec, or in processes of our
-own, whose rank 0 writes what it tells to a file.
+"""Work on many ranks: in place under the user's mpiexec, or in processes of our own.
 
-What all ranks do is a function of a job and of `tell`, which passes on what is found to
-the one process that shows it.
+The work of all ranks is a function of a job and of `tell`, which passes results to the
+one process that shows them. Processes of our own cannot return results, and their
+output is also the MPI library's, so rank 0 appends each result to a file, where the
+process that started them reads it.
 """
 
 from __future__ import annotations
@@ -20,33 +21,37 @@ from typing import Any
 
 from ..launch.local import Here as Here, Start as Start
 from ..launch.mpiexec import LaunchError, own_rank
-from .outcome import Progress
+from .outcome import ProgressReport
 
-POLL = 0.05
-TAIL = 12
-#: what each process prints at length, and what is to be done
-REASONS = {
+SECONDS_BETWEEN_READS = 0.05
+LINES_OF_AN_ERROR = 12
+#: what to do about errors that each process would print at length
+ADVICE = {
     "cannot load MPI library": "mpi4py finds no MPI library: pip install "
     '"isthmus[mpich]", or load the module of your site',
     "suspicious MPI execution environment": "mpiexec is of another MPI library than "
     "mpi4py's: put the one that belongs to it first on the PATH",
 }
-#: seconds without a word after which processes of our own are ended
-LIMIT = 600.0
-#: seconds between two words about the progress
-PAUSE = 0.25
+#: seconds without a result after which processes of our own are ended
+MAX_SILENT_SECONDS = 600.0
+SECONDS_BETWEEN_PROGRESS = 0.25
 
+#: shows a result, or the progress
 Tell = Callable[[Any], None]
-#: what every rank does with a job; a function of a module, which others can import
+#: the work of all ranks on a job; a function of a module, since it is pickled
 Work = Callable[[Any, Tell], None]
 
 
 def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator[bytes]:
-    """What rank 0 appends to a file, until mpiexec ends or nothing comes any more."""
+    """The lines that rank 0 appends to a file, until mpiexec ends.
+
+    Raises `LaunchError` when no line has come for `limit` seconds.
+    """
     deadline, unread = time.monotonic() + limit, b""
     with open(path, "rb") as results:
         while True:
-            # Asked before reading: what an ended launch wrote is all in the file.
+            # Asked before reading: otherwise the last lines of a launch that ends in
+            # between would be lost.
             ended = process.poll() is not None
             unread += results.read()
             *whole, unread = unread.split(b"\n")
@@ -57,36 +62,42 @@ def _lines(process: subprocess.Popen[Any], path: Path, limit: float) -> Iterator
                 deadline = time.monotonic() + limit
             if time.monotonic() > deadline:
                 raise LaunchError(f"nothing heard of the processes for {limit:g} s")
-            time.sleep(POLL)
+            time.sleep(SECONDS_BETWEEN_READS)
 
 
-def _reason(said: str, status: int) -> str:
-    """Why processes ended, of all that they said."""
-    for words, reason in REASONS.items():
-        if words in said:
-            return reason
-    last = "\n".join(said.split("\n")[-TAIL:])
-    return f"mpiexec returned {status}\n{last}"
+def _cause(output: str, status: int) -> str:
+    """The cause for which processes ended, or the last lines of their output."""
+    for words, advice in ADVICE.items():
+        if words in output:
+            return advice
+    last_lines = "\n".join(output.split("\n")[-LINES_OF_AN_ERROR:])
+    return f"mpiexec returned {status}\n{last_lines}"
 
 
 def launch(
-    work: Work, job: Any, size: int, limit: float = LIMIT, start: Start = Here
+    work: Work,
+    job: Any,
+    size: int,
+    limit: float = MAX_SILENT_SECONDS,
+    start: Start = Here,
 ) -> Generator[Any, None, None]:
-    """Let so many ranks do a job; what rank 0 tells, as it comes."""
-    with TemporaryDirectory(prefix="isthmus-") as name:
-        todo, results, log = (Path(name, x) for x in ("job", "results", "log"))
-        todo.write_bytes(pickle.dumps((work, job)))
+    """The results of a job on `size` ranks, in the order in which rank 0 tells them."""
+    with TemporaryDirectory(prefix="isthmus-") as folder:
+        job_file, results, log = (
+            Path(folder, name) for name in ("job", "results", "log")
+        )
+        job_file.write_bytes(pickle.dumps((work, job)))
         results.touch()
         # mpi4py's runner ends all ranks when one fails.
         python = [sys.executable, "-m", "mpi4py", "-m", "isthmus.bench.launch"]
         with log.open("wb") as output:
-            running = start([*python, str(todo), str(results)], size, output)
+            running = start([*python, str(job_file), str(results)], size, output)
         with running:
             for line in _lines(running.process, results, limit):
                 yield pickle.loads(b64decode(line))
         if running.process.returncode:
-            said = log.read_text(encoding="utf-8", errors="replace").strip()
-            raise LaunchError(_reason(said, running.process.returncode))
+            printed = log.read_text(encoding="utf-8", errors="replace").strip()
+            raise LaunchError(_cause(printed, running.process.returncode))
 
 
 def run(
@@ -94,53 +105,53 @@ def run(
     job: Any,
     size: int,
     tell: Tell,
-    limit: float = LIMIT,
+    limit: float = MAX_SILENT_SECONDS,
     start: Start = Here,
 ) -> None:
-    """Do a job here if mpiexec started this process, else in processes of our own."""
+    """Do a job in place if mpiexec started this process, else in new processes."""
     if own_rank() is not None:
-        _in_place(work, job, size, tell)
+        _run_in_place(work, job, size, tell)
         return
     # Closed at once, whatever happens: that ends the processes.
-    with closing(launch(work, job, size, limit, start)) as found:
-        for one in found:
-            if isinstance(one, LaunchError):
-                raise one
-            tell(one)
+    with closing(launch(work, job, size, limit, start)) as results:
+        for result in results:
+            if isinstance(result, LaunchError):
+                raise result
+            tell(result)
 
 
-def _in_place(work: Work, job: Any, size: int, tell: Tell) -> None:
-    """Do a job in this process and those that were started with it."""
+def _run_in_place(work: Work, job: Any, size: int, tell: Tell) -> None:
+    """Do a job on the ranks of the world, this process among them."""
     from .stand import abort, world_size
 
     if size != world_size():
         raise ValueError(f"{size} processes are needed; there are {world_size()}")
     try:
-        work(job, tell if own_rank() == 0 else lambda found: None)
+        work(job, tell if own_rank() == 0 else lambda result: None)
     except LaunchError:  # on all ranks alike
         raise
     except BaseException as error:
         abort(error)
 
 
-def _main(job: str, results: str) -> None:
-    """What every rank of our own does."""
-    said = 0.0
+def _main(job_file: str, results: str) -> None:
+    """The program of a process of our own."""
+    last_progress = 0.0
 
-    def tell(found: Any) -> None:
-        nonlocal said
-        if isinstance(found, Progress):
-            if time.monotonic() < said + PAUSE:
+    def tell(result: Any) -> None:
+        nonlocal last_progress
+        if isinstance(result, ProgressReport):
+            if time.monotonic() < last_progress + SECONDS_BETWEEN_PROGRESS:
                 return
-            said = time.monotonic()
+            last_progress = time.monotonic()
         if own_rank() == 0:
-            # in one write, which is read whole
+            # in one write, so that a reader never sees a part of a result alone
             with open(results, "ab", buffering=0) as file:
-                file.write(b64encode(pickle.dumps(found)) + b"\n")
+                file.write(b64encode(pickle.dumps(result)) + b"\n")
 
-    work, todo = pickle.loads(Path(job).read_bytes())
+    work, job = pickle.loads(Path(job_file).read_bytes())
     try:
-        work(todo, tell)
+        work(job, tell)
     except LaunchError as error:  # on all ranks alike
         tell(error)
 

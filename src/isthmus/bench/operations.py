@@ -1,6 +1,6 @@
-"""The operations that can be measured.
+"""The operations that can be measured, and the properties of their buffers.
 
-Across two groups the root of a rooted operation is rank 0 of group A.
+The operations are those of the records that MPI has too, and redistribution.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from ..collectives.records import made_by, operations
 from ..schedules.names import WHERE
 from ..spelling import unknown
 
-#: what is no operation of MPI, and only between groups
+#: no operation of MPI; measured between two groups only
 REDISTRIBUTION = "redistribution"
-#: how people redistribute by hand
+#: contenders of a redistribution that people write by hand
 BY_HAND = ("isend", "gather_bcast")
 
 
 def measured(groups: int) -> list[str]:
-    """The operations that can be measured, of so many groups."""
-    names = [x.lower() for x in operations(groups, on_mpi=True)]
+    """The operations that can be measured inside one group or between two."""
+    names = [name.lower() for name in operations(groups, on_mpi=True)]
     return [*names, REDISTRIBUTION] if groups > 1 else names
 
 
 def is_vector(op: str) -> bool:
-    """Whether every rank gives a vector, and not a block for each or of its own."""
+    """Whether each rank contributes a vector to a reduction, and not blocks."""
     return op != REDISTRIBUTION and made_by(op, BETWEEN).gives == VECTOR
 
 
 def may_be_uneven(op: str) -> bool:
-    """Whether blocks may differ in size."""
+    """Whether the blocks of an operation may differ in size."""
     if op == REDISTRIBUTION:
         return False
     record = made_by(op, BETWEEN)
@@ -36,30 +36,33 @@ def may_be_uneven(op: str) -> bool:
 
 
 def check(op: str, groups: tuple[int, ...]) -> None:
-    """Refuse an operation that does not exist between or inside groups."""
+    """Refuse an operation that cannot be measured in so many groups."""
     known = measured(len(groups))
     if op not in known:
         raise ValueError(unknown("operation", op, known, WHERE[len(groups)]))
 
 
 def buffer_bytes(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    """Bytes of all buffers of a measurement on one machine, roughly: what is sent, and
-    what is received three times, as it comes, as it must be, and as it is made."""
+    """The bytes of all buffers of a measurement on one machine, roughly.
+
+    Data to be received count three times: in the receive buffer, as the expected data,
+    and as the blocks from which these are put together.
+    """
     total = 0
-    for mine, theirs in ((a, b), (b, a)) if b else ((a, a),):
-        n = len(mine)
+    for local, remote in ((a, b), (b, a)) if b else ((a, a),):
+        n = len(local)
         if op == REDISTRIBUTION:
-            total += 3 * sum(theirs) + sum(mine)
+            total += 3 * sum(remote) + sum(local)
             continue
         record = made_by(op, BETWEEN)
         if record.gives == NOTHING:
             continue
         if record.gives == BLOCKS and not record.is_rooted:
-            total += sum(mine) * len(theirs) + 3 * n * sum(theirs)
+            total += sum(local) * len(remote) + 3 * n * sum(remote)
         elif record.gives == BLOCK and not record.is_rooted:
-            total += n * (sum(mine) + 3 * sum(theirs))
+            total += n * (sum(local) + 3 * sum(remote))
         elif record.gives == VECTOR:
-            total += 4 * n * max(mine)
+            total += 4 * n * max(local)
         else:  # of blocks, with a root
-            total += 3 * sum(theirs) + sum(mine)
+            total += 3 * sum(remote) + sum(local)
     return total

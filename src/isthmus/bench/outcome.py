@@ -1,5 +1,5 @@
-"""What came out of a measurement: every single time, what follows from them, and a line
-for each contender, which is what all forms of output show."""
+"""The outcome of a measurement: each single time, medians and ratios with their
+intervals, and a line for each contender, which all forms of output show."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from statistics import median
 from typing import NamedTuple
 
 from .bootstrap import Interval, Resampled, resample
-from .job import LIMIT, NATIVE, Case, Contender
+from .job import COPY, NATIVE, BenchCase, Contender
 
 
-class Progress(NamedTuple):
-    """What is being measured, and how much of it is done, from 0 to 1."""
+class ProgressReport(NamedTuple):
+    """The case that is being measured, and the part of it that is done, from 0 to 1."""
 
     words: str
     part: float
@@ -22,8 +22,8 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """Times of one call of a contender, on the slowest rank: by launch, repetition; and
-    the algorithm that it took."""
+    """The times of a call of a contender on the slowest rank, [launch][repetition], and
+    the algorithm that the call took."""
 
     contender: Contender
     times: tuple[tuple[float, ...], ...]
@@ -37,12 +37,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of all contenders in one case; every byte was right.
+    """The results of all contenders in one case, in which every byte was right.
 
-    `calls`: in each repetition, for each launch.
+    `calls` has for each launch the calls in a repetition.
     """
 
-    case: Case
+    case: BenchCase
     calls: tuple[int, ...]
     results: tuple[Result, ...]
 
@@ -58,7 +58,7 @@ class Outcome:
         return self.results[self._index(contender)].taken
 
     def ratio(self, contender: Contender) -> float:
-        """How many times faster than the MPI library's own call."""
+        """How many times faster than the MPI library's own call a contender is."""
         return self.seconds(NATIVE) / self.seconds(contender)
 
     @cached_property
@@ -66,23 +66,24 @@ class Outcome:
         return resample([result.times for result in self.results])
 
     def interval(self, contender: Contender) -> Interval:
-        """Where the median lies, with 95 % confidence."""
+        """The 95 % interval of the median time of a contender."""
         return self._resampled.median(self._index(contender))
 
     def ratio_interval(self, contender: Contender) -> Interval:
-        """Where the ratio to native lies, with 95 % confidence."""
+        """The 95 % interval of a contender's ratio to native."""
         return self._resampled.ratio(self._index(NATIVE), self._index(contender))
 
 
 def merge(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcomes of one case in several launches as one."""
+    """One outcome from the outcomes of a case in several launches."""
+    by_contender = zip(*(outcome.results for outcome in outcomes), strict=True)
     results = [
         Result(
-            same[0].contender,
-            tuple(t for result in same for t in result.times),
-            " or ".join(sorted({result.taken for result in same})),
+            launches[0].contender,
+            tuple(times for result in launches for times in result.times),
+            " or ".join(sorted({result.taken for result in launches})),
         )
-        for same in zip(*(outcome.results for outcome in outcomes), strict=True)
+        for launches in by_contender
     ]
     calls = tuple(n for outcome in outcomes for n in outcome.calls)
     return Outcome(outcomes[0].case, calls, tuple(results))
@@ -92,11 +93,12 @@ def merge(outcomes: Sequence[Outcome]) -> Outcome:
 class Line:
     """A contender in a case: medians with their intervals, in seconds.
 
-    `ratio` is how many times faster than native it is. `limit` is the physical limit:
-    on a lab that of its links, on one host the time of a copy; None if not known.
+    `ratio` is the time of native divided by that of the contender. `limit` is the
+    physical limit: on a lab the time of the links, on one host the time of a copy; None
+    if not known.
     """
 
-    case: Case
+    case: BenchCase
     contender: str
     launches: int
     repetitions: int
@@ -106,7 +108,7 @@ class Line:
     ratio: float
     ratio_interval: Interval
     limit: float | None
-    #: the algorithm that was taken, where that is not the contender's name
+    #: the algorithm that the call took, if the contender's name does not say so
     taken: str = ""
 
     @property
@@ -115,29 +117,29 @@ class Line:
         return self.seconds / self.limit if self.limit else None
 
 
-def lines(found: Outcome, limit: float | None = None) -> list[Line]:
-    """A line for each contender; without a limit from elsewhere, that of a copy."""
-    known = [result.contender for result in found.results]
-    if limit is None and LIMIT in known:
-        limit = found.seconds(LIMIT)
+def lines(outcome: Outcome, limit: float | None = None) -> list[Line]:
+    """A line for each contender of a case; without a `limit` the copy is the limit."""
+    contenders = [result.contender for result in outcome.results]
+    if limit is None and COPY in contenders:
+        limit = outcome.seconds(COPY)
     return [
         Line(
-            found.case,
-            result.contender.name,
-            len(result.times),
-            sum(map(len, result.times)),
-            max(found.calls),
-            result.seconds,
-            found.interval(result.contender),
-            found.ratio(result.contender),
-            found.ratio_interval(result.contender),
-            None if result.contender == LIMIT else limit,
-            result.taken if result.taken != result.contender.algorithm else "",
+            case=outcome.case,
+            contender=result.contender.name,
+            launches=len(result.times),
+            repetitions=sum(map(len, result.times)),
+            calls=max(outcome.calls),
+            seconds=result.seconds,
+            interval=outcome.interval(result.contender),
+            ratio=outcome.ratio(result.contender),
+            ratio_interval=outcome.ratio_interval(result.contender),
+            limit=None if result.contender == COPY else limit,
+            taken=result.taken if result.taken != result.contender.algorithm else "",
         )
-        for result in found.results
+        for result in outcome.results
     ]
 
 
 def is_native(line: Line) -> bool:
-    """Whether a line is that of the MPI library's own call."""
+    """Whether a line shows the MPI library's own call."""
     return line.contender == NATIVE.name

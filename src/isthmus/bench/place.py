@@ -1,4 +1,8 @@
-"""Where to measure, and the physical limit there."""
+"""The place of a measurement: this host or a lab, and the physical limit there.
+
+A time says little by itself. On a lab the rates of the links are known, and with them
+the time in which the bytes of a case can cross the links at best.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +18,22 @@ from ..lab.job import placed
 from ..lab.links import BURST_BYTES
 from ..lab.names import show_rate
 from ..launch.mpiexec import own_rank
-from .job import Case, must_move
+from .job import BenchCase, must_move
 from .launch import Here, Start
 
-#: plain sockets get 0.955 of a link's rate; with less the machine was too busy to tell
-LEAST = 0.94
-#: so many times what a link lets through at once must be moved
-BURSTS = 4
+#: plain sockets get 0.955 of a link's rate; a smaller share means a machine too busy to
+#: measure limits
+MIN_TCP_SHARE = 0.94
+#: a limit is only known for more bytes than so many bursts that a link lets through
+MIN_BURSTS = 4
 
 
 @dataclass(frozen=True)
 class Place:
-    """How ranks are started; on a lab also what its links let through.
+    """How ranks are started, and on a lab the rates of its links.
 
-    `rates`: bytes a second that TCP gets on the link of each host.
+    `rates` are the bytes a second that TCP gets on the link of each host. `words` name
+    the lab; they are empty on this host.
     """
 
     start: Start = Here
@@ -35,35 +41,35 @@ class Place:
     words: str = ""
     warning: str = ""
     hosts: int = 1
-    #: ranks of a host; else as few as will do
+    #: ranks of a host; with None as few as possible
     per_host: int | None = None
 
     @property
     def on_lab(self) -> bool:
-        """Whether every byte goes over a link."""
+        """Whether the ranks run on hosts of a lab."""
         return bool(self.words)
 
-    def limit(self, case: Case) -> float | None:
-        """Seconds that no algorithm can beat; None where that is not known.
+    def limit(self, case: BenchCase) -> float | None:
+        """The seconds that no algorithm can beat; None if not known.
 
-        What a link lets through at once after a pause takes no time; where most of the
-        bytes are of that kind, there is no limit to speak of.
+        The burst that a link lets through after a pause takes no time. Where bursts
+        carry most of the bytes, the rates limit nothing.
         """
         if not self.rates:
             return None
         ranks = placed(len(case.a) + len(case.b), self.hosts, self.per_host)
         hosts = [h for h, n in enumerate(ranks) for _ in range(n)]
-        passed = must_move(case, hosts)
-        if passed.most < BURSTS * BURST_BYTES:
-            return None  # it hardly matters
+        moved = must_move(case, hosts)
+        if moved.most < MIN_BURSTS * BURST_BYTES:
+            return None
         rates = np.array(self.rates[: len(ranks)])
-        each = (np.maximum(passed.enters, passed.leaves) - BURST_BYTES) / rates
-        all_together = (passed.total - BURST_BYTES * len(rates)) / rates.sum()
-        return float(max(each.max(), all_together))
+        by_host = (np.maximum(moved.enters, moved.leaves) - BURST_BYTES) / rates
+        all_hosts = (moved.total - BURST_BYTES * len(rates)) / rates.sum()
+        return float(max(by_host.max(), all_hosts))
 
 
-def _place(net: Network, per_host: int | None = None) -> Place:
-    """A lab, after its links have been measured."""
+def _on_lab(net: Network, per_host: int | None = None) -> Place:
+    """The place on a lab, whose links are measured first."""
 
     def start(command: Sequence[str], n: int, output: Any) -> Any:
         return net.start(command, n, per_host=per_host, stdout=output, stderr=output)
@@ -73,15 +79,15 @@ def _place(net: Network, per_host: int | None = None) -> Place:
     if net.hosts < 2:
         return Place(start, words=words, hosts=net.hosts, per_host=per_host)
     limits = net.measure()
-    part = 8 * limits.rate / min(nominal[:2])
+    share = 8 * limits.rate / min(nominal[:2])
     warning = ""
-    if part < LEAST:
+    if share < MIN_TCP_SHARE:
         warning = (
-            f"TCP gets only {part:.3f} of the links' rate, where 0.955 is usual: the "
+            f"TCP gets only {share:.3f} of the links' rate, where 0.955 is usual: the "
             "machine is busy; multiples of the limit are too small, so there are none"
         )
-    words += f", {part:.3f} of it for TCP, alpha {limits.alpha * 1e6:.0f} µs"
-    rates = () if warning else tuple(part * rate / 8 for rate in nominal)
+    words += f", {share:.3f} of it for TCP, alpha {limits.alpha * 1e6:.0f} µs"
+    rates = () if warning else tuple(share * rate / 8 for rate in nominal)
     return Place(start, rates, words, warning, net.hosts, per_host)
 
 
@@ -89,7 +95,7 @@ def _place(net: Network, per_host: int | None = None) -> Place:
 def place(
     hosts: int | None, rate: str, name: str | None, per_host: int | None = None
 ) -> Iterator[Place]:
-    """A new lab, one that is up, or this host."""
+    """A new lab of `hosts`, the lab of a `name`, or this host."""
     if hosts is not None and name is not None:
         raise ValueError("--lab puts up a lab, --lab-name uses one: give one of them")
     on_lab = hosts is not None or name is not None
@@ -100,9 +106,9 @@ def place(
     if on_lab and (lack := missing()):
         raise LabError(lack)
     if name is not None:
-        yield _place(find(name), per_host)
+        yield _on_lab(find(name), per_host)
     elif hosts is not None:
         with Lab(hosts, rate) as net:
-            yield _place(net, per_host)
+            yield _on_lab(net, per_host)
     else:
         yield Place()

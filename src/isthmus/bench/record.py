@@ -1,4 +1,4 @@
-"""All that one measurement found, and the files that can be made of it."""
+"""The record of a measurement, and the files that are made from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import worker
 from .environment import Software, environment, load
 from .formats import as_csv, as_json
-from .job import LIMIT, Job
+from .job import COPY, BenchJob
 from .outcome import Line, Outcome, lines
 from .place import Place
 
@@ -17,37 +17,43 @@ if TYPE_CHECKING:
 
 
 class Record(worker.Display):
-    """Keeps what jobs tell: outcomes, and what they are in the light of the limit."""
+    """A display that collects outcomes, and their lines with the limit of the place."""
 
     def __init__(self, place: Place) -> None:
         self.place, self.environment = place, environment()
         self.software = Software("")
-        self.jobs: list[Job] = []
+        self.jobs: list[BenchJob] = []
         self.outcomes: list[Outcome] = []
         self.lines: list[Line] = []
 
     def about(self, software: Software) -> None:
-        """What it runs on."""
+        """Collect the MPI library and its variables."""
         self.software = software
 
-    def outcome(self, found: Outcome) -> None:
-        """A case is measured."""
-        self.outcomes.append(found)
-        self.lines += lines(found, self.place.limit(found.case))
+    def outcome(self, outcome: Outcome) -> None:
+        """Collect the outcome of a case."""
+        self.outcomes.append(outcome)
+        self.lines += lines(outcome, self.place.limit(outcome.case))
 
     def arrange(self, kinds: Sequence[str]) -> None:
-        """Put the lines into the order of these kinds."""
+        """Sort the lines by the order of `kinds`."""
         self.lines.sort(key=lambda line: kinds.index(line.case.kind))
 
     def whole_environment(self) -> dict[str, Any]:
-        """Where this was measured."""
-        found = self.environment | {"load at end": load()}
-        found |= {"library": self.software.library}
-        found |= {"variables": self.software.variables, "place": self.place.words}
-        return found | {"rates": list(self.place.rates), "warning": self.place.warning}
+        """The environment of the measurement, with software and place."""
+        place = self.place
+        return {
+            **self.environment,
+            "load at end": load(),
+            "library": self.software.library,
+            "variables": self.software.variables,
+            "place": place.words,
+            "rates": list(place.rates),
+            "warning": place.warning,
+        }
 
     def csv(self) -> str:
-        """The summary."""
+        """The lines as CSV."""
         ranks = sum(self.jobs[0].groups)
         return as_csv(
             self.lines,
@@ -60,11 +66,11 @@ class Record(worker.Display):
         )
 
     def json(self) -> str:
-        """Everything."""
+        """The whole measurement as JSON."""
         return as_json(self.whole_environment(), self.jobs, self.outcomes, self.lines)
 
     def figure(self, title: str) -> Figure:
-        """The times, with the limit."""
+        """A picture of the times by size, with the limit."""
         from ..draw.bench import Dot, figure
 
         dots = [
@@ -77,7 +83,7 @@ class Record(worker.Display):
                 line.limit,
             )
             for line in self.lines
-            if line.contender != LIMIT.name
+            if line.contender != COPY.name
         ]
         words = [self.software.library, self.place.words]
         return figure(title, ", ".join(filter(None, words)), dots)

@@ -1,8 +1,8 @@
-"""Recording real runs: when each message of a call was started, and when complete.
+"""Recording of real runs: the times at which each message was started and complete.
 
-While a communicator is recorded, its blocking calls are made by operations that look at
-the clock between any two steps. That takes some microseconds more a message; calls that
-are not recorded know nothing of it.
+While a communicator is recorded, its blocking calls are made by operations that read
+the clock between any two steps, which costs some microseconds a message. Operations of
+communicators that are not recorded have no branch for recording, and lose no time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 
 
 class ObservedOperation(Operation):
-    """An operation that notes when its messages are started and complete."""
+    """An operation that logs the times at which messages are started and complete."""
 
     recorder: Recorder
     _started: dict[int, float]
@@ -30,7 +30,7 @@ class ObservedOperation(Operation):
     _begin = 0.0
 
     def _run(self, stop: int, waits: bool) -> bool:
-        """Do the steps one by one, with a look at the clock between any two."""
+        """Do the steps one by one, and read the clock between any two."""
         if not self._step_index and self.number >= 0 and not self._begin:
             self._begin, self._started, self._completed = now(), {}, {}
         while self._step_index < stop:
@@ -41,7 +41,7 @@ class ObservedOperation(Operation):
             if isinstance(step, _MESSAGE_STEPS):
                 self._started[step.slot] = now()
             elif isinstance(step, Await | AwaitSized):
-                while not self._see(step):
+                while not self._is_complete(step):
                     if not waits:
                         return False
                     self._rest(POLLS_BEFORE_YIELD)
@@ -49,8 +49,12 @@ class ObservedOperation(Operation):
                 return False
         return True
 
-    def _see(self, step: Await | AwaitSized) -> bool:
-        """Note which messages are complete; whether those of a step are."""
+    def _is_complete(self, step: Await | AwaitSized) -> bool:
+        """Whether all messages of a step are complete.
+
+        All messages under way are tested and their times logged, since a message may be
+        complete long before the step that waits for it.
+        """
         for slot in self._started.keys() - self._completed.keys():
             if self._requests[slot].Test():
                 self._completed[slot] = now()
@@ -63,7 +67,7 @@ class ObservedOperation(Operation):
         self.recorder.add(Log(self._begin, now(), ends))
 
     def _ends(self) -> Iterator[MessageEnd]:
-        """The ends of all messages with their times."""
+        """The ends of the messages at this rank, with their times."""
         rounds: dict[int, int] = {}
         for step in self.plan.steps:
             if isinstance(step, Await):
@@ -91,32 +95,32 @@ class Recorder:
         self.logs: list[Log] = []
 
     def operation(self, *args: Any) -> ObservedOperation:
-        """An operation that is recorded."""
+        """An operation whose log goes to this recorder."""
         operation = ObservedOperation(*args)
         operation.recorder = self
         return operation
 
     def add(self, log: Log) -> None:
-        """Keep a log, by the clock of rank 0."""
+        """Append a log, converted to the clock of rank 0."""
         by = self.offset
         ends = (replace(x, start=x.start + by, end=x.end + by) for x in log.ends)
         self.logs.append(Log(log.begin + by, log.end + by, tuple(ends)))
 
-    def everyone(self) -> list[list[Log]]:
-        """The logs of all ranks, call by call; collective, the same on each."""
-        rows = self.context.comm.allgather(self.logs)
-        return [list(same) for same in zip(*rows, strict=True)]
+    def logs_by_call(self) -> list[list[Log]]:
+        """The logs of all ranks for each call; collective, with equal results."""
+        logs_by_rank = self.context.comm.allgather(self.logs)
+        return [list(logs) for logs in zip(*logs_by_rank, strict=True)]
 
     def timelines(self) -> list[Recorded]:
-        """Every call as a timeline of all ranks; collective, the same on each."""
-        return [timeline(same) for same in self.everyone()]
+        """A timeline of all ranks for each call; collective, with equal results."""
+        return [timeline(logs) for logs in self.logs_by_call()]
 
 
 @contextmanager
 def recording(comm: Any) -> Iterator[Recorder]:
     """Record the blocking calls of a communicator of isthmus; collective.
 
-    What the MPI library does on its own is not seen.
+    Calls of the MPI library itself are not recorded, since their messages are hidden.
     """
     context: Context = comm._context()
     context.plans.clear()

@@ -1,5 +1,5 @@
-"""Named sets: what papers measured, at a size that fits a lab of 32 hosts; and what
-users have, one node, or several ranks behind one link."""
+"""Named sets of cases: those of papers, at sizes that fit a lab of 32 hosts, and those
+of users, who have one node, or several ranks behind one link."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from ..distributions import SIX, counts
 from ..reproduce import kang2019 as paper
 from ..spelling import unknown
 from ..units import DECIMAL, show_bytes
-from .job import Case, Job, case
+from .job import BenchCase, BenchJob, case
 from .operations import REDISTRIBUTION, is_vector, measured
 
-PROCESSES = 32
-#: bytes of a block, and of all blocks together
-BLOCKS = (100_000, 300_000, 1_000_000)
-TOTALS = (2_000_000, 16_000_000)
-NODE_SIZES = (8, 4 << 10, 64 << 10, 1 << 20)
+LAB_PROCESSES = 32
+#: bytes of a block
+SET_BLOCK_BYTES = (100_000, 300_000, 1_000_000)
+#: bytes of all blocks together
+SET_TOTAL_BYTES = (2_000_000, 16_000_000)
+#: bytes of a block or vector on one node
+NODE_BLOCK_BYTES = (8, 4 << 10, 64 << 10, 1 << 20)
 
 
 def _scaled(sizes: Sequence[int], scale: float, unit: int) -> list[int]:
@@ -25,96 +27,97 @@ def _scaled(sizes: Sequence[int], scale: float, unit: int) -> list[int]:
     return [max(round(n * scale / unit), 1) * unit for n in sizes]
 
 
-Cases = list[tuple[tuple[int, ...], Case]]
+#: cases, each with the sizes of its groups
+GroupedCases = list[tuple[tuple[int, ...], BenchCase]]
 
 
-def _kang2019(scale: float) -> Cases:
+def _kang2019(scale: float) -> GroupedCases:
     """Settings 1 to 8 of Kang, Träff et al. 2019, one process on a node."""
-    cluster = paper.Cluster(PROCESSES, 1)
-    found: Cases = []
-    # A quarter of a block is a whole number of ints.
-    for each in _scaled(BLOCKS, scale, 4 * paper.UNIT):
+    cluster = paper.ClusterShape(LAB_PROCESSES, 1)
+    cases: GroupedCases = []
+    # whole ints also in a quarter of a block, which settings 3 and 4 have
+    for each in _scaled(SET_BLOCK_BYTES, scale, 4 * paper.BYTES_OF_AN_INT):
         for setting in paper.SETTINGS:
             elements = paper.blocks(setting, cluster, each)
-            a, b = (tuple(paper.UNIT * k for k in side) for side in elements)
+            a, b = (tuple(paper.BYTES_OF_AN_INT * k for k in side) for side in elements)
             op = "allgatherv" if setting.irregular else "allgather"
             kind = f"setting {setting.number}"
             label = f"{kind}, {show_bytes(each, DECIMAL)}"
-            found.append(((len(a), len(b)), Case(label, op, a, b, kind, each)))
-    return found
+            cases.append(((len(a), len(b)), BenchCase(label, op, a, b, kind, each)))
+    return cases
 
 
-def _traff2008(scale: float) -> Cases:
+def _traff2008(scale: float) -> GroupedCases:
     """The six distributions of Träff et al. 2008, inside one group of 16."""
-    p = PROCESSES // 2
-    found: Cases = []
-    for total in _scaled(TOTALS, scale, p):
+    p = LAB_PROCESSES // 2
+    cases: GroupedCases = []
+    for total in _scaled(SET_TOTAL_BYTES, scale, p):
         for kind in SIX:
             sizes = tuple(counts(kind, p, total))
             label = f"{kind}, {show_bytes(total, DECIMAL)}"
             each = total // p
-            found.append(((p,), Case(label, "allgatherv", sizes, (), kind, each)))
-    return found
+            cases.append(((p,), BenchCase(label, "allgatherv", sizes, (), kind, each)))
+    return cases
 
 
-def _of_mpi() -> list[str]:
-    """MPI's own operations between two groups."""
+def _mpi_operations() -> list[str]:
+    """The operations between two groups that MPI has too."""
     return [op for op in measured(2) if op != REDISTRIBUTION]
 
 
-def _silva1999(scale: float) -> Cases:
-    """Collectives between two groups of 16, all that Silva and Silva 1999 proposed.
-
-    Those that came into MPI; a vector is as long as the blocks of a group together.
+def _silva1999(scale: float) -> GroupedCases:
+    """Collectives between two groups of 16, all that Silva and Silva 1999 proposed and
+    MPI took over. A vector is as long as the blocks of a group together.
     """
-    groups = PROCESSES // 2, PROCESSES // 2
-    found: Cases = []
-    for each in _scaled(BLOCKS[:1], scale, 1):
-        for op in _of_mpi():
+    groups = LAB_PROCESSES // 2, LAB_PROCESSES // 2
+    cases: GroupedCases = []
+    for each in _scaled(SET_BLOCK_BYTES[:1], scale, 1):
+        for op in _mpi_operations():
             size = groups[0] * each if is_vector(op) else each
-            made = case(op, groups, size)
             label = op if op == "barrier" else f"{op}, {show_bytes(size, DECIMAL)}"
-            found.append((groups, replace(made, label=label, kind=op, each=each)))
-    return found
+            sized = replace(case(op, groups, size), label=label, kind=op, each=each)
+            cases.append((groups, sized))
+    return cases
 
 
-def _all(
-    groups: tuple[int, int], sizes: Mapping[str, Sequence[int]], scale: float
-) -> Cases:
-    """Some operations, each with its sizes."""
-    found: Cases = []
-    for op, some in sizes.items():
-        for each in _scaled(some, scale, 1):
-            made = case(op, groups, each)
-            label = op if op == "barrier" else f"{op}, {made.label}"
-            found.append((groups, replace(made, label=label, kind=op)))
-    return found
+def _of_sizes(
+    groups: tuple[int, int],
+    sizes_by_operation: Mapping[str, Sequence[int]],
+    scale: float,
+) -> GroupedCases:
+    """Cases of several operations, each with sizes of its own."""
+    cases: GroupedCases = []
+    for op, sizes in sizes_by_operation.items():
+        for each in _scaled(sizes, scale, 1):
+            sized = case(op, groups, each)
+            label = op if op == "barrier" else f"{op}, {sized.label}"
+            cases.append((groups, replace(sized, label=label, kind=op)))
+    return cases
 
 
-def _one_node(scale: float) -> Cases:
+def _one_node(scale: float) -> GroupedCases:
     """All operations between two groups of 8: for a node of 16 cores."""
-    sizes = dict.fromkeys(_of_mpi(), NODE_SIZES) | {"barrier": NODE_SIZES[:1]}
-    return _all((8, 8), sizes, scale)
+    sizes = dict.fromkeys(_mpi_operations(), NODE_BLOCK_BYTES)
+    return _of_sizes((8, 8), sizes | {"barrier": NODE_BLOCK_BYTES[:1]}, scale)
 
 
-def _four_a_host(scale: float) -> Cases:
+def _four_a_host(scale: float) -> GroupedCases:
     """Short and long data between groups of 16: for 8 hosts with 4 ranks each."""
-    vectors = dict.fromkeys(filter(is_vector, _of_mpi()), (4096, 983_040))
+    vectors = dict.fromkeys(filter(is_vector, _mpi_operations()), (4096, 983_040))
     blocks = {"allgather": (4096, 96_000), "alltoall": (4096, 192_000)}
-    return _all((16, 16), vectors | blocks, scale)
+    return _of_sizes((16, 16), vectors | blocks, scale)
 
 
-SETS: dict[str, Callable[[float], Cases]] = {
+SETS: dict[str, Callable[[float], GroupedCases]] = {
     "kang2019": _kang2019,
     "traff2008": _traff2008,
     "silva1999": _silva1999,
     "one_node": _one_node,
     "four_a_host": _four_a_host,
 }
-#: those of papers
-PAPERS = ("kang2019", "traff2008", "silva1999")
+PAPER_SETS = ("kang2019", "traff2008", "silva1999")
 
-#: what is measured beside the MPI library's own calls
+#: the algorithms that are measured in a set, beside the MPI library's own calls
 ALGORITHMS = {
     "kang2019": ("auto", "segmented", "balanced", "leader"),
     "traff2008": ("auto", "blocked_ring", "circulant"),
@@ -125,30 +128,35 @@ ALGORITHMS = {
 
 
 def algorithms(name: str) -> tuple[str, ...]:
-    """What is measured in a set, beside the MPI library's own calls."""
+    """The algorithms that are measured in a set."""
     if name not in SETS:
         raise ValueError(unknown("set", name, SETS))
     return ALGORITHMS[name]
 
 
 def kinds(name: str) -> list[str]:
-    """What is in a set, in the order of its paper."""
+    """The kinds of cases of a set, in the order of its paper."""
     return list(dict.fromkeys(case.kind for _, case in SETS[name](1.0)))
 
 
-def named(name: str, how: Job, scale: float = 1.0, smallest: bool = False) -> list[Job]:
-    """The jobs of a set, one for each pair of groups, else like `how`; its smallest
-    sizes, or all."""
+def named(
+    name: str, how: BenchJob, scale: float = 1.0, smallest: bool = False
+) -> list[BenchJob]:
+    """The jobs of a set, one for each pair of groups, with the contenders, the seconds
+    and the options of `how`.
+
+    Sizes are multiplied by `scale`; `smallest` leaves out all but the smallest.
+    """
     if not scale > 0:
         raise ValueError(f"--scale {scale:g}: must be above 0")
     cases = SETS[name](scale)
     if smallest:
         least = min(case.each for _, case in cases)
         cases = [(groups, case) for groups, case in cases if case.each == least]
-    by_groups: dict[tuple[int, ...], list[Case]] = {}
-    for groups, one in cases:
-        by_groups.setdefault(groups, []).append(one)
+    by_groups: dict[tuple[int, ...], list[BenchCase]] = {}
+    for groups, sized in cases:
+        by_groups.setdefault(groups, []).append(sized)
     return [
-        replace(how, groups=groups, cases=tuple(some))
-        for groups, some in by_groups.items()
+        replace(how, groups=groups, cases=tuple(cases_of_groups))
+        for groups, cases_of_groups in by_groups.items()
     ]

@@ -1,8 +1,9 @@
-"""Timing what Silva and Silva 1999 timed, in processes of our own: the time of each
+"""The times of Silva and Silva 1999, measured in processes of our own: the time of each
 process, inside one group or between two.
 
-A vector of ones is reduced to the first process, reduced and scattered, or gathered; so
-every result is known.
+The paper shows times of single processes, so the slowest rank alone, which other
+measurements report, is not enough. A vector of ones is reduced to the first process,
+reduced and scattered, or gathered, so that every result is known.
 """
 
 from __future__ import annotations
@@ -14,79 +15,89 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..reproduce.silva1999 import PROCESSES, Times, Way, jobs
-from .compare import Race
+from ..reproduce.silva1999 import PAPER_PROCESSES, ProcessTimes, Way, jobs
+from .compare import TimingRace
 from .launch import Here, Start, Tell, launch
 
 if TYPE_CHECKING:
     from .stand import Stand, Trial
 
-#: seconds without a word after which the processes are ended
-LIMIT = 120.0
-#: calls that count, and calls before those
-TURNS, WARM_UP_CALLS = 3, 2
+#: seconds for the calls of one way and size, after which the processes are ended
+MAX_SECONDS_FOR_A_WAY = 120.0
+#: calls of which the median counts, and calls before these, which warm up
+TIMED_CALLS, UNTIMED_CALLS = 3, 2
 
 
 def measure(
     progress: Callable[[int, int, float], None], start: Start = Here
-) -> tuple[str, list[Times]]:
+) -> tuple[str, list[ProcessTimes]]:
     """The MPI library, and the times of all ways and sizes."""
-    todo, found = jobs(), []
-    with closing(launch(_times, todo, PROCESSES, LIMIT, start)) as said:
-        library = next(said)
-        for times in said:
-            found.append(times)
-            progress(len(found), len(todo), len(found) / len(todo))
-    return library, found
+    measurements, results = jobs(), []
+    run = launch(_measure, measurements, PAPER_PROCESSES, MAX_SECONDS_FOR_A_WAY, start)
+    with closing(run) as incoming:
+        library = next(incoming)
+        for result in incoming:
+            results.append(result)
+            done, total = len(results), len(measurements)
+            progress(done, total, done / total)
+    return library, results
 
 
-def _times(todo: list[tuple[Way, int]], tell: Tell) -> None:
-    """What every rank does."""
+def _measure(measurements: list[tuple[Way, int]], tell: Tell) -> None:
+    """The work of all ranks: tell the library, then the times of each measurement."""
     from mpi4py import MPI
 
     name, version = MPI.get_vendor()
     tell(f"{name} {'.'.join(map(str, version))}")
-    for (way, nbytes), (taken, seconds) in zip(todo, times(todo), strict=True):
-        tell(Times(way.operation, way.label, nbytes, taken, tuple(seconds)))
+    for (way, nbytes), (taken, seconds) in zip(
+        measurements, times(measurements), strict=True
+    ):
+        tell(ProcessTimes(way.operation, way.label, nbytes, taken, tuple(seconds)))
 
 
-def times(todo: list[tuple[Way, int]]) -> Iterator[tuple[str, list[float]]]:
-    """For each way and its bytes the algorithm that was taken and the median time of
-    each process, on all of them."""
+def times(
+    measurements: list[tuple[Way, int]],
+) -> Iterator[tuple[str, list[float]]]:
+    """For each way and its bytes, the algorithm taken and the median time of each
+    process; collective, with equal results."""
     from .stand import Stand
 
-    stands = {groups: Stand(groups) for groups in {way.groups for way, _ in todo}}
-    for way, nbytes in todo:
+    groupings = {way.groups for way, _ in measurements}
+    stands = {groups: Stand(groups) for groups in groupings}
+    for way, nbytes in measurements:
         stand = stands[way.groups]
-        race = Race(stand, [_trial(stand, way, nbytes)])
-        seconds = [race.repetition(0, 1) for _ in range(WARM_UP_CALLS + TURNS)]
+        race = TimingRace(stand, [_trial(stand, way, nbytes)])
+        seconds = [race.repetition(0, 1) for _ in range(UNTIMED_CALLS + TIMED_CALLS)]
         race.check([way.algorithm], f"({way.operation}, {nbytes} bytes)")
-        median = float(np.median(seconds[WARM_UP_CALLS:]))
+        median = float(np.median(seconds[UNTIMED_CALLS:]))
         yield race.taken[0], stand.comm.allgather(median)
     for stand in stands.values():
         stand.free()
 
 
 def _trial(stand: Stand, way: Way, nbytes: int) -> Trial:
-    """A way, ready to run."""
+    """The trial of a way with a vector of `nbytes`."""
     from .stand import Trial
 
     comm: Any = stand.native if way.algorithm == "native" else stand.ours
     is_auto = way.algorithm == "auto"
-    named = {} if way.algorithm in ("native", "auto") else {"algorithm": way.algorithm}
+    options = {}
+    if way.algorithm not in ("native", "auto"):
+        options = {"algorithm": way.algorithm}
     method = getattr(comm, way.operation.capitalize())
-    args, received, element = CALLS[way.operation](comm, stand.rank, nbytes // 8)
+    args, received, element = VECTOR_CALLS[way.operation](comm, stand.rank, nbytes // 8)
     expected = np.full_like(received, element)
     taken = comm._taken if is_auto else (lambda: way.algorithm)
-    return Trial(partial(method, *args, **named), received, expected, taken)
+    return Trial(partial(method, *args, **options), received, expected, taken)
 
 
-#: the arguments of a call, what it receives, and what all elements of that must be
-Made = tuple[tuple[Any, ...], np.ndarray, float]
+#: the arguments of a call, its receive buffer, and the expected value of each element
+CallOnVectors = tuple[tuple[Any, ...], np.ndarray, float]
 
 
-def _reduce(comm: Any, rank: int, n: int) -> Made:
-    """To the first process, from all; between groups, from all others."""
+def _reduce(comm: Any, rank: int, n: int) -> CallOnVectors:
+    """A sum to the first process, from all processes of its group or of the remote
+    group."""
     from mpi4py import MPI
 
     send, recv = np.ones(n), np.zeros(n)
@@ -97,8 +108,8 @@ def _reduce(comm: Any, rank: int, n: int) -> Made:
     return (send, recv, MPI.SUM, 0), recv, comm.Get_size()
 
 
-def _reduce_scatter(comm: Any, rank: int, n: int) -> Made:
-    """Equal parts of a vector that everyone has whole."""
+def _reduce_scatter(comm: Any, rank: int, n: int) -> CallOnVectors:
+    """Equal parts of the sum of the vectors of all senders."""
     from mpi4py import MPI
 
     p = comm.Get_size()
@@ -107,13 +118,13 @@ def _reduce_scatter(comm: Any, rank: int, n: int) -> Made:
     return (send, recv, [recv.size] * p, MPI.SUM), recv, senders
 
 
-def _allgather(comm: Any, rank: int, n: int) -> Made:
-    """Blocks that make up the vector: of everyone, or of each group."""
+def _allgather(comm: Any, rank: int, n: int) -> CallOnVectors:
+    """Blocks that make up one vector in each group."""
     send, recv = np.ones(n // comm.Get_size()), np.zeros(n)
     return (send, recv), recv, 1.0
 
 
-CALLS = {
+VECTOR_CALLS = {
     "reduce": _reduce,
     "reduce_scatter": _reduce_scatter,
     "allgather": _allgather,

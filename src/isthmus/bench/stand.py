@@ -1,4 +1,9 @@
-"""The world's processes in groups, with the contenders of a comparison."""
+"""The processes of the world in groups, and the trials of a comparison.
+
+A trial owns no buffers: all contenders of a case share them, since a call's speed
+depends on where its arrays lie. Before each repetition the receive buffer is made wrong
+everywhere, so that a call that writes nothing is noticed.
+"""
 
 from __future__ import annotations
 
@@ -15,42 +20,48 @@ from ..mpi.comm import intercomm, intracomm  # noqa: F401  they enter their clas
 from ..mpi.comm.family import ours
 from ..mpi.costs.tuning import library as library
 from . import by_hand
-from .calls import CALLS, Call, Seat
-from .job import Case, Contender
+from .calls import CALL_MAKERS, CheckedCall, Seat
+from .job import BenchCase, Contender
 
-NOTHING, NO_BYTES = bytearray(), np.empty(0, np.uint8)
+EMPTY_MESSAGE, NO_BYTES = bytearray(), np.empty(0, np.uint8)
 
-#: what all ranks of a group contribute together, in rank order: of which sizes in
-#: bytes, for which group
+#: the data of all ranks of a group in rank order, for the bytes of each rank and the
+#: number of the group
 Content = Callable[[tuple[int, ...], int], np.ndarray]
 
 
 def random_bytes(sizes: tuple[int, ...], side: int) -> np.ndarray:
-    """Bytes without any pattern, the same on every rank."""
+    """Random bytes of all ranks of a group, equal on every rank."""
     rng = np.random.default_rng([side, len(sizes)])
     return rng.integers(0, 256, sum(sizes), np.uint8)
 
 
-def fresh(x: Any) -> Any:
-    """An argument as a user passes it: a slice, which is another object every time."""
-    if isinstance(x, np.ndarray):
-        return x[:]
-    if isinstance(x, list) and x and isinstance(x[0], np.ndarray):
-        return [x[0][:], *x[1:]]
-    return x
+def fresh(argument: Any) -> Any:
+    """An argument with a new view of its array.
+
+    Programs pass slices, which are new objects at each call, so a call must not profit
+    from objects that it knows from an earlier call.
+    """
+    if isinstance(argument, np.ndarray):
+        return argument[:]
+    if isinstance(argument, list) and argument and isinstance(argument[0], np.ndarray):
+        return [argument[0][:], *argument[1:]]
+    return argument
 
 
-def on_views(call: Callable[..., Any], args: Sequence[Any], **more: Any) -> Any:
-    """A call with other views of its arrays every time."""
+def on_views(
+    call: Callable[..., Any], arguments: Sequence[Any], **options: Any
+) -> Callable[[], None]:
+    """A call with new views of its arrays each time."""
 
     def run() -> None:
-        call(*[fresh(x) for x in args], **more)
+        call(*[fresh(argument) for argument in arguments], **options)
 
     return run
 
 
 class Trial:
-    """One way to do an operation, with buffers of its own."""
+    """A call that is timed, with the data that it must receive."""
 
     def __init__(
         self,
@@ -71,11 +82,11 @@ class Trial:
         return bool((self.received == self.expected).all())
 
     def free(self) -> None:
-        """Nothing is held."""
+        """Free the request of a persistent trial; others have none."""
 
 
-class Persistent(Trial):
-    """The same through a persistent request."""
+class PersistentTrial(Trial):
+    """A trial of a persistent request: of starting and waiting, not of making it."""
 
     def __init__(
         self, request: MPI.Prequest, recv: np.ndarray, expected: np.ndarray
@@ -84,17 +95,21 @@ class Persistent(Trial):
         self.request = request
 
     def start_and_wait(self) -> None:
-        """One round of the request."""
+        """Start the request once and wait for it."""
         self.request.Start()
         self.request.Wait()
 
     def free(self) -> None:
-        """Give the request back."""
+        """Free the request."""
         self.request.Free()
 
 
 class Stand:
-    """The processes of the world in one group, or in two that are joined."""
+    """The processes of the world in one group, or in two with an intercommunicator.
+
+    `side` is the number of this rank's group, `sender_side` that of the group from
+    which it receives.
+    """
 
     def __init__(
         self,
@@ -102,7 +117,7 @@ class Stand:
         content: Content = random_bytes,
         same_arrays: bool = False,
     ) -> None:
-        """Calls get the same arrays every time, or other views of them."""
+        """Make the communicators; with `same_arrays`, trials pass no new views."""
         self.same_arrays = same_arrays
         self.comm = MPI.COMM_WORLD.Dup()
         if sum(groups) != self.comm.size:
@@ -112,46 +127,47 @@ class Stand:
             )
         self.content = content
         self.rank = self.comm.rank
-        self.mine = int(self.rank >= groups[0])
-        self.other = len(groups) - 1 - self.mine
-        self.local = MPI.Intracomm(self.comm.Split(self.mine, self.rank))
+        self.side = int(self.rank >= groups[0])
+        self.sender_side = len(groups) - 1 - self.side
+        self.local = MPI.Intracomm(self.comm.Split(self.side, self.rank))
         self.native: Any = self.local
         if len(groups) == 2:
-            leader = 0 if self.mine else groups[0]
+            leader = 0 if self.side else groups[0]
             self.native = self.local.Create_intercomm(0, self.comm, leader, 1)
         self.ours: Any = ours(self.native)
-        self._case: Case | None = None
-        self._made: Call
-        self._side: by_hand.MatrixSide
+        #: the case for which `_checked_call` or `_matrix_side` was made
+        self._case: BenchCase | None = None
+        self._checked_call: CheckedCall
+        self._matrix_side: by_hand.MatrixSide
 
-    def _allgather(self, case: Case) -> Call:
-        """Everyone's block of the content to everyone."""
+    def _allgather(self, case: BenchCase) -> CheckedCall:
+        """An allgather of the content: the only call whose data a job can choose."""
         sizes = (case.a, case.b)
-        whole = self.content(sizes[self.mine], self.mine)
-        expected = self.content(sizes[self.other], self.other)
-        ends = np.cumsum((0, *sizes[self.mine])) // whole.itemsize
+        whole = self.content(sizes[self.side], self.side)
+        expected = self.content(sizes[self.sender_side], self.sender_side)
+        ends = np.cumsum((0, *sizes[self.side])) // whole.itemsize
         i = self.local.rank
         send = whole[ends[i] : ends[i + 1]].copy()
         recv = np.empty_like(expected)
         spec: Any = recv
         if case.op == "allgatherv":
-            spec = [recv, [n // recv.itemsize for n in sizes[self.other]]]
-        return Call((send, spec), recv, expected)
+            spec = [recv, [n // recv.itemsize for n in sizes[self.sender_side]]]
+        return CheckedCall((send, spec), recv, expected)
 
-    def _call(self, case: Case) -> Call:
-        """The buffers of a case, which all contenders share: where they lie matters."""
+    def _call(self, case: BenchCase) -> CheckedCall:
+        """The call of a case with its buffers, made once for all contenders."""
         if self._case != case:
-            self._case, self._made = case, self._make(case)
-        return self._made
+            self._case, self._checked_call = case, self._make_call(case)
+        return self._checked_call
 
-    def _make(self, case: Case) -> Call:
+    def _make_call(self, case: BenchCase) -> CheckedCall:
         if case.op.startswith("allgather"):
             return self._allgather(case)
-        sizes = (case.a, case.b) if self.mine == 0 else (case.b, case.a)
-        return CALLS[case.op](Seat(self.mine, self.local.rank, *sizes))
+        sizes = (case.a, case.b) if self.side == 0 else (case.b, case.a)
+        return CALL_MAKERS[case.op](Seat(self.side, self.local.rank, *sizes))
 
-    def prepare(self, case: Case, contender: Contender) -> Trial:
-        """A contender of a case, ready to run."""
+    def prepare(self, case: BenchCase, contender: Contender) -> Trial:
+        """The trial of a contender in a case."""
         if case.op == "redistribution":
             return self._redistribution(case, contender)
         arguments, recv, expected = self._call(case)
@@ -162,54 +178,57 @@ class Stand:
             call = getattr(self.native, name)
             run = self._bound(call, arguments)
             return Trial(run, recv, expected)
-        auto = contender.algorithm == "auto"  # as a user calls it
-        more = {} if auto else {"algorithm": contender.algorithm}
+        auto = contender.algorithm == "auto"  # users call without the option
+        options = {} if auto else {"algorithm": contender.algorithm}
         if contender.persistent:
-            request = getattr(self.ours, f"{name}_init")(*arguments, **more)
-            return Persistent(request, recv, expected)
+            request = getattr(self.ours, f"{name}_init")(*arguments, **options)
+            return PersistentTrial(request, recv, expected)
         call = getattr(self.ours, name)
-        run = self._bound(call, arguments, **more)
+        run = self._bound(call, arguments, **options)
         taken = self.ours._taken if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
 
-    def _redistribution(self, case: Case, contender: Contender) -> Trial:
+    def _redistribution(self, case: BenchCase, contender: Contender) -> Trial:
+        """The trial of a contender in a redistribution."""
         if self._case != case:
-            self._case, self._side = case, by_hand.MatrixSide(self, case)
-        side, name = self._side, contender.algorithm
+            self._case, self._matrix_side = case, by_hand.MatrixSide(self, case)
+        side, name = self._matrix_side, contender.algorithm
         run = by_hand.contender(side, name, contender.persistent)
         receives = slice(None) if not side.sends else slice(0)
         array, expected = side.array.reshape(-1), side.expected.reshape(-1)
         return Trial(run, array[receives], expected[receives], lambda: name)
 
-    def _bound(self, call: Callable[..., Any], args: Any, **more: Any) -> Any:
-        """The call with its arguments: the same arrays, or other views of them."""
+    def _bound(
+        self, call: Callable[..., Any], arguments: Sequence[Any], **options: Any
+    ) -> Callable[[], Any]:
+        """A call with its arguments: the same arrays, or new views of them."""
         if self.same_arrays:
-            return partial(call, *args, **more)
-        return on_views(call, args, **more)
+            return partial(call, *arguments, **options)
+        return on_views(call, arguments, **options)
 
     def barrier(self) -> None:
-        """Wait for all ranks, twice: the second time all begin close together.
+        """Wait for all ranks, twice: after the second time all begin close together.
 
-        The same messages for every library and contender: in round k everyone tells
-        the rank 2^k after its own (dissemination, Hensgen, Finkel and Manber 1988).
+        In round k each rank sends to the rank 2^k after its own (dissemination,
+        Hensgen, Finkel and Manber 1988). One barrier for all libraries and contenders
+        lets all of them begin with equal messages behind them.
         """
+        n = self.comm.size
         for _ in range(2):
             distance = 1
-            while distance < self.comm.size:
-                to, frm = self.rank + distance, self.rank - distance
-                n = self.comm.size
-                self.comm.Sendrecv(NOTHING, to % n, 0, NOTHING, frm % n, 0)
+            while distance < n:
+                target, source = (self.rank + distance) % n, (self.rank - distance) % n
+                self.comm.Sendrecv(EMPTY_MESSAGE, target, 0, EMPTY_MESSAGE, source, 0)
                 distance *= 2
 
     def worst(self, values: Sequence[float]) -> list[float]:
-        """Of each value the largest on any rank."""
-        found = np.array(values, float)
-        self.comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
-        result: list[float] = found.tolist()
-        return result
+        """The largest of each value on any rank; collective."""
+        largest = np.array(values, float)
+        self.comm.Allreduce(MPI.IN_PLACE, largest, MPI.MAX)
+        return [float(value) for value in largest]
 
     def free(self) -> None:
-        """Give the communicators back."""
+        """Free the communicators; inside one group two of them are one."""
         for comm in {id(x): x for x in (self.native, self.local, self.comm)}.values():
             comm.Free()
 
@@ -225,7 +244,7 @@ def world_size() -> int:
 
 
 def abort(error: BaseException) -> None:
-    """End all processes: the others would wait for this one for ever."""
+    """End all processes, since the others would wait for this one for ever."""
     traceback.print_exception(error)
     sys.stderr.flush()
     MPI.COMM_WORLD.Abort(1)

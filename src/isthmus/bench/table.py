@@ -1,4 +1,4 @@
-"""Results as a table that grows while a job runs."""
+"""The results of a benchmark as a table that grows while a job runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..units import show_time, time_unit
 from .bootstrap import Interval
-from .job import Job
+from .job import BenchJob
 from .outcome import Line, is_native
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, how wide it is, and on which side its words lie."""
+    """The heading of a column, its width, and whether its cells are aligned left."""
 
     heading: str
     width: int
@@ -25,13 +25,14 @@ class Column:
 
 
 def show_ratio(ratio: float) -> str:
-    """How many times faster, in colour: green from 5 % faster, red from 5 % slower."""
+    """A ratio in colour: green from 5 % faster on, red from 5 % slower on."""
     colour = "green" if ratio >= 1.05 else "red" if ratio <= 0.95 else "yellow"
     return f"[bold {colour}]{ratio:.2f}×[/]"
 
 
-class Table:
-    """Rows printed one by one, so that they are seen at once and also in a pipe."""
+class PrintedTable:
+    """A table whose rows are printed one by one, so that each is seen at once, also in
+    a pipe."""
 
     def __init__(self, console: Console, columns: list[Column]) -> None:
         self.console, self.columns = console, columns
@@ -40,7 +41,7 @@ class Table:
         self.console.print(rule, style="dim", soft_wrap=True)
 
     def row(self, cells: list[str]) -> None:
-        """Print one row."""
+        """Print a row of cells, which may have rich's markup."""
         from rich.text import Text
 
         line = Text()
@@ -53,19 +54,19 @@ class Table:
         self.console.print(line, soft_wrap=True)
 
 
-def _between(interval: Interval, unit: float = 1.0) -> str:
-    """From and to, in three digits, or as many as stand before the point."""
-    found = [x / unit for x in interval]
-    return "–".join(f"{x:.3g}" if x < 1000 else f"{x:.0f}" for x in found)
+def _show_interval(interval: Interval, unit: float = 1.0) -> str:
+    """The ends of an interval, with three digits or all before the point."""
+    ends = [end / unit for end in interval]
+    return "–".join(f"{end:.3g}" if end < 1000 else f"{end:.0f}" for end in ends)
 
 
 class Comparison:
-    """The results of a benchmark: for each case, a row for each contender."""
+    """The table of a benchmark, with a row for each contender of each case."""
 
-    def __init__(self, console: Console, job: Job) -> None:
+    def __init__(self, console: Console, job: BenchJob) -> None:
         label = max(len("block"), *(len(case.label) for case in job.cases))
         name = max(len(contender.name) for contender in job.contenders)
-        self.table = Table(
+        self.table = PrintedTable(
             console,
             [
                 Column("block", label),
@@ -83,10 +84,10 @@ class Comparison:
         """Print the results of one case."""
         for k, line in enumerate(lines):
             time = show_time(line.seconds)
-            interval = _between(line.interval, time_unit(line.seconds))
+            interval = _show_interval(line.interval, time_unit(line.seconds))
             ratio = "", ""
             if not is_native(line):
-                ratio = show_ratio(line.ratio), _between(line.ratio_interval)
+                ratio = show_ratio(line.ratio), _show_interval(line.ratio_interval)
             multiple = "" if line.multiple is None else f"{line.multiple:.2f}"
             label = line.case.label if k == 0 else ""
             row = [label, line.contender, time, interval, *ratio, multiple, line.taken]

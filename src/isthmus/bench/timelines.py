@@ -6,35 +6,35 @@ from dataclasses import dataclass
 
 from ..cost.recorded import Log
 from .compare import WrongData
-from .job import Case, Contender
+from .job import BenchCase, Contender
 from .launch import Tell
-from .outcome import Progress
+from .outcome import ProgressReport
 
 
 @dataclass(frozen=True)
-class Job:
-    """A case, the algorithm, and how often; the groups' sizes are those of the case."""
+class RecordingJob:
+    """A case, an algorithm, and the number of runs to record."""
 
-    case: Case
+    case: BenchCase
     algorithm: str
     runs: int
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The sizes of the groups."""
-        return tuple(len(x) for x in (self.case.a, self.case.b) if x)
+        """The sizes of the groups of the case."""
+        return tuple(len(blocks) for blocks in (self.case.a, self.case.b) if blocks)
 
 
 @dataclass(frozen=True)
-class Runs:
-    """All runs: the logs of all ranks of each, and the MPI library they ran on."""
+class RecordedRuns:
+    """The logs of all ranks for each run, and the name of the MPI library."""
 
     logs: list[list[Log]]
     library: str
 
 
-def measure(job: Job, tell: Tell) -> None:
-    """Run on all ranks of the world."""
+def measure(job: RecordingJob, tell: Tell) -> None:
+    """Record the runs of a job on all ranks of the world."""
     from ..mpi.costs.tuning import library
     from .recorder import recording
     from .stand import Stand
@@ -43,12 +43,12 @@ def measure(job: Job, tell: Tell) -> None:
     with recording(stand.ours) as record:
         trial = stand.prepare(job.case, Contender(job.algorithm))
         for k in range(job.runs):
-            tell(Progress(f"run {k + 1} of {job.runs}", k / job.runs))
+            tell(ProgressReport(f"run {k + 1} of {job.runs}", k / job.runs))
             trial.wipe()
             stand.barrier()
             trial.run()
             if stand.worst([float(not trial.right())]) != [0.0]:
                 raise WrongData(f"wrong data from {job.algorithm}")
-        logs = record.everyone()
-    tell(Runs(logs, library()))
+        logs = record.logs_by_call()
+    tell(RecordedRuns(logs, library()))
     stand.free()

@@ -1,4 +1,4 @@
-"""Measuring what messages cost, and where one algorithm overtakes another."""
+"""The measurement behind `isthmus tune`: the cost of messages, then crossover sizes."""
 
 from __future__ import annotations
 
@@ -9,40 +9,43 @@ from ..units import show_bytes
 from . import crossovers
 from .compare import compare
 from .launch import Tell
-from .outcome import Outcome, Progress
+from .outcome import Outcome, ProgressReport
 
-#: the share of the whole that messages take, roughly
-MESSAGES = 0.1
+#: the share of the time of a tuning that the messages take, roughly
+SHARE_FOR_MESSAGES = 0.1
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What came out: the tuning, and the cases that it was refined by."""
+class TuningResult:
+    """A tuning, and the outcomes of the cases that corrected it."""
 
     tuning: Tuning
     outcomes: tuple[Outcome, ...]
 
 
 def measure(seconds: float, tell: Tell) -> None:
-    """Measure on all ranks of the world, each case about so long."""
+    """Tune on all ranks of the world; each case takes about `seconds`."""
     from ..mpi.costs.links import measured
     from ..mpi.costs.tuning import using
     from .stand import Stand, world
 
     comm = world()
-    tell(Progress("messages", 0.0))
+    tell(ProgressReport("messages", 0.0))
     tuning = measured(comm)
-    todo = crossovers.todo(comm.size, tuning.widest, seconds)
-    total = sum(len(job.cases) for job in todo)
+    jobs = crossovers.tuning_jobs(comm.size, tuning.widest, seconds)
+    total = sum(len(job.cases) for job in jobs)
     outcomes: list[Outcome] = []
     with using(tuning):
-        for job in todo:
+        for job in jobs:
             stand = Stand(job.groups)
             for case in job.cases:
-                part = MESSAGES + (1 - MESSAGES) * len(outcomes) / total
+                part = (
+                    SHARE_FOR_MESSAGES
+                    + (1 - SHARE_FOR_MESSAGES) * len(outcomes) / total
+                )
                 words = f"{crossovers.kind(case)}, {show_bytes(case.each)}"
-                tell(Progress(words, part))
+                tell(ProgressReport(words, part))
                 outcomes.append(compare(stand, case, job))
             stand.free()
     comm.Free()
-    tell(Measured(crossovers.conclude(tuning, outcomes), tuple(outcomes)))
+    tell(TuningResult(crossovers.conclude(tuning, outcomes), tuple(outcomes)))

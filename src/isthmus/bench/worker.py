@@ -1,7 +1,8 @@
-"""Running a job: its cases one after the other, in several fresh launches.
+"""A job in several fresh launches, its cases one after the other.
 
-A launch is a factor of its own: where ranks and buffers happen to lie stays the same
-until its end (Hunold and Carpen-Amarie 2016).
+A launch is a factor of its own (Hunold and Carpen-Amarie 2016): the places of ranks and
+buffers are chosen anew in each launch, and stay until its end. The repetitions of one
+launch would hide how much these places change the times.
 """
 
 from __future__ import annotations
@@ -13,26 +14,26 @@ from ..launch.mpiexec import own_rank
 from . import field
 from .compare import compare
 from .environment import Software
-from .job import Job
-from .launch import LIMIT, Here, Start, Tell, run as on_all_ranks
-from .outcome import Outcome, Progress, merge
+from .job import BenchJob
+from .launch import MAX_SILENT_SECONDS, Here, Start, Tell, run as on_all_ranks
+from .outcome import Outcome, ProgressReport, merge
 
 
 class Display:
-    """What a job tells as it runs, in the one process that shows it."""
+    """Receives the results of a job as it runs, in the one process that shows them."""
 
     def about(self, software: Software) -> None:
-        """What it runs on."""
+        """Show the software on which the job runs."""
 
     def progress(self, label: str, part: float) -> None:
-        """So much of a case is done."""
+        """Show the part of a case that is done."""
 
-    def outcome(self, found: Outcome) -> None:
-        """A case is measured."""
+    def outcome(self, outcome: Outcome) -> None:
+        """Show the outcome of a case."""
 
 
-def measure(job: Job, tell: Tell) -> None:
-    """Run a job on all ranks."""
+def measure(job: BenchJob, tell: Tell) -> None:
+    """Measure the cases of a job on all ranks of the world."""
     from . import stand as mpi
 
     content = field.content if job.content == "field" else mpi.random_bytes
@@ -41,59 +42,67 @@ def measure(job: Job, tell: Tell) -> None:
     for case in job.cases:
 
         def progress(part: float, label: str = case.label) -> None:
-            tell(Progress(label, part))
+            tell(ProgressReport(label, part))
 
         progress(0.0)
         tell(compare(stand, case, job, progress))
     stand.free()
 
 
-def run(job: Job, display: Display, limit: float = LIMIT, start: Start = Here) -> None:
-    """Run a job here if mpiexec started this process, else in processes of our own."""
+def run(
+    job: BenchJob,
+    display: Display,
+    limit: float = MAX_SILENT_SECONDS,
+    start: Start = Here,
+) -> None:
+    """Run a job in place if mpiexec started this process, else in one launch."""
 
-    def tell(found: Any) -> None:
-        match found:
+    def tell(result: Any) -> None:
+        match result:
             case Software():
-                display.about(found)
-            case Progress():
-                display.progress(*found)
+                display.about(result)
+            case ProgressReport():
+                display.progress(*result)
             case _:
-                display.outcome(found)
+                display.outcome(result)
 
     on_all_ranks(measure, job, sum(job.groups), tell, limit, start)
 
 
-class Collected(Display):
-    """Shows each case once, when its last launch is over."""
+class LaunchMerger(Display):
+    """Shows each case once, in the last launch, with the times of all launches."""
 
-    def __init__(self, job: Job, display: Display, launches: int) -> None:
+    def __init__(self, job: BenchJob, display: Display, launches: int) -> None:
         self.cases, self.display, self.launches = len(job.cases), display, launches
-        self.found: list[Outcome] = []
+        self.outcomes: list[Outcome] = []
 
     def about(self, software: Software) -> None:
-        """The same for all launches."""
-        if not self.found:
+        """Show the software of the first launch, which is that of all launches."""
+        if not self.outcomes:
             self.display.about(software)
 
     def progress(self, label: str, part: float) -> None:
-        """So much of all launches is done."""
-        done = (len(self.found) + part) / (self.cases * self.launches)
+        """Show the part of all launches that is done."""
+        done = (len(self.outcomes) + part) / (self.cases * self.launches)
         if self.launches > 1:
-            launch = len(self.found) // self.cases + 1
+            launch = len(self.outcomes) // self.cases + 1
             label = f"launch {launch} of {self.launches}: {label}"
         self.display.progress(label, done)
 
-    def outcome(self, found: Outcome) -> None:
-        """Keep it; in the last launch, show it with the earlier ones."""
-        self.found.append(found)
-        if len(self.found) > self.cases * (self.launches - 1):
-            same = self.found[(len(self.found) - 1) % self.cases :: self.cases]
-            self.display.outcome(merge(same))
+    def outcome(self, outcome: Outcome) -> None:
+        """Collect an outcome; in the last launch, show those of the case as one."""
+        self.outcomes.append(outcome)
+        if len(self.outcomes) > self.cases * (self.launches - 1):
+            case_number = (len(self.outcomes) - 1) % self.cases
+            self.display.outcome(merge(self.outcomes[case_number :: self.cases]))
 
 
-def repeat(job: Job, display: Display, launches: int, start: Start = Here) -> None:
-    """Run a job so many times; once only where the user's mpiexec started us."""
+def repeat(job: BenchJob, display: Display, launches: int, start: Start = Here) -> None:
+    """Run a job in several launches.
+
+    Where the user's mpiexec started this process, there is one launch only.
+    """
     launches = 1 if own_rank() is not None else launches
-    collected = Collected(job, display, launches)
+    merger = LaunchMerger(job, display, launches)
     for k in range(launches):
-        run(replace(job, seed=job.seed + k), collected, start=start)
+        run(replace(job, seed=job.seed + k), merger, start=start)

@@ -10,7 +10,7 @@ import typer
 
 from ..bench import job as jobs, sets
 from ..bench.formats import osu
-from ..bench.job import Case, Job
+from ..bench.job import BenchCase, BenchJob
 from ..bench.operations import BY_HAND, REDISTRIBUTION
 from ..bench.place import place
 from ..collectives.records import made_by
@@ -41,7 +41,7 @@ PRINTED = Path("-")
 DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
-def _try(name: str, case: Case) -> None:
+def _try(name: str, case: BenchCase) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
     if case.b and not case.op.startswith("allgather"):
         named(made_by(case.op, 2).name, name)
@@ -58,7 +58,7 @@ def _try_by_hand(name: str) -> None:
         raise ValueError(unknown("contender", name, known))
 
 
-def _check(job: Job) -> Job:
+def _check(job: BenchJob) -> BenchJob:
     """The job, once it is clear that each algorithm works for its groups."""
     op = job.cases[0].op
     for contender in job.contenders:
@@ -72,7 +72,9 @@ def _check(job: Job) -> Job:
     return job
 
 
-def _own(given: dict[str, str | None], distribution: str | None, how: Job) -> Job:
+def _own(
+    given: dict[str, str | None], distribution: str | None, how: BenchJob
+) -> BenchJob:
     """What the options ask for."""
     groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
     sizes = one_or_two_groups(groups)
@@ -96,8 +98,8 @@ def _todo(
     given: dict[str, str | None],
     distribution: str | None,
     scale: float | None,
-    how: Job,
-) -> list[Job]:
+    how: BenchJob,
+) -> list[BenchJob]:
     """The jobs of a set, or the one that the options ask for."""
     if name is None:
         if scale is not None:
@@ -242,7 +244,7 @@ def bench(
     asked = sets.algorithms(set_) if set_ else ("auto",)
     names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
-    how = Job((), (), contenders, seconds, seed, "random", single, same_arrays)
+    how = BenchJob((), (), contenders, seconds, seed, "random", single, same_arrays)
     given = {"--groups": groups, "--bytes": bytes_, "--op": op}
     todo = _todo(set_, given, distribution, scale, how)
     for path, kind in ((csv, ".csv"), (json, ".json")):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..bench import sets
-from ..bench.job import Job, contenders
+from ..bench.job import BenchJob, contenders
 from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder, make_folder
@@ -37,11 +37,11 @@ def report(
     """
     check_folder(folder)
     records = {}
-    with ended_in_order(), place(sets.PROCESSES, rate, None) as where:
+    with ended_in_order(), place(sets.LAB_PROCESSES, rate, None) as where:
         make_folder(folder)
-        for name in sets.PAPERS:
+        for name in sets.PAPER_SETS:
             some = contenders(sets.algorithms(name), False, copy=False)
-            how = Job((), (), some, seconds)
+            how = BenchJob((), (), some, seconds)
             records[name] = shown = Shown(where, name, table=True)
             shown.run(sets.named(name, how, scale, smallest=True), launches)
             shown.console.print()

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ..bench import worker
 from ..bench.environment import Software
-from ..bench.job import Job
+from ..bench.job import BenchJob
 from ..bench.outcome import Outcome
 from ..bench.place import Place
 from ..bench.record import Record
@@ -22,7 +22,7 @@ class Shown(Record):
         self.console, self.title, self.table = Console(), title, table
         self.steps = Steps(self.console)
 
-    def run(self, todo: list[Job], launches: int) -> None:
+    def run(self, todo: list[BenchJob], launches: int) -> None:
         """Measure all jobs, one after the other."""
         with self.steps:
             for k, job in enumerate(todo):

@@ -90,7 +90,7 @@ def check_processes(n: int) -> None:
 
 
 def check_memory(case: Any) -> None:
-    """Refuse the buffers of an isthmus.bench.job.Case for which there is no memory."""
+    """Refuse an isthmus.bench.job.BenchCase for whose buffers there is no memory."""
     from ..bench.operations import buffer_bytes
 
     room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 
 from ..bench import job as jobs, timelines
-from ..bench.job import Case, planned
+from ..bench.job import BenchCase, planned
 from ..bench.launch import run
-from ..bench.outcome import Progress
+from ..bench.outcome import ProgressReport
 from ..bench.place import place
 from ..cost.recorded import timeline
 from ..cost.timeline import Timeline
@@ -39,12 +39,12 @@ LIMIT = 120.0
 
 def case_of(
     op: str, groups: tuple[int, ...], sizes: str, distribution: str | None
-) -> Case:
+) -> BenchCase:
     """A case in which blocks have one size, or one in each group."""
     return jobs.of_groups(op, groups, in_groups(sizes, len(groups)), distribution)
 
 
-def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
+def simulated(case: BenchCase, algorithm: str, machine: str) -> Timeline:
     """The same on a machine."""
     model = sim.machine(machine)
     return planned(case, algorithm, model).simulate(model, record=True)
@@ -52,7 +52,7 @@ def simulated(case: Case, algorithm: str, machine: str) -> Timeline:
 
 def write_page(
     path: Path,
-    case: Case,
+    case: BenchCase,
     algorithm: str,
     machine: str | None,
     recorded: dict[str, Timeline],
@@ -136,8 +136,8 @@ def record(
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
-    told: list[timelines.Runs] = []
-    job = timelines.Job(case, algorithm, runs)
+    told: list[timelines.RecordedRuns] = []
+    job = timelines.RecordingJob(case, algorithm, runs)
     with (
         ended_in_order(),
         place(lab, rate, lab_name) as where,
@@ -145,7 +145,7 @@ def record(
     ):
 
         def tell(said: Any) -> None:
-            if isinstance(said, Progress):
+            if isinstance(said, ProgressReport):
                 steps(*said)
             else:
                 told.append(said)

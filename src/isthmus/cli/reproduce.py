@@ -18,7 +18,7 @@ from ..reproduce import (
     silva1999_report,
     traff2008_report,
 )
-from ..reproduce.unfinished import NAME
+from ..reproduce.unfinished import RESULTS_FILE
 from ..spelling import unknown
 from .files import check_folder, make_folder
 from .options import RATE, Hosts, Named, Rate
@@ -71,10 +71,10 @@ def reproduce(
             else:
                 report = _measured(folder, progress, (lab, rate, lab_name))
     except (KeyboardInterrupt, SystemExit):
-        if (folder / NAME).exists():
+        if (folder / RESULTS_FILE).exists():
             print(
                 f"isthmus: {state['done']} of {state['of']} {words} are kept in "
-                f"{folder / NAME}; the same command goes on from there",
+                f"{folder / RESULTS_FILE}; the same command goes on from there",
                 file=sys.stderr,
             )
         raise

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ..bench import crossovers
-from ..bench.crossovers import Row, Taken
+from ..bench.crossovers import AutoChoice, MeasuredTime
 from ..bench.environment import load
 from ..bench.launch import Start, run
-from ..bench.outcome import Progress
+from ..bench.outcome import ProgressReport
 from ..bench.place import place as where
-from ..bench.tune import Measured, measure
+from ..bench.tune import TuningResult, measure
 from ..choose.tuning import (
     FIELDS,
     NO_FILE_VALUES,
@@ -71,7 +71,7 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
     return table
 
 
-def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
+def comparison(rows: Sequence[MeasuredTime], taken: Sequence[AutoChoice]) -> Table:
     """Of one kind: measured times, predicted ones as multiples, what "auto" takes."""
     names = list(dict.fromkeys(row.algorithm for row in rows))
     table = Table(box=None, pad_edge=False)
@@ -86,16 +86,16 @@ def comparison(rows: Sequence[Row], taken: Sequence[Taken]) -> Table:
     return table
 
 
-def _cell(row: Row) -> str:
+def _cell(row: MeasuredTime) -> str:
     if row.predicted is None:
         return show_time(row.measured)
     return f"{show_time(row.measured)} ({row.predicted / row.measured:.2f})"
 
 
-def _print(console: Console, found: Measured) -> list[Row]:
+def _print(console: Console, found: TuningResult) -> list[MeasuredTime]:
     """Predicted against measured, kind by kind."""
     rows = crossovers.rows(found.tuning, found.outcomes)
-    taken = crossovers.taken(found.tuning, found.outcomes)
+    taken = crossovers.auto_choices(found.tuning, found.outcomes)
     console.print(
         "\nMeasured times (in parentheses: predicted / measured); what auto takes with "
         "this tuning, and its loss to the fastest",
@@ -125,7 +125,7 @@ def _before(path: Path) -> Tuning | None:
         return None
 
 
-def _write(console: Console, found: Measured, output: Path | None) -> None:
+def _write(console: Console, found: TuningResult, output: Path | None) -> None:
     """Write the file and say what changed."""
     path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
     before = _before(path)
@@ -181,12 +181,12 @@ def _warn(console: Console) -> None:
         console.print(words, highlight=False, soft_wrap=True)
 
 
-def _measure(n: int, seconds: float, steps: Steps, start: Start) -> Measured | None:
+def _measure(n: int, seconds: float, steps: Steps, start: Start) -> TuningResult | None:
     """What was found, in the one process that is told."""
-    found: list[Measured] = []
+    found: list[TuningResult] = []
 
-    def tell(one: Measured | Progress) -> None:
-        if isinstance(one, Progress):
+    def tell(one: TuningResult | ProgressReport) -> None:
+        if isinstance(one, ProgressReport):
             steps(*one)
         else:
             found.append(one)

@@ -19,9 +19,9 @@ from ..schedules.registry import algorithms
 from ..schedules.schedule import Schedule
 
 #: message sizes per node, in bytes: the axis of figures 4 to 6
-SIZES = tuple(1 << k for k in range(16, 24))
+BYTES_PER_NODE = tuple(1 << k for k in range(16, 24))
 #: the elements of the paper's messages are ints
-UNIT = 4
+BYTES_OF_AN_INT = 4
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ SETTINGS = (
 #: settings of Allgatherv with the blocks of one of Allgather, by whose number they are
 #: simulated where only the blocks matter: by the node-aware algorithm, and in the
 #: paper's model with t_s = 0
-SAME = {5: 1, 7: 2}
+SIMULATED_AS = {5: 1, 7: 2}
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterShape:
     """A number of nodes with a number of processes each."""
 
     nodes: int
@@ -89,7 +89,7 @@ class Cluster:
         return f"{self.nodes} × {self.each}"
 
 
-CLUSTERS = Cluster(64, 1), Cluster(256, 1), Cluster(64, 32)
+CLUSTERS = ClusterShape(64, 1), ClusterShape(256, 1), ClusterShape(64, 32)
 
 
 def groups(setting: Setting, n: int) -> tuple[int, int]:
@@ -108,24 +108,26 @@ def _counts(n: int, each: int, arithmetic: bool) -> list[int]:
 
 
 def blocks(
-    setting: Setting, cluster: Cluster, per_node: int
+    setting: Setting, cluster: ClusterShape, per_node: int
 ) -> tuple[list[int], list[int]]:
     """The ints that each rank of both groups contributes."""
     p, q = groups(setting, cluster.n)
-    each = per_node // cluster.each // UNIT
+    each = per_node // cluster.each // BYTES_OF_AN_INT
     return (
         _counts(p, int(each * setting.ka), setting.arithmetic),
         _counts(q, int(each * setting.kb), setting.arithmetic),
     )
 
 
-def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Schedule:
+def problem(
+    setting: Setting, cluster: ClusterShape, per_node: int, name: str
+) -> Schedule:
     """An algorithm on a setting, with so many bytes per node on the axis."""
     a, b = blocks(setting, cluster, per_node)
     nodes: Sequence[int] = ()
     if name == NODE_AWARE:
         far = machine(cluster).levels[-1]
-        name = f"{name}(startup={far.alpha / (UNIT * far.beta)})"
+        name = f"{name}(startup={far.alpha / (BYTES_OF_AN_INT * far.beta)})"
         nodes = cluster.placement
     if setting.irregular:
         return schedule("inter_allgatherv", name, a=a, b=b, nodes=nodes)
@@ -135,7 +137,7 @@ def problem(setting: Setting, cluster: Cluster, per_node: int, name: str) -> Sch
 
 
 @dataclass(frozen=True)
-class Point:
+class ExchangePoint:
     """The simulated time of one algorithm at one place of a figure."""
 
     setting: int
@@ -146,15 +148,15 @@ class Point:
     seconds: float
 
 
-LIBRARY = "root_gathering_sequential"
+LIBRARY_ALGORITHM = "root_gathering_sequential"
 NODE_AWARE = "node_aware"
 #: the library's way with either gather
-GATHERS = (LIBRARY, "root_gathering_ring")
+LIBRARY_ALGORITHMS = (LIBRARY_ALGORITHM, "root_gathering_ring")
 #: algorithms that take minutes to simulate among 2048 processes
 TOO_MANY_ROUNDS = ("moving_entry",)
 
 
-def contenders(setting: Setting, cluster: Cluster) -> tuple[str, ...]:
+def contenders(setting: Setting, cluster: ClusterShape) -> tuple[str, ...]:
     """What a figure shows: the library's way, the paper's, and its forerunner; where
     processes share nodes, also what makes use of that.
 
@@ -162,55 +164,61 @@ def contenders(setting: Setting, cluster: Cluster) -> tuple[str, ...]:
     """
     ours = (NODE_AWARE,) if cluster.each > 1 else ()
     if setting.irregular:
-        return LIBRARY, "balanced+ring", *ours
-    return LIBRARY, "two_step+ring", "segmented+ring", *ours
+        return LIBRARY_ALGORITHM, "balanced+ring", *ours
+    return LIBRARY_ALGORITHM, "two_step+ring", "segmented+ring", *ours
 
 
-def sizes(cluster: Cluster) -> tuple[int, ...]:
+def sizes(cluster: ClusterShape) -> tuple[int, ...]:
     """The places of the axis that are simulated: fewer of the large cluster."""
-    return SIZES if cluster.n < 1000 else SIZES[0:1] + SIZES[3::2]
+    return (
+        BYTES_PER_NODE
+        if cluster.n < 1000
+        else BYTES_PER_NODE[0:1] + BYTES_PER_NODE[3::2]
+    )
 
 
 @dataclass(frozen=True)
-class Job:
+class ExchangeJob:
     """One point to simulate."""
 
     setting: Setting
-    cluster: Cluster
+    cluster: ClusterShape
     per_node: int
     algorithm: str
 
 
-def figure_jobs() -> Iterator[Job]:
+def figure_jobs() -> Iterator[ExchangeJob]:
     """Everything that figures 4 to 6 show, the slowest first."""
     for cluster in sorted(CLUSTERS, key=lambda c: -c.n):
         for setting in SETTINGS:
             for name in reversed(contenders(setting, cluster)):
-                if name == NODE_AWARE and setting.number in SAME:
+                if name == NODE_AWARE and setting.number in SIMULATED_AS:
                     continue
                 for per_node in reversed(sizes(cluster)):
-                    yield Job(setting, cluster, per_node, name)
+                    yield ExchangeJob(setting, cluster, per_node, name)
 
 
-def with_same(found: Sequence[Point | Multiple]) -> Iterator[Point | Multiple]:
+def with_equal_settings(
+    found: Sequence[ExchangePoint | Multiple],
+) -> Iterator[ExchangePoint | Multiple]:
     """What was found, and the same for the settings of `SAME`."""
     yield from found
-    for setting, other in SAME.items():
+    for setting, other in SIMULATED_AS.items():
         for x in found:
             both = isinstance(x, Multiple) or x.algorithm == NODE_AWARE
             if both and x.setting == other:
                 yield replace(x, setting=setting)
 
 
-def machine(cluster: Cluster) -> Machine:
+def machine(cluster: ClusterShape) -> Machine:
     """The paper's machine: nodes of the Cori-like file, with so many processes."""
-    model = load("cori-like", unit=UNIT)
+    model = load("cori-like", unit=BYTES_OF_AN_INT)
     node, rest = model.levels
     return replace(model, levels=(replace(node, size=cluster.each), rest))
 
 
 @dataclass(frozen=True)
-class Limit:
+class NodeLimit:
     """What no algorithm can beat in which ranks copy out of the memory of their node,
     and how long the node-aware one takes."""
 
@@ -231,7 +239,7 @@ class Limit:
         return max(self.port, self.memory)
 
 
-def limits(points: Sequence[Point]) -> Iterator[Limit]:
+def limits(points: Sequence[ExchangePoint]) -> Iterator[NodeLimit]:
     """The limits of every setting, where processes share nodes."""
     shared = [c for c in CLUSTERS if c.each > 1]
     for setting in SETTINGS:
@@ -246,10 +254,12 @@ def limits(points: Sequence[Point]) -> Iterator[Limit]:
                 best = min(t for name, t in times.items() if name != NODE_AWARE)
                 least = _limit(setting, cluster, per_node)
                 where = setting.number, cluster.name, per_node
-                yield Limit(*where, *least, times[NODE_AWARE], best)
+                yield NodeLimit(*where, *least, times[NODE_AWARE], best)
 
 
-def _limit(setting: Setting, cluster: Cluster, per_node: int) -> tuple[float, float]:
+def _limit(
+    setting: Setting, cluster: ClusterShape, per_node: int
+) -> tuple[float, float]:
     """Seconds of the port and of the memory of the busiest node."""
     model = machine(cluster)
     contract = problem(setting, cluster, per_node, NODE_AWARE).contract
@@ -257,17 +267,19 @@ def _limit(setting: Setting, cluster: Cluster, per_node: int) -> tuple[float, fl
     return of_node.seconds, copying(contract.demand(), cluster.n, model)
 
 
-def point(job: Job) -> Point:
+def point(job: ExchangeJob) -> ExchangePoint:
     """Simulate one on the paper's machine."""
     c = job.cluster
     made = problem(job.setting, c, job.per_node, job.algorithm)
     seconds = made.simulate(machine(c)).time
-    return Point(job.setting.number, c.name, c.n, job.per_node, job.algorithm, seconds)
+    return ExchangePoint(
+        job.setting.number, c.name, c.n, job.per_node, job.algorithm, seconds
+    )
 
 
-def _transfer(job: Job) -> float:
+def _transfer(job: ExchangeJob) -> float:
     """The simulated transfer time alone, in the paper's model, in bytes."""
-    model = AlphaBeta(0.0, 1.0, unit=UNIT)
+    model = AlphaBeta(0.0, 1.0, unit=BYTES_OF_AN_INT)
     made = problem(job.setting, job.cluster, job.per_node, job.algorithm)
     return made.simulate(model).time
 
@@ -281,7 +293,7 @@ class Multiple:
     multiple: float
 
 
-def table_jobs() -> Iterator[Job]:
+def table_jobs() -> Iterator[ExchangeJob]:
     """Every algorithm that the paper's model has a time for, on every setting, on the
     largest cluster."""
     flat = (
@@ -291,21 +303,21 @@ def table_jobs() -> Iterator[Job]:
     )
     for name in [a.name + "+ring" * a.staged for a in flat]:
         for setting in SETTINGS:
-            if setting.number not in SAME:
-                yield Job(setting, CLUSTERS[-1], SIZES[-1], name)
+            if setting.number not in SIMULATED_AS:
+                yield ExchangeJob(setting, CLUSTERS[-1], BYTES_PER_NODE[-1], name)
 
 
-def ring_jobs() -> Iterator[Job]:
+def ring_jobs() -> Iterator[ExchangeJob]:
     """Root gathering up a tree and round a ring, on as many nodes as in section 5."""
-    for name in GATHERS:
+    for name in LIBRARY_ALGORITHMS:
         for setting in SETTINGS:
-            yield Job(setting, CLUSTERS[1], SIZES[-1], name)
+            yield ExchangeJob(setting, CLUSTERS[1], BYTES_PER_NODE[-1], name)
 
 
-def multiple(job: Job) -> Multiple:
+def multiple(job: ExchangeJob) -> Multiple:
     """How far an algorithm is from the lower bound."""
     a, b = blocks(job.setting, job.cluster, job.per_node)
-    bound = UNIT * max(sum(a), sum(b))
+    bound = BYTES_OF_AN_INT * max(sum(a), sum(b))
     return Multiple(job.setting.number, job.algorithm, _transfer(job) / bound)
 
 
@@ -320,16 +332,16 @@ class Gain:
 
 
 def transfer_gain(
-    setting: Setting, cluster: Cluster, per_node: int = SIZES[-1]
+    setting: Setting, cluster: ClusterShape, per_node: int = BYTES_PER_NODE[-1]
 ) -> Gain:
     """The gain in the paper's model with t_s = 0, at a size of the axis."""
-    names = LIBRARY, f"{setting.ours}+ring"
-    both = [multiple(Job(setting, cluster, per_node, name)) for name in names]
+    names = LIBRARY_ALGORITHM, f"{setting.ours}+ring"
+    both = [multiple(ExchangeJob(setting, cluster, per_node, name)) for name in names]
     return gain(setting, cluster, both)
 
 
-def gain(setting: Setting, cluster: Cluster, found: Sequence[Multiple]) -> Gain:
+def gain(setting: Setting, cluster: ClusterShape, found: Sequence[Multiple]) -> Gain:
     """The gain at a size where these multiples of the bound were found."""
     mine = {x.algorithm: x.multiple for x in found if x.setting == setting.number}
-    simulated = mine[LIBRARY] / mine[f"{setting.ours}+ring"]
+    simulated = mine[LIBRARY_ALGORITHM] / mine[f"{setting.ours}+ring"]
     return Gain(setting.number, cluster.name, setting.expected, simulated)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..collectives.records import schedule
-from .kang2019 import CLUSTERS, SETTINGS, Cluster, Point, Setting
+from .kang2019 import CLUSTERS, SETTINGS, ClusterShape, ExchangePoint, Setting
 from .output import legend, panels
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: label, colour and marker of each algorithm; the colours survive colour blindness
-STYLES: dict[str, tuple[str, str, str]] = {
+EXCHANGE_STYLES: dict[str, tuple[str, str, str]] = {
     "root_gathering_sequential": ("Root gathering", "#999999", "s"),
     "two_step+ring": ("EuroMPI", "#E69F00", "^"),
     "segmented+ring": ("Algorithm 1", "#0072B2", "o"),
@@ -22,7 +22,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "node_aware": ("Node-aware", "#009E73", "D"),
 }
 #: a colour and a marker for each setting
-MARKS: tuple[tuple[str, str], ...] = (
+SETTING_MARKS: tuple[tuple[str, str], ...] = (
     ("#000000", "o"),
     ("#E69F00", "s"),
     ("#56B4E9", "^"),
@@ -50,7 +50,7 @@ def exchanges() -> Iterator[tuple[str, Any]]:
 
 
 def _curve(
-    points: Sequence[Point], setting: Setting, cluster: Cluster, name: str
+    points: Sequence[ExchangePoint], setting: Setting, cluster: ClusterShape, name: str
 ) -> tuple[list[int], list[float]]:
     found = sorted(
         (p.per_node, p.seconds)
@@ -69,12 +69,12 @@ def _axis(ax: Axes) -> None:
     ax.grid(True, linewidth=0.4, alpha=0.5)
 
 
-def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
+def times(points: Sequence[ExchangePoint], settings: Sequence[Setting]) -> Figure:
     """Figures 4 and 5: completion time against message size."""
     figure, axes = panels((13, 9), len(CLUSTERS), len(settings), sharex=True)
     for row, cluster in zip(axes, CLUSTERS, strict=True):
         for ax, setting in zip(row, settings, strict=True):
-            for name, (label, colour, marker) in STYLES.items():
+            for name, (label, colour, marker) in EXCHANGE_STYLES.items():
                 x, y = _curve(points, setting, cluster, name)
                 if x:
                     ms = [1e3 * t for t in y]
@@ -103,11 +103,11 @@ def times(points: Sequence[Point], settings: Sequence[Setting]) -> Figure:
     return figure
 
 
-def improvements(points: Sequence[Point]) -> Figure:
+def improvements(points: Sequence[ExchangePoint]) -> Figure:
     """Figure 6: how many times faster than root gathering."""
     figure, axes = panels((13, 4.8), 1, len(CLUSTERS), sharey=True)
     for ax, cluster in zip(axes, CLUSTERS, strict=True):
-        for setting, (colour, marker) in zip(SETTINGS, MARKS, strict=True):
+        for setting, (colour, marker) in zip(SETTINGS, SETTING_MARKS, strict=True):
             x, old = _curve(points, setting, cluster, "root_gathering_sequential")
             _, new = _curve(points, setting, cluster, f"{setting.ours}+ring")
             gains = [a / b for a, b in zip(old, new, strict=True)]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from . import kang2019_figures as figures
 from .kang2019 import (
+    BYTES_PER_NODE,
     CLUSTERS,
     SETTINGS,
-    SIZES,
+    ExchangePoint,
     Gain,
-    Limit,
     Multiple,
-    Point,
+    NodeLimit,
     figure_jobs,
     gain,
     limits,
@@ -22,7 +22,7 @@ from .kang2019 import (
     ring_jobs,
     table_jobs,
     transfer_gain,
-    with_same,
+    with_equal_settings,
 )
 from .output import (
     Progress,
@@ -39,29 +39,31 @@ from .unfinished import Unfinished
 
 def simulate(
     progress: Progress, kept: Unfinished | None = None
-) -> tuple[list[Point], list[Multiple]]:
+) -> tuple[list[ExchangePoint], list[Multiple]]:
     """All points of the figures and the table, in a few processes."""
     tasks: list[Task] = [(point, job) for job in figure_jobs()]
     tasks += [(multiple, job) for job in table_jobs()]
-    found = list(with_same(in_parallel(tasks, progress, kept=kept)))
-    points = [x for x in found if isinstance(x, Point)]
+    found = list(with_equal_settings(in_parallel(tasks, progress, kept=kept)))
+    points = [x for x in found if isinstance(x, ExchangePoint)]
     multiples = [x for x in found if isinstance(x, Multiple)]
     points.sort(key=lambda p: (p.processes, p.setting, p.algorithm, p.per_node))
     multiples.sort(key=lambda m: (m.algorithm, m.setting))
     return points, multiples
 
 
-def _measured(points: Sequence[Point], setting: int, cluster: str, name: str) -> float:
+def _measured(
+    points: Sequence[ExchangePoint], setting: int, cluster: str, name: str
+) -> float:
     (found,) = (
         p.seconds
         for p in points
-        if (p.setting, p.cluster, p.per_node) == (setting, cluster, SIZES[-1])
+        if (p.setting, p.cluster, p.per_node) == (setting, cluster, BYTES_PER_NODE[-1])
         and p.algorithm.startswith(name)
     )
     return found
 
 
-def _gains(points: Sequence[Point], gains: Sequence[Gain]) -> str:
+def _gains(points: Sequence[ExchangePoint], gains: Sequence[Gain]) -> str:
     by_number = {s.number: s for s in SETTINGS}
 
     def row(g: Gain) -> Sequence[str]:
@@ -85,8 +87,8 @@ def _multiples(found: Sequence[Multiple]) -> str:
     return table("l" + "r" * len(numbers), ("algorithm", *map(str, numbers)), rows)
 
 
-def _limits(found: Sequence[Limit]) -> str:
-    def row(x: Limit) -> Sequence[str]:
+def _limits(found: Sequence[NodeLimit]) -> str:
+    def row(x: NodeLimit) -> Sequence[str]:
         by = "port" if x.port > x.memory else "memory"
         least = f"{x.per_node >> 10} KiB", f"{1e3 * x.least:.2f} ms"
         times = x.node_aware, x.flat

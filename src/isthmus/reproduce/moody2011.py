@@ -29,34 +29,34 @@ from ..groups.jenkins import bin_of
 from ..groups.split import entry_of, find, place
 from ..groups.split_entry import SplitEntry, in_lanes
 
-SIZES = tuple(1 << k for k in range(4, 17, 2))
-SMALL, BIG, MILLION = SIZES[0], SIZES[-1], 1 << 20
+PROCESS_COUNTS = tuple(1 << k for k in range(4, 17, 2))
+MIN_PROCESSES, MAX_PROCESSES, MILLION = PROCESS_COUNTS[0], PROCESS_COUNTS[-1], 1 << 20
 #: numbers of processes whose dialogues run one by one, to weigh what they hold
-WEIGHED = 16, 64, 256, 1024, 4096
+WEIGHED_PROCESSES = 16, 64, 256, 1024, 4096
 #: up to so many, where everyone has a table of all
-TABLES = 1024
+MAX_TABLE_PROCESSES = 1024
 #: groups where there are few; where there are many it is half the processes
-FEW = 8
+FEW_GROUPS = 8
 DAWN, SIERRA = "dawn-like", "sierra-like"
 #: processes on Sierra, which had 21 600 cores
-SIERRA_SIZES = tuple(n for n in SIZES if n <= 21600)
+SIERRA_PROCESS_COUNTS = tuple(n for n in PROCESS_COUNTS if n <= 21600)
 #: characters of a colour
-LENGTHS = 5, 80
+COLOR_LENGTHS = 5, 80
 #: start-up times, as multiples of what is assumed
-STARTUPS = 0.5, 2.0
+STARTUP_FACTORS = 0.5, 2.0
 #: bins of the paper's own example, its figure 2
 FEW_BINS = 4
-CHENG = tuple(f"cheng{m}" for m in (128, 512, 2048, 8192))
-SERIAL = "allgather_group", "allgather_mpi"
+CHENG_SORTS = tuple(f"cheng{m}" for m in (128, 512, 2048, 8192))
+SERIAL_SORTS = "allgather_group", "allgather_mpi"
 #: with random keys of 32 bits; and with keys below N in words of which no bits are left
 #: out, as the paper does not say what it sorted
-RADIX = "radix", "radix_full"
-SORTS = *SERIAL, "gather_scatter", *CHENG, "bitonic", *RADIX
+RADIX_SORTS = "radix", "radix_full"
+SORTS = *SERIAL_SORTS, "gather_scatter", *CHENG_SORTS, "bitonic", *RADIX_SORTS
 SPLITS = "bitonic", "hash", "hash64"
 
 
 @dataclass(frozen=True)
-class Job:
+class SplitJob:
     """One algorithm at one place of a figure; groups 0 is reordering alone."""
 
     algorithm: str
@@ -79,53 +79,56 @@ class Job:
 
 
 def figure_jobs(
-    sizes: tuple[int, ...] = SIZES, sierra: tuple[int, ...] = SIERRA_SIZES
-) -> Iterator[Job]:
+    sizes: tuple[int, ...] = PROCESS_COUNTS,
+    sierra: tuple[int, ...] = SIERRA_PROCESS_COUNTS,
+) -> Iterator[SplitJob]:
     """Everything that figures 3 to 5 show, the slowest first."""
     for n in reversed(sierra):
         for name in SORTS:
-            yield Job(name, n, machine=SIERRA)
+            yield SplitJob(name, n, machine=SIERRA)
     for n in reversed(sizes):
         for name in reversed(SORTS):
-            yield Job(name, n)
-        yield Job("radix", n, bits=(n - 1).bit_length())
-        for groups in dict.fromkeys((n // 2, FEW)):
-            for length in LENGTHS:
+            yield SplitJob(name, n)
+        yield SplitJob("radix", n, bits=(n - 1).bit_length())
+        for groups in dict.fromkeys((n // 2, FEW_GROUPS)):
+            for length in COLOR_LENGTHS:
                 for name in SPLITS:
                     for reorder in (False, True):
-                        yield Job(name, n, groups, length, reorder)
+                        yield SplitJob(name, n, groups, length, reorder)
 
 
-def varied_jobs(sizes: tuple[int, ...] = (SMALL, BIG)) -> Iterator[Job]:
+def varied_jobs(
+    sizes: tuple[int, ...] = (MIN_PROCESSES, MAX_PROCESSES),
+) -> Iterator[SplitJob]:
     """The same with other start-up times, and hash splits with fewer bins."""
     for job in figure_jobs(sizes, ()):
-        yield from (replace(job, startup=startup) for startup in STARTUPS)
+        yield from (replace(job, startup=startup) for startup in STARTUP_FACTORS)
     n = sizes[-1]
-    for groups in dict.fromkeys((n // 2, FEW)):
-        yield Job("hash", n, groups, LENGTHS[0], False, bins=FEW_BINS)
+    for groups in dict.fromkeys((n // 2, FEW_GROUPS)):
+        yield SplitJob("hash", n, groups, COLOR_LENGTHS[0], False, bins=FEW_BINS)
 
 
-def million_jobs() -> Iterator[Job]:
+def million_jobs() -> Iterator[SplitJob]:
     """What the paper's abstract speaks of."""
-    yield Job("radix", MILLION)
-    yield Job("bitonic", MILLION)
-    for groups in (FEW, MILLION // 2):
-        yield Job("bitonic", MILLION, groups, LENGTHS[1], False)
-        yield Job("hash", MILLION, groups, LENGTHS[1], False)
+    yield SplitJob("radix", MILLION)
+    yield SplitJob("bitonic", MILLION)
+    for groups in (FEW_GROUPS, MILLION // 2):
+        yield SplitJob("bitonic", MILLION, groups, COLOR_LENGTHS[1], False)
+        yield SplitJob("hash", MILLION, groups, COLOR_LENGTHS[1], False)
 
 
-def memory_jobs(sizes: tuple[int, ...] = WEIGHED) -> Iterator[Job]:
+def memory_jobs(sizes: tuple[int, ...] = WEIGHED_PROCESSES) -> Iterator[SplitJob]:
     """What is weighed, the slowest first."""
     for n in reversed(sizes):
-        sorts = *SERIAL, "gather_scatter", CHENG[0], "bitonic", "radix"
-        for name in sorts if n <= TABLES else sorts[2:]:
-            yield Job(name, n)
-        for groups in dict.fromkeys((FEW, n // 2)):
+        sorts = *SERIAL_SORTS, "gather_scatter", CHENG_SORTS[0], "bitonic", "radix"
+        for name in sorts if n <= MAX_TABLE_PROCESSES else sorts[2:]:
+            yield SplitJob(name, n)
+        for groups in dict.fromkeys((FEW_GROUPS, n // 2)):
             for name in SPLITS:
-                yield Job(name, n, groups, LENGTHS[0], False)
+                yield SplitJob(name, n, groups, COLOR_LENGTHS[0], False)
 
 
-def entries(job: Job) -> list[SplitEntry]:
+def entries(job: SplitJob) -> list[SplitEntry]:
     """Colours that are dealt out at random, and random keys of the job's bits; whole
     words hold keys below n."""
     rng = np.random.default_rng(job.n + job.groups)
@@ -143,13 +146,13 @@ def entries(job: Job) -> list[SplitEntry]:
 
 #: seconds that a process needs to compare and move an entry of a table: an assumption,
 #: 85 cycles of 850 MHz, with qsort's call of a function for every comparison
-ENTRY = 1e-7
+SECONDS_PER_ENTRY = 1e-7
 #: bytes of an entry of a table of bins
-BIN = 3 * WORD_BYTES
+BIN_BYTES = 3 * WORD_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point(Job):
+class SplitPoint(SplitJob):
     """A job and what came of it: counts, the time of messages, and of local work."""
 
     rounds: int
@@ -167,7 +170,7 @@ class Point(Job):
     @property
     def work(self) -> float:
         """The time of local work."""
-        return ENTRY * self.entries
+        return SECONDS_PER_ENTRY * self.entries
 
     @property
     def seconds(self) -> float:
@@ -181,7 +184,7 @@ def machine(name: str = DAWN, startup: float = 1.0) -> Machine:
     return AlphaBeta(startup * model.alpha, model.beta)
 
 
-def compared(job: Job, busiest: int) -> float:
+def compared(job: SplitJob, busiest: int) -> float:
     """How many entries the process that has most to do compares and moves.
 
     A serial sort does it n log n times, a merge once for every entry. In the others
@@ -190,10 +193,10 @@ def compared(job: Job, busiest: int) -> float:
     """
     n, name = job.n, job.algorithm
     cheng = re.fullmatch(r"cheng(\d+)", name)
-    if name in SERIAL:
+    if name in SERIAL_SORTS:
         return n * math.log2(n)
     if name == "hash64" and n <= 64 * job.groups:
-        return busiest / BIN + min(n, 64) * math.log2(min(n, 64))
+        return busiest / BIN_BYTES + min(n, 64) * math.log2(min(n, 64))
     if name == "gather_scatter":
         return 2 * n
     if cheng:
@@ -202,24 +205,24 @@ def compared(job: Job, busiest: int) -> float:
     if name == "bitonic":
         k = (n - 1).bit_length()
         return k * (k + 1) / 2
-    return busiest / BIN
+    return busiest / BIN_BYTES
 
 
-def together(jobs: Iterable[Job]) -> list[tuple[Job, ...]]:
+def together(jobs: Iterable[SplitJob]) -> list[tuple[SplitJob, ...]]:
     """Those that differ in their start-up times only, which are one run."""
-    found: dict[Job, list[Job]] = {}
+    found: dict[SplitJob, list[SplitJob]] = {}
     for job in jobs:
         found.setdefault(replace(job, startup=1.0), []).append(job)
     return [tuple(some) for some in found.values()]
 
 
-def point(job: Job) -> Point:
+def point(job: SplitJob) -> SplitPoint:
     """Run one in lanes, and put a time on it."""
     (found,) = points((job,))
     return found
 
 
-def points(jobs: tuple[Job, ...]) -> list[Point]:
+def points(jobs: tuple[SplitJob, ...]) -> list[SplitPoint]:
     """Run some in lanes that differ in their start-up times only."""
     job, began = jobs[0], time.process_time()
     models, n = [machine(x.machine, x.startup) for x in jobs], job.n
@@ -240,10 +243,10 @@ def points(jobs: tuple[Job, ...]) -> list[Point]:
         "took": (time.process_time() - began) / len(jobs),
     }
     times = zip(jobs, done.time.max(axis=-1).tolist(), strict=True)
-    return [Point(**vars(x), **counts, network=seconds) for x, seconds in times]
+    return [SplitPoint(**vars(x), **counts, network=seconds) for x, seconds in times]
 
 
-def measured(job: Job) -> Point:
+def measured(job: SplitJob) -> SplitPoint:
     """The same in a process that does nothing else, with the memory that it took."""
     found = point(job)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -252,7 +255,7 @@ def measured(job: Job) -> Point:
 
 
 @dataclass(frozen=True)
-class Memory:
+class PeakMemory:
     """The most bytes that a process held, in a run of the dialogues."""
 
     algorithm: str
@@ -261,11 +264,11 @@ class Memory:
     peak: int
 
 
-def memory(job: Job) -> Memory:
+def memory(job: SplitJob) -> PeakMemory:
     """Run the dialogues, and weigh both ends and some others."""
     n, found = job.n, find(job.algorithm)
     done = vm.run(
         [place(from_size(i, n), entry, found) for i, entry in enumerate(entries(job))],
         memory={0, 1, n // 3, n // 2, n - 1},
     )
-    return Memory(job.algorithm, n, job.groups, done.peak)
+    return PeakMemory(job.algorithm, n, job.groups, done.peak)

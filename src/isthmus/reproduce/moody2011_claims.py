@@ -8,28 +8,28 @@ from typing import Any
 
 from ..groups.bins import BIN_COUNT
 from .moody2011 import (
-    BIG,
-    CHENG,
+    CHENG_SORTS,
+    COLOR_LENGTHS,
     DAWN,
-    FEW,
-    LENGTHS,
-    RADIX,
-    SERIAL,
+    FEW_GROUPS,
+    MAX_PROCESSES,
+    MIN_PROCESSES,
+    RADIX_SORTS,
+    SERIAL_SORTS,
     SIERRA,
-    SMALL,
     SORTS,
     SPLITS,
-    STARTUPS,
-    Point,
+    STARTUP_FACTORS,
+    SplitPoint,
 )
 
 #: how far from a number of the paper still agrees with it: a quarter
-NEAR = 1.25
+AGREEMENT_FACTOR = 1.25
 LABELS = {
     "allgather_group": "AllgatherGroup",
     "allgather_mpi": "AllgatherMPI",
     "gather_scatter": "GatherScatter",
-    **{name: name.capitalize() for name in CHENG},
+    **{name: name.capitalize() for name in CHENG_SORTS},
     "bitonic": "Bitonic",
     "radix": "Radix",
     "radix_full": "Radix on whole words, keys below N",
@@ -38,7 +38,7 @@ LABELS = {
 }
 
 
-def pick(points: Sequence[Point], *names: str, **wanted: Any) -> list[Point]:
+def pick(points: Sequence[SplitPoint], *names: str, **wanted: Any) -> list[SplitPoint]:
     """The points of these algorithms with these values; as assumed unless told."""
     wanted = {"bits": 32, "startup": 1.0, "bins": BIN_COUNT, "machine": DAWN, **wanted}
     return [
@@ -48,20 +48,20 @@ def pick(points: Sequence[Point], *names: str, **wanted: Any) -> list[Point]:
     ]
 
 
-def as_assumed(points: Sequence[Point]) -> list[Point]:
+def as_assumed(points: Sequence[SplitPoint]) -> list[SplitPoint]:
     """The points with the machine and the bins that are assumed."""
     return [
         p for p in points if (p.machine, p.startup, p.bins) == (DAWN, 1.0, BIN_COUNT)
     ]
 
 
-def only(points: Sequence[Point], name: str, **wanted: Any) -> Point:
+def only(points: Sequence[SplitPoint], name: str, **wanted: Any) -> SplitPoint:
     """The one point of an algorithm with these values."""
     (found,) = pick(points, name, **wanted)
     return found
 
 
-def fastest(points: Sequence[Point]) -> Point:
+def fastest(points: Sequence[SplitPoint]) -> SplitPoint:
     """The best of several."""
     return min(points, key=lambda p: p.seconds)
 
@@ -90,11 +90,11 @@ class Ratio:
 
 
 def _near(low: float, high: float | None = None) -> tuple[float, float]:
-    return low / NEAR, (high or low) * NEAR
+    return low / AGREEMENT_FACTOR, (high or low) * AGREEMENT_FACTOR
 
 
 def _ratio(
-    points: Sequence[Point],
+    points: Sequence[SplitPoint],
     what: str,
     paper: str,
     bounds: tuple[float, float],
@@ -108,22 +108,22 @@ def _ratio(
         some = fastest(pick(points, *slow, **where, startup=startup))
         return some.seconds / only(points, fast, **where, startup=startup).seconds
 
-    here, halved, doubled = (slower(x) for x in (1.0, *STARTUPS))
+    here, halved, doubled = (slower(x) for x in (1.0, *STARTUP_FACTORS))
     least = min(p.network for p in pick(points, *slow, **where))
     messages = least / only(points, fast, **where).network
     return Ratio(what, paper, *bounds, here, halved, doubled, messages)
 
 
-def sort_ratios(points: Sequence[Point], small: int, big: int) -> Iterator[Ratio]:
+def sort_ratios(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[Ratio]:
     """Figure 3: reordering alone."""
     for slow, words, paper in (
-        (SERIAL, "serial sorts", 100.0),
-        (CHENG, "fastest Cheng", 4.4),
+        (SERIAL_SORTS, "serial sorts", 100.0),
+        (CHENG_SORTS, "fastest Cheng", 4.4),
     ):
         what = f"reorder, {big} processes: {words} / Bitonic"
         where = {"figure": 3, "n": big}
         yield _ratio(points, what, f"{paper:g}", _near(paper), slow, "bitonic", **where)
-    for name in RADIX:
+    for name in RADIX_SORTS:
         for n, paper in ((small, 5.5), (big, 3.0)):
             what = f"reorder, {n} processes: {LABELS[name]} / Bitonic"
             where = {"figure": 3, "n": n}
@@ -132,15 +132,15 @@ def sort_ratios(points: Sequence[Point], small: int, big: int) -> Iterator[Ratio
             )
 
 
-def split_ratios(points: Sequence[Point], big: int) -> Iterator[Ratio]:
+def split_ratios(points: Sequence[SplitPoint], big: int) -> Iterator[Ratio]:
     """Figures 4 and 5: Bitonic against both hash splits."""
     par = ("on par", _near(1.0))
     for number, words, few in (
         (4, "split", ("1.7 to 2.1", _near(1.7, 2.1))),
         (5, "split and reorder", ("below 1", (0.0, 1.0))),
     ):
-        for groups, (paper, bounds) in ((FEW, few), (big // 2, par)):
-            for length in LENGTHS:
+        for groups, (paper, bounds) in ((FEW_GROUPS, few), (big // 2, par)):
+            for length in COLOR_LENGTHS:
                 for name in ("hash", "hash64"):
                     yield _ratio(
                         points,
@@ -157,7 +157,9 @@ def split_ratios(points: Sequence[Point], big: int) -> Iterator[Ratio]:
                     )
 
 
-def ratios(points: Sequence[Point], small: int = SMALL, big: int = BIG) -> list[Ratio]:
+def ratios(
+    points: Sequence[SplitPoint], small: int = MIN_PROCESSES, big: int = MAX_PROCESSES
+) -> list[Ratio]:
     """The paper's numbers, each with its own setting."""
     return [*sort_ratios(points, small, big), *split_ratios(points, big)]
 
@@ -171,7 +173,7 @@ class Claim:
     holds: bool
 
 
-def sort_claims(points: Sequence[Point], small: int, big: int) -> Iterator[Claim]:
+def sort_claims(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[Claim]:
     """What is said of figure 3."""
     sizes = sorted({p.n for p in as_assumed(points)})
     curves = {x: {p.n: p.seconds for p in pick(points, x, figure=3)} for x in SORTS}
@@ -180,9 +182,9 @@ def sort_claims(points: Sequence[Point], small: int, big: int) -> Iterator[Claim
     yield Claim(
         "serial sorts are best at small scale",
         f"with {small} processes {LABELS[first]} is the fastest",
-        first in SERIAL,
+        first in SERIAL_SORTS,
     )
-    serial = {n: min(curves[x][n] for x in SERIAL) for n in sizes}
+    serial = {n: min(curves[x][n] for x in SERIAL_SORTS) for n in sizes}
     last = max((n for n in sizes if serial[n] < bitonic[n]), default=0)
     yield Claim(
         "more scalable algorithms soon outperform them",
@@ -196,9 +198,9 @@ def sort_claims(points: Sequence[Point], small: int, big: int) -> Iterator[Claim
         f"from {small} to {big} processes Radix takes {growth['radix']:.1f} times as "
         f"long, on whole words with keys below N {growth['radix_full']:.1f} times, "
         f"Bitonic {growth['bitonic']:.1f} times; {LABELS[least]} grows least",
-        growth["radix"] < min(growth[x] for x in SORTS if x not in RADIX),
+        growth["radix"] < min(growth[x] for x in SORTS if x not in RADIX_SORTS),
     )
-    better = {x: [n for n in sizes if bitonic[n] < curves[x][n]] for x in RADIX}
+    better = {x: [n for n in sizes if bitonic[n] < curves[x][n]] for x in RADIX_SORTS}
     yield Claim(
         "Bitonic is always better than Radix",
         f"than Radix with {len(better['radix'])} of {len(sizes)} numbers of processes, "
@@ -207,7 +209,7 @@ def sort_claims(points: Sequence[Point], small: int, big: int) -> Iterator[Claim
     )
 
 
-def sierra_claims(points: Sequence[Point]) -> Iterator[Claim]:
+def sierra_claims(points: Sequence[SplitPoint]) -> Iterator[Claim]:
     """What is said of Sierra's half of figure 3."""
     found = pick(points, *SORTS, figure=3, machine=SIERRA)
     sizes = sorted({p.n for p in found})
@@ -217,7 +219,7 @@ def sierra_claims(points: Sequence[Point]) -> Iterator[Claim]:
     yield Claim(
         "Sierra: serial sorts at small scale, Bitonic at large scale",
         f"{LABELS[first]} with {sizes[0]} processes, {LABELS[last]} with {sizes[-1]}",
-        first in SERIAL and last == "bitonic",
+        first in SERIAL_SORTS and last == "bitonic",
     )
     yield Claim(
         "Sierra: the curves converge, perhaps by contention",
@@ -228,18 +230,26 @@ def sierra_claims(points: Sequence[Point]) -> Iterator[Claim]:
 
 
 def _seconds(
-    points: Sequence[Point], name: str, figure: int, n: int, groups: int, length: int
+    points: Sequence[SplitPoint],
+    name: str,
+    figure: int,
+    n: int,
+    groups: int,
+    length: int,
 ) -> float:
     where = {"figure": figure, "n": n, "groups": groups, "length": length}
     return only(points, name, **where).seconds
 
 
-def length_claim(points: Sequence[Point], big: int) -> Claim:
+def length_claim(points: Sequence[SplitPoint], big: int) -> Claim:
     """What longer colours do."""
-    short, long = LENGTHS
+    short, long = COLOR_LENGTHS
     slower = {}
     for name in SPLITS:
-        times = [_seconds(points, name, 4, big, FEW, length) for length in LENGTHS]
+        times = [
+            _seconds(points, name, 4, big, FEW_GROUPS, length)
+            for length in COLOR_LENGTHS
+        ]
         slower[name] = 100 * (times[1] / times[0] - 1)
     return Claim(
         "longer colours slow Bitonic, and hardly Hash",
@@ -249,7 +259,7 @@ def length_claim(points: Sequence[Point], big: int) -> Claim:
     )
 
 
-def best_claim(points: Sequence[Point]) -> Claim:
+def best_claim(points: Sequence[SplitPoint]) -> Claim:
     """Who is best at splitting alone."""
     places = sorted({(p.n, p.groups, p.length) for p in points if p.figure == 4})
     best = [
@@ -264,31 +274,33 @@ def best_claim(points: Sequence[Point]) -> Claim:
     )
 
 
-def alike_claim(points: Sequence[Point], big: int) -> Claim:
+def alike_claim(points: Sequence[SplitPoint], big: int) -> Claim:
     """What reordering adds where groups are many."""
     change = [
         _seconds(points, name, 5, big, big // 2, length)
         / _seconds(points, name, 4, big, big // 2, length)
         for name in SPLITS
-        for length in LENGTHS
+        for length in COLOR_LENGTHS
     ]
     return Claim(
         "with many groups figure 5 looks like figure 4",
         f"reordering too takes {min(change):.2f} to {max(change):.2f} times as long",
-        1 / NEAR <= min(change) <= max(change) <= NEAR,
+        1 / AGREEMENT_FACTOR <= min(change) <= max(change) <= AGREEMENT_FACTOR,
     )
 
 
-def slower_claim(points: Sequence[Point], big: int) -> Claim:
+def slower_claim(points: Sequence[SplitPoint], big: int) -> Claim:
     """Where both hash splits are slower than Bitonic, reordering few groups."""
     slow = [
         n
-        for n in sorted({p.n for p in pick(points, "hash", figure=5, groups=FEW)})
+        for n in sorted(
+            {p.n for p in pick(points, "hash", figure=5, groups=FEW_GROUPS)}
+        )
         if all(
-            _seconds(points, name, 5, n, FEW, length)
-            > _seconds(points, "bitonic", 5, n, FEW, length)
+            _seconds(points, name, 5, n, FEW_GROUPS, length)
+            > _seconds(points, "bitonic", 5, n, FEW_GROUPS, length)
             for name in ("hash", "hash64")
-            for length in LENGTHS
+            for length in COLOR_LENGTHS
         )
     ]
     return Claim(
@@ -298,7 +310,9 @@ def slower_claim(points: Sequence[Point], big: int) -> Claim:
     )
 
 
-def claims(points: Sequence[Point], small: int = SMALL, big: int = BIG) -> list[Claim]:
+def claims(
+    points: Sequence[SplitPoint], small: int = MIN_PROCESSES, big: int = MAX_PROCESSES
+) -> list[Claim]:
     """What the paper says in words."""
     return [
         *sort_claims(points, small, big),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .moody2011 import CHENG, DAWN, FEW, LENGTHS, SIERRA, SORTS, SPLITS, Memory, Point
+from .moody2011 import (
+    CHENG_SORTS,
+    COLOR_LENGTHS,
+    DAWN,
+    FEW_GROUPS,
+    SIERRA,
+    SORTS,
+    SPLITS,
+    PeakMemory,
+    SplitPoint,
+)
 from .moody2011_claims import LABELS, as_assumed, pick
 from .output import legend, panels
 
@@ -15,21 +25,21 @@ if TYPE_CHECKING:
 
 _PINKS = "#F0C4DC", "#DD9BC1", "#C06BA0", "#8A3C6F"
 #: colour and marker; the colours survive colour blindness
-STYLES: dict[str, tuple[str, str]] = {
+SPLIT_STYLES: dict[str, tuple[str, str]] = {
     "allgather_group": ("#000000", "s"),
     "allgather_mpi": ("#999999", "D"),
     "gather_scatter": ("#E69F00", "^"),
-    **dict(zip(CHENG, zip(_PINKS, "<>hd", strict=True), strict=True)),
+    **dict(zip(CHENG_SORTS, zip(_PINKS, "<>hd", strict=True), strict=True)),
     "bitonic": ("#0072B2", "o"),
     "radix": ("#009E73", "v"),
     "radix_full": ("#B9D8A1", "v"),
     "hash": ("#D55E00", "P"),
     "hash64": ("#56B4E9", "X"),
 }
-Value = Callable[[Point], float]
+Value = Callable[[SplitPoint], float]
 
 
-def _milliseconds(p: Point) -> float:
+def _milliseconds(p: SplitPoint) -> float:
     return 1e3 * p.seconds
 
 
@@ -37,7 +47,7 @@ def _curve(
     ax: Axes, found: Sequence[tuple[int, float]], name: str, more: str = ""
 ) -> None:
     """One algorithm: a value for every number of processes; dashed if there is more."""
-    colour, marker = STYLES[name]
+    colour, marker = SPLIT_STYLES[name]
     xs, ys = zip(*sorted(found), strict=True)
     style = "--" if more else "-"
     label = LABELS[name] + more
@@ -45,7 +55,7 @@ def _curve(
 
 
 def _draw(
-    ax: Axes, points: Sequence[Point], name: str, value: Value, more: str = ""
+    ax: Axes, points: Sequence[SplitPoint], name: str, value: Value, more: str = ""
 ) -> None:
     _curve(ax, [(p.n, value(p)) for p in points], name, more)
 
@@ -64,7 +74,7 @@ def _axis(ax: Axes, title: str, sizes: Sequence[int]) -> None:
     ax.grid(True, linewidth=0.4, alpha=0.5)
 
 
-def reorder(points: Sequence[Point]) -> Figure:
+def reorder(points: Sequence[SplitPoint]) -> Figure:
     """Figure 3: reordering without a split, by keys of 32 bits."""
     figure, axes = panels((11, 5.2), 1, 2, sharey=True)
     for ax, machine in zip(axes, (DAWN, SIERRA), strict=True):
@@ -80,16 +90,18 @@ def reorder(points: Sequence[Point]) -> Figure:
     return figure
 
 
-def splits(points: Sequence[Point], number: int) -> Figure:
+def splits(points: Sequence[SplitPoint], number: int) -> Figure:
     """Figures 4 and 5: a split of strings, with many groups and with few."""
     figure, axes = panels((9, 4.4), 1, 2, sharey=True)
-    titles = "(a) N/2 groups", f"(b) {FEW} groups"
+    titles = "(a) N/2 groups", f"(b) {FEW_GROUPS} groups"
     for ax, title, many in zip(axes, titles, (True, False), strict=True):
-        for length in LENGTHS:
-            more = f", {length} characters" if length == LENGTHS[1] else ""
+        for length in COLOR_LENGTHS:
+            more = f", {length} characters" if length == COLOR_LENGTHS[1] else ""
             for name in SPLITS:
                 found = pick(points, name, figure=number, length=length)
-                chosen = [p for p in found if p.groups == (p.n // 2 if many else FEW)]
+                chosen = [
+                    p for p in found if p.groups == (p.n // 2 if many else FEW_GROUPS)
+                ]
                 _draw(ax, chosen, name, _milliseconds, more)
         _axis(ax, title, [p.n for p in points])
     axes[0].set_ylabel("time in ms, under the model")
@@ -97,7 +109,7 @@ def splits(points: Sequence[Point], number: int) -> Figure:
     return figure
 
 
-def counts(points: Sequence[Point]) -> Figure:
+def counts(points: Sequence[SplitPoint]) -> Figure:
     """Rounds, and what a process sends, when reordering and when splitting."""
     figure, axes = panels((10, 6.4), 2, 3, sharey="col")
     values: dict[str, Value] = {
@@ -107,13 +119,17 @@ def counts(points: Sequence[Point]) -> Figure:
     }
     for row, names, words in (
         (axes[0], SORTS, "reorder"),
-        (axes[1], SPLITS, f"split, {FEW} groups, {LENGTHS[0]} characters"),
+        (axes[1], SPLITS, f"split, {FEW_GROUPS} groups, {COLOR_LENGTHS[0]} characters"),
     ):
         for ax, (title, value) in zip(row, values.items(), strict=True):
             for name in names:
                 found = pick(points, name, figure=3)
                 if names is SPLITS:
-                    where = {"figure": 4, "groups": FEW, "length": LENGTHS[0]}
+                    where = {
+                        "figure": 4,
+                        "groups": FEW_GROUPS,
+                        "length": COLOR_LENGTHS[0],
+                    }
                     found = pick(points, name, **where)
                 _draw(ax, found, name, value)
             _axis(ax, title, [p.n for p in points])
@@ -122,12 +138,12 @@ def counts(points: Sequence[Point]) -> Figure:
     return figure
 
 
-def memory(weighed: Sequence[Memory]) -> Figure:
+def memory(weighed: Sequence[PeakMemory]) -> Figure:
     """The most that a process holds."""
     figure, axes = panels((10, 4.2), 1, 3, sharey=True)
-    kinds: dict[str, Callable[[Memory], bool]] = {
+    kinds: dict[str, Callable[[PeakMemory], bool]] = {
         "reorder": lambda m: m.groups == 0,
-        f"split, {FEW} groups": lambda m: m.groups == FEW,
+        f"split, {FEW_GROUPS} groups": lambda m: m.groups == FEW_GROUPS,
         "split, N/2 groups": lambda m: m.groups == m.n // 2,
     }
     for ax, (title, chosen) in zip(axes, kinds.items(), strict=True):

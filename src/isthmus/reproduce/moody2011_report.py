@@ -7,13 +7,13 @@ from pathlib import Path
 
 from . import moody2011_figures as figures
 from .moody2011 import (
-    BIG,
-    ENTRY,
-    FEW,
+    FEW_GROUPS,
+    MAX_PROCESSES,
     MILLION,
-    SMALL,
-    Memory,
-    Point,
+    MIN_PROCESSES,
+    SECONDS_PER_ENTRY,
+    PeakMemory,
+    SplitPoint,
     figure_jobs,
     machine,
     measured,
@@ -40,7 +40,7 @@ from .unfinished import Unfinished
 
 def simulate(
     progress: Progress, kept: Unfinished | None = None
-) -> tuple[list[Point], list[Memory]]:
+) -> tuple[list[SplitPoint], list[PeakMemory]]:
     """All points of the figures, memory, and a million processes."""
     jobs = together((*figure_jobs(), *varied_jobs()))
     few: list[Task] = [(points, some) for some in jobs]
@@ -55,18 +55,18 @@ def simulate(
     found = in_parallel(few, lambda done, *_: tell(done), kept=kept)
     found += in_parallel(many, lambda done, *_: tell(len(few) + done), True, kept)
     every = [x for one in found for x in (one if isinstance(one, list) else [one])]
-    simulated = [x for x in every if isinstance(x, Point)]
-    weighed = [x for x in every if isinstance(x, Memory)]
+    simulated = [x for x in every if isinstance(x, SplitPoint)]
+    weighed = [x for x in every if isinstance(x, PeakMemory)]
     return sorted(simulated, key=_order), sorted(weighed, key=_weighed_order)
 
 
-def _order(p: Point) -> tuple[object, ...]:
+def _order(p: SplitPoint) -> tuple[object, ...]:
     where = p.machine, p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
     return *where, list(LABELS).index(p.algorithm)
 
 
-def _weighed_order(m: Memory) -> tuple[object, ...]:
-    return m.groups > 0, m.groups > FEW, list(LABELS).index(m.algorithm), m.n
+def _weighed_order(m: PeakMemory) -> tuple[object, ...]:
+    return m.groups > 0, m.groups > FEW_GROUPS, list(LABELS).index(m.algorithm), m.n
 
 
 def spaced(number: float) -> str:
@@ -98,14 +98,14 @@ def _claims(rows: Sequence[Claim]) -> str:
     return table("lll", ("the paper", "here", "holds"), cells)
 
 
-def _what(p: Point) -> str:
+def _what(p: SplitPoint) -> str:
     if p.figure == 3:
         return f"reorder, {p.bits} bits"
     kind = "split" if p.figure == 4 else "split and reorder"
     return f"{kind}, {spaced(p.groups)} groups, {p.length} characters"
 
 
-def _counts(points: Sequence[Point]) -> str:
+def _counts(points: Sequence[SplitPoint]) -> str:
     head = "what", "algorithm", "rounds", "messages", "bytes", "most bytes of one"
     return table(
         "llrrrrrr",
@@ -121,12 +121,12 @@ def _counts(points: Sequence[Point]) -> str:
     )
 
 
-def _memory(weighed: Sequence[Memory]) -> str:
+def _memory(weighed: Sequence[PeakMemory]) -> str:
     sizes = sorted({m.n for m in weighed})
     peaks: dict[tuple[str, str], dict[int, int]] = {}
     for m in weighed:
         kinds = ["reorder"] if not m.groups else []
-        kinds += [f"split, {FEW} groups"] if m.groups == FEW else []
+        kinds += [f"split, {FEW_GROUPS} groups"] if m.groups == FEW_GROUPS else []
         kinds += ["split, N/2 groups"] if m.groups == m.n // 2 else []
         for kind in kinds:
             peaks.setdefault((kind, m.algorithm), {})[m.n] = m.peak
@@ -140,7 +140,7 @@ def _memory(weighed: Sequence[Memory]) -> str:
     )
 
 
-def _million(points: Sequence[Point]) -> str:
+def _million(points: Sequence[SplitPoint]) -> str:
     head = "what", "algorithm", "rounds", "messages", "most bytes of one"
     return table(
         "llrrrrrr",
@@ -169,10 +169,10 @@ def reproduce(folder: Path, progress: Progress) -> Path:
 
 def write(
     folder: Path,
-    points: Sequence[Point],
-    weighed: Sequence[Memory],
-    small: int = SMALL,
-    big: int = BIG,
+    points: Sequence[SplitPoint],
+    weighed: Sequence[PeakMemory],
+    small: int = MIN_PROCESSES,
+    big: int = MAX_PROCESSES,
 ) -> Path:
     """The report on points that were simulated."""
     paper = [p for p in points if p.n != MILLION]
@@ -189,10 +189,10 @@ def write(
 
 
 def words(
-    points: Sequence[Point],
-    weighed: Sequence[Memory],
-    small: int = SMALL,
-    big: int = BIG,
+    points: Sequence[SplitPoint],
+    weighed: Sequence[PeakMemory],
+    small: int = MIN_PROCESSES,
+    big: int = MAX_PROCESSES,
 ) -> str:
     """The words of the report, with tables and numbers in their places."""
     paper = [p for p in points if p.n != MILLION]
@@ -201,8 +201,8 @@ def words(
         "moody2011",
         alpha=f"{1e6 * model.alpha:g} µs",
         rate=f"{1e-6 / model.beta:.0f} MB/s",
-        entry=f"{1e6 * ENTRY:g} µs",
-        few=str(FEW),
+        entry=f"{1e6 * SECONDS_PER_ENTRY:g} µs",
+        few=str(FEW_GROUPS),
         big=spaced(big),
         ratios=_ratios(ratios(paper, small, big)),
         claims=_claims(claims(paper, small, big)),

@@ -10,9 +10,9 @@ from ..collectives.records import schedule
 from ..cost.machine import AlphaBeta
 from ..schedules.schedule import Schedule
 
-PROCESSES = 8
+PAPER_PROCESSES = 8
 #: bytes of the vector, or of the blocks of a group together: the axis of figures 4, 5
-SIZES = tuple(1 << k for k in (13, 15, 17, 19, 21))
+VECTOR_BYTES = tuple(1 << k for k in (13, 15, 17, 19, 21))
 #: the paper's switch, 100 Mbit/s; its start-up time is not told
 SWITCH = AlphaBeta(100e-6, 80e-9)
 #: microseconds of each process in the paper's table 1, and the mean inside one group
@@ -33,11 +33,11 @@ class Way:
     def label(self) -> str:
         """What it is called in a table."""
         where = "between" if len(self.groups) == 2 else "inside"
-        return f"{where}, {NAMES[self.algorithm]}"
+        return f"{where}, {ALGORITHM_NAMES[self.algorithm]}"
 
 
 @dataclass(frozen=True)
-class Times:
+class ProcessTimes:
     """The time of each process for one way and size, in seconds; `taken` is the
     algorithm."""
 
@@ -53,21 +53,25 @@ class Times:
         return sum(self.seconds) / len(self.seconds)
 
 
-NAMES = {"native": "the library", "leader": "Silva's", "auto": "isthmus"}
+ALGORITHM_NAMES = {"native": "the library", "leader": "Silva's", "auto": "isthmus"}
 #: the sizes of the groups: a root alone in its group, or two halves
-GROUPS = {"reduce": (1, 7), "reduce_scatter": (4, 4), "allgather": (4, 4)}
+GROUP_SIZES = {"reduce": (1, 7), "reduce_scatter": (4, 4), "allgather": (4, 4)}
 
 
 def ways(operation: str) -> list[Way]:
     """Inside one group by the library; between two by it, by Silva's, by isthmus."""
-    between = GROUPS[operation]
-    inside = Way(operation, (PROCESSES,), "native")
-    return [inside, *(Way(operation, between, name) for name in NAMES)]
+    between = GROUP_SIZES[operation]
+    inside = Way(operation, (PAPER_PROCESSES,), "native")
+    return [inside, *(Way(operation, between, name) for name in ALGORITHM_NAMES)]
 
 
 def jobs() -> list[tuple[Way, int]]:
     """Figure 4, table 1, figure 5: every way with its sizes."""
-    sizes = {"reduce": SIZES, "reduce_scatter": SIZES[-1:], "allgather": SIZES}
+    sizes = {
+        "reduce": VECTOR_BYTES,
+        "reduce_scatter": VECTOR_BYTES[-1:],
+        "allgather": VECTOR_BYTES,
+    }
     return [(way, n) for op, some in sizes.items() for way in ways(op) for n in some]
 
 
@@ -103,23 +107,23 @@ def patterns() -> Iterator[Pattern]:
 
 
 #: of the size of table 1, inside one group of eight and between two of four
-SIMULATED = ("inside, MPICH 1's, simulated", "between, Silva's, simulated")
+SIMULATED_LABELS = ("inside, MPICH 1's, simulated", "between, Silva's, simulated")
 
 
-def simulated(nbytes: int = SIZES[-1]) -> tuple[Times, Times]:
+def simulated(nbytes: int = VECTOR_BYTES[-1]) -> tuple[ProcessTimes, ProcessTimes]:
     """Table 1 on the paper's switch in the alpha-beta model: what its MPICH did inside
     one group, and Silva's between two."""
     each = [nbytes // 4] * 4
     inside = schedule("reduce_scatter", "leader", counts=[nbytes // 8] * 8)
     between = schedule("inter_reduce_scatter", "leader", a=each, b=each)
     first, second = (
-        Times(
+        ProcessTimes(
             "reduce_scatter",
             label,
             nbytes,
             "leader",
             tuple(made.simulate(SWITCH).finish.tolist()),
         )
-        for label, made in zip(SIMULATED, (inside, between), strict=True)
+        for label, made in zip(SIMULATED_LABELS, (inside, between), strict=True)
     )
     return first, second

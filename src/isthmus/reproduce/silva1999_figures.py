@@ -11,15 +11,15 @@ from ..cost.machine import AlphaBeta
 from ..cost.timeline import Events
 from ..draw.palette import EMPTY, FAINT, INK
 from .output import panels
-from .silva1999 import Pattern, Times
+from .silva1999 import Pattern, ProcessTimes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: a colour for each step of a pattern, and for each way of a measurement
-STEPS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
-WAYS = {
+STEP_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
+TIMED_STYLES = {
     "inside, the library": ("#999999", "s", "--"),
     "between, the library": ("#E69F00", "^", "-"),
     "between, Silva's": ("#0072B2", "o", "-"),
@@ -92,7 +92,7 @@ def _panel(
         step = round(float(when))
         # those of the second group bend the other way: the picture is symmetric
         bend = -0.12 if pattern.seats[source][0] else 0.12
-        colour = STEPS[step % len(STEPS)]
+        colour = STEP_COLOURS[step % len(STEP_COLOURS)]
         ax.annotate(
             "",
             at[target],
@@ -140,10 +140,10 @@ def pattern_figure(pattern: Pattern) -> Figure:
     return figure
 
 
-def times(found: Sequence[Times], operation: str, where: str) -> Figure:
+def times(found: Sequence[ProcessTimes], operation: str, where: str) -> Figure:
     """Figures 4 and 5: the mean over all processes against the size."""
     figure, ax = panels((6.4, 4.4))
-    for label, (colour, marker, line) in WAYS.items():
+    for label, (colour, marker, line) in TIMED_STYLES.items():
         some = [x for x in found if (x.operation, x.label) == (operation, label)]
         sizes = [x.nbytes for x in some]
         means = [1e3 * x.mean for x in some]

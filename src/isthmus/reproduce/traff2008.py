@@ -37,7 +37,7 @@ RING, FIXED, BEST, CIRCULANT, BOUND = (
 #: where ranks are dealt out to the nodes in turn
 NODE_RING = "node ring, best B"
 #: from so many processes on all messages of a circulant round are too many to simulate
-MANY = 2048
+MAX_CIRCULANT_PROCESSES = 2048
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,20 @@ LINUX_PAIRS = _system(
 LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
 #: the slides' other cluster, of whose runs they show none
 GIGABIT = _system("Linux, gigabit, 24 × 4", 96, "gigabit-ethernet", 32 << 10, [19], 4)
-NODES = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
+NODE_SYSTEMS = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
 #: those whose ranks are also dealt out in turn: a few seconds to simulate
-DEALT = LINUX_PAIRS, LINUX_NODES
+DEALT_SYSTEMS = LINUX_PAIRS, LINUX_NODES
 #: a machine of today, for a goal of our own
 TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
 #: the total size at which the effect of B, of p and the load balance are looked at
-LOOKED_AT = 96 << 17
+STUDIED_BYTES = 96 << 17
 #: the Linux cluster with other numbers of processes, for the plot over p
 OVER_P = tuple(
-    replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(LOOKED_AT,))
+    replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(STUDIED_BYTES,))
     for p in (6, 12, 24, 48)
 )
 #: distributions that show the load balance: one that is mild, one that is not
-BALANCE = "linear", "spike"
+BALANCE_DISTRIBUTIONS = "linear", "spike"
 
 
 def parts(p: int, m: int, startup: float) -> int:
@@ -121,7 +121,7 @@ def parts(p: int, m: int, startup: float) -> int:
 
 
 @dataclass(frozen=True)
-class Job:
+class GatherJob:
     """One point to simulate; `size` is that of a piece, or the number of parts."""
 
     system: System
@@ -145,7 +145,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Point:
+class GatherPoint:
     """The simulated time of one way, in seconds and as a multiple of beta m."""
 
     system: str
@@ -159,7 +159,7 @@ class Point:
     multiple: float
 
 
-def chosen(system: System, distribution: str, m: int, way: str) -> Job:
+def chosen(system: System, distribution: str, m: int, way: str) -> GatherJob:
     """A job with the size that its way calls for."""
     each = np.array(counts(distribution, system.p, m))
     sizes: dict[str, Callable[[], int]] = {
@@ -170,10 +170,10 @@ def chosen(system: System, distribution: str, m: int, way: str) -> Job:
         CIRCULANT: lambda: best_n(each, system.startup),
     }
     size = sizes.get(way, lambda: parts(system.p, m, system.startup))
-    return Job(system, distribution, m, way, size())
+    return GatherJob(system, distribution, m, way, size())
 
 
-def problem(job: Job) -> Schedule:
+def problem(job: GatherJob) -> Schedule:
     """What all processes do."""
     names = {RING: "ring", CIRCULANT: f"circulant(n={job.size})"}
     if job.way == NODE_RING:
@@ -182,7 +182,7 @@ def problem(job: Job) -> Schedule:
     return schedule("allgatherv", name, counts=job.counts, nodes=job.nodes)
 
 
-def bound(job: Job) -> tuple[int, float]:
+def bound(job: GatherJob) -> tuple[int, float]:
     """Rounds and time that a circulant schedule of any distribution does not exceed.
 
     Of every block a message carries one part at the most, and parts are rounded up.
@@ -192,7 +192,7 @@ def bound(job: Job) -> tuple[int, float]:
     return rounds, rounds * (model.alpha + model.beta * (job.m / n + p))
 
 
-def point(job: Job) -> Point:
+def point(job: GatherJob) -> GatherPoint:
     """Simulate one, or give its bound."""
     if job.way == BOUND:
         rounds, seconds = bound(job)
@@ -204,10 +204,10 @@ def point(job: Job) -> Point:
     s, multiple = job.system, seconds / job.system.limit(job.m)
     name = s.name + ", dealt out" * job.dealt
     where = name, s.p, job.distribution, job.m
-    return Point(*where, job.way, job.size, rounds, seconds, multiple)
+    return GatherPoint(*where, job.way, job.size, rounds, seconds, multiple)
 
 
-def work(job: Job) -> float:
+def work(job: GatherJob) -> float:
     """About how long it takes to simulate a point, beside others: a round of a ring
     takes nearly the same for any number of processes, one of a circulant schedule has
     messages of pieces from each."""
@@ -222,13 +222,13 @@ def work(job: Job) -> float:
 
 def ways(system: System) -> tuple[str, ...]:
     """What a figure of a system shows."""
-    return RING, FIXED, BEST, BOUND if system.p > MANY else CIRCULANT
+    return RING, FIXED, BEST, BOUND if system.p > MAX_CIRCULANT_PROCESSES else CIRCULANT
 
 
-def time_jobs() -> Iterator[Job]:
+def time_jobs() -> Iterator[GatherJob]:
     """Time against total size on every system, the slowest first."""
     for system in sorted(
-        (*SYSTEMS, SICORTEX, *NODES, *OVER_P, TODAY), key=lambda s: -s.p
+        (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, *OVER_P, TODAY), key=lambda s: -s.p
     ):
         for m in reversed(system.totals):
             for distribution in SIX:
@@ -236,10 +236,10 @@ def time_jobs() -> Iterator[Job]:
                     yield chosen(system, distribution, m, way)
 
 
-def dealt_jobs() -> Iterator[Job]:
+def dealt_jobs() -> Iterator[GatherJob]:
     """The rings where neighbours of a rank are on other nodes, and the ring that goes
     from node to node."""
-    for system in DEALT:
+    for system in DEALT_SYSTEMS:
         for distribution in SIX:
             for way in (RING, BEST, NODE_RING):
                 found = chosen(system, distribution, system.totals[-1], way)
@@ -248,7 +248,7 @@ def dealt_jobs() -> Iterator[Job]:
 
 def rules(distribution: str) -> dict[str, int | None]:
     """The block sizes that the rules choose, and the best, on the Linux cluster."""
-    each = np.array(counts(distribution, LINUX.p, LOOKED_AT))
+    each = np.array(counts(distribution, LINUX.p, STUDIED_BYTES))
     return {
         # its threshold is a start-up; it says nothing where a block is empty
         "rule 1": smallest(each, int(LINUX.startup), 0.0) if each.min() else None,
@@ -258,21 +258,21 @@ def rules(distribution: str) -> dict[str, int | None]:
     }
 
 
-def size_jobs() -> Iterator[Job]:
+def size_jobs() -> Iterator[GatherJob]:
     """Time against block size, and at the sizes that rules choose."""
     for distribution in SIX:
-        largest = max(counts(distribution, LINUX.p, LOOKED_AT))
+        largest = max(counts(distribution, LINUX.p, STUDIED_BYTES))
         for k in range(10, 25):
             if 1 << k < 2 * largest:
-                yield Job(LINUX, distribution, LOOKED_AT, "any", 1 << k)
+                yield GatherJob(LINUX, distribution, STUDIED_BYTES, "any", 1 << k)
         for rule, size in rules(distribution).items():
             if size is not None:
-                yield Job(LINUX, distribution, LOOKED_AT, rule, size)
+                yield GatherJob(LINUX, distribution, STUDIED_BYTES, rule, size)
 
 
 def balance(distribution: str, way: str) -> Timeline:
     """Who communicates when, on the Linux cluster."""
-    job = chosen(LINUX, distribution, LOOKED_AT, way)
+    job = chosen(LINUX, distribution, STUDIED_BYTES, way)
     return problem(job).simulate(LINUX.model, record=True)
 
 

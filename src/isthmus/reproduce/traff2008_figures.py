@@ -19,10 +19,10 @@ from .traff2008 import (
     CIRCULANT,
     FIXED,
     LINUX,
-    LOOKED_AT,
     OVER_P,
     RING,
-    Point,
+    STUDIED_BYTES,
+    GatherPoint,
     System,
     ways,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: colour, marker, line and width of each way; the colours survive colour blindness
-STYLES: dict[str, tuple[str, str, str, float]] = {
+GATHER_STYLES: dict[str, tuple[str, str, str, float]] = {
     RING: ("#777777", "s", "-", 3.0),
     FIXED: ("#E69F00", "^", "-", 1.6),
     BEST: ("#0072B2", "o", "-", 1.6),
@@ -40,7 +40,7 @@ STYLES: dict[str, tuple[str, str, str, float]] = {
     BOUND: ("#009E73", "", ":", 1.6),
 }
 #: colour and marker of what each rule chooses
-RULES: dict[str, tuple[str, str]] = {
+RULE_MARKS: dict[str, tuple[str, str]] = {
     "rule 1": ("#CC79A7", "s"),
     "rule 2": ("#E69F00", "^"),
     "rule 3": ("#56B4E9", "D"),
@@ -48,15 +48,15 @@ RULES: dict[str, tuple[str, str]] = {
 }
 
 #: the ends of the axis of times in the picture of block sizes, as multiples of beta m
-LOWEST, HIGHEST = 0.45, 10.0
+MIN_MULTIPLE, MAX_MULTIPLE = 0.45, 10.0
 #: what a process does, from light to dark: for every kind of colour vision
-PORTS = {
+PORT_COLOURS = {
     "idle": IDLE_COLOUR,
     "sends or receives": "#6baed6",
     "sends and receives": SEND_COLOUR,
 }
 #: columns of a picture of the load balance: as many as it has pixels on a page
-COLUMNS = 560
+BALANCE_COLUMNS = 560
 
 
 def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
@@ -90,7 +90,7 @@ def _labels(figure: Figure, axes: Sequence[Axes], x: str, y: str) -> None:
     legend(figure, axes[0], fontsize=8.5, frameon=False)
 
 
-def times(points: Sequence[Point], system: System) -> Figure:
+def times(points: Sequence[GatherPoint], system: System) -> Figure:
     """Time against total size on a system, a panel for each distribution."""
     model = system.model
     title = (
@@ -111,7 +111,7 @@ def times(points: Sequence[Point], system: System) -> Figure:
     return figure
 
 
-def _curve(ax: Axes, points: Sequence[Point], key: tuple[str, str, str]) -> None:
+def _curve(ax: Axes, points: Sequence[GatherPoint], key: tuple[str, str, str]) -> None:
     """One way's time; the first is drawn broad, so that others on it can be seen."""
     found = sorted(
         (p.m, 1e3 * p.seconds)
@@ -122,18 +122,20 @@ def _curve(ax: Axes, points: Sequence[Point], key: tuple[str, str, str]) -> None
 
 
 def _style(way: str) -> dict[str, Any]:
-    colour, marker, line, width = STYLES[way]
+    colour, marker, line, width = GATHER_STYLES[way]
     size = 7 if way == RING else 4
     style = {"color": colour, "marker": marker, "linestyle": line}
     return style | {"linewidth": width, "markersize": size}
 
 
-def over_p(points: Sequence[Point]) -> Figure:
+def over_p(points: Sequence[GatherPoint]) -> Figure:
     """Time against the number of processes on the Linux cluster, for one total size."""
-    title = f"{LINUX.name}, m = {show_bytes(LOOKED_AT)}, B = {show_bytes(LINUX.size)}"
+    title = (
+        f"{LINUX.name}, m = {show_bytes(STUDIED_BYTES)}, B = {show_bytes(LINUX.size)}"
+    )
     figure, axes = _panels(title, 6.2)
     names = {LINUX.name, *(system.name for system in OVER_P)}
-    some = [p for p in points if p.system in names and p.m == LOOKED_AT]
+    some = [p for p in points if p.system in names and p.m == STUDIED_BYTES]
     for ax, distribution in zip(axes, SIX, strict=True):
         for way in ways(LINUX):
             found = sorted(
@@ -151,10 +153,12 @@ def over_p(points: Sequence[Point]) -> Figure:
     return figure
 
 
-def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> Figure:
+def sizes(
+    points: Sequence[GatherPoint], picked: Mapping[str, Mapping[str, Any]]
+) -> Figure:
     """Time against block size; below the limit, what the rules choose."""
     title = (
-        f"{LINUX.name}, {LINUX.p} processes, m = {show_bytes(LOOKED_AT)}: "
+        f"{LINUX.name}, {LINUX.p} processes, m = {show_bytes(STUDIED_BYTES)}: "
         "blocked ring with pieces of B bytes"
     )
     figure, axes = _panels(title, 6.6)
@@ -163,7 +167,7 @@ def sizes(points: Sequence[Point], picked: Mapping[str, Mapping[str, Any]]) -> F
         ax.plot(*zip(*sorted(mine.items()), strict=True), color="#0072B2", lw=1.8)
         _choices(ax, mine, picked[distribution])
         ax.axhline(1, color="black", lw=1, ls=(0, (1, 1)), label="βm")
-        ax.set(yscale="log", ylim=(LOWEST, HIGHEST))
+        ax.set(yscale="log", ylim=(MIN_MULTIPLE, MAX_MULTIPLE))
     _bytes_axis(axes, 4)
     _plain(axes, (1, 1.5, 2, 3, 5, 10))
     _labels(figure, axes, "block size B", "time / βm")
@@ -174,8 +178,8 @@ def _choices(
     ax: Axes, multiples: Mapping[int, float], picked: Mapping[str, Any]
 ) -> None:
     """Each rule's size as a mark on a level of its own, with a line up to the curve."""
-    levels = np.geomspace(1, LOWEST, len(RULES) + 2)[1:-1]
-    for level, (rule, (colour, marker)) in zip(levels, RULES.items(), strict=True):
+    levels = np.geomspace(1, MIN_MULTIPLE, len(RULE_MARKS) + 2)[1:-1]
+    for level, (rule, (colour, marker)) in zip(levels, RULE_MARKS.items(), strict=True):
         size = picked[rule]
         x = [] if size is None else [size]
         style: dict[str, Any] = {"color": colour, "marker": marker, "ls": ""}
@@ -201,7 +205,7 @@ def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
     whole = max(line.time for line in lines.values())
     for ax, (name, line) in zip(axes, lines.items(), strict=True):
         share = line.time / whole
-        _rows(ax, line, max(1, round(COLUMNS * share)))
+        _rows(ax, line, max(1, round(BALANCE_COLUMNS * share)))
         if share < 0.2:
             _magnified(ax, line)
         words = f"{name}: {show_time(line.time)}, ports idle {line.idle:.0%} of it"
@@ -213,10 +217,10 @@ def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
     axes[0].set_ylabel("process", fontsize=9)
     figure.suptitle(
         f"{LINUX.name}, {LINUX.p} processes, {distribution} distribution, "
-        f"m = {show_bytes(LOOKED_AT)}",
+        f"m = {show_bytes(STUDIED_BYTES)}",
         fontsize=11,
     )
-    keys = [Patch(color=c, label=words) for words, c in PORTS.items()]
+    keys = [Patch(color=c, label=words) for words, c in PORT_COLOURS.items()]
     where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
     figure.legend(handles=keys, fontsize=8.5, frameon=False, **where)
     return figure
@@ -225,7 +229,7 @@ def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
 def _magnified(ax: Axes, line: Timeline) -> None:
     """The same once more, beside it, with a time axis of its own."""
     inset = ax.inset_axes((0.22, 0.16, 0.76, 0.74))
-    _rows(inset, line, round(0.76 * COLUMNS))
+    _rows(inset, line, round(0.76 * BALANCE_COLUMNS))
     inset.set_title("the same, magnified", fontsize=8.5)
     inset.set_xlabel("time in ms", fontsize=8)
     inset.tick_params(labelsize=7)
@@ -239,7 +243,7 @@ def _rows(ax: Axes, line: Timeline, columns: int) -> None:
     from matplotlib.colors import to_rgb
 
     assert line.events is not None
-    idle, one, two = (np.array(to_rgb(colour)) for colour in PORTS.values())
+    idle, one, two = (np.array(to_rgb(colour)) for colour in PORT_COLOURS.values())
     edges = np.linspace(0, line.time, columns + 1)
     rank, start, end, ports = busy(line.events, line.time)
     picture = np.tile(idle, (line.n, columns, 1))

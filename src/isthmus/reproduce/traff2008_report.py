@@ -19,20 +19,20 @@ from .output import (
     write_report,
 )
 from .traff2008 import (
-    BALANCE,
+    BALANCE_DISTRIBUTIONS,
     BEST,
     BOUND,
     CIRCULANT,
-    DEALT,
+    DEALT_SYSTEMS,
     FIXED,
     GIGABIT,
     NODE_RING,
-    NODES,
+    NODE_SYSTEMS,
     RING,
     SICORTEX,
     SYSTEMS,
     TODAY,
-    Point,
+    GatherPoint,
     System,
     balance,
     dealt_jobs,
@@ -47,40 +47,40 @@ from .traff2008 import (
 from .unfinished import Unfinished
 
 #: the ways of the time figures; the other points are of the block size figure
-WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
+TIME_WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
 #: of the limit, what the better of two ways should come within on today's machine
-GOAL = 1.35
+GOAL_MULTIPLE = 1.35
 
 
-def simulate(progress: Progress, kept: Unfinished | None = None) -> list[Point]:
+def simulate(progress: Progress, kept: Unfinished | None = None) -> list[GatherPoint]:
     """All points, in a few processes."""
     tasks: list[Task] = [(point, job) for job in time_jobs()]
     tasks += [(point, job) for job in size_jobs()]
     tasks += [(point, job) for job in dealt_jobs()]
-    found: list[Point] = in_parallel(tasks, progress, kept=kept, work=work)
+    found: list[GatherPoint] = in_parallel(tasks, progress, kept=kept, work=work)
     return sorted(
         found, key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size)
     )
 
 
 def _at_largest(
-    points: Sequence[Point], system: System
-) -> Mapping[tuple[str, str], Point]:
+    points: Sequence[GatherPoint], system: System
+) -> Mapping[tuple[str, str], GatherPoint]:
     """The points of a system at its largest total size, by distribution and way."""
     name, m = system.name, system.totals[-1]
     return {
         (p.distribution, p.way): p
         for p in points
-        if p.system == name and p.m == m and p.way in WAYS
+        if p.system == name and p.m == m and p.way in TIME_WAYS
     }
 
 
-def _multiples(points: Sequence[Point], systems: Sequence[System]) -> str:
+def _multiples(points: Sequence[GatherPoint], systems: Sequence[System]) -> str:
     """Every distribution's times as multiples of beta m, and the gains."""
     return "\n".join(_multiples_of(points, s) for s in systems)
 
 
-def _multiples_of(points: Sequence[Point], system: System) -> str:
+def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
     found, circulant = _at_largest(points, system), ways(system)[-1]
 
     def row(name: str) -> Sequence[str]:
@@ -100,7 +100,7 @@ def _multiples_of(points: Sequence[Point], system: System) -> str:
     return f"{title}\n\n{table('lrrrrrr', head, map(row, SIX))}\n"
 
 
-def _dealt(points: Sequence[Point]) -> str:
+def _dealt(points: Sequence[GatherPoint]) -> str:
     """The rings where ranks are dealt out to the nodes in turn: multiples of beta m."""
 
     def row(system: System, name: str) -> Sequence[str]:
@@ -114,11 +114,11 @@ def _dealt(points: Sequence[Point]) -> str:
         return system.name, name, *(f"{t:.2f}" for t in times), gain
 
     head = "system", "distribution", RING, BEST, NODE_RING, "gain"
-    rows = (row(s, name) for s in DEALT for name in SIX)
+    rows = (row(s, name) for s in DEALT_SYSTEMS for name in SIX)
     return table("llrrrr", head, rows)
 
 
-def _spread(points: Sequence[Point]) -> str:
+def _spread(points: Sequence[GatherPoint]) -> str:
     """How much slower than equal blocks the worst distribution is, by each way."""
 
     def row(system: System) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _spread(points: Sequence[Point]) -> str:
             yield "–" if way == BOUND else f"{max(times) / times[0]:.2f}"
 
     head = "system", RING, FIXED, BEST, CIRCULANT
-    systems = (*SYSTEMS, SICORTEX, *NODES, TODAY)
+    systems = (*SYSTEMS, SICORTEX, *NODE_SYSTEMS, TODAY)
     return table("lrrrr", head, (list(row(s)) for s in systems))
 
 
@@ -144,7 +144,7 @@ def _assumed() -> str:
     return table("lrrrrl", head, map(row, (*SYSTEMS, SICORTEX, GIGABIT)))
 
 
-def _rules(sizes: Sequence[Point]) -> str:
+def _rules(sizes: Sequence[GatherPoint]) -> str:
     """Block size and time of each rule, and the least time of all sizes tried."""
     names = list(rules(SIX[0]))
 
@@ -158,47 +158,47 @@ def _rules(sizes: Sequence[Point]) -> str:
     return table("l" + "r" * (len(names) + 1), head, map(row, SIX))
 
 
-def _cell(p: Point | None) -> str:
+def _cell(p: GatherPoint | None) -> str:
     return f"{p.multiple:.2f} ({show_bytes(p.size)})" if p else "–"
 
 
-def _verdict(points: Sequence[Point]) -> str:
+def _verdict(points: Sequence[GatherPoint]) -> str:
     """Whether the goal of today's machine is met, and by whom."""
     found = _at_largest(points, TODAY)
     worst = max(
         min(found[name, way].multiple for way in (BEST, CIRCULANT)) for name in SIX
     )
-    met = "met" if worst <= GOAL else "missed"
+    met = "met" if worst <= GOAL_MULTIPLE else "missed"
     m = TODAY.totals[-1]
     same = "the same" if is_the_ring(TODAY, m) else "not the same"
     return (
-        f"The goal, {GOAL} βm for every distribution by the better of blocked ring and "
-        f"circulant, is {met}: the worst is {worst:.2f}. For the regular distribution "
-        f"the messages of the blocked ring and of the linear ring are {same}, compared "
-        "one by one."
+        f"The goal, {GOAL_MULTIPLE} βm for every distribution by the better of blocked "
+        f"ring and circulant, is {met}: the worst is {worst:.2f}. For the regular "
+        f"distribution the messages of the blocked ring and of the linear ring are "
+        f"{same}, compared one by one."
     )
 
 
-def write(folder: Path, found: Sequence[Point]) -> Path:
+def write(folder: Path, found: Sequence[GatherPoint]) -> Path:
     """Figures, tables and the report of simulated points."""
-    points = [p for p in found if p.way in WAYS]
-    sizes = [p for p in found if p.way not in WAYS]
+    points = [p for p in found if p.way in TIME_WAYS]
+    sizes = [p for p in found if p.way not in TIME_WAYS]
     write_csv(folder / "points.csv", points)
     write_csv(folder / "sizes.csv", sizes)
     for number, system in enumerate(SYSTEMS, 1):
         save(figures.times(points, system), folder, f"figure{number}")
     picked = {name: rules(name) for name in SIX}
     save(figures.sizes(sizes, picked), folder, "figure4")
-    for number, name in enumerate(BALANCE, 5):
+    for number, name in enumerate(BALANCE_DISTRIBUTIONS, 5):
         lines = {RING: balance(name, RING), "blocked ring": balance(name, FIXED)}
         save(figures.balance(lines, name), folder, f"figure{number}")
-    for number, system in enumerate(NODES[:2], 7):
+    for number, system in enumerate(NODE_SYSTEMS[:2], 7):
         save(figures.times(points, system), folder, f"figure{number}")
     save(figures.over_p(points), folder, "figure9")
     made = text(
         "traff2008",
         multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
-        nodes=_multiples(points, NODES),
+        nodes=_multiples(points, NODE_SYSTEMS),
         dealt=_dealt(points),
         today=_multiples(points, [TODAY]),
         verdict=_verdict(points),

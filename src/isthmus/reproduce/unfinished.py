@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 #: the file in the folder of a report
-NAME = "unfinished.jsonl"
+RESULTS_FILE = "unfinished.jsonl"
 PACKAGE = __package__
 
 
@@ -62,7 +62,7 @@ class Unfinished:
     """The results of a report so far."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+        self.path = folder / RESULTS_FILE
         self.results = dict(self._read())
         self._open = False
 
