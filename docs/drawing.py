@@ -24,6 +24,7 @@ from isthmus.cli.app import run
 from isthmus.cost.machine import Level, Machine, Memory
 from isthmus.draw import schedule
 from isthmus.draw.gantt import gantts
+from isthmus.schedules.names import described
 
 DOCS = Path(__file__).parent
 DRAWN = re.compile(
@@ -54,6 +55,13 @@ def draw(words: list[str], path: Path) -> None:
     path.write_text(re.sub(r" +$", "", text, flags=re.MULTILINE), encoding="utf-8")
 
 
+def exchange(folder: Path) -> None:
+    """The picture of the README: Algorithm 1 of Kang et al."""
+    sizes = {"p": 6, "q": 2, "ka": 6, "kb": 6}
+    made = isthmus.schedule("inter_allgather", "segmented", **sizes)
+    schedule.figure(made).savefig(folder / "segmented.png", dpi=100)
+
+
 def irregular(folder: Path) -> None:
     """The pictures of the page on unequal blocks."""
     counts, size = [5, 2, 0, 4], 2
@@ -72,7 +80,8 @@ def on_nodes(folder: Path) -> None:
     lines = {}
     for name in ("segmented", "node_aware"):
         made = isthmus.schedule("inter_allgather", name, **sizes, nodes=where)
-        lines[f"inter_allgather, {name}"] = made.simulate(machine, record=True)
+        title = f"{described(made.collective)}, {name}"
+        lines[title] = made.simulate(machine, record=True)
     gantts(lines, (6, 6), where).savefig(folder / "nodes.png", dpi=110)
 
 
@@ -80,5 +89,5 @@ if __name__ == "__main__":
     (DOCS / "pictures" / "drawn").mkdir(exist_ok=True)
     for path, words in commands():
         draw(words, path)
-    for draw_pictures in (irregular, on_nodes):
+    for draw_pictures in (exchange, irregular, on_nodes):
         draw_pictures(DOCS / "pictures")
