@@ -1,4 +1,9 @@
-"""The algorithms, by collective and name."""
+"""The registry: algorithms by collective and name, imported when first looked for.
+
+A schedule on thousands of processes names one algorithm. Reading the files of all of
+them took nine tenths of a first call, so the registry imports the one file whose name
+says the algorithm, and all files only for lists.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +31,19 @@ Register = Callable[[Callable[..., Program]], Callable[..., Program]]
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function that have a default, and what it is."""
-    found = signature(function).parameters.values()
-    return {x.name: x.default for x in found if x.default is not Parameter.empty}
+    """The parameters of a function that have a default, and the defaults."""
+    parameters = signature(function).parameters.values()
+    return {x.name: x.default for x in parameters if x.default is not Parameter.empty}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to do a collective."""
+    """An algorithm of a collective: the program of a rank, the cost, the conditions.
+
+    The conditions are fields, so that nobody has to ask for an algorithm by name: the
+    choice leaves out what does not fit, and the runtime asks other ranks only for the
+    sizes that an algorithm must know.
+    """
 
     name: str
     program: Callable[..., Program]
@@ -43,7 +53,7 @@ class Algorithm:
     #: sizes …, alpha, beta), and for an allgather the cost of its stage; of those that
     #: share memory, (sizes …, cluster), see `node_costs`
     cost: Callable[..., float]
-    #: the group sizes it works for
+    #: whether the algorithm works for a group of a size
     needs: Callable[[int], bool] = lambda n: True
     #: ends with an intragroup allgather that can be chosen
     staged: bool = False
@@ -65,25 +75,28 @@ class Algorithm:
 
     @property
     def idea(self) -> str:
-        """The first line of its docstring."""
+        """The first line of the docstring of the program."""
         program = getattr(self.program, "func", self.program)
         return (program.__doc__ or "").strip().partition("\n")[0]
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """What may be set, as in "circulant(n=4)", and its default."""
+        """The options that a name may set, as in "circulant(n=4)", and the defaults."""
         return _defaults(self.program)
 
     def given(self, **options: Any) -> Algorithm:
-        """The same with some options set, also in its cost if that has them; those that
-        it does not have are ignored."""
+        """The algorithm with options set, also in the cost if the cost has them.
+
+        Options that the algorithm lacks are ignored, so that a caller can offer what it
+        knows of a machine to every algorithm.
+        """
         known = {k: v for k, v in options.items() if k in self.options}
         also = {k: v for k, v in known.items() if k in _defaults(self.cost)}
         cost = partial(self.cost, **also) if also else self.cost
         return replace(self, program=partial(self.program, **known), cost=cost)
 
     def default(self, **options: Any) -> Algorithm:
-        """The same with some options set, unless its name set them."""
+        """The algorithm with options set, but for those that the name has set."""
         named = getattr(self.program, "keywords", {})
         return self.given(**{k: v for k, v in options.items() if k not in named})
 
@@ -94,15 +107,15 @@ class Algorithm:
         return self.program(r - here.base, here, there, stage)
 
     def in_units(self, unit: int) -> Algorithm:
-        """The same, its option `size`, which is in bytes, in units of so many bytes."""
+        """The algorithm with the option `size`, in bytes, counted in units of bytes."""
         size = self.options.get("size")
         return self.given(size=max(size // unit, 1)) if size else self
 
 
 _PACKAGE = "isthmus.algorithms"
 _algorithms: dict[tuple[str, str], Algorithm] = {}
-#: where each is in lists, which must not depend on what was imported first: in the
-#: order of the files and of their lines, those of MPI libraries last
+#: the place of each algorithm in lists: in the order of files and lines, the ways of
+#: MPI libraries last; lists must not depend on the order of imports
 _places: dict[tuple[str, str], tuple[bool, str, int]] = {}
 
 
@@ -131,18 +144,14 @@ def _load() -> None:
 
 
 def _all() -> dict[tuple[str, str], Algorithm]:
-    """Every algorithm; they are imported when they are first looked for."""
+    """Every algorithm, after the files of all have been imported."""
     _load()
     return _algorithms
 
 
 @cache
 def _load_one(collective: str, name: str) -> None:
-    """Import the file of one algorithm: the one whose name says it, else all.
-
-    A program that runs one algorithm on thousands of processes should not read the
-    files of all: that was nine tenths of a first call.
-    """
+    """Import the file of one algorithm by the name of the file, else all files."""
     _load_plugins()
     base = collective.removesuffix("_block")
     own = f"{base}_{name}", name, base, f"{base}v"
@@ -160,13 +169,13 @@ def algorithm(
     paper: str,
     cost: Callable[..., float],
     name: str = "",
-    **more: Any,
+    **conditions: Any,
 ) -> Register:
-    """Register the function below as an algorithm for the collectives, by its own name
-    or another."""
+    """Register the decorated function as an algorithm of collectives, by the name of
+    the function or by `name`; `conditions` are further fields of `Algorithm`."""
 
     def register(program: Callable[..., Program]) -> Callable[..., Program]:
-        entry = Algorithm(name or program.__name__, program, paper, cost, **more)
+        entry = Algorithm(name or program.__name__, program, paper, cost, **conditions)
         module = getattr(program, "func", program).__module__
         for collective in collectives:
             key = collective, entry.name
@@ -190,7 +199,7 @@ def collectives() -> list[str]:
 
 
 def find(collective: str, name: str) -> Algorithm:
-    """The algorithm of that name, or an error that lists the names there are."""
+    """The algorithm of a name, or an error that lists the names of the collective."""
     entry = _algorithms.get((collective, name))
     if entry is None:
         _load_one(collective, name)
@@ -206,7 +215,7 @@ _CALL = re.compile(r"(\w*)(?:\((.*)\))?")
 
 
 def _option(entry: Algorithm, text: str) -> tuple[str, Any]:
-    """One option as it is written, and its value."""
+    """The name and the value of an option such as "n=4", of the default's type."""
     name, _, value = (x.strip() for x in text.partition("="))
     if name not in entry.options:
         known = ", ".join(entry.options) or "none"
@@ -236,7 +245,7 @@ def named(collective: str, text: str) -> Algorithm:
 
 
 def fitting(collective: str, name: str, n: int) -> Algorithm:
-    """The algorithm of that name, if it is made for a group of n."""
+    """The algorithm of a name, or an error if no group of n ranks can run it."""
     entry, _ = resolve(collective, name)
     if not entry.needs(n):
         raise ValueError(f"{name!r} does not work for a group of {n}")
@@ -244,7 +253,7 @@ def fitting(collective: str, name: str, n: int) -> Algorithm:
 
 
 def stage(name: str) -> Stage:
-    """The intragroup allgather of that name."""
+    """The intragroup allgather of a name, as the last stage of other algorithms."""
     if named("allgatherv", name).node_memory:
         raise ValueError(f"{name!r} shares the memory of nodes: it is no stage")
 
