@@ -20,11 +20,11 @@ def linear(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     A single round, of p - 1 messages at the root. A rank knows no block but its own.
     """
     own, is_root = Span("send", 0, blocks.size(r)), r == root
-    others = [i for i in range(p) if i != root] if np.any(is_root) else []
+    other_ranks = [i for i in range(p) if i != root] if np.any(is_root) else []
     yield Round(then=(Copy(own, blocks[root][0], is_root),) if np.any(is_root) else ())
     yield Round(
         (
-            *(Recv(i, blocks[i], is_root) for i in others),
+            *(Recv(i, blocks[i], is_root) for i in other_ranks),
             Send(root, (own,), is_root ^ True),
         )
     )
@@ -41,10 +41,10 @@ def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
     ranks = (np.arange(p) + root) % p
     by_tree = Uneven(np.asarray(blocks.size(ranks)))
     begin = by_tree.offset(v)
-    held = Mapped(p, lambda i: by_tree.offset(i) - begin, "tmp")
+    subtree = Mapped(p, lambda i: by_tree.offset(i) - begin, "tmp")
     top, leaf = v == 0, (v > 0) & gather.alone(p, v)
     inner = (top | leaf) ^ True
-    (place,), (first,) = blocks[root], held[v]
+    (place,), (first,) = blocks[root], subtree[v]
     at_top = Span(place.buf, place.start, own.size)
     yield Round(then=(Copy(own, at_top, top), Copy(own, first, inner)))
     for step, below, above in tree(p, v):
@@ -53,8 +53,8 @@ def binomial(p: int, r: Index, blocks: Blocks, root: int) -> Program:
         yield Round(
             (
                 Recv(child, child_blocks, above & top),
-                Recv(child, held.range(v + step, v + 2 * step), above & inner),
-                Send(parent, held.range(v, v + step), below & inner),
+                Recv(child, subtree.range(v + step, v + 2 * step), above & inner),
+                Send(parent, subtree.range(v, v + step), below & inner),
                 Send(parent, (own,), below & leaf),
             )
         )

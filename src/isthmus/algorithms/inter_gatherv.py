@@ -44,9 +44,11 @@ def linear(p: int, v: Index, blocks: Leaves) -> Program:
 def _tree(p: int, v: Index, blocks: Blocks) -> Program:
     """Subtrees hand up their blocks; a vertex holds the blocks of its own subtree."""
     own, begin = _own(v, blocks), blocks.offset(v)
-    held = Mapped(p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp")
-    yield Round(then=(Copy(own[0], held[v][0], gather.alone(p, v) ^ True),))
-    yield from gather.up(p, v, held, own)
+    subtree = Mapped(
+        p, lambda i: blocks.offset(i) - begin, "recv" if outer(v) else "tmp"
+    )
+    yield Round(then=(Copy(own[0], subtree[v][0], gather.alone(p, v) ^ True),))
+    yield from gather.up(p, v, subtree, own)
 
 
 @algorithm(*INTER_GATHERS, paper="folklore", cost=gather.cost, own_counts=True)

@@ -79,11 +79,11 @@ def reduce_scatter(p: int, v: Index, m: int) -> Program:
     yield from pad(iter(()) if top else combined, p)
     leaves = Leaves(pieces)
     first_element = 0 if top else leaves.offset(v) - 3 * pieces.size(0)
-    held = Mapped(
+    subtree = Mapped(
         p, lambda i: leaves.offset(i) - first_element, "recv" if top else "tmp"
     )
-    yield Round(then=(Copy(own, held[v][0], gather.alone(p, v) ^ True),))
-    yield from gather.up(p, v, held, (own,))
+    yield Round(then=(Copy(own, subtree[v][0], gather.alone(p, v) ^ True),))
+    yield from gather.up(p, v, subtree, (own,))
 
 
 @algorithm("inter_reduce", paper="folklore", cost=inter_bcast.chain_cost)

@@ -211,8 +211,8 @@ def _departure_runs(
     Both groups send a piece in every round, except that nothing of the remote group
     enters in the round of an owner's last piece, since the entry then moves.
     """
-    turns, now = (_first_turn(a), _first_turn(b)), 0
-    while not all(x.done for x in turns):
+    turns, round_number = (_first_turn(a), _first_turn(b)), 0
+    while not all(turn.done for turn in turns):
         going = [i for i in (0, 1) if not turns[i].done]
         n = min(turns[i].free for i in going)
         if n == 0:
@@ -220,9 +220,9 @@ def _departure_runs(
             going = [max(i for i in going if turns[i].last)]
             n = 1
         for i in going:
-            yield i, now, n, turns[1 - i].entry
+            yield i, round_number, n, turns[1 - i].entry
         waits = [turns[i].take(n) for i in going]
-        now += n + sum(waits)
+        round_number += n + sum(waits)
 
 
 def departures_of(
@@ -232,8 +232,12 @@ def departures_of(
     runs = list(_departure_runs(*queues))
     departures = []
     for i, (blocks, piece_queue) in enumerate(zip(sides, queues, strict=True)):
-        own_runs = [(now, n, entry) for j, now, n, entry in runs if j == i]
-        rounds = [np.arange(now, now + n) for now, n, _ in own_runs]
+        own_runs = [
+            (first_round, n, entry) for j, first_round, n, entry in runs if j == i
+        ]
+        rounds = [
+            np.arange(first_round, first_round + n) for first_round, n, _ in own_runs
+        ]
         entries = [np.full(n, entry) for _, n, entry in own_runs]
         owner = np.repeat(piece_queue.order[piece_queue.owners], piece_queue.numbers)
         first = np.cumsum(piece_queue.numbers) - piece_queue.numbers

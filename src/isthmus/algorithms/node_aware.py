@@ -317,15 +317,15 @@ def bcast(
     nodes = placed(nodes, p)
     if p == 1:
         return iter(())
-    top, others = _root_and_others(p, nodes, root)
-    if top.nodes == others.nodes:
+    top, other_ranks = _root_and_others(p, nodes, root)
+    if top.nodes == other_ranks.nodes:
         whole = Holding("recv", total)
-        flow = Flow(top, others, "sources", whole, whole)
+        flow = Flow(top, other_ranks, "sources", whole, whole)
         return through_nodes(r, nodes, [flow], lanes, size, startup)
     stream_form = stream_shape(
-        total, others.n + 1, others.max_ranks, startup, size, False, lanes, n
+        total, other_ranks.n + 1, other_ranks.max_ranks, startup, size, False, lanes, n
     )
-    return Stream(root, others, total, stream_form).down(r)
+    return Stream(root, other_ranks, total, stream_form).down(r)
 
 
 @transfers("reduce", commutative=True, cost=node_costs.reduce)
@@ -363,18 +363,18 @@ def _at_root(r: int, blocks: Blocks, root: int, send: int, recv: int) -> Program
 def gatherv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """Nodes send their ranks' data to the root, lane by lane."""
     nodes = placed(nodes, p)
-    top, others = _root_and_others(p, nodes, root)
+    top, other_ranks = _root_and_others(p, nodes, root)
     own = _at_root(r, blocks, root, 0, int(blocks.offset(root)))
-    return r, nodes, [_gather(others, top, blocks)] if p > 1 else [], own
+    return r, nodes, [_gather(other_ranks, top, blocks)] if p > 1 else [], own
 
 
 @transfers("scatterv", own_counts=True, cost=node_costs.scatterv)
 def scatterv(p: int, r: int, blocks: Blocks, root: int, nodes: Nodes) -> RankTransfers:
     """The root sends every node the blocks of its ranks, lane by lane."""
     nodes = placed(nodes, p)
-    top, others = _root_and_others(p, nodes, root)
+    top, other_ranks = _root_and_others(p, nodes, root)
     own = _at_root(r, blocks, root, int(blocks.offset(root)), 0)
-    return r, nodes, [_scatter(top, others, blocks)] if p > 1 else [], own
+    return r, nodes, [_scatter(top, other_ranks, blocks)] if p > 1 else [], own
 
 
 @transfers("alltoall", "alltoallv", own_counts=True, cost=node_costs.alltoall)

@@ -26,7 +26,7 @@ from .parts.patterns import log2
 
 
 def in_order(
-    r: Index, i: Index, n: int, size: Index, frm: Index, when: Mask
+    r: Index, i: Index, n: int, size: Index, source: Index, when: Mask
 ) -> tuple[tuple[Comm, ...], tuple[Local, ...]]:
     """Receive from rank i of n, where ranks come in falling order from r on.
 
@@ -39,9 +39,9 @@ def in_order(
     below = (i <= r) & has_above(r, n)
     begins, goes_on = when & (i == first), when & (i != first)
     return (
-        Recv(frm, (low,), begins & below),
-        Recv(frm, (high,), begins & (below ^ True)),
-        Recv(frm, (incoming,), goes_on),
+        Recv(source, (low,), begins & below),
+        Recv(source, (high,), begins & (below ^ True)),
+        Recv(source, (incoming,), goes_on),
     ), (
         Reduce(incoming, low, goes_on & below),
         Reduce(incoming, high, goes_on & (below ^ True)),

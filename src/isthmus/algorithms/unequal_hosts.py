@@ -42,8 +42,8 @@ def fastest_node_first(p: int, root: int, size: int, hosts: Hosts | None) -> Edg
     ranks_with_data, free = np.array([root]), np.zeros(1)
     port_free = np.zeros(int(node.max()) + 1)
     edges: Edges = []
-    others = (r for r in range(p) if r != root)
-    for target in sorted(others, key=lambda r: (own[r], place[r], r)):
+    other_ranks = (r for r in range(p) if r != root)
+    for target in sorted(other_ranks, key=lambda r: (own[r], place[r], r)):
         is_near, port_time = (
             node[ranks_with_data] == node[target],
             port_free[node[ranks_with_data]],

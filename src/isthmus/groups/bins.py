@@ -106,5 +106,5 @@ def split_bins(
 
 def _side(table: BinTable, q: Any) -> tuple[Any, Any]:
     """The nearest process of a bin, and the number of its processes."""
-    near, count = table.bin(q)
-    return pick(count > 0, near, None), count
+    nearest, count = table.bin(q)
+    return pick(count > 0, nearest, None), count

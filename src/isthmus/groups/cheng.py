@@ -48,9 +48,9 @@ def _all_to_all(
     top: ChainLink, sorters: list[int], sent: dict[int, Any], receive: bool
 ) -> Dialogue[list[Any]]:
     """Send values to sorters by their ranks; if `receive`, receive from all sorters."""
-    others = [a for a in sorters if a != top.address]
+    other_sorters = [a for a in sorters if a != top.address]
     sends = tuple((sorters[j], x) for j, x in sent.items() if j != top.rank)
-    received = yield ExchangeStep(sends, tuple(others) if receive else ())
+    received = yield ExchangeStep(sends, tuple(other_sorters) if receive else ())
     return [sent[top.rank], *received] if receive else []
 
 

@@ -36,5 +36,7 @@ def bin_of(code: Sequence[Any], iteration: int, bins: int = BIN_COUNT) -> Any:
     bits = bins.bit_length() - 1
     rotation, region = divmod(iteration, HASH_BITS // bits)
     packed = [*len(code).to_bytes(4, "little"), *code]
-    at = rotation % len(packed)
-    return one_at_a_time(packed[at:] + packed[:at]) >> region * bits & (bins - 1)
+    first_byte = rotation % len(packed)
+    return one_at_a_time(packed[first_byte:] + packed[:first_byte]) >> region * bits & (
+        bins - 1
+    )

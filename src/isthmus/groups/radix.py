@@ -92,9 +92,9 @@ def check(code: Code | None, role: str) -> None:
 
 def _union(x: Range, y: Range) -> Range:
     """The range of two ranges, of which either may be empty."""
-    least, most = pick(x[0] < y[0], x[0], y[0]), pick(x[1] > y[1], x[1], y[1])
+    least, greatest = pick(x[0] < y[0], x[0], y[0]), pick(x[1] > y[1], x[1], y[1])
     of_either = pick(x[2] == 0, (y[0], y[1]), (x[0], x[1]))
-    return *pick((x[2] > 0) & (y[2] > 0), (least, most), of_either), x[2] + y[2]
+    return *pick((x[2] > 0) & (y[2] > 0), (least, greatest), of_either), x[2] + y[2]
 
 
 def _both(x: tuple[Range, Range], y: tuple[Range, Range]) -> tuple[Range, Range]:

@@ -36,7 +36,7 @@ class SplitEntry:
 def in_lanes(entries: Sequence[SplitEntry]) -> SplitEntry:
     """The entries of all processes; all have the same `split` and `reorder`."""
     color, key = (
-        codes([getattr(x, name) for x in entries]) for name in ("color", "key")
+        codes([getattr(entry, name) for entry in entries]) for name in ("color", "key")
     )
     return SplitEntry(color, key, entries[0].split, entries[0].reorder)  # type: ignore
 

@@ -24,8 +24,8 @@ def gather_bcast(p: int, r: Index, blocks: Blocks) -> Program:
     binomial tree carries everything.
     """
     root, whole = r == 0, blocks.range(0, p)
-    others = (Recv(i, blocks[i], root) for i in range(1, p))
-    yield Round((*others, Send(0, blocks[r], r > 0)))
+    receives = (Recv(i, blocks[i], root) for i in range(1, p))
+    yield Round((*receives, Send(0, blocks[r], r > 0)))
     for step, below, above in reversed(list(tree(p, r))):
         yield Round((Recv(r - step, whole, below), Send(r + step, whole, above)))
 

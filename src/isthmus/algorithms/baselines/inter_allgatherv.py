@@ -25,12 +25,12 @@ def _roots_swap(
     r: Index, here: Side, there: Side, sends: bool, receives: bool
 ) -> Round:
     """The round in which the roots send and receive the blocks of their groups."""
-    mine = (Span("tmp", 0, here.blocks.total),)
-    theirs = (Span("recv", 0, there.blocks.total),)
+    own_data = (Span("tmp", 0, here.blocks.total),)
+    remote_data = (Span("recv", 0, there.blocks.total),)
     return Round(
         (
-            *((Recv(there.base, theirs, r == 0),) if receives else ()),
-            *((Send(there.base, mine, r == 0),) if sends else ()),
+            *((Recv(there.base, remote_data, r == 0),) if receives else ()),
+            *((Send(there.base, own_data, r == 0),) if sends else ()),
         )
     )
 

@@ -124,11 +124,11 @@ def linear(r: Index, here: Side, there: Side) -> Program:
     for t in range(max(here.n, there.n)):
         # the last rank's vector comes first: earlier ranks are combined from the left
         i, first = there.n - 1 - t, t == 0
-        into = sum_at_leader if first else incoming
+        destination = sum_at_leader if first else incoming
         receives = (r == 0) & (i >= 0)
         yield Round(
             (
-                Recv(there.base + i, (into,), receives),
+                Recv(there.base + i, (destination,), receives),
                 Send(there.base, (whole,), r == here.n - 1 - t),
             ),
             () if first else (Reduce(incoming, sum_at_leader, receives),),

@@ -20,8 +20,10 @@ from ...schedules.layout import Blocks, overlap, pick
 Number = Callable[[Index], Index]
 
 
-def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[Send]:
-    """Messages of block i, whose data are at `at`, cut where wanted blocks begin.
+def sends(
+    i: Index, held: Blocks, wanted: Blocks, receiver_of: Number, source: Span
+) -> list[Send]:
+    """Messages of block i, whose data are at `source`, cut where wanted blocks begin.
 
     In Algorithm 2 of the paper line 13, of a_i, or line 23, of b_i.
     """
@@ -30,15 +32,15 @@ def sends(i: Index, held: Blocks, wanted: Blocks, to: Number, at: Span) -> list[
     messages = []
     for k in range(int(np.max(last - first)) + 1):
         start, size = overlap(held, i, wanted, first + k)
-        data = (Span(at.buf, at.start + start - begin, size),)
-        messages.append(Send(to(first + k), data, first + k <= last))
+        data = (Span(source.buf, source.start + start - begin, size),)
+        messages.append(Send(receiver_of(first + k), data, first + k <= last))
     return messages
 
 
 def receives(
-    i: Index, held: Blocks, wanted: Blocks, frm: Number, at: Span
+    i: Index, held: Blocks, wanted: Blocks, sender_of: Number, destination: Span
 ) -> list[Recv]:
-    """Messages of wanted block i, whose place is `at`, in the order of their receives.
+    """Messages of wanted block i, to `destination`, in the order of their receives.
 
     First the sender whose block goes on into the next wanted block, then the senders
     between in their order, last the sender whose block began in the wanted block
@@ -59,6 +61,6 @@ def receives(
             middle < 0, senders - 1, pick(from_before == 1, wrapped, middle)
         )
         start, size = overlap(held, sender, wanted, i)
-        data = (Span(at.buf, at.start + start - low, size),)
-        messages.append(Recv(frm(sender), data, (k < senders) & (high > low)))
+        data = (Span(destination.buf, destination.start + start - low, size),)
+        messages.append(Recv(sender_of(sender), data, (k < senders) & (high > low)))
     return messages

@@ -47,10 +47,10 @@ def linear(r: Index, here: Side) -> Program:
     """Everyone sends a block to rank 0, which receives all in rank order, in "tmp"."""
     blocks = replace(here.blocks, buf="tmp")
     yield Round(then=(Copy(here.own(r)[0], blocks[r][0], r == 0),))
-    others = range(1, here.n)
+    other_ranks = range(1, here.n)
     yield Round(
         (
-            *(Recv(here.base + i, blocks[i], r == 0) for i in others),
+            *(Recv(here.base + i, blocks[i], r == 0) for i in other_ranks),
             Send(here.base, here.own(r), r > 0),
         )
     )

@@ -19,8 +19,8 @@ def tree_sum(p: int, r: Index, total: int) -> Program:
 
     ceil(log2 p) rounds of all data; one round for a single rank.
     """
-    where = {"recv": ("tmp", 0), "tmp": ("tmp", total)}
-    return lay(reduce.binomial(p, r, total, 0), where)
+    places = {"recv": ("tmp", 0), "tmp": ("tmp", total)}
+    return lay(reduce.binomial(p, r, total, 0), places)
 
 
 tree_cost = bcast.binomial_cost
@@ -40,12 +40,12 @@ def halves(p: int, r: Index, total: int) -> Program:
     folded = Folded(p)
     n, v = folded.act, folded.number(r)
     pieces = Shares(n, total, "tmp")
-    where = {"recv": ("tmp", pieces.offset(reverse(v, n))), "tmp": ("tmp", total)}
+    places = {"recv": ("tmp", pieces.offset(reverse(v, n))), "tmp": ("tmp", total)}
     if folded.pairs:
-        first, held = fold(r, folded, total)
+        first, vector_start = fold(r, folded, total)
         yield first
-        where |= {"send": ("tmp", held), "tmp": ("tmp", 2 * total)}
-    parts = lay(halving(n, v, pieces), where)
+        places |= {"send": ("tmp", vector_start), "tmp": ("tmp", 2 * total)}
+    parts = lay(halving(n, v, pieces), places)
     yield from masked(renumber(parts, folded.rank), folded.acts(r))
 
 
@@ -97,11 +97,11 @@ def hand_over(
 
 def scatter(r: Index, here: Side, blocks: Blocks) -> Round:
     """The leader sends every rank a block, rank after rank."""
-    own, others = Span("recv", 0, blocks.size(r)), range(1, here.n)
+    own, other_ranks = Span("recv", 0, blocks.size(r)), range(1, here.n)
     return Round(
         (
             Recv(here.base, (own,), r > 0),
-            *(Send(here.base + i, blocks[i], r == 0) for i in others),
+            *(Send(here.base + i, blocks[i], r == 0) for i in other_ranks),
         ),
         (Copy(blocks[r][0], own, r == 0),),
     )

@@ -555,9 +555,11 @@ class Flow:
         The sum grows in the place of the last vector, in rank order where the ranks of
         the vertex follow each other.
         """
-        *others, last = range(len(self.sources.ranks[x]))
-        total = Span("node", base + self._slot(chunk, last) + span.start, span.size)
-        for i in reversed(others):
+        *other_ranks, last_rank = range(len(self.sources.ranks[x]))
+        total = Span(
+            "node", base + self._slot(chunk, last_rank) + span.start, span.size
+        )
+        for i in reversed(other_ranks):
             start = base + self._slot(chunk, i) + span.start
             yield Reduce(Span("node", start, span.size), total)
 
@@ -709,10 +711,12 @@ def spread(steps: Iterable[Local], n: int) -> list[tuple[Local, ...]]:
     return [tuple(part) for part in shares]
 
 
-def _slice(s: Local, start: int, size: int) -> Local:
+def _slice(step: Local, start: int, size: int) -> Local:
     """A local step on `size` of its elements, from `start` on."""
-    src, dst = (Span(x.buf, x.start + start, size) for x in (s.src, s.dst))
-    return type(s)(src, dst)
+    src, dst = (
+        Span(span.buf, span.start + start, size) for span in (step.src, step.dst)
+    )
+    return type(step)(src, dst)
 
 
 def pipeline(stages: Sequence[Callable[[int], Program]], chunks: int) -> Program:

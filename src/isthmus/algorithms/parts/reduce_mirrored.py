@@ -49,16 +49,16 @@ class Mirror:
 
     def take(self, c: Send, piece: Span, begun: Mask) -> Iterator[Comm]:
         """Receive a piece's first message where the sum grows, and others beside."""
-        for place, here in self.places(piece):
-            yield Recv(c.to, (place,), c.when & here & (begun ^ True))
+        for place, is_place in self.places(piece):
+            yield Recv(c.to, (place,), c.when & is_place & (begun ^ True))
         yield Recv(c.to, (Span("tmp", 0, piece.size),), c.when & begun)
 
     def combine(self, c: Send, piece: Span, begun: Mask) -> Iterator[Reduce]:
         """Reduce the own contribution and later messages into the first message."""
-        own, came = replace(piece, buf="send"), Span("tmp", 0, piece.size)
-        for place, here in self.places(piece):
-            yield Reduce(own, place, c.when & here & self.gives & (begun ^ True))
-            yield Reduce(came, place, c.when & here & begun)
+        own, arrived = replace(piece, buf="send"), Span("tmp", 0, piece.size)
+        for place, is_place in self.places(piece):
+            yield Reduce(own, place, c.when & is_place & self.gives & (begun ^ True))
+            yield Reduce(arrived, place, c.when & is_place & begun)
 
     def back(self, forth: Round, begun: np.ndarray) -> Round:
         """A round of the broadcast backwards; `begun` notes the pieces that grow."""

@@ -151,11 +151,17 @@ class Vertex:
         With each sum stands whether the next step sends the sum.
         """
         steps = list(zip(*self.lanes, strict=True))
-        sent = [{s for x in now for y in x for s in reads(y)} for now in steps]
-        grow = [[s.dst for x in now for y in x for s in y.then] for now in steps]
+        sent = [
+            {s for rounds in step for round_ in rounds for s in reads(round_)}
+            for step in steps
+        ]
+        sums = [
+            [s.dst for rounds in step for round_ in rounds for s in round_.then]
+            for step in steps
+        ]
         return [
-            [(total, total in after) for total in now]
-            for now, after in zip(grow, sent[1:], strict=False)
+            [(total, total in next_sent) for total in step]
+            for step, next_sent in zip(sums, sent[1:], strict=False)
         ]
 
 
