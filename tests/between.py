@@ -10,7 +10,7 @@ import numpy as np
 from mpi4py import MPI
 
 from groups import Pair, same
-from isthmus.collectives.records import made_by
+from isthmus.collectives.records import record_of
 from isthmus.schedules import registry
 
 ROOTED = ["Bcast", "Reduce", "Gather", "Gatherv", "Scatter", "Scatterv"]
@@ -40,7 +40,7 @@ _PRIME = 65521
 
 def names(op: str, commutative: bool = True) -> list[str]:
     """The algorithms for an operation."""
-    found = registry.algorithms(made_by(op, 2).name)
+    found = registry.algorithms(record_of(op, 2).name)
     return ["auto", *(a.name for a in found if commutative or not a.commutative)]
 
 

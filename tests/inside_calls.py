@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from between import Case, data
-from isthmus.collectives.records import made_by
+from isthmus.collectives.records import record_of
 from isthmus.schedules import registry
 
 SUMS = ["Allreduce", "Reduce_scatter", "Reduce_scatter_block"]
@@ -34,7 +34,7 @@ def first(wrong: list[list[str]]) -> str:
 
 def names(op: str, commutative: bool = True, n: int = 4) -> list[str]:
     """The algorithms for an operation in a group of n, some with options."""
-    found = registry.algorithms(made_by(op, 1).name)
+    found = registry.algorithms(record_of(op, 1).name)
     fit = (a for a in found if a.needs(n))
     ours = [a.name for a in fit if commutative or not a.commutative]
     return ["auto", *ours, *(OPTIONS.get(op, []) if commutative else [])]

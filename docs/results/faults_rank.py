@@ -25,7 +25,7 @@ from mpi4py import MPI
 
 import isthmus
 from isthmus.bench.environment import environment
-from isthmus.collectives.records import made_by, operations
+from isthmus.collectives.records import operations, record_of
 
 WORLD = MPI.COMM_WORLD
 FOLDER, LIMIT, SLOT = Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -203,7 +203,7 @@ for form in FORMS:
     inside = [
         op
         for op in operations(1, on_mpi=True)
-        if form == "blocking" or not made_by(op, 1).is_rooted
+        if form == "blocking" or not record_of(op, 1).is_rooted
     ]
     cases += [collective("inside", op, form, WORLD) for op in inside]
     cases.append(redistribution("inside", form, WORLD))

@@ -14,7 +14,7 @@ from mpi4py import MPI
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
 from groups import pairs, same
 from isthmus.choose.between import TrialTimes
-from isthmus.collectives.records import made_by, tried
+from isthmus.collectives.records import record_of, trial_operations
 from isthmus.mpi.context import inter as context_inter
 from isthmus.mpi.costs import trial
 from support import FORMS, agree, done
@@ -316,7 +316,7 @@ def test_a_call_that_is_left_to_the_library(comm, monkeypatch, op):
             agree(comm, not case.fault, case.fault)
             case.clear()
         left = [x for x in context.plans.plans() if x.native is not None]
-        if made_by(op, 2).tried_as:  # others are left where they are short
+        if record_of(op, 2).tried_as:  # others are left where they are short
             wanted = 1 if op == "Barrier" else 2
             agree(comm, len(left) == wanted, f"{len(left)} calls left")
         ours = call(Kit(groups), op, "long", comm.size - 1)
@@ -366,7 +366,7 @@ def test_what_is_tried_is_there(comm, monkeypatch):
                 if comm.rank == turn % comm.size:
                     context.plans.clear()
         times = context.times
-        assert {*times} == {*tried()}
+        assert {*times} == {*trial_operations()}
         for found in times.values():
             assert {"flat", "node_aware"} <= {*found.seconds}
             assert all(t > 0 for row in found.seconds.values() for t in row)
@@ -383,9 +383,9 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
             ours, "_blocking", lambda op, name, *args: made.append(name)
         )
         ours._context().measure()
-        for collective, op in tried().items():
+        for collective, op in trial_operations().items():
             made.clear()
-            trial.tried(ours, collective)
+            trial.trial_operations(ours, collective)
             first = made[: len(trial.candidates(ours._context(), collective))]
             different = len({*first}) == len(first)
             agree(comm, different, f"{op} {first}")
@@ -403,7 +403,7 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
         make = ours._blocking
         ours._context().measure()
         monkeypatch.setattr(ours, "_blocking", slow)
-        trial.tried(ours, "inter_allgather")
+        trial.trial_operations(ours, "inter_allgather")
         monkeypatch.setattr(ours, "_blocking", make)
         agree(comm, max(Counter(made).values()) <= 3 * 2, f"{made}")
 

@@ -39,7 +39,7 @@ ROOTED = {
 EXAMPLES = {of: record.example for of, record in COLLECTIVES.items()}
 OTHERS = {
     of: EXAMPLES[of]
-    for of in [*(x.name for x in between.RECORDS), "reduce_scatter"]
+    for of in [*(x.name for x in between.BETWEEN_RECORDS), "reduce_scatter"]
     if "allgather" not in of
 }
 UNEVEN = {"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]}

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import distributions
 from ..collectives.collective import BETWEEN
-from ..collectives.records import COLLECTIVES, made_by, schedule
+from ..collectives.records import COLLECTIVES, record_of, schedule
 from ..cost.limit import Crossing, crossing
 from ..predict.tuned import Tuned, fitted
 from ..redistribution.cases import REDISTRIBUTION_KINDS, layouts
@@ -175,7 +175,7 @@ def must_move(case: BenchCase, hosts: Sequence[int]) -> Crossing:
 def _sizes(case: BenchCase) -> tuple[str, dict[str, Any]]:
     """The full name of a case's collective, and its sizes in bytes."""
     blocks = [list(counts) for counts in (case.a, case.b) if counts]
-    record = made_by(case.op.removesuffix("_block"), len(blocks))
+    record = record_of(case.op.removesuffix("_block"), len(blocks))
     of_bytes = record.of_bytes
     sizes = _block_tables(blocks) if of_bytes is None else of_bytes(*blocks)
     return record.name, sizes

@@ -6,7 +6,7 @@ The operations are those of the records that MPI has too, and redistribution.
 from __future__ import annotations
 
 from ..collectives.collective import BETWEEN, BLOCK, BLOCKS, NOTHING, VECTOR
-from ..collectives.records import made_by, operations
+from ..collectives.records import operations, record_of
 from ..schedules.names import WHERE
 from ..spelling import unknown
 
@@ -24,14 +24,14 @@ def measured(groups: int) -> list[str]:
 
 def is_vector(op: str) -> bool:
     """Whether each rank contributes a vector to a reduction, and not blocks."""
-    return op != REDISTRIBUTION and made_by(op, BETWEEN).gives == VECTOR
+    return op != REDISTRIBUTION and record_of(op, BETWEEN).gives == VECTOR
 
 
 def may_be_uneven(op: str) -> bool:
     """Whether the blocks of an operation may differ in size."""
     if op == REDISTRIBUTION:
         return False
-    record = made_by(op, BETWEEN)
+    record = record_of(op, BETWEEN)
     return record.is_irregular and record.gives != VECTOR
 
 
@@ -54,7 +54,7 @@ def buffer_bytes(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> int:
         if op == REDISTRIBUTION:
             total += 3 * sum(remote) + sum(local)
             continue
-        record = made_by(op, BETWEEN)
+        record = record_of(op, BETWEEN)
         if record.gives == NOTHING:
             continue
         if record.gives == BLOCKS and not record.is_rooted:

@@ -13,7 +13,7 @@ from ..bench.formats import osu
 from ..bench.job import BenchCase, BenchJob
 from ..bench.operations import BY_HAND, REDISTRIBUTION
 from ..bench.place import place
-from ..collectives.records import made_by
+from ..collectives.records import record_of
 from ..cost.placement import MACHINE
 from ..launch.mpiexec import own_rank
 from ..redistribution.cases import REDISTRIBUTION_KINDS
@@ -44,7 +44,7 @@ DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgathe
 def _try(name: str, case: BenchCase) -> None:
     """Refuse an algorithm that does not work for groups of these sizes."""
     if case.b and not case.op.startswith("allgather"):
-        named(made_by(case.op, 2).name, name)
+        named(record_of(case.op, 2).name, name)
         return
     made = jobs.planned(case, name, MACHINE)
     for group in made.groups:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..collectives.collective import BETWEEN, INSIDE, VECTOR, Collective
-from ..collectives.records import made_by, operations
+from ..collectives.records import operations, record_of
 from ..cost.placement import on_nodes
 from ..predict.case import Case
 from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
@@ -64,7 +64,7 @@ def predicted() -> list[str]:
 def _record(operation: str, groups: int) -> Collective:
     """The collective of an operation; of blocks of one size the one of any sizes, as
     the sum of any number of bytes can be cut into those."""
-    return made_by(operation.lower().removesuffix("_block"), groups)
+    return record_of(operation.lower().removesuffix("_block"), groups)
 
 
 def _table(found: Answer) -> Table:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from ..collectives.collective import BETWEEN, NOTHING, VECTOR, shares
-from ..collectives.records import COLLECTIVES, groups_of, made_by
+from ..collectives.records import COLLECTIVES, groups_of, record_of
 from ..schedules.names import WHERE, mpi_name, number_of_groups
 from ..schedules.registry import algorithms
 from ..spelling import unknown
@@ -126,12 +126,12 @@ def _form(collective: str, names: Sequence[str], options: Given) -> str:
         note(f"{collective} is now {mpi_name(collective)}, with --groups as in {ranks}")
         return collective
     if number is not None:
-        asked = made_by(collective, number).name
+        asked = record_of(collective, number).name
         _check_algorithms(collective, asked, names)
         return asked
-    forms = {n: made_by(collective, n).name for n in groups_of(collective)}
+    forms = {n: record_of(collective, n).name for n in groups_of(collective)}
     if not forms:
-        return made_by(collective, 1).name  # says what there is
+        return record_of(collective, 1).name  # says what there is
     for form in forms.values():
         if all(_has(form, name) for name in names):
             return form
@@ -172,7 +172,9 @@ def _check_algorithms(collective: str, asked: str, names: Sequence[str]) -> None
     """Refuse an algorithm that is for another number of groups, and say which."""
     for name in names:
         others = [
-            n for n in groups_of(collective) if _has(made_by(collective, n).name, name)
+            n
+            for n in groups_of(collective)
+            if _has(record_of(collective, n).name, name)
         ]
         if others and number_of_groups(asked) not in others:
             example = {1: "8", 2: "6,2", 3: "3,2,2"}[others[0]]

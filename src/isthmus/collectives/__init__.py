@@ -1,1 +1,1 @@
-"""The schedule of every collective, from an algorithm and sizes."""
+"""The records of all collectives: schedule, contract and sizes of each."""

@@ -18,49 +18,53 @@ from .collective import (
     BETWEEN,
     BLOCK,
     BLOCKS,
-    KINDS,
+    COUNTS_DRAW_PAIRS,
+    COUNTS_DRAWS,
     NOTHING,
-    PAIRS,
     VECTOR,
     VECTORS,
     Collective,
     Sizes,
-    among,
     blocks_of,
     counts_of,
+    of_groups,
     rows_of,
     shares,
     table_of,
 )
 
 
-def _two(
+def _of_two_groups(
     algorithm: Algorithm,
     a: GroupBlocks,
     b: GroupBlocks,
     promise: Callable[[], Contract],
     arguments: Callable[[int, Index], Sequence[Any]] = lambda i, x: (),
 ) -> Made:
-    """A collective of two groups; `arguments` is what else the algorithm is told of
-    rank x of group i."""
+    """The rounds and the promise of a collective between two groups.
+
+    `arguments` are further arguments of the algorithm for rank x of group i.
+    """
     sides = Side(0, a), Side(a.n, b)
 
     def program(i: int, x: Index) -> Program:
         return algorithm.program(x, sides[i], sides[1 - i], *arguments(i, x))
 
-    return among(sides, promise, program)
+    return of_groups(sides, promise, program)
 
 
-def _gathered(
+def _allgatherv(
     algorithm: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
 ) -> Made:
     def promise() -> Contract:
         return contracts.multi_allgatherv([counts_of(a), counts_of(b)])
 
-    return _two(algorithm, a, b, promise, lambda i, x: (stage,))
+    return _of_two_groups(algorithm, a, b, promise, lambda i, x: (stage,))
 
 
-def _scattered(algorithm: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks) -> Made:
+def _reduce_scatter(
+    algorithm: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks
+) -> Made:
     if a.total != b.total:
         raise ValueError(
             f"the blocks of A are {a.total} elements together, those of B {b.total}: "
@@ -68,26 +72,30 @@ def _scattered(algorithm: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks) ->
         )
 
     def promise() -> Contract:
-        both = counts_of(a), counts_of(b)
-        return contracts.inter_reduce_scatter(*both, algorithm.commutative)
+        counts = counts_of(a), counts_of(b)
+        return contracts.inter_reduce_scatter(*counts, algorithm.commutative)
 
-    return _two(algorithm, a, b, promise)
+    return _of_two_groups(algorithm, a, b, promise)
 
 
-def _even(of: Callable[..., Made]) -> Callable[..., Made]:
-    """Of blocks of one size in each group."""
+def _with_even_blocks(make_of_blocks: Callable[..., Made]) -> Callable[..., Made]:
+    """The function with blocks of equal size in each group."""
 
-    def make(algorithm: Algorithm, s: Any, p: int, q: int, ka: int, kb: int) -> Made:
-        return of(algorithm, s, Even(p, ka), Even(q, kb))
+    def make(
+        algorithm: Algorithm, stage: Any, p: int, q: int, ka: int, kb: int
+    ) -> Made:
+        return make_of_blocks(algorithm, stage, Even(p, ka), Even(q, kb))
 
     return make
 
 
-def _uneven(of: Callable[..., Made]) -> Callable[..., Made]:
-    """Of blocks of any sizes."""
+def _with_counts(make_of_blocks: Callable[..., Made]) -> Callable[..., Made]:
+    """The function with blocks of given counts."""
 
-    def make(algorithm: Algorithm, s: Any, a: Sequence[int], b: Sequence[int]) -> Made:
-        return of(algorithm, s, blocks_of("a", a), blocks_of("b", b))
+    def make(
+        algorithm: Algorithm, stage: Any, a: Sequence[int], b: Sequence[int]
+    ) -> Made:
+        return make_of_blocks(algorithm, stage, blocks_of("a", a), blocks_of("b", b))
 
     return make
 
@@ -96,19 +104,20 @@ def _allreduce(algorithm: Algorithm, _: None, p: int, q: int, m: int) -> Made:
     def promise() -> Contract:
         return contracts.inter_allreduce(p, q, m, algorithm.commutative)
 
-    return _two(algorithm, Even(p, 0), Even(q, 0), promise, lambda i, x: (m,))
+    return _of_two_groups(algorithm, Even(p, 0), Even(q, 0), promise, lambda i, x: (m,))
 
 
 def _alltoall(algorithm: Algorithm, _: None, p: int, q: int, ka: int, kb: int) -> Made:
     def promise() -> Contract:
         return contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
 
-    others, each = (q, p), (ka, kb)
+    remote_ranks, elements = (q, p), (ka, kb)
 
     def blocks(i: int, x: Index) -> tuple[Even, Even]:
-        return Even(others[i], each[i], "send"), Even(others[i], each[1 - i])
+        sent = Even(remote_ranks[i], elements[i], "send")
+        return sent, Even(remote_ranks[i], elements[1 - i])
 
-    return _two(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
+    return _of_two_groups(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
 
 
 def _alltoallv(
@@ -130,63 +139,65 @@ def _alltoallv(
     def blocks(i: int, x: Index) -> Sequence[Any]:
         return tables[i].sent(x), tables[1 - i].received(x)
 
-    return _two(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
+    return _of_two_groups(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
 
 
 def _barrier(algorithm: Algorithm, _: None, p: int, q: int) -> Made:
-    return _two(algorithm, Even(p, 0), Even(q, 0), lambda: contracts.barrier(p + q))
+    return _of_two_groups(
+        algorithm, Even(p, 0), Even(q, 0), lambda: contracts.barrier(p + q)
+    )
 
 
-def _pairs(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
-    return [{"a": a(rng, p), "b": b(rng, q)} for a, b in PAIRS]
+def _count_cases(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
+    return [{"a": a(rng, p), "b": b(rng, q)} for a, b in COUNTS_DRAW_PAIRS]
 
 
-def _even_pairs(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
+def _even_cases(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
     return [{"p": p, "q": q, "ka": ka, "kb": kb} for ka, kb in ((4, 4), (5, 0))]
 
 
-def _cut(rng: np.random.Generator, total: int, n: int) -> list[int]:
-    """Counts of that total, one of them with half of it."""
+def _random_counts(rng: np.random.Generator, total: int, n: int) -> list[int]:
+    """Random counts of a total; a single one has half of the total."""
     counts = np.bincount(rng.integers(n, size=total // 2), minlength=n)
     counts[rng.integers(n)] += total - total // 2
-    parts: list[int] = counts.tolist()
-    return parts
+    as_list: list[int] = counts.tolist()
+    return as_list
 
 
-def _common(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
-    """Sums of blocks of one size in each group."""
-    least = lcm(p, q)
-    totals = least, 5 * least, 0
-    return [{"p": p, "q": q, "ka": n // p, "kb": n // q} for n in totals]
+def _even_cases_of_one_total(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
+    """Blocks of equal size in each group, of equal totals."""
+    smallest = lcm(p, q)
+    totals = smallest, 5 * smallest, 0
+    return [{"p": p, "q": q, "ka": m // p, "kb": m // q} for m in totals]
 
 
-def _of_one_total(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
-    lists = [kind(rng, p) for kind in KINDS]
-    return [{"a": a, "b": _cut(rng, sum(a), q)} for a in lists]
+def _count_cases_of_one_total(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
+    lists = [draw(rng, p) for draw in COUNTS_DRAWS]
+    return [{"a": a, "b": _random_counts(rng, sum(a), q)} for a in lists]
 
 
-def _tables(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
+def _table_cases(rng: np.random.Generator, p: int, q: int) -> list[Sizes]:
     return [
         {"ab": [a(rng, q) for _ in range(p)], "ba": [b(rng, p) for _ in range(q)]}
-        for a, b in PAIRS
+        for a, b in COUNTS_DRAW_PAIRS
     ]
 
 
-def _each(a: list[int], b: list[int]) -> Sizes:
+def _even_sizes(a: list[int], b: list[int]) -> Sizes:
     return {"p": len(a), "q": len(b), "ka": a[0], "kb": b[0]}
 
 
-RECORDS = (
+BETWEEN_RECORDS = (
     Collective(
         name="inter_allgather",
         operations=("Allgather",),
         groups=BETWEEN,
         gives=BLOCK,
         gets=BLOCKS,
-        make=_even(_gathered),
+        make=_with_even_blocks(_allgatherv),
         example={"p": 6, "q": 2, "ka": 6, "kb": 6},
-        cases=_even_pairs,
-        of_bytes=_each,
+        cases=_even_cases,
+        of_bytes=_even_sizes,
         tried_as="inter_allgather",
     ),
     Collective(
@@ -196,9 +207,9 @@ RECORDS = (
         gives=BLOCK,
         gets=BLOCKS,
         is_irregular=True,
-        make=_uneven(_gathered),
+        make=_with_counts(_allgatherv),
         example={"a": [5, 0, 9, 2, 1, 7], "b": [10, 3]},
-        cases=_pairs,
+        cases=_count_cases,
         of_bytes=lambda a, b: {"a": a, "b": b},
         tried_as="inter_allgather",
     ),
@@ -223,9 +234,9 @@ RECORDS = (
         gets=BLOCK,
         combines=True,
         is_irregular=True,
-        make=_uneven(_scattered),
+        make=_with_counts(_reduce_scatter),
         example={"a": [3, 0, 4, 1], "b": [5, 3]},
-        cases=_of_one_total,
+        cases=_count_cases_of_one_total,
         of_bytes=lambda a, b: {"a": shares(a[0], len(a)), "b": shares(a[0], len(b))},
         tried_as="inter_reduce_scatter_block",
     ),
@@ -236,9 +247,9 @@ RECORDS = (
         gives=VECTOR,
         gets=BLOCK,
         combines=True,
-        make=_even(_scattered),
+        make=_with_even_blocks(_reduce_scatter),
         example={"p": 4, "q": 2, "ka": 2, "kb": 4},
-        cases=_common,
+        cases=_even_cases_of_one_total,
         tried_as="inter_reduce_scatter_block",
     ),
     Collective(
@@ -249,8 +260,8 @@ RECORDS = (
         gets=BLOCKS,
         make=_alltoall,
         example={"p": 4, "q": 2, "ka": 3, "kb": 3},
-        cases=_even_pairs,
-        of_bytes=_each,
+        cases=_even_cases,
+        of_bytes=_even_sizes,
         tried_as="inter_alltoall",
     ),
     Collective(
@@ -265,7 +276,7 @@ RECORDS = (
             "ab": [[2, 1], [0, 3], [1, 1], [4, 0]],
             "ba": [[1, 0, 2, 2], [3, 1, 0, 1]],
         },
-        cases=_tables,
+        cases=_table_cases,
     ),
     Collective(
         name="inter_barrier",

@@ -1,9 +1,9 @@
-"""A collective, whatever its algorithm: the record that all else asks about it.
+"""The record of a collective: all facts about a collective except its algorithms.
 
 The records are in `inside`, `rooted`, `between` and `several`. From sizes and a
-placement a record makes the schedule of an algorithm: the one that is verified,
-simulated and drawn, and the one of which a communicator runs its own rank's rounds.
-What a command, a benchmark or a setting must know of a collective is a field here.
+placement a record makes the schedule of an algorithm. Verification, simulation,
+pictures and runs all use this schedule, so that a verified schedule cannot differ from
+a run. Commands, benchmarks and settings read the fields of the record.
 """
 
 from __future__ import annotations
@@ -21,62 +21,61 @@ from ..schedules.layout import Blocks, Shares, Side, Uneven
 from ..schedules.registry import Algorithm, resolve
 from ..schedules.schedule import Made, Schedule
 from ..verify.contracts import Contract
-from .known import Counts, OwnLines, Table
+from .known import Counts, CountTable, OwnLines
 from .placement import UNPLACED, Placement
 
 Sizes = dict[str, Any]
-#: draws the counts of n ranks
-Draw = Callable[[np.random.Generator, int], list[int]]
+#: a function that draws the counts of n ranks at random
+CountsDraw = Callable[[np.random.Generator, int], list[int]]
 
-#: how many groups a collective is of; 3 stands for any number
+#: the number of groups of a collective; 3 stands for any number
 INSIDE, BETWEEN, SEVERAL = 1, 2, 3
-#: what a rank gives, or gets: a whole vector, one block, a block for each that it sends
-#: to or receives from, or nothing
+#: the data that a rank gives, or gets: a vector, a block, a block for each rank that it
+#: sends to or receives from, or nothing
 VECTOR, BLOCK, BLOCKS, NOTHING = "vector", "block", "a block for each", "nothing"
 
 
 def one_group(most: int) -> Iterable[tuple[int, ...]]:
-    """One group of up to so many ranks."""
+    """The sizes of one group of at most `most` ranks."""
     return ((n,) for n in range(1, most + 1))
 
 
 def two_groups(most: int) -> Iterable[tuple[int, ...]]:
-    """Two groups of up to so many ranks."""
+    """The sizes of two groups of at most `most` ranks each."""
     return product(range(1, most + 1), repeat=2)
 
 
 def several_groups(most: int) -> Iterator[tuple[int, ...]]:
-    """The sizes of three groups, and of fewer and more."""
-    few = range(1, min(most, 3) + 1)
+    """The sizes of one to five groups of at most `most` ranks each."""
+    small_sizes = range(1, min(most, 3) + 1)
     for n in (1, 2, 3):
-        yield from product(few, repeat=n)
+        yield from product(small_sizes, repeat=n)
     yield from ((most, 1, 2), (2, most, most), (1, 1, 1, 1), (2, 1, 3, 1, 2))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:
-    """All that must be said of a collective once."""
+    """All facts about a collective, each in a single place."""
 
     name: str
-    #: MPI's names of the operations that it makes; of several, the first is the general
-    #: one
+    #: MPI's names of the operations that the collective implements, the general first
     operations: tuple[str, ...]
     #: INSIDE, BETWEEN or SEVERAL
     groups: int
-    #: VECTOR, BLOCK, BLOCKS or NOTHING; of a root, what it has or gets
+    #: VECTOR, BLOCK, BLOCKS or NOTHING; with a root, the data that the root has or gets
     gives: str
     gets: str
-    #: what all ranks do and promise, of an algorithm, a stage or None, and sizes by
-    #: their names; sizes may be those that one rank knows (see `known`)
+    #: makes the programs and the promise, from an algorithm, a stage or None, and sizes
+    #: by name; sizes may be those that a single rank knows (see `known`)
     make: Callable[..., Made]
-    #: sizes that fit on a picture; their names are what `make` takes
+    #: sizes that fit on a picture; their names are the arguments of `make`
     example: Sizes
-    #: for groups of so many ranks, the sizes that algorithms are verified on; the first
-    #: is the one that named stages are tried on
+    #: for groups of given ranks, the sizes on which algorithms are verified; algorithms
+    #: with a named stage are verified on the first
     cases: Callable[..., list[Sizes]]
-    #: the sizes, of the bytes that each rank of each group gives
+    #: the sizes, from the bytes that each rank of each group gives
     of_bytes: Callable[..., Sizes] | None = None
-    #: whether one rank has, or gets, everything
+    #: whether a single rank has, or gets, all data
     is_rooted: bool = False
     #: whether contributions are combined by an operator
     combines: bool = False
@@ -84,10 +83,10 @@ class Collective:
     is_irregular: bool = False
     #: whether a rank's own contribution lies where results go
     is_in_place: bool = False
-    #: whether communicators make it; else that of the MPI library is taken
+    #: whether communicators run the collective; else the MPI library does
     is_on_mpi: bool = True
-    #: the collective whose candidates are tried on a communicator, in regular calls of
-    #: all ranks, to choose for this one
+    #: the collective of the trial that chooses for this collective: irregular calls
+    #: and calls of a root take the result of regular calls of all ranks
     tried_as: str = ""
 
     def schedule(
@@ -100,12 +99,12 @@ class Collective:
         """The schedule of all ranks, of sizes in elements of `unit` bytes."""
         entry, stage = resolve(self.name, algorithm)
         stage = stage or stage_by_size(unit, placement.ring_bytes)
-        made = self.make(placement.told(entry, unit), stage, **sizes)
-        n = made.groups[-1].stop
+        programs = self.make(placement.configured(entry, unit), stage, **sizes)
+        n = programs.groups[-1].stop
         return Schedule(
             self.name,
             algorithm,
-            *made,
+            *programs,
             nodes=tuple(placement.nodes) or (0,) * n,
             node_memory=entry.node_memory,
             is_in_place=self.is_in_place,
@@ -114,43 +113,45 @@ class Collective:
         )
 
     def promise(self, sizes: Sizes) -> Contract:
-        """What the collective promises, whatever the algorithm: what each rank begins
-        with, and what it must have in the end."""
+        """The contract of the collective, which does not depend on the algorithm."""
         return self.make(_NO_ALGORITHM, None, **sizes).promise()
 
     def sweep(self, most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
-        """The sizes to verify algorithms on, on groups of up to so many ranks."""
+        """The sizes for verification, of groups of at most `most` ranks."""
         return (self.cases(rng, *n) for n in self.shapes(most))
 
     def shapes(self, most: int) -> Iterable[tuple[int, ...]]:
-        """The groups that `cases` takes, of up to so many ranks; of a root and another
-        group, the latter."""
+        """The arguments of `cases`, groups of at most `most` ranks each; between a root
+        and a group, only the group."""
         if self.groups == SEVERAL:
             return several_groups(most)
         is_pair = self.groups == BETWEEN and not self.is_rooted
         return two_groups(most) if is_pair else one_group(most)
 
     def ranks(self, sizes: Sizes) -> tuple[int, ...]:
-        """The ranks of each group; of a root and another group, one and those."""
+        """The number of ranks in each group; a root of a remote group counts as one."""
         if self.groups == SEVERAL:
             return tuple(sizes.get("sizes") or map(len, sizes["groups"]))
-        sized = (sizes[name] for name in _RANKS if name in sizes)
-        ranks = tuple(n if isinstance(n, int) else len(n) for n in sized)
+        values = (sizes[name] for name in _SIZES_WITH_RANKS if name in sizes)
+        ranks = tuple(n if isinstance(n, int) else len(n) for n in values)
         return (1, *ranks) if self.is_rooted and self.groups == BETWEEN else ranks
 
 
-#: for the promise, which does not depend on it
+#: stands for the algorithm where only the promise is needed
 _NO_ALGORITHM = Algorithm("", lambda *_: iter(()), "", lambda *_: 0.0)
-#: sizes that say how many ranks a group has
-_RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
+#: the names of sizes from which the number of ranks of a group follows
+_SIZES_WITH_RANKS = ("p", "q", "a", "b", "ab", "ba", "counts", "table")
 
 
-def among(
+def of_groups(
     sides: Sequence[Side],
     promise: Callable[[], Contract],
     program: Callable[[int, Index], Program],
 ) -> Made:
-    """A collective of groups, of what a rank of group i does, or all of an array."""
+    """The programs of groups, from the program of a rank of group i.
+
+    The program takes one rank, or an array of ranks of a single group.
+    """
     bases = [side.base for side in sides]
 
     def of(r: Index) -> Program:
@@ -162,8 +163,7 @@ def among(
 
 
 def blocks_of(name: str, counts: Sequence[int] | Blocks) -> Any:
-    """The blocks of a group: those of the given counts, checked, or those that a rank
-    knows."""
+    """The blocks of a group, from checked counts, or as a rank knows them."""
     if isinstance(counts, Blocks):
         return counts
     if len(counts) == 0:
@@ -174,35 +174,35 @@ def blocks_of(name: str, counts: Sequence[int] | Blocks) -> Any:
 
 
 def counts_of(blocks: Blocks) -> list[int]:
-    """The number of elements of each block."""
+    """The elements of each block."""
     return [int(blocks.size(i)) for i in range(blocks.n)]
 
 
 def shares(m: int, n: int) -> list[int]:
-    """The counts of a vector in n parts."""
+    """The counts of a vector of m elements in n nearly equal parts."""
     return counts_of(Shares(n, m))
 
 
 def table_of(name: str, rows: Sequence[Sequence[int]] | Counts) -> Counts:
-    """A table of counts, checked, or the lines of one that a rank knows."""
-    if isinstance(rows, Table | OwnLines):
+    """A table of counts, checked, or the lines of a table as a rank knows them."""
+    if isinstance(rows, CountTable | OwnLines):
         return rows
     table = np.array(rows, np.int64)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"{name} must be a table: a row for each sender")
     if table.min() < 0:
         raise ValueError(f"a count in {name} = {table.min()}: must be at least 0")
-    return Table(table)
+    return CountTable(table)
 
 
 def rows_of(table: Counts) -> np.ndarray:
-    """All rows of a table, for the promise of a collective of which all is known."""
-    assert isinstance(table, Table), "a promise needs what every rank sends"
+    """All rows of a table, for a promise; a rank's own lines are not enough."""
+    assert isinstance(table, CountTable), "a promise needs what every rank sends"
     return table.rows
 
 
 def equal(rng: np.random.Generator, n: int) -> list[int]:
-    """Counts of one size."""
+    """Equal counts of n ranks."""
     return [4] * n
 
 
@@ -213,30 +213,30 @@ def mixed(rng: np.random.Generator, n: int) -> list[int]:
 
 
 def giant(rng: np.random.Generator, n: int) -> list[int]:
-    """One count that outweighs all others."""
+    """Small counts, and a single count that outweighs the rest."""
     counts = mixed(rng, n)
     counts[int(rng.integers(n))] = 60
     return counts
 
 
 def empty(rng: np.random.Generator, n: int) -> list[int]:
-    """No elements at all."""
+    """Counts of zero for n ranks."""
     return [0] * n
 
 
-#: counts to verify algorithms on: of one group, and of two
-KINDS: tuple[Draw, ...] = (mixed, equal, giant, empty)
-PAIRS: tuple[tuple[Draw, Draw], ...] = (
+#: counts on which to verify algorithms: of one group, and of two
+COUNTS_DRAWS: tuple[CountsDraw, ...] = (mixed, equal, giant, empty)
+COUNTS_DRAW_PAIRS: tuple[tuple[CountsDraw, CountsDraw], ...] = (
     (mixed, mixed),
     (equal, giant),
     (giant, mixed),
     (mixed, empty),
     (empty, empty),
 )
-#: the elements of vectors and of blocks
+#: the elements of vectors and of blocks on which to verify algorithms
 VECTORS, BLOCK_SIZES = (24, 7, 0), (4, 1, 0)
 
 
-def of_kinds(rng: np.random.Generator, n: int) -> list[Sizes]:
-    """Counts of every kind."""
-    return [{"counts": kind(rng, n)} for kind in KINDS]
+def counts_cases(rng: np.random.Generator, n: int) -> list[Sizes]:
+    """Counts of each kind, as sizes."""
+    return [{"counts": draw(rng, n)} for draw in COUNTS_DRAWS]

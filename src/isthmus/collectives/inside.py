@@ -1,4 +1,4 @@
-"""The records of the collectives inside one group."""
+"""The records of the collectives inside a group."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .collective import (
     BLOCK,
     BLOCK_SIZES,
     BLOCKS,
+    COUNTS_DRAWS,
     INSIDE,
-    KINDS,
     NOTHING,
     VECTOR,
     VECTORS,
     Collective,
     Sizes,
     blocks_of,
+    counts_cases,
     counts_of,
-    of_kinds,
     rows_of,
     shares,
     table_of,
 )
 
 
-def _one(
+def _of_one_group(
     p: int, promise: Callable[[], Contract], program: Callable[[Index], Program]
 ) -> Made:
     return Made(promise, program, (range(p),))
@@ -47,7 +47,7 @@ def _check_root(root: int, p: int) -> None:
 def _allgatherv(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
     blocks = blocks_of("counts", counts)
     p = blocks.n
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.allgatherv(counts_of(blocks)),
         lambda r: algorithm.program(p, r, blocks),
@@ -57,7 +57,7 @@ def _allgatherv(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
 def _reduce_scatter(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
     blocks = blocks_of("counts", counts)
     p = blocks.n
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.reduce_scatter(counts_of(blocks), algorithm.commutative),
         lambda r: algorithm.program(p, r, blocks),
@@ -66,7 +66,7 @@ def _reduce_scatter(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Mad
 
 def _bcast(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
     _check_root(root, p)
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.bcast(p, m, root),
         lambda r: algorithm.program(p, r, m, root),
@@ -75,7 +75,7 @@ def _bcast(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
 
 def _reduce(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
     _check_root(root, p)
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.reduce(p, m, root, algorithm.commutative),
         lambda r: algorithm.program(p, r, m, root),
@@ -83,21 +83,23 @@ def _reduce(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
 
 
 def _allreduce(algorithm: Algorithm, _: None, p: int, m: int) -> Made:
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.allreduce(p, m, algorithm.commutative),
         lambda r: algorithm.program(p, r, m),
     )
 
 
-def _blocks(promise: Callable[[Sequence[int], int], Contract]) -> Callable[..., Made]:
-    """A block of each rank, from the root or to it."""
+def _blocks_of_root(
+    promise: Callable[[Sequence[int], int], Contract],
+) -> Callable[..., Made]:
+    """The function that makes a collective of a block for each rank and a root."""
 
     def make(algorithm: Algorithm, _: None, counts: Sequence[int], root: int) -> Made:
         blocks = blocks_of("counts", counts)
         p = blocks.n
         _check_root(root, p)
-        return _one(
+        return _of_one_group(
             p,
             lambda: promise(counts_of(blocks), root),
             lambda r: algorithm.program(p, r, blocks, root),
@@ -108,7 +110,7 @@ def _blocks(promise: Callable[[Sequence[int], int], Contract]) -> Callable[..., 
 
 def _alltoall(algorithm: Algorithm, _: None, p: int, k: int) -> Made:
     blocks = Even(p, k, "send"), Even(p, k)
-    return _one(
+    return _of_one_group(
         p,
         lambda: contracts.alltoallv(np.full((p, p), k)),
         lambda r: algorithm.program(p, r, *blocks),
@@ -117,10 +119,10 @@ def _alltoall(algorithm: Algorithm, _: None, p: int, k: int) -> Made:
 
 def _alltoallv(algorithm: Algorithm, _: None, table: Sequence[Sequence[int]]) -> Made:
     counts = table_of("table", table)
-    p, across = counts.shape
-    if p != across:
-        raise ValueError(f"table is {p} by {across}: must be p by p")
-    return _one(
+    p, columns = counts.shape
+    if p != columns:
+        raise ValueError(f"table is {p} by {columns}: must be p by p")
+    return _of_one_group(
         p,
         lambda: contracts.alltoallv(rows_of(counts)),
         lambda r: algorithm.program(p, r, counts.sent(r), counts.received(r)),
@@ -128,46 +130,48 @@ def _alltoallv(algorithm: Algorithm, _: None, table: Sequence[Sequence[int]]) ->
 
 
 def _barrier(algorithm: Algorithm, _: None, p: int) -> Made:
-    return _one(p, lambda: contracts.barrier(p), lambda r: algorithm.program(p, r))
+    return _of_one_group(
+        p, lambda: contracts.barrier(p), lambda r: algorithm.program(p, r)
+    )
 
 
 def _roots(p: int) -> list[int]:
-    """Roots to try."""
+    """The roots for verification of algorithms."""
     return sorted({0, p // 2, p - 1})
 
 
-def _vectors(rng: np.random.Generator, p: int) -> list[Sizes]:
+def _vector_cases(rng: np.random.Generator, p: int) -> list[Sizes]:
     return [{"p": p, "m": m, "root": root} for root in _roots(p) for m in (7, 24, 0)]
 
 
-def _counts(rng: np.random.Generator, p: int) -> list[Sizes]:
-    lists = [kind(rng, p) for kind in KINDS]
-    return [{"counts": k, "root": root} for k in lists for root in _roots(p)]
+def _rooted_counts_cases(rng: np.random.Generator, p: int) -> list[Sizes]:
+    lists = [draw(rng, p) for draw in COUNTS_DRAWS]
+    return [{"counts": a, "root": root} for a in lists for root in _roots(p)]
 
 
-def _tables(rng: np.random.Generator, p: int) -> list[Sizes]:
-    return [{"table": [kind(rng, p) for _ in range(p)]} for kind in KINDS]
+def _table_cases(rng: np.random.Generator, p: int) -> list[Sizes]:
+    return [{"table": [draw(rng, p) for _ in range(p)]} for draw in COUNTS_DRAWS]
 
 
-COUNTS = [3, 0, 4, 4, 9]
+EXAMPLE_COUNTS = [3, 0, 4, 4, 9]
 _ROOTED_VECTOR: dict[str, Any] = {
     "groups": INSIDE,
     "gives": VECTOR,
     "gets": VECTOR,
     "is_rooted": True,
     "example": {"p": 5, "m": 6, "root": 0},
-    "cases": _vectors,
+    "cases": _vector_cases,
     "of_bytes": lambda a: {"p": len(a), "m": a[0], "root": 0},
 }
 _ROOTED_BLOCKS: dict[str, Any] = {
     "groups": INSIDE,
     "is_rooted": True,
     "is_irregular": True,
-    "example": {"counts": COUNTS, "root": 0},
-    "cases": _counts,
+    "example": {"counts": EXAMPLE_COUNTS, "root": 0},
+    "cases": _rooted_counts_cases,
     "of_bytes": lambda a: {"counts": a, "root": 0},
 }
-RECORDS = (
+INSIDE_RECORDS = (
     Collective(
         name="allgatherv",
         operations=("Allgatherv", "Allgather"),
@@ -177,8 +181,8 @@ RECORDS = (
         is_irregular=True,
         is_in_place=True,
         make=_allgatherv,
-        example={"counts": COUNTS},
-        cases=of_kinds,
+        example={"counts": EXAMPLE_COUNTS},
+        cases=counts_cases,
         of_bytes=lambda a: {"counts": a},
     ),
     Collective(
@@ -190,8 +194,8 @@ RECORDS = (
         combines=True,
         is_irregular=True,
         make=_reduce_scatter,
-        example={"counts": COUNTS},
-        cases=of_kinds,
+        example={"counts": EXAMPLE_COUNTS},
+        cases=counts_cases,
         of_bytes=lambda a: {"counts": shares(a[0], len(a))},
     ),
     Collective(
@@ -213,7 +217,7 @@ RECORDS = (
         operations=("Gatherv", "Gather"),
         gives=BLOCK,
         gets=BLOCKS,
-        make=_blocks(contracts.gatherv),
+        make=_blocks_of_root(contracts.gatherv),
         **_ROOTED_BLOCKS,
     ),
     Collective(
@@ -221,7 +225,7 @@ RECORDS = (
         operations=("Scatterv", "Scatter"),
         gives=BLOCKS,
         gets=BLOCK,
-        make=_blocks(contracts.scatterv),
+        make=_blocks_of_root(contracts.scatterv),
         **_ROOTED_BLOCKS,
     ),
     Collective(
@@ -256,7 +260,7 @@ RECORDS = (
         is_irregular=True,
         make=_alltoallv,
         example={"table": [[2, 1, 0], [0, 3, 1], [4, 1, 2]]},
-        cases=_tables,
+        cases=_table_cases,
     ),
     Collective(
         name="barrier",

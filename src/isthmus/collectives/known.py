@@ -1,9 +1,10 @@
-"""What one rank knows of the sizes of a collective.
+"""The sizes of a collective as far as a single rank knows them.
 
-A schedule is made of the sizes of all ranks. A rank of an irregular collective knows
-some of them by MPI's rules: what it sends itself, and what it receives from each. An
-algorithm that looks at no more makes the same rounds of these; one that looks at more
-says so (`own_counts`, `other_counts`), and the rank asks before.
+A schedule depends on the sizes of all ranks. By MPI's rules a rank of an irregular
+collective knows only the sizes of the data it sends, and of the data it receives from
+each rank. An algorithm that reads no further sizes makes equal rounds either way. An
+algorithm that reads further sizes has `own_counts` or `other_counts` set, and the rank
+asks its peers before the call.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from ..schedules.layout import (
     Uneven,
 )
 
-#: blocks are cut at multiples of this many bytes at the most
-LARGEST_UNIT_BYTES = 64
+#: the largest unit of cuts in blocks
+MAX_UNIT_BYTES = 64
 
 
 def unit_of(bits: int) -> int:
     """The bytes of the unit in which blocks are cut, so that no basic element is split.
 
-    The size of a basic type is a power of two; it divides the size of all blocks of
-    that type, and so the lowest bit of all those sizes, or-ed together.
+    `bits` are the sizes of all blocks, or-ed together. The size of a basic type is a
+    power of two that divides the size of each block, and so the lowest bit of `bits`.
     """
-    return min(bits & -bits or LARGEST_UNIT_BYTES, LARGEST_UNIT_BYTES)
+    return min(bits & -bits or MAX_UNIT_BYTES, MAX_UNIT_BYTES)
 
 
 @dataclass(frozen=True)
 class Equal:
-    """A group of n ranks that contribute the same number of bytes each."""
+    """A group of n ranks that contribute equally many bytes."""
 
     n: int
     each: int
@@ -67,7 +68,7 @@ class Equal:
 
 @dataclass(frozen=True)
 class Listed:
-    """A group of which all counts are known, in bytes."""
+    """A group whose counts are all known, in bytes."""
 
     counts: np.ndarray
 
@@ -98,8 +99,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class Summed:
-    """The own group, of a rank that knows its own block and was told where that begins,
-    the bytes of all, the largest block and the bits of all counts."""
+    """The local group, of a rank that knows its own block and a summary of all blocks.
+
+    `own` and `start` are the bytes and the offset of the own block, `total` the bytes
+    of all blocks, `largest` the bytes of the largest, and `bits` the or of all counts.
+    """
 
     n: int
     index: int
@@ -111,27 +115,27 @@ class Summed:
 
     def blocks(self, unit: int) -> GroupBlocks:
         """The blocks, in elements of `unit` bytes."""
-        start, own, total = (x // unit for x in (self.start, self.own, self.total))
-        return OwnBlock(self.n, self.index, start, own, total)
+        start, own = self.start // unit, self.own // unit
+        return OwnBlock(self.n, self.index, start, own, self.total // unit)
 
 
 Group = Equal | Listed | Summed
 
 
 def listed(counts: Sequence[int] | np.ndarray) -> Listed:
-    """A group of the given counts."""
+    """The group with a list of counts."""
     return Listed(np.asarray(counts, np.int64))
 
 
 @dataclass(frozen=True)
-class Table:
-    """What every rank sends to each: a row for each sender."""
+class CountTable:
+    """The counts of all messages of an alltoall: a row for each sender."""
 
     rows: np.ndarray
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many send, and how many receive."""
+        """The number of senders, and the number of receivers."""
         return self.rows.shape[0], self.rows.shape[1]
 
     @cached_property
@@ -143,20 +147,19 @@ class Table:
         return _ends(self.rows.T)
 
     def sent(self, r: Index) -> Blocks:
-        """The blocks that sender r sends."""
+        """The blocks sent by sender r."""
         return Rows(self._sent, r, "send")
 
     def received(self, r: Index) -> Blocks:
-        """The blocks that receiver r receives."""
+        """The blocks received by receiver r."""
         return Rows(self._received, r)
 
 
 @dataclass(frozen=True)
 class OwnLines:
-    """A table of which a rank knows what it sends to each, or what it receives from
-    each, or both.
+    """The own row of a rank in a count table, or the own column, or both.
 
-    `passing` has a row for each digit of the counts that pass through this rank, where
+    `passing` has a row for each digit of the counts that pass through the rank, where
     an algorithm hands blocks on (see `Passing`).
     """
 
@@ -166,21 +169,21 @@ class OwnLines:
     passing: np.ndarray | None = None
 
     def sent(self, r: Index) -> Blocks:
-        """The blocks that this rank sends."""
+        """The blocks sent by the rank."""
         if self.passing is not None:
             return Passing(self.row, "send", self.passing)
         return _line(self.row, "send")
 
     def received(self, r: Index) -> Blocks:
-        """The blocks that this rank receives."""
+        """The blocks received by the rank."""
         return _line(self.column, "recv")
 
 
-Counts = Table | OwnLines
+Counts = CountTable | OwnLines
 
 
 def _ends(table: np.ndarray) -> np.ndarray:
-    """Where the blocks of each row begin, and where the last ends."""
+    """The offsets of the blocks of each row, and the end of the last."""
     return np.pad(np.cumsum(table, 1), ((0, 0), (1, 0)))
 
 

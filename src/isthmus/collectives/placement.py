@@ -1,9 +1,9 @@
-"""Where the ranks of a schedule are, and what an algorithm may take from that.
+"""The nodes and hosts of ranks, as options of algorithms.
 
-An algorithm asks for what it needs by the names of its options: the node of every rank,
-the speed of its host, how much node memory a chunk may take, how many elements pass in
-the time of a start-up. A schedule that is verified and one that runs are told alike,
-so the two have the same rounds where their placements are the same.
+An algorithm asks for facts by the names of its options: the node of each rank, the
+speed of each host, the node memory of a chunk, the elements that pass in the time of a
+start-up. The options of a verified schedule and of a run are set alike, so equal
+placements give equal rounds.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from ..schedules.registry import Algorithm
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The node of every rank, and what is known of nodes and hosts.
+    """The node of each rank, and the properties of nodes and hosts.
 
-    All amounts are in bytes; what is not known stays as an algorithm has it.
+    Unknown properties leave the defaults of an algorithm.
     """
 
     nodes: tuple[Hashable, ...] = ()
     hosts: Hosts | None = None
-    #: of a node's memory, that a chunk takes
+    #: the bytes of a chunk in node memory; 0 if unknown
     chunk_bytes: int = 0
-    #: that pass in the time of a start-up
+    #: the bytes that pass in the time of a start-up; 0 if unknown
     startup_bytes: float = 0.0
-    #: a rank, from which on the stage of an algorithm is a ring
+    #: the least bytes a rank for which the stage of an algorithm is a ring
     ring_bytes: int = RING_BYTES_PER_RANK
 
-    def told(self, algorithm: Algorithm, unit: int) -> Algorithm:
-        """The algorithm with the options that it has for all that, of elements of
-        `unit` bytes; what its name sets stays."""
-        known: dict[str, object] = {"nodes": self.nodes}
+    def configured(self, algorithm: Algorithm, unit: int) -> Algorithm:
+        """The algorithm with its options for this placement, of elements of `unit`
+        bytes; options set in the algorithm's name stay."""
+        options: dict[str, object] = {"nodes": self.nodes}
         if self.hosts is not None:
-            known["hosts"] = self.hosts.on(self.nodes).in_units(unit)
+            options["hosts"] = self.hosts.on(self.nodes).in_units(unit)
         if self.chunk_bytes and algorithm.node_memory:
-            known["size"] = self.chunk_bytes
+            options["size"] = self.chunk_bytes
         if self.startup_bytes:
-            known["startup"] = max(self.startup_bytes / unit, 1.0)
-        return algorithm.default(**known).in_units(unit)
+            options["startup"] = max(self.startup_bytes / unit, 1.0)
+        return algorithm.default(**options).in_units(unit)
 
     @property
     def unequal_hosts(self) -> Hosts | None:
-        """The hosts, if they are known to be unequal, and which ranks share one."""
+        """The hosts with the ranks that share each; None unless known to be unequal."""
         if self.hosts is None or not self.hosts.unequal:
             return None
         return self.hosts.on(self.nodes)
 
     def only(self, ranks: Iterable[int]) -> Placement:
-        """The placement of some ranks, in their order."""
-        few = tuple(ranks)
-        hosts = self.hosts and self.hosts.only(few)
-        nodes = tuple(self.nodes[r] for r in few) if self.nodes else ()
+        """The placement of a subset of the ranks, in the given order."""
+        subset = tuple(ranks)
+        hosts = self.hosts and self.hosts.only(subset)
+        nodes = tuple(self.nodes[r] for r in subset) if self.nodes else ()
         chunk, startup = self.chunk_bytes, self.startup_bytes
         return Placement(nodes, hosts, chunk, startup, self.ring_bytes)
 
 
-#: of ranks of which nothing is known
+#: the placement of ranks on unknown nodes and hosts
 UNPLACED = Placement()

@@ -1,10 +1,10 @@
-"""All collectives by name, and the schedule of one for given sizes.
+"""All collectives by name, and the schedule of a collective for given sizes.
 
-MPI has one name, `Allgather`, whether the communicator has one group or two. Here these
-are different problems with different algorithms, so there is a record for each:
-"allgatherv" inside one group, where blocks of one size are a case of any sizes,
-"inter_allgather" between two, "multi_allgatherv" among several. People say MPI's name
-and the groups; everything below takes the name of the record.
+MPI has a single name, `Allgather`, for communicators of one group and of two. In
+isthmus they are different problems with different algorithms, so each has a record:
+"allgatherv" inside a group, where equal blocks are a special case, "inter_allgather"
+between two, "multi_allgatherv" among several. Users give MPI's name and the groups; the
+layers below take the name of the record.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from .collective import INSIDE, SEVERAL, VECTOR, Collective
 from .placement import Placement
 
 COLLECTIVES: dict[str, Collective] = {}
-#: the least that a size may be
-_LEAST = {"p": 1, "q": 1, "m": 0, "k": 0, "ka": 0, "kb": 0}
-#: by the number of groups and the name of an operation in lower case
-_MADE_BY: dict[tuple[int, str], Collective] = {}
+#: the least values of sizes
+_MIN_SIZES = {"p": 1, "q": 1, "m": 0, "k": 0, "ka": 0, "kb": 0}
+#: the record of each operation, by the number of groups and the name in lower case
+_RECORDS_BY_OPERATION: dict[tuple[int, str], Collective] = {}
 
 
 def add(record: Collective) -> Collective:
-    """Make a collective known; of two that make an operation, the first is taken."""
+    """Register a collective; of two records of an operation, the first counts."""
     COLLECTIVES[record.name] = record
     for operation in record.operations:
-        _MADE_BY.setdefault((record.groups, operation.lower()), record)
+        _RECORDS_BY_OPERATION.setdefault((record.groups, operation.lower()), record)
     return record
 
 
 def collective(name: str) -> Collective:
-    """The record of that name, or an error that lists those there are."""
+    """The record of a name; an unknown name raises an error with the known names."""
     record = COLLECTIVES.get(name)
     if record is None:
         raise ValueError(unknown("collective", name, sorted(COLLECTIVES)))
@@ -45,19 +45,19 @@ def collective(name: str) -> Collective:
 
 
 def operations(groups: int, *, on_mpi: bool = False) -> list[str]:
-    """MPI's names of the operations of so many groups; only those that communicators
-    make themselves, where that is asked."""
-    records = (x for x in COLLECTIVES.values() if x.groups == min(groups, SEVERAL))
+    """MPI's names of the operations of a number of groups; with `on_mpi` only of those
+    that communicators run."""
     return [
         operation
-        for record in records
+        for record in COLLECTIVES.values()
+        if record.groups == min(groups, SEVERAL)
         if record.is_on_mpi or not on_mpi
         for operation in record.operations
     ]
 
 
 def operations_of_blocks(groups: int) -> list[str]:
-    """MPI's names of the operations with a root that has a block of each rank."""
+    """MPI's names of the operations with a root and a block for each rank."""
     return [
         operation
         for record in COLLECTIVES.values()
@@ -66,30 +66,30 @@ def operations_of_blocks(groups: int) -> list[str]:
     ]
 
 
-def tried() -> dict[str, str]:
-    """The collectives whose candidates are tried on a communicator, each with the
-    operation that is called for that."""
-    names = (x.tried_as for x in COLLECTIVES.values() if x.tried_as)
+def trial_operations() -> dict[str, str]:
+    """The collectives with a trial on communicators, each with the operation that the
+    trial calls."""
+    names = (r.tried_as for r in COLLECTIVES.values() if r.tried_as)
     return {name: COLLECTIVES[name].operations[0] for name in names}
 
 
 def groups_of(operation: str) -> list[int]:
-    """The numbers of groups for which there is an operation, by its name in MPI, in
-    capitals or not."""
-    return sorted(n for n, name in _MADE_BY if name == operation.lower())
+    """The numbers of groups for which an operation exists, by the name in MPI, in any
+    case."""
+    return sorted(n for n, name in _RECORDS_BY_OPERATION if name == operation.lower())
 
 
-def made_by(operation: str, groups: int) -> Collective:
-    """The record that makes an operation of so many groups, by its name in MPI, in
-    capitals or not."""
+def record_of(operation: str, groups: int) -> Collective:
+    """The record of an operation on a number of groups, by the name in MPI, in any
+    case."""
     groups = min(groups, SEVERAL)
-    record = _MADE_BY.get((groups, operation.lower()))
+    record = _RECORDS_BY_OPERATION.get((groups, operation.lower()))
     if record is not None:
         return record
-    every = sorted({name for _, name in _MADE_BY})
-    if operation.lower() not in every:
-        raise ValueError(unknown("collective", operation, every))
-    known = sorted(name for n, name in _MADE_BY if n == groups)
+    names = sorted({name for _, name in _RECORDS_BY_OPERATION})
+    if operation.lower() not in names:
+        raise ValueError(unknown("collective", operation, names))
+    known = sorted(name for n, name in _RECORDS_BY_OPERATION if n == groups)
     raise ValueError(
         f"there is no {operation} {WHERE[groups]}; known: {', '.join(known)}"
     )
@@ -103,32 +103,36 @@ def schedule(
     hosts: Hosts | None = None,
     **sizes: Any,
 ) -> Schedule:
-    """The schedule of all ranks for a collective of these sizes, refused with a reason
-    where sizes or nodes do not fit; `isthmus.schedule` says which sizes each takes."""
+    """The schedule of all ranks for a collective of given sizes.
+
+    Wrong sizes or nodes are refused with a reason; `isthmus.schedule` documents the
+    sizes of each collective.
+    """
     record = COLLECTIVES.get(collective)
     if record is None:
         raise ValueError(unknown("collective", collective, sorted(COLLECTIVES)))
     if record.example.keys() != sizes.keys():
-        takes, got = ", ".join(record.example), ", ".join(sizes) or "none"
-        raise TypeError(f"{collective} takes {takes}; got {got}")
-    for name, least in _LEAST.items():
+        expected, names = ", ".join(record.example), ", ".join(sizes) or "none"
+        raise TypeError(f"{collective} takes {expected}; got {names}")
+    for name, least in _MIN_SIZES.items():
         if sizes.get(name, least) < least:
             raise ValueError(f"{name} = {sizes[name]}: must be at least {least}")
-    made = record.schedule(algorithm, sizes, Placement(tuple(nodes), hosts))
+    placement = Placement(tuple(nodes), hosts)
+    all_ranks = record.schedule(algorithm, sizes, placement)
     entry, _ = resolve(collective, algorithm)
-    if record.groups == INSIDE and not entry.needs(made.n):
-        raise ValueError(f"{entry.name!r} does not work for a group of {made.n}")
-    if len(nodes) not in (0, made.n):
-        raise ValueError(f"nodes has {len(nodes)} entries for {made.n} ranks")
-    return made
+    if record.groups == INSIDE and not entry.needs(all_ranks.n):
+        raise ValueError(f"{entry.name!r} does not work for a group of {all_ranks.n}")
+    if len(nodes) not in (0, all_ranks.n):
+        raise ValueError(f"nodes has {len(nodes)} entries for {all_ranks.n} ranks")
+    return all_ranks
 
 
 for _record in (
-    *inside.RECORDS,
-    *rooted.RECORDS,
-    *between.RECORDS,
-    *several.RECORDS,
+    *inside.INSIDE_RECORDS,
+    *rooted.ROOTED_RECORDS,
+    *between.BETWEEN_RECORDS,
+    *several.SEVERAL_RECORDS,
 ):
     add(_record)
-#: those that make MPI's operations; others are added by programs
+#: the collectives of MPI's operations; programs may add further ones
 OF_MPI = frozenset(COLLECTIVES)

@@ -1,7 +1,7 @@
-"""The records of the collectives of a root and the ranks of another group.
+"""The records of the collectives between a root and the ranks of a remote group.
 
-The other processes of the root's group take no part. So these are collectives of n =
-q + 1 vertices: vertex 0 is the root, and leaf j of the q is vertex j + 1.
+The processes of the root's group beside the root take no part. So the collectives have
+n = q + 1 vertices: vertex 0 is the root, and leaf j of the q is vertex j + 1.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .collective import (
     VECTORS,
     Collective,
     blocks_of,
+    counts_cases,
     counts_of,
-    of_kinds,
 )
-from .inside import COUNTS
+from .inside import EXAMPLE_COUNTS
 
-#: from the counts of all vertices to what the collective promises
+#: from the counts of all vertices to the contract of the collective
 Promise = Callable[[Sequence[int]], Contract]
 
 
-def _of(
+def _of_root_and_leaves(
     algorithm: Algorithm, q: int, promise: Callable[[], Contract], data: Any
 ) -> Made:
     n = q + 1
@@ -41,26 +41,30 @@ def _of(
 
 
 def _bcast(algorithm: Algorithm, _: None, q: int, m: int) -> Made:
-    return _of(algorithm, q, lambda: contracts.bcast(q + 1, m), m)
+    return _of_root_and_leaves(algorithm, q, lambda: contracts.bcast(q + 1, m), m)
 
 
 def _reduce(algorithm: Algorithm, _: None, q: int, m: int) -> Made:
     def promise() -> Contract:
         return contracts.inter_reduce(q + 1, m, algorithm.commutative)
 
-    return _of(algorithm, q, promise, m)
+    return _of_root_and_leaves(algorithm, q, promise, m)
 
 
-def _blocks(algorithm: Algorithm, group: GroupBlocks, promise: Promise) -> Made:
-    def of_group() -> Contract:
+def _blocks_of_leaves(
+    algorithm: Algorithm, group: GroupBlocks, promise: Promise
+) -> Made:
+    def promise_of_group() -> Contract:
         return promise([0, *counts_of(group)])
 
-    return _of(algorithm, group.n, of_group, Leaves(group))
+    return _of_root_and_leaves(algorithm, group.n, promise_of_group, Leaves(group))
 
 
-def _even(promise: Promise, operation: str, gives: str, gets: str) -> Collective:
+def _record_of_even_blocks(
+    promise: Promise, operation: str, gives: str, gets: str
+) -> Collective:
     def make(algorithm: Algorithm, _: None, q: int, k: int) -> Made:
-        return _blocks(algorithm, Even(q, k), promise)
+        return _blocks_of_leaves(algorithm, Even(q, k), promise)
 
     return Collective(
         name=f"inter_{operation.lower()}",
@@ -76,9 +80,11 @@ def _even(promise: Promise, operation: str, gives: str, gets: str) -> Collective
     )
 
 
-def _uneven(promise: Promise, operation: str, gives: str, gets: str) -> Collective:
+def _record_of_counts(
+    promise: Promise, operation: str, gives: str, gets: str
+) -> Collective:
     def make(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
-        return _blocks(algorithm, blocks_of("counts", counts), promise)
+        return _blocks_of_leaves(algorithm, blocks_of("counts", counts), promise)
 
     return Collective(
         name=f"inter_{operation.lower()}",
@@ -89,8 +95,8 @@ def _uneven(promise: Promise, operation: str, gives: str, gets: str) -> Collecti
         is_rooted=True,
         is_irregular=True,
         make=make,
-        example={"counts": COUNTS},
-        cases=of_kinds,
+        example={"counts": EXAMPLE_COUNTS},
+        cases=counts_cases,
         of_bytes=lambda a, b: {"counts": b},
     )
 
@@ -104,7 +110,7 @@ _VECTOR: dict[str, Any] = {
     "cases": lambda rng, q: [{"q": q, "m": m} for m in VECTORS],
     "of_bytes": lambda a, b: {"q": len(b), "m": b[0]},
 }
-RECORDS = (
+ROOTED_RECORDS = (
     Collective(
         name="inter_bcast",
         operations=("Bcast",),
@@ -119,8 +125,8 @@ RECORDS = (
         make=_reduce,
         **_VECTOR,
     ),
-    _even(contracts.gatherv, "Gather", BLOCK, BLOCKS),
-    _uneven(contracts.gatherv, "Gatherv", BLOCK, BLOCKS),
-    _even(contracts.scatterv, "Scatter", BLOCKS, BLOCK),
-    _uneven(contracts.scatterv, "Scatterv", BLOCKS, BLOCK),
+    _record_of_even_blocks(contracts.gatherv, "Gather", BLOCK, BLOCKS),
+    _record_of_counts(contracts.gatherv, "Gatherv", BLOCK, BLOCKS),
+    _record_of_even_blocks(contracts.scatterv, "Scatter", BLOCKS, BLOCK),
+    _record_of_counts(contracts.scatterv, "Scatterv", BLOCKS, BLOCK),
 )

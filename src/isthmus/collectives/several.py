@@ -16,22 +16,22 @@ from ..verify.contracts import Contract
 from .collective import (
     BLOCK,
     BLOCKS,
-    KINDS,
+    COUNTS_DRAWS,
     SEVERAL,
     Collective,
     Sizes,
-    among,
     blocks_of,
+    of_groups,
     rows_of,
     table_of,
 )
-from .known import Counts, Table
+from .known import Counts, CountTable
 
 
 def _sides(blocks: Sequence[GroupBlocks]) -> tuple[Side, ...]:
-    """Groups that follow each other in one numbering."""
-    bases = accumulate((x.n for x in blocks[:-1]), initial=0)
-    return tuple(Side(base, x) for base, x in zip(bases, blocks, strict=True))
+    """Groups in a common numbering, without gaps."""
+    bases = accumulate((group.n for group in blocks[:-1]), initial=0)
+    return tuple(Side(base, group) for base, group in zip(bases, blocks, strict=True))
 
 
 def _allgatherv(
@@ -40,7 +40,7 @@ def _allgatherv(
     if not groups:
         raise ValueError("groups is empty: must have the counts of each group")
     sides = _sides([blocks_of("groups", counts) for counts in groups])
-    return among(
+    return of_groups(
         sides,
         lambda: contracts.multi_allgatherv([list(counts) for counts in groups]),
         lambda i, x: algorithm.program(i, x, sides, stage),
@@ -48,7 +48,7 @@ def _allgatherv(
 
 
 def groups_of(sizes: Sequence[int]) -> tuple[Side, ...]:
-    """Groups of so many ranks, whose blocks do not matter."""
+    """Groups of given sizes, with empty blocks where blocks do not matter."""
     if min(sizes) < 1:
         raise ValueError(f"a size of a group = {min(sizes)}: must be at least 1")
     return _sides([Even(n, 0) for n in sizes])
@@ -66,45 +66,52 @@ def _alltoallv(
         raise ValueError(
             f"table is {counts.shape}: must have {len(group)} rows of that"
         )
-    known = _without_own(counts, group) if isinstance(counts, Table) else None
+    without_own = (
+        _without_own(counts, group) if isinstance(counts, CountTable) else None
+    )
 
     def promise() -> Contract:
         return contracts.alltoallv(rows_of(counts))
 
     def program(i: int, x: Index) -> Program:
         r = sides[i].base + x
-        sent, received = known[i] if known else (counts, counts)
+        sent, received = without_own[i] if without_own else (counts, counts)
         return algorithm.program(i, x, sides, sent.sent(r), received.received(r))
 
-    return among(sides, promise, program)
+    return of_groups(sides, promise, program)
 
 
-def _without_own(table: Table, group: np.ndarray) -> list[tuple[Table, Table]]:
-    """For each group, what goes to each rank of the others and what comes from it."""
+def _without_own(
+    table: CountTable, group: np.ndarray
+) -> list[tuple[CountTable, CountTable]]:
+    """For each group the counts to all ranks of remote groups, and the counts from
+    them."""
     rows = table.rows
     if rows[group[:, None] == group].any():
         raise ValueError("table: nothing is sent inside a group")
-    others = [np.flatnonzero(group != i) for i in range(group[-1] + 1)]
-    return [(Table(rows[:, ranks]), Table(rows[ranks])) for ranks in others]
+    remote_ranks = [np.flatnonzero(group != i) for i in range(group[-1] + 1)]
+    return [
+        (CountTable(rows[:, ranks]), CountTable(rows[ranks])) for ranks in remote_ranks
+    ]
 
 
-def _lists(rng: np.random.Generator, *groups: int) -> list[Sizes]:
-    of_one_kind = [[kind(rng, n) for n in groups] for kind in KINDS]
-    of_any = [KINDS[rng.integers(len(KINDS))](rng, n) for n in groups]
-    return [{"groups": counts} for counts in (*of_one_kind, of_any)]
+def _counts_cases(rng: np.random.Generator, *groups: int) -> list[Sizes]:
+    alike = [[draw(rng, n) for n in groups] for draw in COUNTS_DRAWS]
+    mixed = [COUNTS_DRAWS[rng.integers(len(COUNTS_DRAWS))](rng, n) for n in groups]
+    return [{"groups": counts} for counts in (*alike, mixed)]
 
 
-def _tables(rng: np.random.Generator, *groups: int) -> list[Sizes]:
+def _table_cases(rng: np.random.Generator, *groups: int) -> list[Sizes]:
     n, group = sum(groups), np.repeat(np.arange(len(groups)), groups)
     sizes: list[Sizes] = []
-    for kind in KINDS:
-        table = np.array([kind(rng, n) for _ in range(n)])
+    for draw in COUNTS_DRAWS:
+        table = np.array([draw(rng, n) for _ in range(n)])
         table[group[:, None] == group] = 0
         sizes.append({"sizes": list(groups), "table": table.tolist()})
     return sizes
 
 
-RECORDS = (
+SEVERAL_RECORDS = (
     Collective(
         name="multi_allgatherv",
         operations=("Allgatherv", "Allgather"),
@@ -114,7 +121,7 @@ RECORDS = (
         is_irregular=True,
         make=_allgatherv,
         example={"groups": [[4, 4], [4, 4, 4], [4, 4]]},
-        cases=_lists,
+        cases=_counts_cases,
     ),
     Collective(
         name="multi_alltoallv",
@@ -128,6 +135,6 @@ RECORDS = (
             "sizes": [1, 2, 1],
             "table": [[0, 2, 1, 3], [1, 0, 0, 2], [2, 0, 0, 1], [3, 1, 2, 0]],
         },
-        cases=_tables,
+        cases=_table_cases,
     ),
 )

@@ -13,11 +13,11 @@ from mpi4py import MPI
 from ...choose import between as choose
 from ...choose.choose import Choice, inter_allgatherv
 from ...collectives.known import (
+    CountTable,
     Equal,
     Group,
     OwnLines,
     Summed,
-    Table,
     listed,
     unit_of,
 )
@@ -462,13 +462,13 @@ def exchange(
         back = OwnLines((c.there, c.here), column=expected)
         return Task(schedule=partial(schedule, out, back), **known)
 
-    def contributions(out: Table, back: Table) -> Contributions:
+    def contributions(out: CountTable, back: CountTable) -> Contributions:
         here, there = out.rows.sum(1).tolist(), back.rows.sum(1).tolist()
         return [*there, *here] if c.mine else [*here, *there]
 
-    def tables(rows: np.ndarray) -> tuple[Table, Table]:
+    def tables(rows: np.ndarray) -> tuple[CountTable, CountTable]:
         each = rows.reshape(c.here, 2, c.there)
-        return Table(each[:, 0]), Table(each[:, 1].T)
+        return CountTable(each[:, 0]), CountTable(each[:, 1].T)
 
     question = ask_each(c.group, [*sent, *expected], tables)
     asked: dict[str, Any] = {"question": question, "contributions": contributions}
@@ -476,7 +476,7 @@ def exchange(
 
 
 def _exchanging(
-    c: InterContext, name: str, out: Table | OwnLines, back: Table | OwnLines
+    c: InterContext, name: str, out: CountTable | OwnLines, back: CountTable | OwnLines
 ) -> Schedule:
     """The schedule of what the own group sends to the other one, and gets of it."""
     ab, ba = _in_order(c, out, back)

@@ -15,8 +15,8 @@ from ...choose.between import check
 from ...choose.choose import BUILT_IN, Choice
 from ...choose.inside import Comparison
 from ...collectives.collective import INSIDE
-from ...collectives.known import Equal, Group, OwnLines, Table, listed, unit_of
-from ...collectives.records import made_by
+from ...collectives.known import CountTable, Equal, Group, OwnLines, listed, unit_of
+from ...collectives.records import record_of
 from ...schedules.registry import fitting, named
 from ...schedules.schedule import Schedule
 from ..buffers.operators import Operator, operator_for
@@ -198,7 +198,7 @@ def chosen(
     """The algorithm asked for, if it will do; for "auto", the one that is chosen, and
     whether the MPI library's own call is taken in its place."""
     if name != "auto":
-        collective = made_by(op, INSIDE).name
+        collective = record_of(op, INSIDE).name
         fitting(collective, name, c.p)
         check(collective, name, commutative)
         return name, False
@@ -448,14 +448,16 @@ def alltoallv(
         entry = fitting("alltoallv", name, c.p)
         if entry.node_memory:
             more["question"] = ask_each(
-                c.group, send.sizes, lambda rows: (name, Table(rows))
+                c.group, send.sizes, lambda rows: (name, CountTable(rows))
             )
             more["contributions"] = _row_sums
         elif entry.own_counts and c.p > 1:
             more["question"] = _ask_passing(c, name, send)
 
-    def schedule(algorithm: str = name, known: Table | bytes = b"") -> Schedule:
-        table = known if isinstance(known, Table) else _own_lines(c, send, recv, known)
+    def schedule(algorithm: str = name, known: CountTable | bytes = b"") -> Schedule:
+        table = (
+            known if isinstance(known, CountTable) else _own_lines(c, send, recv, known)
+        )
         return c.schedule("alltoallv", algorithm, {"table": table})
 
     return _exchanged(c, name, send, recv, schedule=schedule, **more)
@@ -472,7 +474,7 @@ def _own_lines(
     return OwnLines((c.p, c.p), *lines, passing=told)
 
 
-def _row_sums(name: str, table: Table) -> Contributions:
+def _row_sums(name: str, table: CountTable) -> Contributions:
     sums: list[int] = table.rows.sum(1).tolist()
     return sums
 

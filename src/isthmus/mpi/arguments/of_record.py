@@ -23,7 +23,7 @@ from ...collectives.collective import (
     Sizes,
 )
 from ...collectives.known import unit_of
-from ...collectives.records import made_by
+from ...collectives.records import record_of
 from ...schedules.registry import fitting, named
 from ..buffers.operators import Operator, operator_for
 from ..buffers.user_buffer import UserBuffer, check_disjoint, read_block
@@ -40,7 +40,7 @@ _READABLE = {"p", "q", "m", "k", "ka", "kb"}
 
 def reader_of(operation: str, groups: int) -> Reader:
     """Reads the arguments of an operation by the record that makes it."""
-    record = made_by(operation, groups)
+    record = record_of(operation, groups)
     if record.is_rooted or not record.example.keys() <= _READABLE:
         sizes = ", ".join(record.example)
         raise TypeError(

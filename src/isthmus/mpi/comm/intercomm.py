@@ -136,11 +136,11 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
         return inter, missing
 
     def _try(self, op: str) -> None:
-        from ...collectives.records import made_by
+        from ...collectives.records import record_of
         from ..context.inter import InterContext
         from ..costs.trial import tried
 
-        c, collective = self._context(), made_by(op, 2).tried_as
+        c, collective = self._context(), record_of(op, 2).tried_as
         assert isinstance(c, InterContext)
         with c.uninterrupted():
             c.measure()

@@ -15,7 +15,7 @@ from ...choose.choose import BUILT_IN, NETWORK
 from ...choose.estimate import MessageCosts
 from ...collectives.collective import BETWEEN
 from ...collectives.placement import Placement
-from ...collectives.records import made_by
+from ...collectives.records import record_of
 from ...schedules.registry import Algorithm
 from ...settings import BETWEEN_PREFIX
 from ..arguments.between import READERS
@@ -205,7 +205,7 @@ class InterContext(Context):
     def warm_up(self, op: str) -> Callable[[], bool] | None:
         """Counts the calls of an operation that go ahead, until its candidates are
         tried."""
-        collective = made_by(op, BETWEEN).tried_as
+        collective = record_of(op, BETWEEN).tried_as
         if not self.tries or not collective or collective in self.times:
             return None
         if self.observer is not None:
