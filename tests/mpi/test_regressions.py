@@ -15,6 +15,8 @@ import standin
 from groups import pair
 from isthmus.mpi.arguments import call as calls
 from isthmus.mpi.buffers.devices import staged
+from isthmus.mpi.context import intra
+from isthmus.mpi.costs.probe import probe
 from isthmus.mpi.plan.cache import MOST_SCRATCH_BYTES
 from isthmus.mpi.waiting import bounded as bounding
 from isthmus.mpi.waiting.waiting import TimeLimit
@@ -215,3 +217,32 @@ def test_a_rank_that_sends_more_than_others_expect_is_named(comm, algorithm):
     assert found, said
     assert any("group B rank 1" in text for text in found), said
     groups.free()
+
+
+@pytest.mark.parametrize("operation", ["Ireduce_scatter", "Igatherv", "Ialltoallv"])
+def test_a_nonblocking_call_that_asks_measures_before_it_returns(
+    comm, operation, monkeypatch
+):
+    """In its middle, when the answer has arrived, ranks come to it at any time: between
+    different calls, so that their collectives on the private communicator mix."""
+    measured = []
+
+    def probe_counted(*arguments):
+        measured.append(time.monotonic())
+        return probe(*arguments)
+
+    monkeypatch.setattr(intra, "probe", probe_counted)
+    ours = isthmus.Intracomm(comm.Dup())
+    n, small = comm.size, np.ones(1)
+    table = [np.ones(n), [1] * n]
+    calls_of = {
+        "Ireduce_scatter": (np.ones(n), small, None, MPI.SUM),
+        "Igatherv": (small, table if comm.rank == 0 else None, 0),
+        "Ialltoallv": (table, [np.zeros(n), [1] * n]),
+    }
+    algorithm = "circulant" if operation == "Ireduce_scatter" else "node_aware"
+    request = getattr(ours, operation)(*calls_of[operation], algorithm=algorithm)
+    returned = time.monotonic()
+    request.Wait()
+    agree(comm, len(measured) == 1 and measured[0] < returned, str(measured))
+    ours.Free()

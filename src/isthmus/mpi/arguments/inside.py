@@ -367,6 +367,7 @@ def _scattered(
         return c.schedule("reduce_scatter", name, sizes, combine.extent)
 
     if counts is None:
+        c.measure_for("reduce_scatter", name)
         more["question"] = ask_each(c.group, recv.counts, first_column)
         more["schedule"] = schedule
     else:
@@ -446,6 +447,7 @@ def alltoallv(
             more["question"] = _ask_largest(c, send)
     else:
         entry = fitting("alltoallv", name, c.p)
+        c.measure_for("alltoallv", name)
         if entry.node_memory:
             more["question"] = ask_each(
                 c.group, send.sizes, lambda rows: (name, CountTable(rows))

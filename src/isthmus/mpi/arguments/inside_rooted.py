@@ -200,6 +200,7 @@ def _pieces(
         more["contributions"] = lambda: [mine] * c.p
         return Task(schedule=partial(schedule, group), **more)
     if named(collective, name).own_counts and c.p > 1:
+        c.measure_for(collective, name)
         more["question"] = ask_each(c.group, (mine,), first_column)
         more["contributions"] = _asked
         return Task(schedule=partial(_of_counts, schedule), **more)

@@ -14,7 +14,7 @@ from ...choose.choose import BUILT_IN
 from ...choose.estimate import MessageCosts
 from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
-from ...schedules.registry import Algorithm
+from ...schedules.registry import Algorithm, named
 from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import READERS
 from ..costs.probe import probe
@@ -56,6 +56,17 @@ class IntraContext(Context):
         if "startup" not in algorithm.options:
             return self.placement
         return replace(self.placement, startup_bytes=self.machine.startup)
+
+    def measure_for(self, collective: str, algorithm: str) -> None:
+        """Measure messages now, if the schedules of an algorithm depend on their costs.
+
+        All ranks measure together, which a call can do while its arguments are read. A
+        call that asks for sizes makes its schedule when the answer arrives: of a
+        nonblocking call that is at any time, in any thread, and a rank that measured
+        there would wait for ranks that do something else.
+        """
+        if "startup" in named(collective, algorithm).options:
+            _ = self.machine
 
     @property
     def machine(self) -> MessageCosts:
