@@ -16,7 +16,7 @@ from isthmus.collectives.collective import (
     INSIDE,
     VECTOR,
     Collective,
-    among,
+    of_groups,
 )
 from isthmus.collectives.records import COLLECTIVES, add
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
@@ -66,7 +66,7 @@ def _opposite(algorithm, stage, p, q, ka, kb):
     def program(i, x):
         return algorithm.program(x, sides[i], sides[1 - i], each[1 - i])
 
-    return among(sides, promise, program)
+    return of_groups(sides, promise, program)
 
 
 @pytest.fixture(scope="module", autouse=True)
