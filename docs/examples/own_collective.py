@@ -8,7 +8,7 @@ from isthmus.collectives.collective import BLOCK, INSIDE, Collective
 from isthmus.collectives.records import add
 from isthmus.schedules.ir import Recv, Round, Send, Span
 from isthmus.schedules.registry import algorithm
-from isthmus.schedules.schedule import Made
+from isthmus.schedules.schedule import SizedCollective
 from isthmus.verify.contracts import Contract
 from isthmus.verify.marks import blank, marks
 
@@ -20,7 +20,7 @@ def make(algorithm, stage, p, k):
             after=lambda r: {"recv": marks((r - 1) % p, k)},
         )
 
-    return Made(promise, lambda r: algorithm.program(p, r, k), (range(p),))
+    return SizedCollective(promise, lambda r: algorithm.program(p, r, k), (range(p),))
 
 
 add(

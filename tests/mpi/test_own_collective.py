@@ -22,7 +22,7 @@ from isthmus.collectives.records import COLLECTIVES, add
 from isthmus.schedules.ir import Copy, Recv, Reduce, Round, Send, Span
 from isthmus.schedules.layout import Even, Side
 from isthmus.schedules.registry import algorithm
-from isthmus.schedules.schedule import Made
+from isthmus.schedules.schedule import SizedCollective
 from isthmus.verify.contracts import Contract, combined
 from isthmus.verify.marks import blank, marks
 from support import FORMS, agree
@@ -40,7 +40,7 @@ def _prefix(algorithm, stage, p, m):
             after=lambda r: {"recv": combined(range(r + 1), m, mark)},
         )
 
-    return Made(promise, lambda r: algorithm.program(p, r, m), (range(p),))
+    return SizedCollective(promise, lambda r: algorithm.program(p, r, m), (range(p),))
 
 
 def _opposite(algorithm, stage, p, q, ka, kb):

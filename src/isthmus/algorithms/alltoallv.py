@@ -114,7 +114,7 @@ def bruck(p: int, r: Index, send: Blocks, recv: Blocks, radix: int = 2) -> Progr
         if isinstance(send, Passing):
             return int(send.held[level, way])
         origin = (r - way % radix**level) % p
-        return send.of(origin, (origin + way) % p)
+        return send.size_of(origin, (origin + way) % p)
 
     # a block arrives at one of two places and leaves from the other, as both may be in
     # one round

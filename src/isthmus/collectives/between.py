@@ -11,7 +11,7 @@ import numpy as np
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Even, GroupBlocks, Side
 from ..schedules.registry import Algorithm, Stage
-from ..schedules.schedule import Made
+from ..schedules.schedule import SizedCollective
 from ..verify import contracts
 from ..verify.contracts import Contract
 from .collective import (
@@ -40,7 +40,7 @@ def _of_two_groups(
     b: GroupBlocks,
     promise: Callable[[], Contract],
     arguments: Callable[[int, Index], Sequence[Any]] = lambda i, x: (),
-) -> Made:
+) -> SizedCollective:
     """The rounds and the promise of a collective between two groups.
 
     `arguments` are further arguments of the algorithm for rank x of group i.
@@ -55,7 +55,7 @@ def _of_two_groups(
 
 def _allgatherv(
     algorithm: Algorithm, stage: Stage | None, a: GroupBlocks, b: GroupBlocks
-) -> Made:
+) -> SizedCollective:
     def promise() -> Contract:
         return contracts.multi_allgatherv([counts_of(a), counts_of(b)])
 
@@ -64,7 +64,7 @@ def _allgatherv(
 
 def _reduce_scatter(
     algorithm: Algorithm, _: None, a: GroupBlocks, b: GroupBlocks
-) -> Made:
+) -> SizedCollective:
     if a.total != b.total:
         raise ValueError(
             f"the blocks of A are {a.total} elements together, those of B {b.total}: "
@@ -78,36 +78,44 @@ def _reduce_scatter(
     return _of_two_groups(algorithm, a, b, promise)
 
 
-def _with_even_blocks(make_of_blocks: Callable[..., Made]) -> Callable[..., Made]:
+def _with_even_blocks(
+    make_of_blocks: Callable[..., SizedCollective],
+) -> Callable[..., SizedCollective]:
     """The function with blocks of equal size in each group."""
 
     def make(
         algorithm: Algorithm, stage: Any, p: int, q: int, ka: int, kb: int
-    ) -> Made:
+    ) -> SizedCollective:
         return make_of_blocks(algorithm, stage, Even(p, ka), Even(q, kb))
 
     return make
 
 
-def _with_counts(make_of_blocks: Callable[..., Made]) -> Callable[..., Made]:
+def _with_counts(
+    make_of_blocks: Callable[..., SizedCollective],
+) -> Callable[..., SizedCollective]:
     """The function with blocks of given counts."""
 
     def make(
         algorithm: Algorithm, stage: Any, a: Sequence[int], b: Sequence[int]
-    ) -> Made:
+    ) -> SizedCollective:
         return make_of_blocks(algorithm, stage, blocks_of("a", a), blocks_of("b", b))
 
     return make
 
 
-def _allreduce(algorithm: Algorithm, _: None, p: int, q: int, m: int) -> Made:
+def _allreduce(
+    algorithm: Algorithm, _: None, p: int, q: int, m: int
+) -> SizedCollective:
     def promise() -> Contract:
         return contracts.inter_allreduce(p, q, m, algorithm.commutative)
 
     return _of_two_groups(algorithm, Even(p, 0), Even(q, 0), promise, lambda i, x: (m,))
 
 
-def _alltoall(algorithm: Algorithm, _: None, p: int, q: int, ka: int, kb: int) -> Made:
+def _alltoall(
+    algorithm: Algorithm, _: None, p: int, q: int, ka: int, kb: int
+) -> SizedCollective:
     def promise() -> Contract:
         return contracts.inter_alltoallv(np.full((p, q), ka), np.full((q, p), kb))
 
@@ -125,7 +133,7 @@ def _alltoallv(
     _: None,
     ab: Sequence[Sequence[int]],
     ba: Sequence[Sequence[int]],
-) -> Made:
+) -> SizedCollective:
     tables = table_of("ab", ab), table_of("ba", ba)
     p, q = tables[0].shape
     if tables[1].shape != (q, p):
@@ -142,7 +150,7 @@ def _alltoallv(
     return _of_two_groups(algorithm, Even(p, 0), Even(q, 0), promise, blocks)
 
 
-def _barrier(algorithm: Algorithm, _: None, p: int, q: int) -> Made:
+def _barrier(algorithm: Algorithm, _: None, p: int, q: int) -> SizedCollective:
     return _of_two_groups(
         algorithm, Even(p, 0), Even(q, 0), lambda: contracts.barrier(p + q)
     )

@@ -19,7 +19,7 @@ from ..algorithms.parts.stages import stage_by_size
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Blocks, Shares, Side, Uneven
 from ..schedules.registry import Algorithm, resolve
-from ..schedules.schedule import Made, Schedule
+from ..schedules.schedule import Schedule, SizedCollective
 from ..verify.contracts import Contract
 from .known import Counts, CountTable, OwnLines
 from .placement import UNPLACED, Placement
@@ -67,7 +67,7 @@ class Collective:
     gets: str
     #: makes the programs and the promise, from an algorithm, a stage or None, and sizes
     #: by name; sizes may be those that a single rank knows (see `known`)
-    make: Callable[..., Made]
+    make: Callable[..., SizedCollective]
     #: sizes that fit on a picture; their names are the arguments of `make`
     example: Sizes
     #: for groups of given ranks, the sizes on which algorithms are verified; algorithms
@@ -147,7 +147,7 @@ def of_groups(
     sides: Sequence[Side],
     promise: Callable[[], Contract],
     program: Callable[[int, Index], Program],
-) -> Made:
+) -> SizedCollective:
     """The programs of groups, from the program of a rank of group i.
 
     The program takes one rank, or an array of ranks of a single group.
@@ -159,7 +159,7 @@ def of_groups(
         return program(i, r - bases[i])
 
     groups = tuple(range(side.base, side.base + side.n) for side in sides)
-    return Made(promise, of, groups)
+    return SizedCollective(promise, of, groups)
 
 
 def blocks_of(name: str, counts: Sequence[int] | Blocks) -> Any:

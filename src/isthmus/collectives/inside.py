@@ -10,7 +10,7 @@ import numpy as np
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Even
 from ..schedules.registry import Algorithm
-from ..schedules.schedule import Made
+from ..schedules.schedule import SizedCollective
 from ..verify import contracts
 from ..verify.contracts import Contract
 from .collective import (
@@ -35,8 +35,8 @@ from .collective import (
 
 def _of_one_group(
     p: int, promise: Callable[[], Contract], program: Callable[[Index], Program]
-) -> Made:
-    return Made(promise, program, (range(p),))
+) -> SizedCollective:
+    return SizedCollective(promise, program, (range(p),))
 
 
 def _check_root(root: int, p: int) -> None:
@@ -44,7 +44,9 @@ def _check_root(root: int, p: int) -> None:
         raise ValueError(f"root = {root}: must be a rank, 0 to {p - 1}")
 
 
-def _allgatherv(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
+def _allgatherv(
+    algorithm: Algorithm, _: None, counts: Sequence[int]
+) -> SizedCollective:
     blocks = blocks_of("counts", counts)
     p = blocks.n
     return _of_one_group(
@@ -54,7 +56,9 @@ def _allgatherv(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
     )
 
 
-def _reduce_scatter(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
+def _reduce_scatter(
+    algorithm: Algorithm, _: None, counts: Sequence[int]
+) -> SizedCollective:
     blocks = blocks_of("counts", counts)
     p = blocks.n
     return _of_one_group(
@@ -64,7 +68,7 @@ def _reduce_scatter(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Mad
     )
 
 
-def _bcast(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
+def _bcast(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> SizedCollective:
     _check_root(root, p)
     return _of_one_group(
         p,
@@ -73,7 +77,9 @@ def _bcast(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
     )
 
 
-def _reduce(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
+def _reduce(
+    algorithm: Algorithm, _: None, p: int, m: int, root: int
+) -> SizedCollective:
     _check_root(root, p)
     return _of_one_group(
         p,
@@ -82,7 +88,7 @@ def _reduce(algorithm: Algorithm, _: None, p: int, m: int, root: int) -> Made:
     )
 
 
-def _allreduce(algorithm: Algorithm, _: None, p: int, m: int) -> Made:
+def _allreduce(algorithm: Algorithm, _: None, p: int, m: int) -> SizedCollective:
     return _of_one_group(
         p,
         lambda: contracts.allreduce(p, m, algorithm.commutative),
@@ -92,10 +98,12 @@ def _allreduce(algorithm: Algorithm, _: None, p: int, m: int) -> Made:
 
 def _blocks_of_root(
     promise: Callable[[Sequence[int], int], Contract],
-) -> Callable[..., Made]:
+) -> Callable[..., SizedCollective]:
     """The function that makes a collective of a block for each rank and a root."""
 
-    def make(algorithm: Algorithm, _: None, counts: Sequence[int], root: int) -> Made:
+    def make(
+        algorithm: Algorithm, _: None, counts: Sequence[int], root: int
+    ) -> SizedCollective:
         blocks = blocks_of("counts", counts)
         p = blocks.n
         _check_root(root, p)
@@ -108,7 +116,7 @@ def _blocks_of_root(
     return make
 
 
-def _alltoall(algorithm: Algorithm, _: None, p: int, k: int) -> Made:
+def _alltoall(algorithm: Algorithm, _: None, p: int, k: int) -> SizedCollective:
     blocks = Even(p, k, "send"), Even(p, k)
     return _of_one_group(
         p,
@@ -117,7 +125,9 @@ def _alltoall(algorithm: Algorithm, _: None, p: int, k: int) -> Made:
     )
 
 
-def _alltoallv(algorithm: Algorithm, _: None, table: Sequence[Sequence[int]]) -> Made:
+def _alltoallv(
+    algorithm: Algorithm, _: None, table: Sequence[Sequence[int]]
+) -> SizedCollective:
     counts = table_of("table", table)
     p, columns = counts.shape
     if p != columns:
@@ -129,7 +139,7 @@ def _alltoallv(algorithm: Algorithm, _: None, table: Sequence[Sequence[int]]) ->
     )
 
 
-def _barrier(algorithm: Algorithm, _: None, p: int) -> Made:
+def _barrier(algorithm: Algorithm, _: None, p: int) -> SizedCollective:
     return _of_one_group(
         p, lambda: contracts.barrier(p), lambda r: algorithm.program(p, r)
     )

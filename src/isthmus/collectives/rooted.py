@@ -11,7 +11,7 @@ from typing import Any
 
 from ..schedules.layout import Even, GroupBlocks, Leaves
 from ..schedules.registry import Algorithm
-from ..schedules.schedule import Made
+from ..schedules.schedule import SizedCollective
 from ..verify import contracts
 from ..verify.contracts import Contract
 from .collective import (
@@ -34,17 +34,17 @@ Promise = Callable[[Sequence[int]], Contract]
 
 def _of_root_and_leaves(
     algorithm: Algorithm, q: int, promise: Callable[[], Contract], data: Any
-) -> Made:
+) -> SizedCollective:
     n = q + 1
     groups = range(1), range(1, n)
-    return Made(promise, lambda v: algorithm.program(n, v, data), groups)
+    return SizedCollective(promise, lambda v: algorithm.program(n, v, data), groups)
 
 
-def _bcast(algorithm: Algorithm, _: None, q: int, m: int) -> Made:
+def _bcast(algorithm: Algorithm, _: None, q: int, m: int) -> SizedCollective:
     return _of_root_and_leaves(algorithm, q, lambda: contracts.bcast(q + 1, m), m)
 
 
-def _reduce(algorithm: Algorithm, _: None, q: int, m: int) -> Made:
+def _reduce(algorithm: Algorithm, _: None, q: int, m: int) -> SizedCollective:
     def promise() -> Contract:
         return contracts.inter_reduce(q + 1, m, algorithm.commutative)
 
@@ -53,7 +53,7 @@ def _reduce(algorithm: Algorithm, _: None, q: int, m: int) -> Made:
 
 def _blocks_of_leaves(
     algorithm: Algorithm, group: GroupBlocks, promise: Promise
-) -> Made:
+) -> SizedCollective:
     def promise_of_group() -> Contract:
         return promise([0, *counts_of(group)])
 
@@ -63,7 +63,7 @@ def _blocks_of_leaves(
 def _record_of_even_blocks(
     promise: Promise, operation: str, gives: str, gets: str
 ) -> Collective:
-    def make(algorithm: Algorithm, _: None, q: int, k: int) -> Made:
+    def make(algorithm: Algorithm, _: None, q: int, k: int) -> SizedCollective:
         return _blocks_of_leaves(algorithm, Even(q, k), promise)
 
     return Collective(
@@ -83,7 +83,7 @@ def _record_of_even_blocks(
 def _record_of_counts(
     promise: Promise, operation: str, gives: str, gets: str
 ) -> Collective:
-    def make(algorithm: Algorithm, _: None, counts: Sequence[int]) -> Made:
+    def make(algorithm: Algorithm, _: None, counts: Sequence[int]) -> SizedCollective:
         return _blocks_of_leaves(algorithm, blocks_of("counts", counts), promise)
 
     return Collective(

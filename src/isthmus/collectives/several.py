@@ -10,7 +10,7 @@ import numpy as np
 from ..schedules.ir import Index, Program
 from ..schedules.layout import Even, GroupBlocks, Side
 from ..schedules.registry import Algorithm, Stage
-from ..schedules.schedule import Made
+from ..schedules.schedule import SizedCollective
 from ..verify import contracts
 from ..verify.contracts import Contract
 from .collective import (
@@ -36,7 +36,7 @@ def _sides(blocks: Sequence[GroupBlocks]) -> tuple[Side, ...]:
 
 def _allgatherv(
     algorithm: Algorithm, stage: Stage | None, groups: Sequence[Sequence[int]]
-) -> Made:
+) -> SizedCollective:
     if not groups:
         raise ValueError("groups is empty: must have the counts of each group")
     sides = _sides([blocks_of("groups", counts) for counts in groups])
@@ -59,7 +59,7 @@ def _alltoallv(
     _: None,
     sizes: Sequence[int],
     table: Sequence[Sequence[int]] | Counts,
-) -> Made:
+) -> SizedCollective:
     sides, counts = groups_of(sizes), table_of("table", table)
     group = np.repeat(np.arange(len(sides)), [side.n for side in sides])
     if counts.shape != (len(group), len(group)):

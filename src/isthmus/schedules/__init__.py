@@ -1,2 +1,2 @@
-"""The form: what one rank does, round by round; programs, layouts, the registry of
-algorithms, and the schedule of all ranks."""
+"""The form: the rounds of a rank, programs, layouts, the registry of algorithms, and
+the schedule of all ranks."""

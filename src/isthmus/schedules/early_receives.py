@@ -1,7 +1,8 @@
-"""Receives that are posted before their round, where nothing touches their spans.
+"""Early receives: posted before their round, where no round between uses their spans.
 
-A message that arrives before its receive is posted is kept in a buffer of the library
-and copied later, or its sender waits. In a ring a rank so has several receives waiting.
+A message that arrives before its receive is posted lies in a buffer of the MPI library
+and is copied later, or its sender waits. With early receives, a rank of a ring has
+several receives posted at any time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .program import data_of
 MAX_ROUNDS_AHEAD = 4
 
 
-class _Touched:
-    """The spans that a round reads and writes."""
+class _TouchedData:
+    """The spans read or written by a round."""
 
     def __init__(self, r: Round) -> None:
         self.spans: list[Span] = []
@@ -41,20 +42,20 @@ class _Touched:
         )
 
 
-def _meet(spans: Sequence[Span], others: Sequence[Span]) -> bool:
-    """Whether any two spans have an element in common."""
+def _meet(spans: Sequence[Span], written_or_read: Sequence[Span]) -> bool:
+    """Whether two sequences of spans have an element in common."""
     for x in spans:
         start, end = x.start, x.start + x.size
-        for y in others:
+        for y in written_or_read:
             if y.start < end and start < y.start + y.size and x.buf == y.buf:
                 return True
     return False
 
 
 def _sorted(data: Pieces) -> Pieces:
-    """Pieces in rising order, each with the furthest end so far in place of its own.
+    """Pieces by rising start, each prolonged to the furthest end so far.
 
-    So the ends rise too, and one binary search finds whether a piece meets any of them.
+    The ends then rise too, so that a binary search tells whether any piece is met.
     """
     order = np.argsort(data.start, kind="stable")
     start = data.start[order]
@@ -84,13 +85,13 @@ def _in_node(data: Data) -> bool:
 
 
 def posting(rounds: Sequence[Round], window: int = MAX_ROUNDS_AHEAD) -> list[list[int]]:
-    """For each round and each of its receives, the round in which to post the receive.
+    """The round in which to post each receive, by the receive's own round.
 
-    Receives from one source keep their order, since messages match in that order. A
-    receive into "node" is not posted before a meeting: until then other ranks of the
-    node may touch the memory.
+    Receives from a source keep their order, since messages match in order. A receive
+    into "node" is not posted before a meeting, because other ranks of the node may
+    touch the memory until then.
     """
-    touched = [_Touched(r) for r in rounds]
+    touched = [_TouchedData(r) for r in rounds]
     earliest: dict[int, int] = {}
     post_rounds = []
     for k, r in enumerate(rounds):
@@ -102,7 +103,7 @@ def posting(rounds: Sequence[Round], window: int = MAX_ROUNDS_AHEAD) -> list[lis
                 c.data
             ):
                 if is_in_node and rounds[post_round - 1].meet:
-                    break  # until then others of the node may touch it
+                    break
                 post_round -= 1
             earliest[c.frm] = post_round
             post_rounds_of_round.append(post_round)

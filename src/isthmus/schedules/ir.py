@@ -1,7 +1,8 @@
 """The intermediate form: what one rank does, round by round.
 
-Every index may be an int, for one rank, or an int array with one lane per rank; a
-schedule of all ranks is then built by the same function in O(rounds) numpy calls.
+An index is an int, for a single rank, or an int array with a lane per rank, so that
+the function that builds the rounds of a rank builds those of all ranks as well, in
+O(rounds) numpy calls.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Span:
 class Pieces:
     """Many spans of one buffer as two arrays, equal to a tuple of the spans.
 
-    The first axis goes over the pieces, a second, if there is one, over the lanes.
-    There may be thousands of spans, and in arrays none of them needs an object.
+    The first axis goes over the pieces, an optional second axis over the lanes. Arrays
+    are used because a message may have thousands of spans, each otherwise an object.
     """
 
     buf: str
@@ -75,7 +76,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Recv:
-    """Receive one message into the spans, in their order."""
+    """Receive a message into the spans, in their order."""
 
     frm: Index
     data: Data
@@ -84,7 +85,7 @@ class Recv:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The MPI library's own allgather, in place, of consecutive blocks in one group."""
+    """The MPI library's own allgather, in place, of consecutive blocks in a group."""
 
     base: int
     buf: str
@@ -97,7 +98,7 @@ class Library:
 
     @property
     def whole(self) -> Span:
-        """All blocks."""
+        """The span of all blocks."""
         return Span(self.buf, 0, self.offsets[-1])
 
     def block(self, i: int) -> Span:
@@ -107,7 +108,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """dst := src, in memory that the rank can reach."""
+    """dst := src, in memory that the rank can access."""
 
     src: Span
     dst: Span
@@ -124,7 +125,7 @@ class Reduce:
 
 
 def is_signal(data: Data) -> bool:
-    """Whether a message has no spans: it is sent to tell that a rank came so far."""
+    """Whether a message has no spans: a sign that its sender has come so far."""
     return isinstance(data, tuple) and not data
 
 
@@ -134,7 +135,7 @@ Local: TypeAlias = Copy | Reduce
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps(Sequence[Local]):
-    """Many local steps of one kind, of one rank, as arrays; equal to a tuple."""
+    """Many local steps of a kind, of a single rank, in arrays; equal to a tuple."""
 
     kind: type[Local]
     src: Pieces
@@ -159,13 +160,13 @@ class Steps(Sequence[Local]):
 class Round:
     """Communication in flight at once, then local steps, then perhaps a meeting.
 
-    Local steps come once the communication is done. At a meeting the rank waits until
-    all ranks of its node have come to that meeting.
+    Local steps follow the end of the communication. At a meeting the rank waits for all
+    ranks of its node.
 
-    The order of the sends, and of the receives, is the order in which they take the
-    rank's port. A message whose spans are all empty is no message; one that has no
-    spans is a signal, and is sent. Between two meetings, an element of "node" that one
-    rank writes is touched by no other.
+    Sends take the rank's port in their order, and so do receives. A message of empty
+    spans is not sent, so that algorithms need no special case for empty blocks; a
+    message without spans is a signal, and is sent. Between two meetings, an element of
+    "node" written by a rank is touched by no other rank.
     """
 
     comm: tuple[Comm, ...] = ()

@@ -1,4 +1,4 @@
-"""Blocks that lie one after the other in a buffer: cutting and finding them."""
+"""Consecutive blocks in a buffer: edges, spans, and the block of an element."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .ir import Index, Span, Spans
 
 
 def clip(i: Index, low: int, high: int) -> Index:
-    """i, kept between low and high."""
+    """i, limited to the range from low to high."""
     if isinstance(i, np.ndarray):
         return np.minimum(np.maximum(i, low), high)
     return low if i < low else min(i, high)
 
 
 def pick(condition: Index, yes: Index, no: Index) -> Index:
-    """`yes` in the lanes where the condition holds, `no` in the others."""
+    """`yes` in lanes where the condition holds, `no` elsewhere."""
     if isinstance(condition, np.ndarray):
         return np.where(condition, yes, no)
     return yes if condition else no
 
 
 def lesser(x: Index, y: Index) -> Index:
-    """The smaller of the two, lane by lane."""
+    """The smaller of two indices, lane by lane."""
     return pick(x < y, x, y)
 
 
@@ -39,8 +39,8 @@ def cut(total: Index, n: Index, i: Index) -> Index:
 class Blocks:
     """n blocks in rank order; block i has the elements from offset(i) to offset(i + 1).
 
-    Blocks before the first and beyond the last are empty, so most algorithms need no
-    special cases at the edges.
+    Blocks before the first and beyond the last are empty, so that most algorithms need
+    no special cases at the edges.
     """
 
     n: int
@@ -56,15 +56,15 @@ class Blocks:
         return int(self.offset(self.n))
 
     def find(self, x: Index) -> Index:
-        """The block that holds element x."""
+        """The block with element x."""
         raise NotImplementedError
 
     def size(self, i: Index) -> Index:
         """The number of elements of block i."""
         return self.offset(i + 1) - self.offset(i)
 
-    def of(self, i: Index, j: Index) -> Index:
-        """The size of block j of rank i, if a rank knows the blocks of others."""
+    def size_of(self, i: Index, j: Index) -> Index:
+        """The size of block j of rank i; an error if the rank does not know."""
         raise ValueError(
             "a rank does not know the blocks of others: an algorithm that must know "
             "them is registered with own_counts=True"
@@ -79,7 +79,7 @@ class Blocks:
         return self.range(i, i + 1)
 
     def within(self, buf: str) -> Blocks:
-        """These blocks in another buffer."""
+        """The blocks at equal places of another buffer."""
         return replace(self, buf=buf)  # type: ignore[type-var]
 
     def window(self, i: Index, n: int) -> Spans:
@@ -90,7 +90,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Even(Blocks):
-    """n blocks of one size."""
+    """n blocks of equal size."""
 
     n: int
     each: int
@@ -100,18 +100,18 @@ class Even(Blocks):
         """The first element of block i."""
         return clip(i, 0, self.n) * self.each
 
-    def of(self, i: Index, j: Index) -> Index:
+    def size_of(self, i: Index, j: Index) -> Index:
         """The size of any block of any rank."""
         return self.each
 
     def find(self, x: Index) -> Index:
-        """The block that holds element x."""
+        """The block with element x."""
         return clip(x // max(self.each, 1), 0, self.n - 1)
 
 
 @dataclass(frozen=True)
 class Uneven(Blocks):
-    """Blocks of these counts."""
+    """Blocks of any counts, in rank order."""
 
     counts: Sequence[int] | np.ndarray
     buf: str = "recv"
@@ -128,7 +128,7 @@ class Uneven(Blocks):
 
     @cached_property
     def _ends(self) -> list[int]:
-        """The edges in plain ints, which are faster to look up for one rank."""
+        """The edges as plain ints, because indexing an array takes longer."""
         return self.offsets.tolist()  # type: ignore[no-any-return]
 
     def offset(self, i: Index) -> Index:
@@ -138,7 +138,7 @@ class Uneven(Blocks):
         return self.offsets[clip(i, 0, self.n)]
 
     def find(self, x: Index) -> Index:
-        """The block that holds element x; an empty block holds none."""
+        """The block with element x; an empty block has no element."""
         if type(x) is int:
             return clip(bisect_right(self._ends, x) - 1, 0, self.n - 1)
         i = np.searchsorted(self.offsets, x, side="right") - 1
@@ -147,7 +147,7 @@ class Uneven(Blocks):
 
 @dataclass(frozen=True)
 class Passing(Uneven):
-    """The blocks that a rank sends, and the sizes of the blocks that pass through it.
+    """The blocks sent by a rank, and the sizes of blocks that pass through the rank.
 
     Row l of `held` has, by way, the size of the block that the rank holds before the
     block moves by digit l of its way.
@@ -169,7 +169,7 @@ class Shares(Blocks):
         return cut(self.whole, self.n, clip(i, 0, self.n))
 
     def find(self, x: Index) -> Index:
-        """The share that holds element x."""
+        """The share with element x."""
         short, longer = divmod(self.whole, self.n)
         edge = longer * (short + 1)
         beyond = longer + (x - edge) // max(short, 1)
@@ -178,9 +178,9 @@ class Shares(Blocks):
 
 @dataclass(frozen=True)
 class OwnBlock(Blocks):
-    """Blocks of which a rank knows its own, its place and the total only.
+    """The blocks of a group where a rank knows its own block and the total only.
 
-    An algorithm that asks for another block raises, so one that lacks the flag
+    A look at another block raises, so that an algorithm that lacks the flag
     `own_counts` fails its tests: without the flag the runtime does not ask other ranks.
     """
 
@@ -192,7 +192,7 @@ class OwnBlock(Blocks):
     buf: str = "recv"
 
     def offset(self, i: Index) -> Index:
-        """The first element of block i, if the rank knows it."""
+        """The first element of block i; an error for blocks unknown to the rank."""
         known = {0: 0, self.index: self.start, self.index + 1: self.start + self.own}
         known[self.n] = self.whole
         if np.ndim(i) or i not in known:
@@ -205,7 +205,7 @@ class OwnBlock(Blocks):
 
 @dataclass(frozen=True)
 class Mapped(Blocks):
-    """Blocks whose first elements a function gives."""
+    """Blocks with offsets computed by a function."""
 
     n: int
     begin: Callable[[Index], Index]
@@ -221,7 +221,10 @@ GroupBlocks = Even | Uneven | OwnBlock | Shares
 
 @dataclass(frozen=True)
 class Leaves(Blocks):
-    """The empty block of a root outside a group, and then the blocks of the group."""
+    """The blocks of a root and of a remote group's leaves; that of the root is empty.
+
+    The root has a block, since algorithms number it as vertex 0 among the leaves.
+    """
 
     group: GroupBlocks
 
@@ -240,13 +243,13 @@ class Leaves(Blocks):
         return self.group.offset(clip(i - 1, 0, self.group.n))
 
     def find(self, x: Index) -> Index:
-        """The block that holds element x."""
+        """The block with element x."""
         return self.group.find(x) + 1
 
 
 @dataclass(frozen=True)
 class Rows(Blocks):
-    """The blocks of rank r, whose edges are row r of a table."""
+    """The blocks of rank r, with row r of a table as edges."""
 
     offsets: np.ndarray
     r: Index
@@ -261,14 +264,14 @@ class Rows(Blocks):
         """The first element of block i."""
         return self.offsets[self.r, clip(i, 0, self.n)]
 
-    def of(self, i: Index, j: Index) -> Index:
+    def size_of(self, i: Index, j: Index) -> Index:
         """The size of block j of rank i."""
         return self.offsets[i, j + 1] - self.offsets[i, j]
 
 
 @dataclass(frozen=True)
 class Side:
-    """One group: its first rank's number, and the blocks that its ranks contribute.
+    """A group: the number of its first rank, and the blocks contributed by its ranks.
 
     As a span of the receivers' "recv" buffer, blocks[i] is the place of rank i's block.
     """
@@ -291,7 +294,7 @@ class Side:
 
 
 def overlap(x: Blocks, i: Index, y: Blocks, j: Index) -> tuple[Index, Index]:
-    """Start and size of the elements that block i of x and block j of y share."""
+    """Start and size of the elements common to block i of x and block j of y."""
     low = pick(x.offset(i) > y.offset(j), x.offset(i), y.offset(j))
     high = lesser(x.offset(i) + x.size(i), y.offset(j) + y.size(j))
     return low, pick(high > low, high - low, 0)

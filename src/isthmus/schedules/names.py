@@ -1,8 +1,7 @@
-"""The name of a collective as people read it.
+"""The parts of a collective's name: the number of groups, and MPI's operation.
 
-A name begins with the groups that a collective is of, and goes on with MPI's name of
-the operation in lower case: "allgatherv" is inside one group, "inter_allgatherv"
-between two, "multi_allgatherv" among several.
+"allgatherv" is inside one group, "inter_allgatherv" between two, "multi_allgatherv"
+among several. Each has a name of its own, because the algorithms differ.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ _BETWEEN_PREFIX, _SEVERAL_PREFIX = "inter_", "multi_"
 
 
 def number_of_groups(collective: str) -> int:
-    """The groups of a collective: 1, 2, or 3 for several."""
+    """The number of groups of a collective: 1, 2, or 3 for several."""
     if collective.startswith(_BETWEEN_PREFIX):
         return 2
     return 3 if collective.startswith(_SEVERAL_PREFIX) else 1
@@ -22,7 +21,7 @@ def mpi_name(collective: str) -> str:
     return collective.removeprefix(_BETWEEN_PREFIX).removeprefix(_SEVERAL_PREFIX)
 
 
-#: by the number of groups
+#: where a collective acts, in words, by the number of groups
 WHERE = {1: "inside one group", 2: "between two groups", 3: "among several groups"}
 
 

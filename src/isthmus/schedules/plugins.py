@@ -1,4 +1,4 @@
-"""Algorithms of users, in Python files that `--import` or the environment names."""
+"""Algorithms of users: Python files named by `--import` or the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from pathlib import Path
 
 
 def load(paths: Iterable[str]) -> None:
-    """Import each file once, by its name without the ending."""
+    """Import each file once, as a module with the file's name without the ending.
+
+    A file is refused if another module has the name, since the import would replace
+    the other module for all its users.
+    """
     for path in paths:
         file = Path(path)
         if not file.is_file():

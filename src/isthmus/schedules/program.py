@@ -1,4 +1,4 @@
-"""Programs of one rank: composing them, reading them."""
+"""Programs of a rank: composing several into one, reading rounds."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .ir import (
 
 
 def then(*programs: Program) -> Program:
-    """One program after the other."""
+    """The rounds of all programs in sequence."""
     return chain(*programs)
 
 
 def merge_rounds(*programs: Program) -> Program:
-    """Round k of all programs in one round."""
+    """Programs in parallel: round k of all in a common round."""
     for rounds in zip_longest(*programs, fillvalue=Round()):
         yield Round(
             tuple(c for r in rounds for c in r.comm),
@@ -46,9 +46,9 @@ def merge_rounds(*programs: Program) -> Program:
 
 
 def fused(*programs: Program) -> Program:
-    """Round k of all programs in one round, with one message to each peer.
+    """Programs in parallel, with a single message to each peer in a round.
 
-    Messages are joined where all programs have the same peers in the round.
+    Messages are joined in rounds where all programs have equal peers.
     """
     for rounds in zip_longest(*programs, fillvalue=Round()):
         columns = list(zip_longest(*(r.comm for r in rounds)))
@@ -60,27 +60,30 @@ def fused(*programs: Program) -> Program:
 
 
 def _have_one_peer(column: tuple[Comm | None, ...]) -> bool:
-    """Whether messages are all sends or all receives, with one peer."""
+    """Whether messages are all sends or all receives, with a common peer."""
     first = column[0]
     if isinstance(first, Send):
-        return all(isinstance(c, Send) and _same(c.to, first.to) for c in column)
+        return all(isinstance(c, Send) and _are_equal(c.to, first.to) for c in column)
     if isinstance(first, Recv):
-        return all(isinstance(c, Recv) and _same(c.frm, first.frm) for c in column)
+        return all(isinstance(c, Recv) and _are_equal(c.frm, first.frm) for c in column)
     return False
 
 
-def _same(x: Index, y: Index) -> bool:
+def _are_equal(x: Index, y: Index) -> bool:
     return bool(np.array_equal(x, y))
 
 
 def _joined(column: tuple[Any, ...]) -> Comm:
-    """One message with the data of several, where each is sent."""
+    """A message with the data of several; a masked message adds empty spans."""
     data = tuple(Span(s.buf, s.start, s.size * c.when) for c in column for s in c.data)
     return replace(column[0], data=data, when=True)  # type: ignore[no-any-return]
 
 
 def apart(*programs: Program) -> Program:
-    """Round k of all programs in one round, each program with its own part of "tmp"."""
+    """Programs in parallel, with disjoint parts of "tmp".
+
+    Programs must not share scratch, since within a round no element is written twice.
+    """
     if len(programs) == 1:
         return programs[0]
     scratch_end, laid_out = 0, []
@@ -94,7 +97,7 @@ def apart(*programs: Program) -> Program:
 
 
 def pad(program: Program, n: int) -> Program:
-    """The program with empty rounds at its end, n rounds in all."""
+    """The program with empty rounds at the end, n rounds in all."""
     for r in program:
         yield r
         n -= 1
@@ -140,18 +143,19 @@ _SWAPPED_BUFFER = {"send": "recv", "recv": "send"}
 def backwards(program: Program, swap: bool = True) -> Program:
     """The program in reverse: sends become receives, copies go back.
 
-    With `swap`, data that lay in "send" lie in "recv", and the other way round.
+    With `swap`, "send" and "recv" change places, since the reverse of a gather is a
+    scatter, whose root sends from "send" the blocks that a gather puts into "recv".
     """
 
-    def other(span: Span) -> Span:
-        return (
-            replace(span, buf=_SWAPPED_BUFFER.get(span.buf, span.buf)) if swap else span
-        )
+    def swapped(span: Span) -> Span:
+        if not swap:
+            return span
+        return replace(span, buf=_SWAPPED_BUFFER.get(span.buf, span.buf))
 
-    def back(c: Comm) -> Comm:
+    def reverse(c: Comm) -> Comm:
         if isinstance(c, Library):
             raise ValueError("the stage 'library' has no reverse")
-        data = tuple(map(other, c.data))
+        data = tuple(map(swapped, c.data))
         if isinstance(c, Send):
             return Recv(c.to, data, c.when)
         return Send(c.frm, data, c.when)
@@ -162,14 +166,14 @@ def backwards(program: Program, swap: bool = True) -> Program:
     if rounds[-1].then:
         rounds.append(Round())
     for before, r in zip(rounds[-2::-1], rounds[:0:-1], strict=True):
-        steps = (_copied_back(s, other) for s in reversed(before.then))
-        yield Round(tuple(map(back, r.comm)), tuple(steps))
+        steps = (_reverse_copy(s, swapped) for s in reversed(before.then))
+        yield Round(tuple(map(reverse, r.comm)), tuple(steps))
 
 
-def _copied_back(s: Local, other: Callable[[Span], Span]) -> Copy:
+def _reverse_copy(s: Local, swapped: Callable[[Span], Span]) -> Copy:
     if isinstance(s, Reduce):
         raise ValueError("a reduction has no reverse")
-    return Copy(other(s.dst), other(s.src), s.when)
+    return Copy(swapped(s.dst), swapped(s.src), s.when)
 
 
 def place(program: Program, where: Callable[[Span], Spans]) -> Program:
@@ -188,7 +192,7 @@ def place(program: Program, where: Callable[[Span], Spans]) -> Program:
 
 
 def masked(program: Program, when: Mask) -> Program:
-    """The program for the lanes of a mask, and no messages and steps for the others."""
+    """The program in the lanes of a mask; no messages and no steps elsewhere."""
 
     def message(c: Comm) -> Comm:
         if isinstance(c, Library):
@@ -201,7 +205,10 @@ def masked(program: Program, when: Mask) -> Program:
 
 
 def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
-    """The program with buffers laid into others, from `where`'s element on."""
+    """The program with buffers laid into larger buffers.
+
+    `where` has, by buffer, the larger buffer and the element at which to begin.
+    """
 
     def moved(span: Span) -> Span:
         buf, start = where.get(span.buf, (span.buf, 0))
@@ -213,7 +220,7 @@ def lay(program: Program, where: Mapping[str, tuple[str, Index]]) -> Program:
 
 
 def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
-    """Elements in two places as pairs of spans, each consecutive in both places."""
+    """The spans of two places, cut into pairs of equal size."""
     left, right = list(reversed(src)), list(reversed(dst))
     while left and right:
         x, y = left.pop(), right.pop()
@@ -226,16 +233,20 @@ def _matched(src: Spans, dst: Spans) -> Iterator[tuple[Span, Span]]:
 
 
 def scatter(program: Program, where: Mapping[str, Callable[[Span], Spans]]) -> Program:
-    """The plain rounds of a rank, with buffers that lie in several places each."""
+    """The plain rounds of a rank, with every buffer in several places.
+
+    A local step becomes several, because the places of its source and of its target may
+    be cut differently.
+    """
 
     def moved(span: Span) -> Spans:
         return where[span.buf](span) if span.buf in where else (span,)
 
     for r in place(iter(plain(program)), moved):
         steps = (
-            type(s)(*both)
+            type(s)(src, dst)
             for s in r.then
-            for both in _matched(moved(s.src), moved(s.dst))
+            for src, dst in _matched(moved(s.src), moved(s.dst))
         )
         yield Round(r.comm, tuple(steps), r.meet)
 
@@ -255,7 +266,7 @@ def _spans(span: Span, n: int) -> list[Span]:
 
 
 def _nonempty_pieces(data: Pieces) -> Pieces:
-    """The pieces of one lane that are not empty."""
+    """The pieces of a lane, without empty pieces."""
     has_elements = data.size > 0
     return (
         data
@@ -265,7 +276,7 @@ def _nonempty_pieces(data: Pieces) -> Pieces:
 
 
 def _messages(c: Comm, n: int) -> list[Comm | None]:
-    """A message in each lane; None where it is masked out or its spans are empty."""
+    """A message in each lane; None where masked out or without elements."""
     if isinstance(c, Library):
         return [c if c.whole.size else None] * n
     kind, peers = (Send, c.to) if isinstance(c, Send) else (Recv, c.frm)
@@ -290,7 +301,7 @@ def _messages(c: Comm, n: int) -> list[Comm | None]:
 
 
 def _steps(s: Local, n: int) -> list[Local | None]:
-    """A local step in each lane; None where it is masked out or has no elements."""
+    """A local step in each lane; None where masked out or without elements."""
     lanes = zip(_spans(s.src, n), _spans(s.dst, n), _column(s.when, n), strict=True)
     return [
         type(s)(src, dst) if when and dst.size else None for src, dst, when in lanes
@@ -319,9 +330,10 @@ def _is_plain(s: Span) -> bool:
 
 
 def _message(c: Comm) -> Comm | None:
-    """One rank's message without its empty spans; None if nothing is left of it.
+    """A rank's message without empty spans; None if no element is left.
 
-    Plain spans, as most are, are not copied: this runs for every message of a plan.
+    Plain messages are not copied, because most are plain and every message of a plan
+    comes through this function.
     """
     if isinstance(c, Library) or isinstance(c.data, Pieces) or not c.data:
         return _messages(c, 1)[0]
@@ -337,14 +349,14 @@ def _message(c: Comm) -> Comm | None:
 
 
 def _step(s: Local) -> Local | None:
-    """One rank's local step, not copied if plain; None if masked out or empty."""
+    """A rank's local step, not copied if plain; None if masked out or empty."""
     if not (type(s.when) is bool and _is_plain(s.src) and _is_plain(s.dst)):
         return _steps(s, 1)[0]
     return s if s.when and s.dst.size else None
 
 
 def plain(program: Iterable[Round]) -> list[Round]:
-    """One rank's rounds in plain ints, without empty and masked messages and steps."""
+    """A rank's rounds in plain ints, without empty and masked messages and steps."""
     rounds = []
     for r in program:
         comm = tuple([c for c in map(_message, r.comm) if c is not None])
@@ -356,12 +368,12 @@ def plain(program: Iterable[Round]) -> list[Round]:
 
 
 def trim(program: Iterable[Round]) -> list[Round]:
-    """One rank's rounds in plain ints, without empty rounds, messages and steps."""
+    """A rank's rounds in plain ints, without empty rounds, messages and steps."""
     return [r for r in plain(program) if r.comm or r.then or r.meet]
 
 
 def reads(r: Round) -> Iterator[Span]:
-    """The spans that a round's messages read."""
+    """The spans read by a round's messages."""
     for c in r.comm:
         if isinstance(c, Send):
             yield from c.data
@@ -370,7 +382,7 @@ def reads(r: Round) -> Iterator[Span]:
 
 
 def writes(r: Round) -> Iterator[Span]:
-    """The spans that a round's messages write."""
+    """The spans written by a round's messages."""
     for c in r.comm:
         if isinstance(c, Recv):
             yield from c.data
@@ -383,9 +395,11 @@ def _meet(x: Span, y: Span) -> bool:
 
 
 def meanwhile(r: Round) -> tuple[Sequence[Local], Sequence[Local]]:
-    """The local steps to do while the round's messages are in flight; and the others.
+    """The local steps to do while a round's messages are in flight; the steps after.
 
-    The first touch nothing that the messages write, or that a step before them writes.
+    A step waits if a message, or a waiting step before, writes an element that the step
+    touches, or reads an element that the step writes: otherwise the result would depend
+    on when messages arrive.
     """
     if not r.comm:
         return r.then, ()
@@ -395,8 +409,8 @@ def meanwhile(r: Round) -> tuple[Sequence[Local], Sequence[Local]]:
     early: list[Local] = []
     late: list[Local] = []
     for s in r.then:
-        clash = any(_meet(s.src, x) or _meet(s.dst, x) for x in written)
-        if clash or any(_meet(s.dst, x) for x in read):
+        touches_written = any(_meet(s.src, x) or _meet(s.dst, x) for x in written)
+        if touches_written or any(_meet(s.dst, x) for x in read):
             late.append(s)
             read.append(s.src)
             written.append(s.dst)
@@ -417,7 +431,7 @@ def data_of(r: Round) -> Iterator[Data]:
 
 
 def _end(data: Data, buf: str) -> int:
-    """The end of the last span of these in a buffer."""
+    """The end of the last span in a buffer; 0 without spans in the buffer."""
     if isinstance(data, Pieces):
         return int((data.start + data.size).max()) if data.buf == buf else 0
     return max((s.start + s.size for s in data if s.buf == buf), default=0)

@@ -1,8 +1,8 @@
-"""The registry: algorithms by collective and name, imported when first looked for.
+"""The registry: algorithms by collective and name, imported at the first lookup.
 
-A schedule on thousands of processes names one algorithm. Reading the files of all of
-them took nine tenths of a first call, so the registry imports the one file whose name
-says the algorithm, and all files only for lists.
+A call on thousands of processes runs a single algorithm, but importing the files of all
+algorithms took nine tenths of the first call. So a lookup imports only the file named
+after the algorithm; lists import all files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Register = Callable[[Callable[..., Program]], Callable[..., Program]]
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function that have a default, and the defaults."""
+    """The parameters of a function with a default, and the defaults."""
     parameters = signature(function).parameters.values()
     return {x.name: x.default for x in parameters if x.default is not Parameter.empty}
 
@@ -40,9 +40,9 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 class Algorithm:
     """An algorithm of a collective: the program of a rank, the cost, the conditions.
 
-    The conditions are fields, so that nobody has to ask for an algorithm by name: the
-    choice leaves out what does not fit, and the runtime asks other ranks only for the
-    sizes that an algorithm must know.
+    Conditions are fields, so that no caller tests for the names of algorithms: the
+    choice leaves out algorithms that do not fit, and the runtime asks other ranks only
+    for sizes that an algorithm must know.
     """
 
     name: str
@@ -55,22 +55,22 @@ class Algorithm:
     cost: Callable[..., float]
     #: whether the algorithm works for a group of a size
     needs: Callable[[int], bool] = lambda n: True
-    #: ends with an intragroup allgather that can be chosen
+    #: the last stage is an intragroup allgather that the caller may choose
     staged: bool = False
-    #: a rank must know what every rank of its own group contributes, or receives from a
-    #: root, not only itself
+    #: a rank must know the counts of its whole group, not only its own: of blocks
+    #: contributed, or received from a root
     own_counts: bool = False
-    #: a rank must know how the other group's result is cut, not only its own group's
+    #: a rank must know the counts of the remote group's result as well
     other_counts: bool = False
-    #: everyone sends everyone of the other group a whole block, all at once: its
-    #: nonblocking forms are one request of the MPI library
+    #: every rank sends a whole block to every remote rank, all at once: nonblocking
+    #: forms are a single request of the MPI library
     whole_blocks: bool = False
-    #: data of both groups travel together, so both are cut into the same units
+    #: data of both groups travel together, so both are cut into equal units
     joint: bool = False
     #: combines contributions in any order: for commutative operators only
     commutative: bool = False
-    #: its ranks share the memory of their nodes: it is told their placement as `nodes`,
-    #: and its rounds are built rank by rank
+    #: the ranks of a node share memory: the program takes the placement as `nodes`, and
+    #: rounds are built rank by rank
     node_memory: bool = False
 
     @property
@@ -85,43 +85,43 @@ class Algorithm:
         return _defaults(self.program)
 
     def given(self, **options: Any) -> Algorithm:
-        """The algorithm with options set, also in the cost if the cost has them.
+        """The algorithm with options set, in the program and in the cost.
 
-        Options that the algorithm lacks are ignored, so that a caller can offer what it
-        knows of a machine to every algorithm.
+        Unknown options are ignored, so that a caller can offer all properties of a
+        machine to every algorithm.
         """
         known = {k: v for k, v in options.items() if k in self.options}
-        also = {k: v for k, v in known.items() if k in _defaults(self.cost)}
-        cost = partial(self.cost, **also) if also else self.cost
+        of_cost = {k: v for k, v in known.items() if k in _defaults(self.cost)}
+        cost = partial(self.cost, **of_cost) if of_cost else self.cost
         return replace(self, program=partial(self.program, **known), cost=cost)
 
     def default(self, **options: Any) -> Algorithm:
-        """The algorithm with options set, but for those that the name has set."""
+        """The algorithm with options set, except for options set by its name."""
         named = getattr(self.program, "keywords", {})
         return self.given(**{k: v for k, v in options.items() if k not in named})
 
     def between(self, sides: tuple[Side, Side], r: Index, stage: Stage) -> Program:
-        """The program of rank r of two groups, or of an array of ranks of one."""
+        """The program of rank r of two groups, or of an array of ranks of a group."""
         mine = int(np.ravel(r)[0] >= sides[1].base)
         here, there = sides[mine], sides[1 - mine]
         return self.program(r - here.base, here, there, stage)
 
     def in_units(self, unit: int) -> Algorithm:
-        """The algorithm with the option `size`, in bytes, counted in units of bytes."""
+        """The algorithm with the option `size` in units, where it was in bytes."""
         size = self.options.get("size")
         return self.given(size=max(size // unit, 1)) if size else self
 
 
 _PACKAGE = "isthmus.algorithms"
 _algorithms: dict[tuple[str, str], Algorithm] = {}
-#: the place of each algorithm in lists: in the order of files and lines, the ways of
-#: MPI libraries last; lists must not depend on the order of imports
+#: the place of each algorithm in lists: by file and line, the algorithms of MPI
+#: libraries last; by order of import, two programs would have different lists
 _places: dict[tuple[str, str], tuple[bool, str, int]] = {}
 
 
 @cache
 def _files() -> frozenset[str]:
-    """The files of `algorithms` and its `baselines`, as names below the package."""
+    """The files of `algorithms` and of `baselines`, as names below the package."""
     folders = {"": _PACKAGE, "baselines.": f"{_PACKAGE}.baselines"}
     return frozenset(
         prefix + file.name
@@ -136,22 +136,22 @@ def _load_plugins() -> None:
 
 
 @cache
-def _load() -> None:
-    """Import every file of algorithms, and those that users name."""
+def _load_all() -> None:
+    """Import every file of algorithms, and the files named by users."""
     for file in sorted(_files()):
         import_module(f"{_PACKAGE}.{file}")
     _load_plugins()
 
 
-def _all() -> dict[tuple[str, str], Algorithm]:
-    """Every algorithm, after the files of all have been imported."""
-    _load()
+def _all_algorithms() -> dict[tuple[str, str], Algorithm]:
+    """Every algorithm by collective and name; imports all files."""
+    _load_all()
     return _algorithms
 
 
 @cache
 def _load_one(collective: str, name: str) -> None:
-    """Import the file of one algorithm by the name of the file, else all files."""
+    """Import the file named after an algorithm or its collective, else all files."""
     _load_plugins()
     base = collective.removesuffix("_block")
     own = f"{base}_{name}", name, base, f"{base}v"
@@ -161,7 +161,7 @@ def _load_one(collective: str, name: str) -> None:
         if file in _files():
             import_module(f"{_PACKAGE}.{file}")
     if (collective, name) not in _algorithms:
-        _load()
+        _load_all()
 
 
 def algorithm(
@@ -171,8 +171,11 @@ def algorithm(
     name: str = "",
     **conditions: Any,
 ) -> Register:
-    """Register the decorated function as an algorithm of collectives, by the name of
-    the function or by `name`; `conditions` are further fields of `Algorithm`."""
+    """Register the decorated function as an algorithm of collectives.
+
+    The algorithm has the name of the function, or `name`; `conditions` are further
+    fields of `Algorithm`.
+    """
 
     def register(program: Callable[..., Program]) -> Callable[..., Program]:
         entry = Algorithm(name or program.__name__, program, paper, cost, **conditions)
@@ -187,19 +190,19 @@ def algorithm(
 
 
 def algorithms(collective: str) -> Iterator[Algorithm]:
-    """The algorithms registered for a collective."""
-    registered = _all()
+    """The algorithms of a collective, in the order of lists."""
+    registered = _all_algorithms()
     keys = (key for key in registered if key[0] == collective)
     return (registered[key] for key in sorted(keys, key=_places.__getitem__))
 
 
 def collectives() -> list[str]:
-    """The collectives that have an algorithm."""
-    return sorted({of for of, _ in _all()})
+    """The names of all collectives with an algorithm."""
+    return sorted({collective for collective, _ in _all_algorithms()})
 
 
 def find(collective: str, name: str) -> Algorithm:
-    """The algorithm of a name, or an error that lists the names of the collective."""
+    """The algorithm of a name; an unknown name raises an error with the known names."""
     entry = _algorithms.get((collective, name))
     if entry is None:
         _load_one(collective, name)
@@ -234,7 +237,7 @@ def _option(entry: Algorithm, text: str) -> tuple[str, Any]:
 
 
 def named(collective: str, text: str) -> Algorithm:
-    """The algorithm of a name that may be followed by options: "circulant(n=4)"."""
+    """The algorithm of a name with or without options, as in "circulant(n=4)"."""
     call = _CALL.fullmatch(text)
     if call is None:
         raise ValueError(f"{text!r} is not the name of an algorithm")
@@ -245,7 +248,10 @@ def named(collective: str, text: str) -> Algorithm:
 
 
 def fitting(collective: str, name: str, n: int) -> Algorithm:
-    """The algorithm of a name, or an error if no group of n ranks can run it."""
+    """The algorithm of a name; an error if groups of n ranks cannot run the algorithm.
+
+    Some algorithms need a power of two or an even number of ranks.
+    """
     entry, _ = resolve(collective, name)
     if not entry.needs(n):
         raise ValueError(f"{name!r} does not work for a group of {n}")
@@ -264,7 +270,7 @@ def stage(name: str) -> Stage:
 
 
 def resolve(collective: str, full: str) -> tuple[Algorithm, Stage | None]:
-    """The algorithm, and the intragroup stage that follows its name after a "+"."""
+    """The algorithm of a full name, and the intragroup stage named after a "+"."""
     name, plus, tail = full.partition("+")
     entry = named(collective, name)
     if plus and not entry.staged:

@@ -1,7 +1,8 @@
 """A collective of all ranks as plain data: the contract, and a program for each rank.
 
-Every part of the package reads schedules, so this file imports no other part. The
-methods that verify, draw and explore are in `facade.py`, above what they lead to.
+Every part of the package reads schedules, so this file imports none of the parts:
+otherwise imports would go in circles. The methods that verify, draw and explore a
+schedule are in `facade.py`.
 """
 
 from __future__ import annotations
@@ -22,48 +23,53 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """A machine that takes a time for everything."""
+    """A machine model: gives every schedule a timeline."""
 
     def simulate(self, schedule: Schedule, record: bool = False) -> Timeline:
         """The timeline of a schedule on this machine."""
 
 
-class Made(NamedTuple):
-    """What gives the promise of a collective, what a rank does in it or all those of an
-    array, and the ranks that may be in one array, in order."""
+class SizedCollective(NamedTuple):
+    """A collective of fixed sizes: the contract, the programs, and the groups.
+
+    The contract is made on demand, because a process that runs the collective has no
+    use for marks, and may not know the sizes of other ranks.
+    """
 
     promise: Callable[[], Contract]
+    #: from a rank, or from an array of ranks of a single group
     program: Callable[[Index], Program]
+    #: the ranks of each group, in order
     groups: tuple[range, ...]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What every rank does in one collective, built on demand."""
+    """The programs of all ranks in a collective, built on demand."""
 
     collective: str
     algorithm: str
-    #: what must be in every buffer in the end, or a function that says it when asked
+    #: the contract, or a function that makes the contract
     promise: Contract | Callable[[], Contract] = field(repr=False)
-    #: what a rank does, or all those of an array
+    #: from a rank, or from an array of ranks of a single group
     program: Callable[[Index], Program] = field(repr=False)
     #: the ranks of each group, in order
     groups: tuple[range, ...]
-    #: the node of each rank; where none are given, each has its own
+    #: the node of each rank; empty if placement does not matter
     nodes: tuple[Hashable, ...] = ()
-    #: whether rounds use the memory of nodes: then they are built rank by rank, else
-    #: for the ranks of a group at once
+    #: whether rounds use node memory; if so, rounds are built rank by rank, else for
+    #: all ranks of a group at once
     node_memory: bool = False
     #: whether a rank's own contribution lies where results go
     is_in_place: bool = False
     #: the bytes of an element
     unit: int = 1
-    #: the sizes that it was made with, by their names
+    #: the sizes of the collective, by their names
     sizes: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def contract(self) -> Contract:
-        """What every rank begins with, and must have in the end."""
+        """The contents of all buffers, before the collective and after."""
         return self.promise() if callable(self.promise) else self.promise
 
     @property
@@ -73,11 +79,11 @@ class Schedule:
 
     @property
     def shares_memory(self) -> bool:
-        """Whether ranks share the memory of their nodes."""
+        """Whether at least two ranks share the memory of a node."""
         return self.node_memory and self.n > len(set(self.nodes)) > 0
 
     def lanes(self) -> Iterator[tuple[range, Program]]:
-        """The program of each group, for all its ranks at once; or of each rank."""
+        """The ranks and the program of each group; with node memory, of each rank."""
         lanes: Iterable[range] = self.groups
         if self.node_memory:
             lanes = (range(r, r + 1) for r in range(self.n))
@@ -86,11 +92,14 @@ class Schedule:
             yield ranks, self.program(ranks.start if is_single else np.asarray(ranks))
 
     def rank(self, r: int) -> list[Round]:
-        """The rounds of rank r, built for it alone."""
+        """The rounds of rank r alone.
+
+        A process of a large job calls this, since tables of all ranks do not scale.
+        """
         return trim(self.program(r))
 
     def all_ranks(self) -> list[list[Round]]:
-        """The rounds of every rank, built for all of them at once."""
+        """The rounds of every rank, built in arrays of ranks where possible."""
         if self.node_memory:
             return [self.rank(r) for r in range(self.n)]
         return [
@@ -100,5 +109,5 @@ class Schedule:
         ]
 
     def simulate(self, model: Model, record: bool = False) -> Timeline:
-        """When each rank does what on a machine; with every message, if recorded."""
+        """The timeline of the schedule on a machine; if recorded, with all messages."""
         return model.simulate(self, record)
