@@ -85,11 +85,12 @@ fuzz: .venv/mpich/.test .venv/openmpi/.test ## random programs, ARGS="--seconds 
 mutants: .venv/mpich/.test ## what the tests notice of small faults in the runtime, ARGS="--sample 300 --minutes 60"
 	@$(MPICH)/python tests/mutants $(ARGS)
 
-lint: .venv/mpich/.lint ## style and types
+lint: .venv/mpich/.lint ## style, types, and who imports whom
 	@failed=0; \
 	$(MPICH)/ruff check --quiet src tests packaging || failed=1; \
 	$(MPICH)/ruff format --check src tests packaging || failed=1; \
 	$(MPICH)/mypy --no-error-summary || failed=1; \
+	said=$$($(MPICH)/lint-imports --no-cache --no-logo) || { echo "$$said"; failed=1; }; \
 	! command -v pyright >/dev/null || pyright || failed=1; \
 	exit $$failed
 

@@ -1,4 +1,5 @@
-"""Who may import whom."""
+"""What is imported, and when. Who may import whom is in `pyproject.toml`, where `make
+lint` reads it."""
 
 from __future__ import annotations
 
@@ -15,103 +16,7 @@ import isthmus
 
 ROOT = Path(isthmus.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-#: what a person starts or imports: it may know everything
-TOP = {"__init__", "__main__", "bench", "cli"}
-#: what each folder or file imports when it is imported itself
-KNOWS = {
-    "adapters": {"redistribution"},
-    "distributions": {"spelling"},
-    "settings": set(),
-    "units": set(),
-    "spelling": set(),
-    "workers": set(),
-    "launch": set(),
-    "lab": {"launch", "spelling"},
-    "schedules": {"settings", "spelling"},
-    "algorithms": {"schedules"},
-    "verify": {"schedules"},
-    "cost": {"schedules", "spelling", "verify"},
-    "groups": {"verify"},
-    "bound": {"collectives", "cost", "schedules", "spelling", "verify"},
-    "collectives": {"algorithms", "schedules", "spelling", "verify"},
-    "check": {"collectives", "schedules", "verify", "workers"},
-    "choose": {"algorithms", "collectives", "cost", "schedules", "settings"},
-    "predict": {"algorithms", "choose", "collectives", "cost", "distributions"}
-    | {"schedules", "verify"},
-    "redistribution": {"algorithms", "schedules", "spelling", "verify"},
-    "remapping": {"redistribution"},
-    "draw": {"cost", "schedules", "units", "verify"},
-    "explore": {"cost", "draw", "schedules", "verify"},
-    "export": {"cost", "schedules"},
-    "facade": {"collectives", "cost", "redistribution", "schedules", "verify"},
-    "reproduce": {"algorithms", "collectives", "cost", "distributions", "draw"}
-    | {"groups", "schedules", "units", "workers"},
-    "mpi": {"choose", "collectives", "groups", "redistribution", "remapping"}
-    | {"schedules", "settings"},
-}
-#: what else is imported at need, where a method leads on
-AT_NEED = {
-    # for types alone
-    "schedules": {"cost", "verify"},
-    "facade": {"draw", "explore"},
-    "redistribution": {"draw"},
-    "mpi": {"algorithms"},
-}
-
-#: the folders and files of mpi/, each of which knows those before it
-RUNTIME = ["waiting", "buffers", "plan", "requests", "arguments", "costs", "context"]
-RUNTIME += ["forms", "objects", "comm"]
-#: what stands on all of these
-ABOVE = {"groups", "redistribution", "remapping"}
-#: of these, what knows redistributions
-REDISTRIBUTING = {"remapping"}
-
-
-def layer(path: Path) -> str:
-    """The first folder or file below the package."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
-
-
-LAYERS = {layer(f) for f in FILES}
 parse = cache(lambda path: ast.parse(path.read_text()))
-
-
-def imports(path: Path, at_need: bool = False) -> set[str]:
-    """The layers of isthmus and the other packages that a file imports when it is
-    imported itself, and also later, at need."""
-    found = set()
-    for node in ast.walk(parse(path)) if at_need else parse(path).body:
-        if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.add((node.module or "").split(".")[0])
-        elif isinstance(node, ast.ImportFrom):
-            package = path.parents[node.level - 1]
-            names = [node.module] if node.module else [a.name for a in node.names]
-            found |= {layer(package / n.replace(".", "/")) for n in names}
-    return found - {layer(path)}
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_layer_knows_only_those_below(path):
-    seen, at_need = imports(path), imports(path, at_need=True)
-    me = layer(path)
-    if me not in TOP:
-        assert seen & LAYERS <= KNOWS[me]
-        assert at_need & LAYERS <= KNOWS[me] | AT_NEED.get(me, set())
-    if me not in ("mpi", "bench"):
-        assert "mpi4py" not in at_need
-
-
-def test_layers_do_not_know_each_other_in_a_circle():
-    graphlib.TopologicalSorter(KNOWS).prepare()
-
-
-def test_what_a_layer_may_know_it_does():
-    for name, below in KNOWS.items():
-        paths = [f for f in FILES if layer(f) == name]
-        seen = set().union(*map(imports, paths))
-        assert below <= seen, name
 
 
 @cache
@@ -128,26 +33,6 @@ def _imported(path: Path) -> set[Path]:
             inside = [place / alias.name for alias in node.names]
             files |= {x.with_suffix(".py") for x in (place, *inside)}
     return files & {*FILES}
-
-
-def _parts_of_runtime(files: set[Path]) -> set[str]:
-    """The files and folders of mpi/ in which files are."""
-    below = [x.relative_to(ROOT / "mpi") for x in files if ROOT / "mpi" in x.parents]
-    return {x.parts[0].removesuffix(".py") for x in below}
-
-
-@pytest.mark.parametrize("part", [*RUNTIME, *sorted(ABOVE)])
-def test_a_part_of_the_runtime_knows_only_those_before(part):
-    """There is no way back up. What copies from and to devices is made of steps, so its
-    folder knows plans, and nobody below `arguments` knows it."""
-    known = {*RUNTIME} if part in ABOVE else {*RUNTIME[: RUNTIME.index(part)]}
-    known |= {part, "redistribution"} if part in REDISTRIBUTING else {part}
-    place = ROOT / "mpi" / part
-    files = sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
-    for path in files:
-        parts = _parts_of_runtime(_imported(path))
-        assert parts & {*RUNTIME, *ABOVE} <= known, path.name
-    assert files
 
 
 def test_files_do_not_import_each_other_in_a_circle():
