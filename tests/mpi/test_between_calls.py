@@ -385,7 +385,7 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
         ours._context().measure()
         for collective, op in trial_operations().items():
             made.clear()
-            trial.trial_operations(ours, collective)
+            trial.tried(ours, collective)
             first = made[: len(trial.candidates(ours._context(), collective))]
             different = len({*first}) == len(first)
             agree(comm, different, f"{op} {first}")
@@ -403,7 +403,7 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
         make = ours._blocking
         ours._context().measure()
         monkeypatch.setattr(ours, "_blocking", slow)
-        trial.trial_operations(ours, "inter_allgather")
+        trial.tried(ours, "inter_allgather")
         monkeypatch.setattr(ours, "_blocking", make)
         agree(comm, max(Counter(made).values()) <= 3 * 2, f"{made}")
 
