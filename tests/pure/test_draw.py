@@ -114,10 +114,10 @@ def test_a_node_is_a_row_that_its_ranks_write_and_read():
     example = schedule("allgatherv", "node_aware", counts=[3, 2, 4])
     bring, take = steps(example)
     assert not bring.messages and bring.meetings == (0,) and take.meetings == ()
-    assert {(x.rank, x.src, x.dst) for x in bring.moved} == {
+    assert {(x.rank, x.src, x.dst) for x in bring.node_steps} == {
         (r, "recv", "node") for r in range(3)
     }
-    assert {(x.rank, x.src, x.dst) for x in take.moved} == {
+    assert {(x.rank, x.src, x.dst) for x in take.node_steps} == {
         (r, "node", "recv") for r in range(3)
     }
     assert bring.shared[0]["lo"].tolist() == [0] * 3 + [1] * 2 + [2] * 4

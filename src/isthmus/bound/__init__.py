@@ -1,1 +1,1 @@
-"""Lower bounds of small cases by linear programs, beside every algorithm."""
+"""Lower bounds of small cases by linear programs, compared with every algorithm."""

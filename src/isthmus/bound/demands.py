@@ -1,9 +1,9 @@
 """The demands of a collective: the data that each process must have in the end.
 
-Every collective here is a set of multicasts, whatever the algorithm: data of one
-process that others must have. A sum is a multicast backwards: reversed in time, a
-reduction hands every part of the result from the process that gets it to all that
-contribute, so it takes as long.
+For a bound, a collective is a set of multicasts, whatever the algorithm: data of a
+process that further processes must have. A sum is a multicast backwards: reversed in
+time, a reduction sends every part of the result from the receiving process to all
+contributors, and takes as long.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..schedules.names import described
 from ..spelling import unknown
 from ..verify.contracts import Demand as Needs
 
-#: the most processes of all groups together: linear programs of more take too long
+#: the most processes of all groups together; larger linear programs take too long
 MAX_BOUND_RANKS = 12
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Elements that one process has and others must have."""
+    """A multicast: elements that a source has and all targets must have."""
 
     source: int
     targets: tuple[int, ...]
@@ -35,7 +35,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Problem:
-    """The demands of n processes; of sums, reversed in time."""
+    """The demands of n processes; if `reversed`, those of sums, backwards in time."""
 
     n: int
     demands: tuple[Demand, ...]
@@ -54,15 +54,18 @@ class Problem:
 
 
 def has_bound(record: Collective) -> bool:
-    """Whether a collective is a set of multicasts, forwards or backwards: the whole sum
-    for many processes is neither, as it goes both ways, and a barrier has no data."""
+    """Whether a collective is a set of multicasts, forwards or backwards.
+
+    The whole sum for many processes is neither, because data go both ways, and a
+    barrier has no data.
+    """
     if record.gives == NOTHING or (record.groups == SEVERAL and record.gives == BLOCKS):
         return False
     return not (record.combines and record.gets == VECTOR and not record.is_rooted)
 
 
 def problem(collective: str, **sizes: Any) -> Problem:
-    """The problem of a collective, with sizes as `isthmus.schedule` takes them."""
+    """The demands of a collective, with sizes as for `isthmus.schedule`."""
     known = [name for name, record in COLLECTIVES.items() if has_bound(record)]
     record = COLLECTIVES.get(collective)
     if record is None:
@@ -87,8 +90,8 @@ def problem(collective: str, **sizes: Any) -> Problem:
 
 
 def _demands(demand: Needs, *, is_sum: bool) -> Iterator[Demand]:
-    """Each need of a promise as a multicast; those of a sum backwards, from the process
-    that gets a part to all that contribute."""
+    """Each need of a contract as a multicast; for a sum backwards, from the receiving
+    process to all contributors."""
     if isinstance(demand, np.ndarray):
         for i, j in np.argwhere(demand).tolist():
             if i != j:
@@ -101,5 +104,4 @@ def _demands(demand: Needs, *, is_sum: bool) -> Iterator[Demand]:
         if is_sum:
             sources, targets = targets, sources
         (source,) = sources
-        others = tuple(r for r in targets if r != source)
-        yield Demand(source, others, need.size)
+        yield Demand(source, tuple(r for r in targets if r != source), need.size)

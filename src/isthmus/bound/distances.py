@@ -1,4 +1,4 @@
-"""Every algorithm beside the bounds of a case: its distance from the optimum."""
+"""The distances of algorithms from the optimum: every algorithm beside the bounds."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from .demands import Problem, problem
 from .steps import Fewest, startups, whole
 from .transfer import transfer
 
-#: sizes times this are long data; all numbers up to 10 divide it, so blocks stay even
+#: the factor from sizes to long data; divisible by all numbers up to 10, so that blocks
+#: are cut without a remainder
 LONG_DATA_FACTOR = 2520
-#: machines on which only start-ups cost time, and only elements
+#: machines on which only start-ups take time, and only elements
 STARTUPS_ONLY, ELEMENTS_ONLY = AlphaBeta(1.0, 0.0), AlphaBeta(0.0, 1.0)
-#: sizes that are numbers of ranks, or the root's
+#: sizes that are numbers of ranks, or the rank of the root
 RANK_SIZES = ("p", "q", "root")
 
 
 @dataclass(frozen=True)
 class AlgorithmDistance:
-    """An algorithm's start-ups, and its transfer times in elements.
+    """An algorithm's start-ups, and the transfer times in elements.
 
-    `transfer` is for data that can be cut at will, `whole` for elements that cannot.
+    `transfer` is for data that can be cut at will, `whole` for indivisible elements.
     """
 
     name: str
@@ -37,9 +38,9 @@ class AlgorithmDistance:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least start-ups, and the least transfer times of cut data and of elements.
+    """The least start-ups, and the least transfer times of data and of whole elements.
 
-    The transfer time is None where its program took too long.
+    The transfer time is None if the linear program took too long.
     """
 
     startups: Fewest
@@ -48,7 +49,7 @@ class Bounds:
 
 
 def _larger(sizes: dict[str, Any], times: int) -> dict[str, Any]:
-    """The sizes times a factor, but for numbers of ranks and the root."""
+    """The sizes times a factor, except numbers of ranks and the root."""
 
     def grown(size: Any) -> Any:
         return [grown(x) for x in size] if isinstance(size, list) else size * times
@@ -60,9 +61,10 @@ def _larger(sizes: dict[str, Any], times: int) -> dict[str, Any]:
 
 
 def _time(collective: str, name: str, model: Machine, sizes: dict[str, Any]) -> float:
-    """The time of an algorithm on a machine, with its pieces chosen for that machine.
+    """The time of an algorithm on a machine, with pieces chosen for the machine.
 
-    Where only elements cost time pieces are short, where only start-ups do, long.
+    Pieces are short if only elements take time, and long if only start-ups do:
+    otherwise the distance would be that of a badly set algorithm.
     """
     own_name, *stage_names = name.split("+")
     entries = [
@@ -75,12 +77,12 @@ def _time(collective: str, name: str, model: Machine, sizes: dict[str, Any]) -> 
 
 
 def _names(entry: Algorithm) -> tuple[str, ...]:
-    """The algorithm's name; if it has a stage, also with that for unequal blocks."""
+    """The algorithm's name; if staged, also with the stage for unequal blocks."""
     return (entry.name, f"{entry.name}+circulant") if entry.staged else (entry.name,)
 
 
 def rows(collective: str, sizes: dict[str, Any]) -> Iterator[AlgorithmDistance]:
-    """Every algorithm without node memory that works for these sizes."""
+    """The distances of all algorithms without node memory that fit the sizes."""
     long_sizes = _larger(sizes, LONG_DATA_FACTOR)
     entries = (
         entry
@@ -96,8 +98,7 @@ def rows(collective: str, sizes: dict[str, Any]) -> Iterator[AlgorithmDistance]:
                 _time(collective, name, ELEMENTS_ONLY, sizes),
             )
         except ValueError:
-            # made for groups of other sizes
-            continue
+            continue  # the algorithm is for groups of a different size
 
 
 def bounds(

@@ -1,4 +1,4 @@
-"""Sparse linear programs for HiGHS, by scipy, which is imported when it is needed."""
+"""Sparse linear programs, solved by HiGHS in scipy, an optional dependency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def highs() -> tuple[Any, Any]:
-    """scipy's optimizer and its sparse arrays."""
+    """The modules of scipy for optimization and for sparse arrays."""
     try:
         from scipy import optimize, sparse
     except ModuleNotFoundError:
@@ -21,20 +21,22 @@ def highs() -> tuple[Any, Any]:
 
 @dataclass
 class LinearProgram:
-    """Variables from 0 to a bound, or without one, and linear constraints."""
+    """A linear program: variables from 0 to a bound or infinity, and constraints."""
 
-    #: of each variable its cost, its upper bound, and 1 if it must be an integer
+    #: by variable: the cost, the upper bound, and 1 if only integers are allowed
     cost: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     whole: list[int] = field(default_factory=list)
+    #: the nonzero entries of the matrix: constraint, variable, factor
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
+    #: by constraint: the least and the greatest sum
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
 
     def variable(self, cost: float = 0.0, upper: float = inf, whole: int = 0) -> int:
-        """The number of a new variable."""
+        """Add a variable, and return its number."""
         self.cost.append(cost)
         self.upper.append(upper)
         self.whole.append(whole)
@@ -43,7 +45,7 @@ class LinearProgram:
     def require(
         self, terms: Iterable[tuple[int, float]], low: float, high: float
     ) -> None:
-        """Require that the sum of variables times factors lies between low and high."""
+        """Require a sum of variables times factors to lie between low and high."""
         row = len(self.low)
         for variable, factor in terms:
             self.rows.append(row)
@@ -53,9 +55,9 @@ class LinearProgram:
         self.high.append(high)
 
     def solve(self, seconds: float) -> tuple[bool | None, np.ndarray | None]:
-        """Whether a solution exists, and the best one of the search.
+        """Whether a solution exists, and the best solution of the search.
 
-        None stands for a search that was too short to tell.
+        None stands for an unknown answer, since a search ends after `seconds`.
         """
         optimize, sparse = highs()
         shape = len(self.low), len(self.cost)
@@ -69,5 +71,6 @@ class LinearProgram:
         )
         if outcome.x is not None:
             return True, outcome.x
-        # 2 is infeasible; 1 and 4 are limits and numerical trouble
-        return (False if outcome.status == 2 else None), None
+        # a limit of time (1) or numerical trouble (4) leaves the answer unknown
+        is_infeasible = outcome.status == 2
+        return (False if is_infeasible else None), None

@@ -1,10 +1,10 @@
-"""The fewest steps: a program over time, whose solution is a schedule.
+"""The fewest steps: an integer program over time, whose solution is a schedule.
 
-In a step every process sends one message and receives one, or as many as it has ports.
-If a message may carry anything, the steps are start-ups. If it carries one element,
-they are the transfer time of elements that cannot be cut: an algorithm that sends m of
-them in one message needs m steps. Whether so many steps are enough is a mixed-integer
-program; the first number for which it has a solution is the bound.
+In a step, every process sends and receives a message for each of its ports. If messages
+have any length, steps are start-ups. If a message is a single element, steps are the
+transfer time of whole elements: a message of m elements takes an algorithm m steps. A
+mixed-integer program decides whether a number of steps is enough; the least number with
+a solution is the bound.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ElementMove:
 
 @dataclass(frozen=True)
 class Fewest:
-    """The least number of steps, and a schedule of as many if the search gave one.
+    """The least number of steps, and a schedule of so many steps if the search had one.
 
-    If not `exact`, the time was too short, and more steps may be needed.
+    If not `exact`, the search ran out of time, and more steps may be necessary.
     """
 
     steps: int
@@ -46,10 +46,10 @@ class Fewest:
 
 
 def hearing(problem: Problem, ports: int = 1) -> int:
-    """A lower bound of the steps, by the most processes that one must hear of.
+    """A lower bound of the steps, from the number of sources or targets of a process.
 
-    With every step a process has data of at most ports + 1 times as many processes, and
-    its data are at as many.
+    A step multiplies the number of processes whose data a process has, or that have the
+    data of the process, by at most ports + 1.
     """
     sources: list[set[int]] = [set() for _ in range(problem.n)]
     most_peers = 0
@@ -62,7 +62,7 @@ def hearing(problem: Problem, ports: int = 1) -> int:
 
 
 def single(problem: Problem) -> Problem:
-    """The problem with a demand for each single element."""
+    """The problem with a demand for each element."""
     unit_demands = [replace(x, size=1) for x in problem.demands for _ in range(x.size)]
     return replace(problem, demands=tuple(unit_demands))
 
@@ -70,7 +70,7 @@ def single(problem: Problem) -> Problem:
 def startups(
     problem: Problem, ports: int, seconds: float, known: float = inf
 ) -> Fewest:
-    """The fewest start-ups of messages of any length, of which `known` are enough."""
+    """The fewest start-ups of messages of any length; `known` are enough."""
     least = hearing(problem, ports) if problem.demands else 0
     return _fewest(problem, least, True, ports, seconds, known)
 
@@ -113,15 +113,15 @@ def _fewest(
 def _try(
     problem: Problem, steps: int, any_length: bool, ports: int, seconds: float
 ) -> tuple[bool | None, tuple[ElementMove, ...] | None]:
-    """Whether a number of steps is enough, and a schedule of them."""
+    """Whether a number of steps is enough, and a schedule of so many steps."""
     program, links = LinearProgram(), list(permutations(range(problem.n), 2))
     variables: dict[ElementMove, int] = {}
     for demand_number, demand in enumerate(problem.demands):
         for source, target in links:
             if target == demand.source:
                 continue
-            # who is not the source has nothing to pass on in the first step, and who
-            # wants nothing has nobody to pass it on to in the last
+            # only the source has data in the first step, and data that arrive in the
+            # last step must be at a target: fewer variables make a faster search
             first = 0 if source == demand.source else 1
             last = steps if target in demand.targets else steps - 1
             for step in range(first, last):
@@ -141,7 +141,7 @@ def _try(
             if rank != demand.source:
                 low = 1 if rank in demand.targets else 0
                 program.require(among(0, demand_number, rank), low, 1)
-    # what is passed on has come before
+    # data are passed on only after their arrival
     for move, x in variables.items():
         demand = problem.demands[move.demand]
         if move.source != demand.source:
@@ -168,18 +168,18 @@ def _ports(
     ports: int,
 ) -> None:
     """Require that in a step each process has at most a message for each port."""
-    link: dict[tuple[int, int, int], list[int]] = {}
+    moves_of_link: dict[tuple[int, int, int], list[int]] = {}
     for move, x in moves.items():
-        link.setdefault((move.step, move.source, move.target), []).append(x)
-    messages: dict[tuple[int, int, int], list[int]] = link
+        moves_of_link.setdefault((move.step, move.source, move.target), []).append(x)
+    messages: dict[tuple[int, int, int], list[int]] = moves_of_link
     if any_length:
-        messages = {key: [program.variable(upper=1, whole=1)] for key in link}
-        for key, inside in link.items():
-            for x in inside:
+        messages = {key: [program.variable(upper=1, whole=1)] for key in moves_of_link}
+        for key, link_moves in moves_of_link.items():
+            for x in link_moves:
                 program.require([(x, 1.0), (messages[key][0], -1.0)], -inf, 0)
     elif ports > 1:
-        for inside in link.values():
-            program.require([(x, 1.0) for x in inside], 0, 1)
+        for link_moves in moves_of_link.values():
+            program.require([(x, 1.0) for x in link_moves], 0, 1)
     for side in (1, 2):
         port: dict[tuple[int, int], list[int]] = {}
         for key, xs in messages.items():
@@ -191,9 +191,10 @@ def _ports(
 def _in_order(
     program: LinearProgram, moves: dict[ElementMove, int], problem: Problem
 ) -> None:
-    """Require that of equal elements of one process the first leaves no later.
+    """Require equal elements of a process to leave in order.
 
-    Any schedule is one of these, but for names, and the search has fewer to try.
+    Every schedule can be renamed to meet the requirement, so that the search has fewer
+    schedules to try.
     """
     departures: dict[tuple[int, int], list[int]] = {}
     for move, x in moves.items():
@@ -220,12 +221,12 @@ def shown(solution: Fewest, names: Callable[[int], str]) -> list[str]:
             number = np.count_nonzero(
                 [x.source == source for x in solution.demands[: m.demand]]
             )
-            several = sum(x.source == source for x in solution.demands) > 1
-            label = names(source) + (f".{number}" if several else "")
+            is_numbered = sum(x.source == source for x in solution.demands) > 1
+            label = names(source) + (f".{number}" if is_numbered else "")
             messages.setdefault((m.source, m.target), []).append(label)
         words = (
-            f"{names(u)} → {names(v)}: {' '.join(what)}"
-            for (u, v), what in sorted(messages.items())
+            f"{names(source)} → {names(target)}: {' '.join(labels)}"
+            for (source, target), labels in sorted(messages.items())
         )
         lines.append(f"{step + 1}.  " + "; ".join(words))
     return lines

@@ -1,10 +1,10 @@
 """The least transfer time: start-ups are free, and data can be cut at will.
 
-Then the order of messages is no matter, since a pipeline of short pieces hides it; what
-remains is the load of each port. Data of one source may take any ways and be copied
-anywhere: for every target there is a flow from the source, and a message serves the
-flows to all targets at once. So the time is a linear program, and no algorithm is below
-it.
+The order of messages then does not matter, since a pipeline of short pieces hides the
+order, and only the loads of ports remain. Data of a source may take any ways and be
+copied anywhere: every target has a flow from the source, and a message serves the flows
+to all targets at once. So the least time is a linear program, and a lower bound for all
+algorithms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .solver import LinearProgram
 def transfer(problem: Problem, ports: int = 1, seconds: float = 30.0) -> float | None:
     """The least transfer time in elements; None if the program takes too long.
 
-    Each process has a number of ports, to different processes.
+    Each process has a number of ports, which lead to different processes.
     """
     if not problem.demands:
         return 0.0
@@ -27,7 +27,7 @@ def transfer(problem: Problem, ports: int = 1, seconds: float = 30.0) -> float |
     time = program.variable(cost=1.0)
     loads: dict[tuple[int, int], list[int]] = {link: [] for link in links}
     for demand in problem.demands:
-        # nobody sends data back to where they are from
+        # links back to the source are useless
         useful = [link for link in links if link[1] != demand.source]
         sent = {link: program.variable() for link in useful}
         for link, variable in sent.items():
@@ -41,7 +41,7 @@ def transfer(problem: Problem, ports: int = 1, seconds: float = 30.0) -> float |
                 out = [(x, -1.0) for link, x in flow.items() if link[0] == rank]
                 gain = demand.size * ((rank == target) - (rank == demand.source))
                 program.require([*into, *out], gain, gain)
-    # a process sends and receives as much as its ports pass in that time
+    # a process sends and receives at most as much as its ports pass in the time
     for end in (0, 1):
         for rank in range(problem.n):
             terms = [

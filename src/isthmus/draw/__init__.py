@@ -1,1 +1,2 @@
-"""Pictures, one file each; matplotlib is imported when one is drawn."""
+"""Pictures, a file for each; drawing functions import matplotlib, since the rest of the
+package works without."""

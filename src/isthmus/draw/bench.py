@@ -1,4 +1,4 @@
-"""Measured times: against the size, a panel for each kind, or as bars for one size."""
+"""Measured times: as lines against the size, a panel for each kind, or as bars."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHARTS_IN_A_ROW = 4
 
 @dataclass(frozen=True)
 class Dot:
-    """A contender at one size: the median and its interval, in seconds."""
+    """The median time of a contender at a size, with an interval, in seconds."""
 
     kind: str
     contender: str
@@ -32,15 +32,16 @@ class Dot:
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """A colour for each contender; that of `native` never changes."""
-    others = [name for name in dict.fromkeys(names) if name != "native"]
+    """A colour for each contender; `native` is always grey, to avoid mistakes between
+    pictures."""
+    algorithms = [name for name in dict.fromkeys(names) if name != "native"]
     return {"native": LIBRARY_BAR_COLOUR} | dict(
-        zip(others, cycle(ALGORITHM_COLOURS), strict=False)
+        zip(algorithms, cycle(ALGORITHM_COLOURS), strict=False)
     )
 
 
 def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
-    """Lines where there are several sizes of a kind, else bars."""
+    """Lines if a kind has several sizes, else bars."""
     sizes = {(dot.kind, dot.size) for dot in dots}
     kinds = list(dict.fromkeys(dot.kind for dot in dots))
     if len(sizes) > len(kinds):
@@ -52,7 +53,7 @@ def figure(title: str, subtitle: str, dots: Sequence[Dot]) -> Figure:
 
 
 def titles(picture: Figure, title: str, subtitle: str, left: float) -> None:
-    """The two titles above a figure, from a part of its width on."""
+    """Write the two titles above a figure, `left` of the width from the left edge."""
     height = picture.get_figheight()
     at: dict[str, Any] = {"x": left, "ha": "left", "va": "top"}
     picture.text(y=1 - 0.1 / height, s=title, fontsize=11, weight="bold", **at)
@@ -60,7 +61,7 @@ def titles(picture: Figure, title: str, subtitle: str, left: float) -> None:
 
 
 def sheet(width: float, height: float, rows: int, columns: int) -> tuple[Figure, Any]:
-    """A figure with space for its titles, and its axes."""
+    """A figure with space for titles, and the axes of a grid."""
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(width, height + 0.6), layout="constrained")
@@ -70,6 +71,7 @@ def sheet(width: float, height: float, rows: int, columns: int) -> tuple[Figure,
 
 
 def plain(axes: Any) -> None:
+    """Hide the upper and the right border; small ticks."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(which="both", labelsize=7, colors=INK)
 
@@ -80,17 +82,17 @@ def units_of(sizes: Sequence[int]) -> Mapping[str, int]:
 
 
 def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
-    """Time against size, both in powers."""
+    """Time against size, both on logarithmic axes."""
     columns = min(len(kinds), CHARTS_IN_A_ROW)
     rows = -(-len(kinds) // columns)
     picture, grid = sheet(max(2.6 * columns, 5.0), 2.4 * rows, rows, columns)
     for axes in grid.flat[len(kinds) :]:
         axes.set_visible(False)
     for kind, axes in zip(kinds, grid.flat, strict=False):
-        here = [dot for dot in dots if dot.kind == kind]
+        panel = [dot for dot in dots if dot.kind == kind]
         for name, colour in colours(d.contender for d in dots).items():
             line = sorted(
-                (d for d in here if d.contender == name), key=lambda d: d.size
+                (d for d in panel if d.contender == name), key=lambda d: d.size
             )
             xs = [dot.size for dot in line]
             axes.plot(
@@ -98,7 +100,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
             )
             bounds = [dot.low for dot in line], [dot.high for dot in line]
             axes.fill_between(xs, *bounds, color=colour, alpha=0.25, lw=0)
-        limits = sorted({(d.size, d.limit) for d in here if d.limit is not None})
+        limits = sorted({(d.size, d.limit) for d in panel if d.limit is not None})
         if limits:
             axes.plot(
                 *zip(*limits, strict=True),
@@ -108,7 +110,7 @@ def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
                 marker="_",
                 label="limit",
             )
-        sizes = sorted({dot.size for dot in here})
+        sizes = sorted({dot.size for dot in panel})
         axes.set(xscale="log", yscale="log")
         axes.set_xticks(sizes, [show_bytes(n, units_of(sizes)) for n in sizes])
         axes.set_xticks([], minor=True)
@@ -124,22 +126,22 @@ def _lines(kinds: list[str], dots: Sequence[Dot], title: str) -> Any:
 
 
 def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
-    """A group of bars for each kind, all on one scale."""
+    """A group of bars for each kind, all on a common scale."""
     picture, ((axes,),) = sheet(max(1.5 + 0.75 * len(kinds), 5.0), 3.0, 1, 1)
     paint = colours(d.contender for d in dots)
     width = 0.8 / len(paint)
     for k, (name, colour) in enumerate(paint.items()):
-        here = [(kinds.index(d.kind), d) for d in dots if d.contender == name]
-        xs = [i + (k - (len(paint) - 1) / 2) * width for i, _ in here]
-        times = [dot.seconds for _, dot in here]
+        bars = [(kinds.index(d.kind), d) for d in dots if d.contender == name]
+        xs = [i + (k - (len(paint) - 1) / 2) * width for i, _ in bars]
+        times = [dot.seconds for _, dot in bars]
         errors = [
-            [d.seconds - d.low for _, d in here],
-            [d.high - d.seconds for _, d in here],
+            [d.seconds - d.low for _, d in bars],
+            [d.high - d.seconds for _, d in bars],
         ]
         style: dict[str, Any] = {"color": colour, "label": name, "ecolor": INK}
         axes.bar(xs, times, width * 0.92, yerr=errors, error_kw={"lw": 0.8}, **style)
-    known = {kinds.index(d.kind): d.limit for d in dots if d.limit is not None}
-    for n, (i, limit) in enumerate(sorted(known.items())):
+    limits = {kinds.index(d.kind): d.limit for d in dots if d.limit is not None}
+    for n, (i, limit) in enumerate(sorted(limits.items())):
         label = "limit" if n == 0 else None
         axes.plot(
             [i - 0.45, i + 0.45],
@@ -150,8 +152,8 @@ def _bars(kinds: list[str], dots: Sequence[Dot]) -> Any:
             label=label,
         )
     axes.set(xticks=range(len(kinds)))
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}
-    axes.set_xticklabels([kind or "all" for kind in kinds], **turned)
+    tilt: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(kinds) > 8 else {}
+    axes.set_xticklabels([kind or "all" for kind in kinds], **tilt)
     axes.set_ylabel("seconds", fontsize=7)
     plain(axes)
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1)}

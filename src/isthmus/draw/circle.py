@@ -14,9 +14,9 @@ from .steps import MessagePicture, StepPicture, steps
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: more ranks or parts could not be told apart
+#: the most ranks and parts that a reader can distinguish
 MAX_CIRCLE_RANKS, MAX_CIRCLE_PARTS = 24, 8
-#: of more steps than this, the others are left out
+#: the most steps in a picture; later steps are left out
 MAX_PANELS = 12
 #: inches of a panel; panels side by side
 PANEL_INCHES, PANELS_IN_A_ROW = 3.0, 3
@@ -33,7 +33,7 @@ def _place(rank: int, n: int, radius: float = 1.0) -> tuple[float, float]:
 
 
 def _parts(data: np.ndarray, size: int) -> list[int]:
-    """The numbers of the parts that elements belong to."""
+    """The numbers of the parts with at least one of the elements."""
     numbers: list[int] = np.unique(data["index"][data["lo"] >= 0] // size).tolist()
     return numbers
 
@@ -41,7 +41,10 @@ def _parts(data: np.ndarray, size: int) -> list[int]:
 def _arrow(
     axes: Any, message: MessagePicture, n: int, paint: list[Colour], size: int
 ) -> None:
-    """A message, with the number of its part."""
+    """A message as an arrow, labelled with the parts that travel.
+
+    The label is nearer to the sender, because arrows cross less than in the middle.
+    """
     from matplotlib.patches import FancyArrowPatch
 
     ends = _place(message.source, n, 0.86), _place(message.target, n, 0.86)
@@ -50,7 +53,6 @@ def _arrow(
     style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 10, "lw": 1.5}
     style |= {"shrinkA": 2, "shrinkB": 2, "connectionstyle": "arc3,rad=0"}
     axes.add_patch(FancyArrowPatch(*ends, color=colour, **style))
-    # nearer to the sender, where arrows cross less
     x, y = (0.8 * a + 0.2 * b for a, b in zip(*ends, strict=True))
     box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
     words = _words(parts)
@@ -60,14 +62,14 @@ def _arrow(
 
 
 def _words(parts: list[int]) -> str:
-    """The numbers of parts as text, consecutive ones as the first and the last."""
+    """The numbers of parts as text, a consecutive range by its first and last."""
     if len(parts) > 2 and parts[-1] - parts[0] == len(parts) - 1:
         return f"{parts[0]}–{parts[-1]}"
     return ",".join(map(str, parts))
 
 
 def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) -> None:
-    """A rank's number, and outwards from it a dot for each part it may hold."""
+    """A rank's number, and outwards a dot for each part, filled if the rank has it."""
     from matplotlib.patches import Circle
 
     size = min(1, RANKS_IN_NORMAL_PANEL / n)
@@ -83,7 +85,7 @@ def _rank(axes: Any, rank: int, n: int, held: list[int], paint: list[Colour]) ->
 def _panel(
     axes: Any, k: int, step: StepPicture, paint: list[Colour], size: int
 ) -> None:
-    """One step: its messages, and the parts of every rank after it."""
+    """A step: the messages, and the parts of every rank afterwards."""
     n = len(step.memory)
     far = 1.3 + PART_INCHES * len(paint)
     axes.set(xlim=(-far, far), ylim=(-far, far), aspect="equal")

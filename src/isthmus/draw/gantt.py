@@ -1,6 +1,6 @@
 """A timeline as a picture: ranks are rows, time goes right; blue talks, grey waits.
 
-`gantt_rows` draws the rows; here are the page, its axes and its words.
+`gantt_rows` draws the rows; this file has the page, the axes and the words.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MAX_GAPS = 2.0
 
 
 def _scale(seconds: float) -> tuple[float, str]:
-    """The unit in which to show a time: its seconds, and its name."""
+    """The unit in which to show a time: the unit's seconds and name."""
     for size, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= size:
             return size, name
@@ -61,7 +61,7 @@ def _scale(seconds: float) -> tuple[float, str]:
 
 
 def _names(chart: Chart) -> None:
-    """The groups or the nodes, and as many ranks as there is room for."""
+    """Write the names of groups or nodes, and of as many ranks as have room."""
     step = 1
     while step * chart.row < MIN_NAME_DISTANCE:
         step *= 2
@@ -75,22 +75,22 @@ def _names(chart: Chart) -> None:
 
 
 def _name(chart: Chart, block: RankGroup | RankNode) -> None:
-    """The name of a group or a node beside its ranks; a node has a line there too."""
+    """Write the name of a group or a node beside its ranks; a node also has a line."""
     top, low = chart.top(block.ranks[0]), chart.top(block.ranks[-1]) - chart.bar
     fits = chart.row * len(block.ranks) > 0.62
-    words, turned = (block.name, 90) if fits else (block.short, 0)
-    where = {"transform": chart.axes.get_yaxis_transform()}
-    at: dict[str, Any] = {"ha": "center", "va": "center", "color": INK} | where
-    x, y = -0.58 / chart.wide, (top + low) / 2
-    chart.axes.text(x, y, words, fontsize=8.5, weight="bold", rotation=turned, **at)
+    words, rotation = (block.name, 90) if fits else (block.short, 0)
+    transform = {"transform": chart.axes.get_yaxis_transform()}
+    at: dict[str, Any] = {"ha": "center", "va": "center", "color": INK} | transform
+    x, y = -0.58 / chart.width, (top + low) / 2
+    chart.axes.text(x, y, words, fontsize=8.5, weight="bold", rotation=rotation, **at)
     if isinstance(block, RankNode):
-        x = -0.42 / chart.wide
-        line: dict[str, Any] = {"color": INK, "lw": 1.2, "clip_on": False} | where
+        x = -0.42 / chart.width
+        line: dict[str, Any] = {"color": INK, "lw": 1.2, "clip_on": False} | transform
         chart.axes.plot((x, x), (top, low), **line)
 
 
 def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
-    """The meaning of the colours."""
+    """Write the meaning of the colours below the rows."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -115,19 +115,19 @@ def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
         }
         keys += [Patch(label="waits for its node", hatch=HATCH, **style)]
     keys += [Line2D([], [], color=PATH_COLOUR, lw=1.5, label="critical path")]
-    where = (GANTT_LEFT / GANTT_WIDTH, 0.12 / figure.get_figheight())
+    corner = (GANTT_LEFT / GANTT_WIDTH, 0.12 / figure.get_figheight())
     style = {"frameon": False, "borderaxespad": 0, "borderpad": 0}
     style |= {"fontsize": 8, "ncol": len(keys), "labelcolor": INK}
-    figure.legend(handles=keys, loc="lower left", bbox_to_anchor=where, **style)
+    figure.legend(handles=keys, loc="lower left", bbox_to_anchor=corner, **style)
 
 
-def _axes(chart: Chart, deep: float) -> None:
-    """The time axis, with its unit."""
+def _axes(chart: Chart, depth: float) -> None:
+    """Draw the time axis, with its unit."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     size, unit = _scale(chart.total)
     axes = chart.axes
-    axes.set(xlim=(0, chart.total), ylim=(-deep, 0))
+    axes.set(xlim=(0, chart.total), ylim=(-depth, 0))
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / size:.4g}"))
     axes.set_xlabel(f"time [{unit}]", fontsize=8.5, color=INK)
@@ -142,7 +142,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def _heading(timeline: Timeline, groups: list[RankGroup]) -> str:
-    """The whole time, the share of it in which ports idle, and counts, as text."""
+    """The whole time, the share in which ports idle, and counts, as text."""
     size, unit = _scale(timeline.time)
     ranks = " + ".join(str(len(g.ranks)) for g in groups)
     messages = _count(int(timeline.messages.sum()), "message")
@@ -152,9 +152,9 @@ def _heading(timeline: Timeline, groups: list[RankGroup]) -> str:
     )
 
 
-def _panel(chart: Chart, timeline: Timeline, deep: float) -> None:
-    """One timeline in its axes."""
-    _axes(chart, deep)
+def _panel(chart: Chart, timeline: Timeline, depth: float) -> None:
+    """Draw a timeline in its axes."""
+    _axes(chart, depth)
     draw_rows(chart, timeline)
     _names(chart)
 
@@ -162,7 +162,7 @@ def _panel(chart: Chart, timeline: Timeline, deep: float) -> None:
 def _title(
     figure: Figure, timeline: Timeline, groups: list[RankGroup], name: str, y: float
 ) -> None:
-    """The name and the numbers of a timeline, above its axes."""
+    """Write the name and the numbers of a timeline above the axes."""
     height = figure.get_figheight()
     for words, size, up in ((name, 11.0, 0.45), (_heading(timeline, groups), 8.5, 0.2)):
         weight = "bold" if words == name else "normal"
@@ -175,10 +175,10 @@ def gantts(
     groups: tuple[int, ...] | None = None,
     nodes: Sequence[Hashable] = (),
 ) -> Figure:
-    """Timelines of the same ranks, by their names: one below the other, on one scale.
+    """A picture of named timelines of equal ranks, on a common scale.
 
-    They must be recorded with every message. With `nodes`, the node of each rank, rows
-    are in the order of nodes.
+    Timelines must be recorded with every message, since bars are drawn message by
+    message. With `nodes`, the node of each rank, rows are in the order of nodes.
     """
     from matplotlib.figure import Figure
 
@@ -196,29 +196,35 @@ def gantts(
                 f"nodes of {len(nodes)} ranks are not the {timeline.n} there are"
             )
     edges = np.cumsum((0, *sizes)).tolist()
-    named = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
-    placed = nodes_of(nodes)
+    rank_groups = groups_of([range(*edges[i : i + 2]) for i in range(len(sizes))])
+    rank_nodes = nodes_of(nodes)
     row = min(max(GANTT_ROWS_HEIGHT / n, MIN_GANTT_ROW), MAX_GANTT_ROW)
-    blocks = [x.ranks for x in placed or named]
+    blocks = [x.ranks for x in rank_nodes or rank_groups]
     rows = rows_of(blocks, row, between=min(GANTT_GAP, MAX_GAPS / len(blocks)))
-    deep, tops = rows.total, -np.array([rows.ranks[r] for r in range(n)])
-    apart = deep + GANTT_TOP + GANTT_AXIS
-    height = GANTT_BOTTOM - GANTT_AXIS + apart * len(timelines)
+    depth, tops = rows.total, -np.array([rows.ranks[r] for r in range(n)])
+    panel_height = depth + GANTT_TOP + GANTT_AXIS
+    height = GANTT_BOTTOM - GANTT_AXIS + panel_height * len(timelines)
     figure = Figure(figsize=(GANTT_WIDTH, height))
     total = max(timeline.time for timeline in timelines.values()) or 1.0
     for k, (name, timeline) in enumerate(timelines.items()):
-        y = GANTT_BOTTOM + apart * (len(timelines) - 1 - k)
+        y = GANTT_BOTTOM + panel_height * (len(timelines) - 1 - k)
         box = (
             GANTT_LEFT / GANTT_WIDTH,
             y / height,
             1 - (GANTT_LEFT + GANTT_RIGHT) / GANTT_WIDTH,
-            deep / height,
+            depth / height,
         )
         chart = Chart(
-            figure.add_axes(box), named, placed, row, tops, GANTT_TIME_WIDTH, total
+            axes=figure.add_axes(box),
+            groups=rank_groups,
+            nodes=rank_nodes,
+            row=row,
+            tops=tops,
+            width=GANTT_TIME_WIDTH,
+            total=total,
         )
-        _panel(chart, timeline, deep)
-        _title(figure, timeline, named, name, y + deep)
+        _panel(chart, timeline, depth)
+        _title(figure, timeline, rank_groups, name, y + depth)
     _legend(figure, list(timelines.values()))
     return figure
 
@@ -229,5 +235,5 @@ def gantt(
     name: str = "",
     nodes: Sequence[Hashable] = (),
 ) -> Figure:
-    """A picture of a timeline that was recorded with every message."""
+    """A picture of a single timeline, recorded with every message."""
     return gantts({name: timeline}, groups, nodes)

@@ -1,7 +1,7 @@
 """The rows of a timeline's picture: a bar for each rank, and the critical path.
 
-The colours differ in lightness too, so that no kind of colour vision takes one for the
-other.
+The colours differ in lightness too, so that every kind of colour vision distinguishes
+them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .palette import (
 if TYPE_CHECKING:
     from ..cost.timeline import Events, Timeline, Work
 
-#: lines on a rank that waits at a meeting
+#: the pattern of a rank that waits at a meeting
 HATCH = "//////"
 
-#: with more ranks than this, both ports of a rank share one bar
+#: the most ranks with a bar for each port; with more, the two ports share a bar
 MAX_RANKS_WITH_PORTS = 32
 
 # inches
 GANTT_GAP = 0.22
-#: messages at least this wide are set apart from each other
+#: the least width of a message with a visible edge
 MIN_EDGED_INCHES = 0.05
 
 
 @dataclass(frozen=True)
 class Chart:
-    """The places of rows, in inches below the top of the axes, and the unit of time."""
+    """The axes of a timeline, the rows' places in inches, and the scale of time."""
 
     axes: Any
     groups: list[RankGroup]
@@ -49,8 +49,8 @@ class Chart:
     row: float
     #: the upper edge of each rank's row
     tops: np.ndarray
-    #: inches of the whole time, and that in seconds
-    wide: float
+    #: the whole time, in inches and in seconds
+    width: float
     total: float
 
     def top(self, rank: Any) -> Any:
@@ -64,32 +64,35 @@ class Chart:
 
 
 def _boxes(
-    chart: Chart, x: np.ndarray, end: np.ndarray, y: Any, tall: float, **style: Any
+    chart: Chart, x: np.ndarray, end: np.ndarray, y: Any, height: float, **style: Any
 ) -> None:
-    """Rectangles with these left and right ends below y."""
+    """Draw rectangles from x to end, each below its y."""
     from matplotlib.collections import PolyCollection
 
     y = np.broadcast_to(y, x.shape)
-    sides = (x, y), (end, y), (end, y - tall), (x, y - tall)
+    sides = (x, y), (end, y), (end, y - height), (x, y - height)
     corners = np.stack([np.stack(side, axis=1) for side in sides], axis=1)
     chart.axes.add_collection(PolyCollection(list(corners), **style), autolim=False)
 
 
-def _ports(chart: Chart, e: Events, tall: float) -> None:
-    """Sends in the upper part of a row, receives in the lower."""
-    low = chart.bar - tall
-    seen = (e.end - e.start) * chart.wide / chart.total > MIN_EDGED_INCHES
-    edges = {"linewidths": np.where(seen, 0.6, 0.0), "edgecolors": "white"}
-    for who, colour, down in (
+def _ports(chart: Chart, e: Events, height: float) -> None:
+    """Draw sends in the upper part of a row, receives in the lower.
+
+    Narrow messages have no edges, because the edges would cover the colour.
+    """
+    low = chart.bar - height
+    is_wide = (e.end - e.start) * chart.width / chart.total > MIN_EDGED_INCHES
+    edges = {"linewidths": np.where(is_wide, 0.6, 0.0), "edgecolors": "white"}
+    for ranks, colour, down in (
         (e.source, SEND_COLOUR, 0.0),
         (e.target, RECEIVE_COLOUR, low),
     ):
-        y = chart.top(who) - down
-        _boxes(chart, e.start, e.end, y, tall, facecolors=colour, **edges)
+        y = chart.top(ranks) - down
+        _boxes(chart, e.start, e.end, y, height, facecolors=colour, **edges)
 
 
 def _waits(chart: Chart, w: Work) -> None:
-    """Ranks that wait for the others of their node."""
+    """Draw the waits of ranks for their node."""
     is_meeting = w.kind == MEETING
     style: dict[str, Any] = {
         "facecolors": IDLE_COLOUR,
@@ -108,18 +111,21 @@ def _waits(chart: Chart, w: Work) -> None:
     )
 
 
-def _works(chart: Chart, w: Work, down: float, tall: float) -> None:
-    """Ranks that copy or reduce, in a part of their row."""
+def _works(chart: Chart, w: Work, down: float, height: float) -> None:
+    """Draw copies and reductions, in a part of the rank's row."""
     is_work = w.kind == WORK
     style: dict[str, Any] = {"facecolors": WORK_COLOUR, "linewidths": 0}
     y = chart.top(w.rank[is_work]) - down
-    _boxes(chart, w.start[is_work], w.end[is_work], y, tall, **style)
+    _boxes(chart, w.start[is_work], w.end[is_work], y, height, **style)
 
 
 def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
-    """Rank, start, end and number of busy ports (1 or 2) of every stretch of time."""
+    """Rank, start, end and number of busy ports (1 or 2) of every stretch of time.
+
+    Times are rounded to a grid, because an end and the next beginning may differ by
+    rounding errors, and would otherwise be a stretch of their own.
+    """
     rank = np.concatenate([e.source, e.target] * 2)
-    # Ends and beginnings that differ by rounding only are the same.
     grid = total * 1e-9
     time = np.rint(np.concatenate([e.start, e.start, e.end, e.end]) / grid) * grid
     change = np.repeat([1, -1], 2 * len(e))
@@ -140,7 +146,7 @@ def busy(e: Events, total: float) -> tuple[np.ndarray, ...]:
 
 
 def _bars(chart: Chart, e: Events) -> None:
-    """One bar for each rank: dark while it sends and receives, else lighter."""
+    """Draw a bar for each rank: dark while both ports are busy, else lighter."""
     rank, start, end, level = busy(e, chart.total)
     for ports, colour in ((1, RECEIVE_COLOUR), (2, SEND_COLOUR)):
         with_ports = level == ports
@@ -150,9 +156,10 @@ def _bars(chart: Chart, e: Events) -> None:
 
 
 def stays(ends: list[set[int]], first: int) -> list[int]:
-    """The rank at which each part of a path waits for the one before it.
+    """The rank at which each leg of a path waits for the leg before.
 
-    Neighbours on the path have a rank in common; it stays the same where it can.
+    Neighbours on the path have a rank in common. The path stays on a rank where
+    possible, so that the line crosses few rows.
     """
     rank = first
     if len(ends) > 1 and (common := ends[0] & ends[1]) and rank not in common:
@@ -167,7 +174,7 @@ def stays(ends: list[set[int]], first: int) -> list[int]:
 
 
 def _path(chart: Chart, timeline: Timeline) -> None:
-    """A line along the ranks whose messages the end waited for."""
+    """Draw the critical path: a line along the ranks on which the end waited."""
     from matplotlib import patheffects
 
     legs = timeline.critical_legs()
@@ -182,14 +189,14 @@ def _path(chart: Chart, timeline: Timeline) -> None:
 
 
 def draw_rows(chart: Chart, timeline: Timeline) -> None:
-    """The bars of all ranks, pale where they idle.
+    """Draw the bars of all ranks, pale in idle times.
 
     Work between messages is in the middle of a row or, where both ports share the row,
-    in its lower part.
+    in the lower part.
     """
-    tops, nothing = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
+    tops, start = chart.top(np.arange(timeline.n)), np.zeros(timeline.n)
     idle: dict[str, Any] = {"facecolors": IDLE_COLOUR, "linewidths": 0}
-    _boxes(chart, nothing, nothing + timeline.time, tops, chart.bar, **idle)
+    _boxes(chart, start, start + timeline.time, tops, chart.bar, **idle)
     e, w = timeline.events, timeline.work
     ports, third = timeline.n <= MAX_RANKS_WITH_PORTS, chart.bar / 3
     if w:

@@ -1,9 +1,9 @@
 """The steps of a schedule: messages and local steps at once, as far as ranks can go.
 
-In a step every message moves of which both ends are in their round, so that a picture
-of it has both ends of all its messages; then the ranks do their local steps, and those
-of a node meet. A round without messages takes a step of its own only if it uses the
-memory of a node, or meets. No data are needed for that: `steps` adds them.
+In a step, every message moves whose two ends are in their round, so that a picture of
+the step has both ends of all messages. Then ranks do local steps, and ranks of a node
+meet. A round without messages is a step only if the round uses node memory, or meets.
+Data play no part: `steps` adds the data.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..schedules.schedule import Schedule
 from ..verify.matcher import Matcher, Rank
 from .palette import nodes_of
 
-#: a local step, and the rank that does it
-Done = tuple[int, Local]
+#: a rank, and a local step of the rank
+RankStep = tuple[int, Local]
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,15 @@ class MatchedMessage:
 
 @dataclass(frozen=True)
 class StepEvents:
-    """The events of a step, in the order of its fields.
+    """The events of a step, in the order of the fields."""
 
-    `first` are local steps before the first message of a schedule, `library` the calls
-    of the MPI library, `meetings` the numbers of the nodes whose ranks meet.
-    """
-
-    first: tuple[Done, ...]
+    #: local steps before the first message of a schedule
+    first: tuple[RankStep, ...]
     messages: tuple[MatchedMessage, ...]
+    #: calls of the MPI library
     library: tuple[Library, ...]
-    then: tuple[Done, ...]
+    then: tuple[RankStep, ...]
+    #: the numbers of the nodes whose ranks meet
     meetings: tuple[int, ...]
 
 
@@ -55,45 +54,51 @@ def in_node(data: Data) -> bool:
 
 
 def _takes_time(r: Round) -> bool:
-    """Whether a round takes a step: it has messages, a meeting, or uses node memory."""
+    """Whether a round is a step: by messages, a meeting, or use of node memory."""
     return bool(r.comm) or r.meet or any(map(in_node, data_of(r)))
 
 
 @dataclass
 class _EventsOfStep:
-    """The events of a step in the order of their discovery, rank by rank."""
+    """The events of a step, in the order of the matcher."""
 
-    #: each with the first send of its pair: its step, the sender, its place there
+    #: each with the key by which a step's messages are sorted: of the first send of the
+    #: pair of ranks, the step, the sender and the place in the round
     messages: list[tuple[tuple[int, int, int], MatchedMessage]] = field(
         default_factory=list
     )
     library: list[Library] = field(default_factory=list)
-    then: list[Done] = field(default_factory=list)
+    then: list[RankStep] = field(default_factory=list)
     meetings: list[int] = field(default_factory=list)
 
-    def step(self, first: tuple[Done, ...] = ()) -> StepEvents:
-        """The step, in the order of ranks."""
+    def step(self, first: tuple[RankStep, ...] = ()) -> StepEvents:
+        """The events in the order of ranks.
+
+        Events are sorted, since the matcher's order depends on which rank is looked at
+        first.
+        """
         messages = tuple(m for _, m in sorted(self.messages, key=lambda x: x[0]))
         library = tuple(sorted(self.library, key=lambda call: call.base))
-        then = tuple(sorted(self.then, key=lambda done: done[0]))
+        then = tuple(sorted(self.then, key=lambda step: step[0]))
         return StepEvents(first, messages, library, then, tuple(sorted(self.meetings)))
 
 
-class _Steps:
-    """The events of every step, which the matcher reports."""
+class _MatchedEvents:
+    """The events of every step, as reported by the matcher."""
 
     def __init__(self, node_of: dict[int, int]) -> None:
         self.node_of = node_of
         self.steps: dict[int, _EventsOfStep] = defaultdict(_EventsOfStep)
-        #: local steps before all messages, and the ranks that have no other step yet
-        self.first: list[Done] = []
+        #: local steps before all messages
+        self.first: list[RankStep] = []
+        #: ranks without any step so far
         self.early: set[int] = set()
-        #: source and target of messages, and when their first send was posted
+        #: by source and target, when the first send of the pair was posted
         self.pairs: dict[tuple[int, int], tuple[int, int, int]] = {}
 
     def enters(self, rank: Rank, r: Round) -> None:
         if _takes_time(r):
-            self.steps[rank.step]  # a step, though nothing may happen in it
+            self.steps[rank.step]  # makes the step, which may stay empty
             self.early.discard(rank.number)
         for k, c in enumerate(r.comm):
             if isinstance(c, Send):
@@ -101,20 +106,20 @@ class _Steps:
                 self.pairs.setdefault((rank.number, c.to), when)
 
     def moves(self, source: Rank, send: Send, target: Rank, recv: Recv) -> None:
-        sent = MatchedMessage(source.number, target.number, send, recv)
+        message = MatchedMessage(source.number, target.number, send, recv)
         when = self.pairs[source.number, target.number]
-        self.steps[max(source.step, target.step)].messages.append((when, sent))
+        self.steps[max(source.step, target.step)].messages.append((when, message))
 
     def gathers(self, ranks: Sequence[Rank], calls: Sequence[Library]) -> None:
         self.steps[max(rank.step for rank in ranks)].library.append(calls[0])
 
     def works(self, rank: Rank, r: Round) -> None:
-        done = [(rank.number, s) for s in r.then]
+        rank_steps = [(rank.number, s) for s in r.then]
         if rank.number in self.early:
-            self.first += done
-        elif done:
+            self.first += rank_steps
+        elif rank_steps:
             at = rank.step if _takes_time(r) else rank.step - 1
-            self.steps[at].then += done
+            self.steps[at].then += rank_steps
 
     def meets(self, ranks: Sequence[Rank]) -> None:
         self.steps[ranks[0].step].meetings.append(self.node_of[ranks[0].number])
@@ -123,17 +128,17 @@ class _Steps:
 def order(
     schedule: Schedule, programs: list[list[Round]] | None = None
 ) -> Iterator[StepEvents]:
-    """The steps of a schedule, until every rank has done its rounds.
+    """The steps of a schedule, up to the end of all ranks.
 
-    `programs` are the rounds of all ranks, where a caller has built them.
+    `programs` are the rounds of all ranks, if a caller has built the rounds already.
     """
-    nodes = nodes_of(schedule.nodes or range(schedule.n))
-    steps = _Steps({r: k for k, node in enumerate(nodes) for r in node.ranks})
+    node_of_rank = schedule.nodes or range(schedule.n)
+    nodes = nodes_of(node_of_rank)
+    steps = _MatchedEvents({r: k for k, node in enumerate(nodes) for r in node.ranks})
     steps.early = set(range(schedule.n))
-    where = schedule.nodes or range(schedule.n)
     rounds = programs or schedule.all_ranks()
-    Matcher(rounds, steps, where, _takes_time).run()
-    first = tuple(sorted(steps.first, key=lambda done: done[0]))
+    Matcher(rounds, steps, node_of_rank, _takes_time).run()
+    first = tuple(sorted(steps.first, key=lambda step: step[0]))
     for k in sorted(steps.steps):
         yield steps.steps[k].step(first)
         first = ()

@@ -1,9 +1,10 @@
 """Colours of ranks: a hue for each group, from light to dark in rank order.
 
-Pictures and the pages of isthmus explore share them; the pages have them in
+Pictures and the pages of isthmus explore share the colours; the pages have a copy in
 web/colours.js and web/page.css.
 
-Blue and orange stay apart for every kind of colour vision, and lightness needs none.
+Groups A and B are blue and orange, because every kind of colour vision distinguishes
+the two, and lightness alone shows the order of ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ INK, FAINT, EMPTY = "#222222", "#8a8a8a", "#efefef"
 
 @dataclass(frozen=True)
 class RankGroup:
-    """Consecutive ranks that belong together."""
+    """A group: a name, and consecutive ranks."""
 
     name: str
     short: str
@@ -35,7 +36,7 @@ class RankGroup:
 
 @dataclass(frozen=True)
 class RankNode:
-    """Ranks that share memory, in rank order."""
+    """A node: a name, and the ranks that share its memory, in rank order."""
 
     name: str
     short: str
@@ -56,8 +57,8 @@ def nodes_of(nodes: Iterable[Hashable]) -> list[RankNode]:
     ]
 
 
-#: the colours of each group, light to dark, by its letter, in pictures and in the pages
-#: of isthmus explore alike; r is that of one group: its ranks are hardest to tell apart
+#: the colours of a group, light to dark, by the group's letter; "r" is for a single
+#: group, with more hues, since its ranks are hardest to distinguish
 RAMPS = {
     "a": ("#bfe0f2", "#6fb3dc", "#2f7fc1", "#174a86", "#0d2a55"),
     "b": ("#fde0ad", "#f7b25a", "#e0812a", "#a9510f", "#6b2c05"),
@@ -67,9 +68,9 @@ RAMPS = {
     "f": ("#e3e6e8", "#b6bdc3", "#858f98", "#58626b", "#2e363d"),
     "r": ("#f6e27f", "#a5c86a", "#4aa78c", "#2b7594", "#2f4682", "#3a2463"),
 }
-#: the places of the first rank and the last one on a ramp
+#: the places of the first and the last rank on a ramp
 RAMP_BEGIN, RAMP_END = 0.06, 0.92
-#: of timelines: ports that send, receive or idle; the critical path
+#: colours in timelines: ports that send, receive or idle; the critical path
 SEND_COLOUR, RECEIVE_COLOUR, IDLE_COLOUR, PATH_COLOUR = (
     "#08519c",
     "#2a77b4",
@@ -100,7 +101,7 @@ def on_ramp(letter: str, at: float) -> Colour:
 
 
 def groups_of(ranks: list[range]) -> list[RankGroup]:
-    """One group, or A, B and so on."""
+    """The groups of ranks, named A, B and so on; a single group has no letter."""
     if len(ranks) == 1:
         return [RankGroup("ranks", "all", "r", ranks[0])]
     letters = ascii_uppercase[: len(ranks)]
@@ -126,7 +127,7 @@ def colours(groups: list[RankGroup]) -> list[Colour]:
 
 
 def parts(n: int) -> list[Colour]:
-    """Colours for n parts of one rank's data, in order."""
+    """Colours for n parts of a rank's data, in order."""
     return [
         on_ramp("r", 0.04 + (RAMP_END - 0.04) * i / (n - 1) if n > 1 else 0.4)
         for i in range(n)
@@ -134,6 +135,6 @@ def parts(n: int) -> list[Colour]:
 
 
 def on(colour: Colour) -> str:
-    """Ink that can be read on a colour."""
+    """The colour of legible text on a colour."""
     red, green, blue = colour
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else "white"

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: parts and messages of more ranks have no labels
+#: the most ranks in a group for labels on parts and messages
 MAX_LABELLED_RANKS = 16
-#: the owner of an element that no rank has or wants
+#: the owner of an element that no rank has, or that no rank wants
 NOBODY = -1
 
 
@@ -55,14 +55,17 @@ def _names(
     colour: Any,
     replicas: dict[int, list[int]],
 ) -> None:
-    """The names of the ranks of each part at its middle, if it lies together."""
+    """Write the names of ranks into the middles of their parts.
+
+    A part in several pieces has no name, since its middle may lie in another part.
+    """
     for r in np.unique(owners[owners != NOBODY]):
         y, x = np.nonzero(owners == r)
         if (np.ptp(y) + 1) * (np.ptp(x) + 1) != len(y):
             continue
-        mine = colour[y, x]
-        ink = on(tuple(mine.mean(0)))
-        box = {"facecolor": mine.mean(0), "edgecolor": "none", "pad": 1.5}
+        mean_colour = colour[y, x].mean(0)
+        ink = on(tuple(mean_colour))
+        box = {"facecolor": mean_colour, "edgecolor": "none", "pad": 1.5}
         name = " ".join(group.label(x) for x in replicas.get(int(r), [int(r)]))
         style: dict[str, Any] = {"ha": "center", "va": "center", "bbox": box}
         axes.text(x.mean(), y.mean(), name, color=ink, fontsize=8, **style)
@@ -76,7 +79,7 @@ def _map(
     paint: Sequence[Colour],
     replicas: dict[int, list[int]],
 ) -> None:
-    """An array: parts of ranks with borders, elements in the colour of their source."""
+    """Draw an array: parts of ranks with borders, elements in their source's colour."""
     owners, sources = _flat(owners), _flat(sources)
     colour = _painted(sources, paint)
     axes.imshow(colour, aspect="auto", interpolation="nearest")
@@ -92,7 +95,7 @@ def _table(
     ends: tuple[RankGroup, RankGroup],
     paint: Sequence[Colour],
 ) -> None:
-    """A table of messages: a square whose area is the elements of the message."""
+    """Draw a table of messages: squares with areas in proportion to the elements."""
     from matplotlib.patches import Rectangle
 
     source, target = ends
@@ -102,19 +105,19 @@ def _table(
         at = t - target.ranks.start - side / 2, s - source.ranks.start - side / 2
         axes.add_patch(Rectangle(at, side, side, color=paint[s], lw=0))
         if max(len(source.ranks), len(target.ranks)) <= MAX_LABELLED_RANKS:
-            where = t - target.ranks.start, s - source.ranks.start
+            middle = t - target.ranks.start, s - source.ranks.start
             ink = on(paint[s]) if side > 0.45 else INK
-            axes.text(*where, str(n), fontsize=6, ha="center", va="center", color=ink)
+            axes.text(*middle, str(n), fontsize=6, ha="center", va="center", color=ink)
     rows, columns = len(source.ranks), len(target.ranks)
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
-    for ranks, set_ in ((target, axes.set_xticks), (source, axes.set_yticks)):
-        tick_ranks = range(0, len(ranks.ranks), max(len(ranks.ranks) // 16, 1))
-        names = [ranks.label(ranks.ranks[i]) for i in tick_ranks]
-        set_(list(tick_ranks), names, fontsize=7)
+    for group, set_ticks in ((target, axes.set_xticks), (source, axes.set_yticks)):
+        tick_ranks = range(0, len(group.ranks), max(len(group.ranks) // 16, 1))
+        names = [group.label(group.ranks[i]) for i in tick_ranks]
+        set_ticks(list(tick_ranks), names, fontsize=7)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    for side_ in axes.spines.values():
-        side_.set_color(FAINT)
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
 
 
 def figure(
@@ -126,9 +129,13 @@ def figure(
     titles: tuple[str, str],
     replicas: tuple[dict[int, list[int]], dict[int, list[int]]],
 ) -> Figure:
-    """The number of a rank that has each element, that wants it, from which it comes;
-    and messages: from, to, elements; of a rank that stands for several, all of them.
-    Colours are sources."""
+    """The layouts before and after a redistribution, and the messages between.
+
+    `held`, `wanted` and `sources` have, for each element, a rank with the element
+    before, a rank with the element afterwards, and the rank from which the element
+    comes. `messages` are source, target and number of elements; `replicas` the ranks
+    with equal parts, by the first of them. Colours are sources.
+    """
     from matplotlib.figure import Figure
 
     rank_groups = groups_of(list(groups))

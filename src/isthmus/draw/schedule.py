@@ -1,7 +1,6 @@
 """A schedule as a picture: ranks are rows, steps are columns, colours are owners.
 
-Where ranks share the memory of their nodes, a node is a box around its ranks and a row
-for that memory.
+Where ranks share memory, a node is a box around the ranks and a row for node memory.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from .sheet import (
     combined,
     runs,
 )
-from .steps import MessagePicture, Moved, StepPicture, steps
+from .steps import MessagePicture, NodeMemoryStep, StepPicture, steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: columns of steps; of more steps, those in the middle are left out
+#: the most columns of steps; of a longer schedule, steps in the middle are left out
 MAX_STEP_COLUMNS = 10
 SWATCH_INCHES = 0.3
 
@@ -46,9 +45,9 @@ def _arrow(
     dots: tuple[bool, bool] = (False, False),
     **style: Any,
 ) -> None:
-    """An arrow to a column, in the colour of its data if these are of one rank.
+    """Draw an arrow to a column, in the colour of the data's owner; grey for several.
 
-    `dots` says whether its start and its end have a dot.
+    `dots` says whether the start and the end have a dot.
     """
     from matplotlib.patches import FancyArrowPatch
 
@@ -65,25 +64,27 @@ def _arrow(
 
 
 def _message(sheet: Sheet, column: int, message: MessagePicture, width: float) -> None:
-    """A message from rank to rank; a dot at an end that lies in shared memory."""
+    """Draw a message from rank to rank; a dot marks an end in node memory."""
     rows = sheet.y(message.source), sheet.y(message.target)
     dots = message.from_node, message.to_node
     _arrow(sheet, column, rows, message.data, dots, lw=width)
 
 
-def _moved(sheet: Sheet, column: int, moved: Sequence[Moved]) -> None:
-    """Arrows for copies and reductions into node memory and out of it.
+def _node_steps(
+    sheet: Sheet, column: int, node_steps: Sequence[NodeMemoryStep]
+) -> None:
+    """Draw arrows for copies and reductions into node memory and out of node memory.
 
-    A rank has one arrow each way, however many steps it took.
+    A rank has a single arrow each way, since arrows of several steps would lie on top
+    of each other.
     """
     node_of_rank = {r: k for k, node in enumerate(sheet.nodes) for r in node.ranks}
     data_of_arrow: dict[tuple[float, float], list[np.ndarray]] = {}
-    for x in moved:
-        ends = (
+    for x in node_steps:
+        start, end = (
             sheet.y_shared(node_of_rank[x.rank]) if buf == "node" else sheet.y(x.rank)
             for buf in (x.src, x.dst)
         )
-        start, end = ends
         data_of_arrow.setdefault((start, end), []).append(x.data)
     for rows, data in data_of_arrow.items():
         dashes: dict[str, Any] = {"linestyle": (0, (2.5, 1.5)), "lw": 0.9}
@@ -91,14 +92,14 @@ def _moved(sheet: Sheet, column: int, moved: Sequence[Moved]) -> None:
 
 
 def _meeting(sheet: Sheet, column: int, k: int) -> None:
-    """A line after a column, across the ranks of a node that met there."""
+    """Draw a line after a column, across the ranks of a node that met."""
     x = sheet.x(column) + sheet.cell + MEETING_WIDTH / 2
     low, top = sheet.frame(k)
     sheet.axes.plot((x, x), (low + 0.04, top - 0.04), color=INK, lw=2.4)
 
 
 def _library(sheet: Sheet, column: int, base: int, n: int) -> None:
-    """A group that leaves a step to the MPI library."""
+    """Draw a box over a group that calls the MPI library."""
     x = sheet.x(column) - sheet.gutter / 2
     rows = [sheet.y(rank) for rank in range(base, base + n)]
     top, low = max(rows) + SHEET_BAR / 2, min(rows) - SHEET_BAR / 2
@@ -108,10 +109,10 @@ def _library(sheet: Sheet, column: int, base: int, n: int) -> None:
     sheet.text(x, middle, words, 6.5, rotation=90)
 
 
-def _news(
+def _underline_changes(
     sheet: Sheet, x: float, y: float, old: np.ndarray, new: np.ndarray, scale: float
 ) -> None:
-    """A line under the elements that this step changed."""
+    """Draw a line under the elements changed by a step."""
     for start, end, changed in runs(old != new):
         if changed:
             ends = x + start * scale, x + end * scale
@@ -119,17 +120,17 @@ def _news(
 
 
 def _bar(sheet: Sheet, column: int, y: float, old: np.ndarray, new: np.ndarray) -> None:
-    """A buffer after a step, its new elements underlined."""
+    """Draw a buffer after a step, new elements underlined."""
     x, scale = sheet.x(column), sheet.cell / max(len(new), 1)
     sheet.bar(x, y, new, scale)
-    _news(sheet, x, y - SHEET_BAR / 2 - 0.025, old, new, scale)
+    _underline_changes(sheet, x, y - SHEET_BAR / 2 - 0.025, old, new, scale)
 
 
 def _column(sheet: Sheet, column: int, step: StepPicture, before: StepPicture) -> None:
-    """The messages of a step, and the buffers of every rank after it."""
+    """Draw the messages of a step, and the buffers of every rank afterwards."""
     width = 1.1 if len(step.messages) <= 2 * len(step.memory) else 0.5
     if sheet.arrows:
-        _moved(sheet, column, step.moved)
+        _node_steps(sheet, column, step.node_steps)
         for message in step.messages:
             _message(sheet, column, message, width)
     for base, n in step.library:
@@ -147,7 +148,7 @@ def _column(sheet: Sheet, column: int, step: StepPicture, before: StepPicture) -
 
 
 def _contributions(sheet: Sheet, contributions: list[np.ndarray]) -> None:
-    """The contributions of all ranks, on one scale."""
+    """Draw the contributions of all ranks, on a common scale."""
     scale = sheet.cell / max(1, *map(len, contributions))
     for rank, marks in enumerate(contributions):
         y = sheet.y(rank)
@@ -160,21 +161,21 @@ def _contributions(sheet: Sheet, contributions: list[np.ndarray]) -> None:
 
 
 def _legend(
-    sheet: Sheet, scratch: bool, sums: bool, taken: Sequence[StepPicture]
+    sheet: Sheet, scratch: bool, sums: bool, all_steps: Sequence[StepPicture]
 ) -> None:
-    """A swatch for every rank, and the signs that the picture has."""
+    """Draw a swatch for every rank, and explain the signs in the picture."""
     y = sheet.bottom - 0.32
     for group in sheet.groups:
         # rows by node do not say which group a rank is of
         name = group.name if sheet.nodes else f"from {group.short}"
         sheet.text(SHEET_LEFT - 0.1, y, name, 7.5, ha="right")
-        each = min(SWATCH_INCHES, 4.8 / len(group.ranks))
+        width = min(SWATCH_INCHES, 4.8 / len(group.ranks))
         for i, rank in enumerate(group.ranks):
-            x, colour = SHEET_LEFT + i * each, sheet.paint[rank]
-            sheet.box(x, y, each * 0.95, 0.16, colour)
-            if each == SWATCH_INCHES:
-                sheet.text(x + each / 2, y, group.label(rank), 6.5, color=on(colour))
-        if each < SWATCH_INCHES:
+            x, colour = SHEET_LEFT + i * width, sheet.paint[rank]
+            sheet.box(x, y, width * 0.95, 0.16, colour)
+            if width == SWATCH_INCHES:
+                sheet.text(x + width / 2, y, group.label(rank), 6.5, color=on(colour))
+        if width < SWATCH_INCHES:
             ends = " to ".join(
                 group.label(r) for r in group.ranks[:: len(group.ranks) - 1]
             )
@@ -191,19 +192,18 @@ def _legend(
         words += ["Σ3: of three ranks, combined"]
     sheet.text(SHEET_LEFT, y, ";  ".join(words), 7.5, ha="left")
     if sheet.nodes:
-        sheet.text(
-            SHEET_LEFT, y - 0.17, ";  ".join(_node_words(sheet, taken)), 7.5, ha="left"
-        )
+        node_words = ";  ".join(_node_words(sheet, all_steps))
+        sheet.text(SHEET_LEFT, y - 0.17, node_words, 7.5, ha="left")
 
 
-def _node_words(sheet: Sheet, taken: Sequence[StepPicture]) -> list[str]:
-    """The signs for nodes that the picture has."""
+def _node_words(sheet: Sheet, all_steps: Sequence[StepPicture]) -> list[str]:
+    """The meaning of the signs for nodes in the picture."""
     words = ["box: a node"]
-    words += ["black line: its ranks meet"] * any(step.meetings for step in taken)
+    words += ["black line: its ranks meet"] * any(s.meetings for s in all_steps)
     words += ["shared: its memory"] * bool(sheet.rows.shared)
     if sheet.arrows:
-        words += ["dashed: copied or combined"] * any(step.moved for step in taken)
-        messages = [m for step in taken for m in step.messages]
+        words += ["dashed: copied or combined"] * any(s.node_steps for s in all_steps)
+        messages = [m for step in all_steps for m in step.messages]
         dots = any(m.from_node or m.to_node for m in messages)
         words += ["dot: end of a message in shared memory"] * dots
     return words
@@ -214,7 +214,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def _size(group: RankGroup, contributions: list[np.ndarray]) -> str:
-    """The number of a group's ranks and of the elements they contribute, as text."""
+    """The number of a group's ranks, and of the elements of each, as text."""
     counts = sorted({len(contributions[r]) for r in group.ranks})
     amount = f"{_count(counts[-1], 'element')}"
     amount = f"{amount} each" if len(counts) == 1 else f"{counts[0]} to {amount}"
@@ -224,7 +224,7 @@ def _size(group: RankGroup, contributions: list[np.ndarray]) -> str:
 def _headings(
     sheet: Sheet, schedule: Schedule, contributions: list[np.ndarray]
 ) -> None:
-    """The title, and the names of the groups."""
+    """Write the title, and the names of groups or nodes."""
     sizes = "     ".join(_size(group, contributions) for group in sheet.groups)
     title = f"{described(schedule.collective)}, {schedule.algorithm}"
     top = sheet.height
@@ -238,7 +238,7 @@ def _headings(
 
 
 def _frame(sheet: Sheet, k: int) -> None:
-    """The box around a node, and its name."""
+    """Draw the box around a node, with the name."""
     from matplotlib.patches import FancyBboxPatch
 
     low, top = sheet.frame(k)
@@ -250,28 +250,26 @@ def _frame(sheet: Sheet, k: int) -> None:
         (width - 0.16, top - low + 2 * NODE_BOX_MARGIN),
     )
     sheet.axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, **style))
-    tall = top - low > 1.5 * SHEET_ROW
-    words: dict[str, Any] = {"rotation": 90 * tall, "weight": "bold"}
-    name = sheet.nodes[k].name
-    sheet.text(
-        0.22 if tall else 0.3, (low + top) / 2, name, 8.5 if tall else 6, **words
-    )
+    is_tall = top - low > 1.5 * SHEET_ROW
+    x, font_size, rotation = (0.22, 8.5, 90) if is_tall else (0.3, 6, 0)
+    words: dict[str, Any] = {"rotation": rotation, "weight": "bold"}
+    sheet.text(x, (low + top) / 2, sheet.nodes[k].name, font_size, **words)
 
 
 def _heading(step: StepPicture) -> str:
-    """The number of a step's messages and the longest of them, as text."""
+    """The number of a step's messages, and the length of the longest, as text."""
     if step.library and not step.messages:
         return "the MPI library"
     if not step.messages:
-        kinds = ["copies"] * any(not x.reduced for x in step.moved)
-        kinds += ["sums"] * any(x.reduced for x in step.moved)
+        kinds = ["copies"] * any(not x.is_reduction for x in step.node_steps)
+        kinds += ["sums"] * any(x.is_reduction for x in step.node_steps)
         return " and ".join(kinds) or "meeting"
     longest = max(len(m.data) for m in step.messages)
     return f"{_count(len(step.messages), 'message')}, longest {longest}"
 
 
-def _shown(n: int) -> list[int | None]:
-    """The steps that get a column; None stands for those left out."""
+def _steps_with_columns(n: int) -> list[int | None]:
+    """The steps with a column; None stands for the steps left out."""
     if n <= MAX_STEP_COLUMNS:
         return list(range(n))
     late = MAX_STEP_COLUMNS // 2
@@ -279,38 +277,39 @@ def _shown(n: int) -> list[int | None]:
 
 
 def _contribution(before: Memory) -> np.ndarray:
-    """A rank's contribution: its send buffer, or its place in the common one."""
+    """A rank's contribution: in the send buffer, or in place in the receive buffer."""
     recv = before["recv"]
     return before.get("send", recv[recv["lo"] >= 0])
 
 
 def _nodes(schedule: Schedule, all_steps: Sequence[StepPicture]) -> list[RankNode]:
-    """The nodes, if there are several or a step touches node memory."""
-    busy = any(step.moved or step.meetings for step in all_steps)
-    return nodes_of(schedule.nodes) if busy or len(set(schedule.nodes)) > 1 else []
+    """The nodes, if several, or if a step touches node memory."""
+    uses_memory = any(step.node_steps or step.meetings for step in all_steps)
+    is_drawn = uses_memory or len(set(schedule.nodes)) > 1
+    return nodes_of(schedule.nodes) if is_drawn else []
 
 
 def figure(schedule: Schedule) -> Figure:
-    """The buffers of every rank after every step, and the messages between them."""
+    """The buffers of every rank after every step, with the messages between."""
     groups = groups_of(list(schedule.groups))
     start = [schedule.contract.before(r) for r in range(schedule.n)]
     all_steps = list(steps(schedule))
     scratch = any(
         len(memory["tmp"]) for step in all_steps[:1] for memory in step.memory
     )
-    shown = _shown(len(all_steps))
+    columns = _steps_with_columns(len(all_steps))
     nodes = _nodes(schedule, all_steps)
     shared = all_steps[0].shared if all_steps else ()
     node_memory = [len(buf) > 0 for buf in shared]
-    sheet = blank_sheet(groups, len(shown), scratch, nodes, node_memory)
+    sheet = blank_sheet(groups, len(columns), scratch, nodes, node_memory)
     contributions = [_contribution(memory) for memory in start]
     _headings(sheet, schedule, contributions)
     _contributions(sheet, contributions)
     head = sheet.height - SHEET_TOP + 0.12
     sheet.text(sheet.x(0) + sheet.cell / 2, head + 0.07, "contributes", 8)
-    nothing = tuple(blank(len(buf), buf.dtype) for buf in shared)
-    first = StepPicture((), (), tuple(start), shared=nothing)
-    for column, k in enumerate(shown, 1):
+    blank_shared = tuple(blank(len(buf), buf.dtype) for buf in shared)
+    first = StepPicture((), (), tuple(start), shared=blank_shared)
+    for column, k in enumerate(columns, 1):
         middle = sheet.x(column) + sheet.cell / 2
         if k is None:
             left_out = _count(len(all_steps) - MAX_STEP_COLUMNS, "step")

@@ -1,4 +1,4 @@
-"""The sheet that a schedule is drawn on: places of rows and columns, bars, words."""
+"""The sheet of a schedule's picture: places of rows and columns, bars, words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .palette import EMPTY, INK, Colour, RankGroup, RankNode, colours, on
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: with more ranks than this, arrows would hide each other
+#: the most ranks in a picture with arrows; more arrows would hide each other
 MAX_RANKS_WITH_ARROWS = 16
 
 # inches
@@ -22,22 +22,20 @@ SHEET_ROW, SHEET_BAR, SCRATCH_BAR, SHEET_GAP = 0.36, 0.2, 0.06, 0.3
 SHEET_LEFT, SHEET_TOP, SHEET_BOTTOM, SHEET_RIGHT = 0.8, 0.95, 1.0, 0.3
 #: the margin of the box around a node, and the width of a meeting after a column
 NODE_BOX_MARGIN, MEETING_WIDTH = 0.06, 0.18
-#: more ranks than any picture has
+#: above the number of ranks in any picture
 MAX_COMBINED_RANKS = 1 << 20
-#: the least width of a part that has its owner's name in it
+#: the least width of a part with the owner's name
 MIN_NAMED_WIDTH = 0.19
 
 
 @dataclass(frozen=True)
 class RowPlaces:
-    """The tops of rows, in inches below the first.
-
-    They are those of the ranks, those of the memory that the ranks of a node share, and
-    the top and the bottom of each node.
-    """
+    """The tops of rows, in inches below the first row."""
 
     ranks: dict[int, float]
+    #: of node memory, by the number of the node
     shared: dict[int, float]
+    #: the top and the bottom of each node
     frames: list[tuple[float, float]]
     total: float
 
@@ -49,7 +47,7 @@ def rows_of(
     node_memory: Sequence[bool] = (),
     between: float = SHEET_GAP,
 ) -> RowPlaces:
-    """The rows of blocks of ranks, one below the other, and of their node memory."""
+    """The places of blocks of ranks, from top to bottom, with rows of node memory."""
     ranks: dict[int, float] = {}
     shared: dict[int, float] = {}
     frames, y = [], begin
@@ -66,12 +64,12 @@ def rows_of(
 
 @dataclass(frozen=True)
 class Sheet:
-    """A figure and the places on it, in inches from the lower left corner."""
+    """A figure with its places, in inches from the lower left corner."""
 
     figure: Figure
     axes: Any
     groups: list[RankGroup]
-    #: with their boxes, if they are drawn
+    #: nodes with a box; empty if no nodes are drawn
     nodes: list[RankNode]
     paint: list[Colour]
     cell: float
@@ -82,7 +80,7 @@ class Sheet:
 
     @property
     def arrows(self) -> bool:
-        """Whether there is room for arrows."""
+        """Whether the picture has arrows: too many would hide each other."""
         return len(self.paint) <= MAX_RANKS_WITH_ARROWS
 
     def x(self, column: int) -> float:
@@ -94,7 +92,7 @@ class Sheet:
         return self.height - SHEET_TOP - self.rows.ranks[rank] - SHEET_ROW / 2
 
     def y_shared(self, k: int) -> float:
-        """The middle of the bar of the memory that node k shares."""
+        """The middle of the bar of node k's memory."""
         return self.height - SHEET_TOP - self.rows.shared[k] - SHEET_ROW / 2
 
     def frame(self, k: int) -> tuple[float, float]:
@@ -112,13 +110,13 @@ class Sheet:
         return next(g.label(rank) for g in self.groups if rank in g.ranks)
 
     def box(self, x: float, y: float, w: float, h: float, colour: Any) -> None:
-        """A filled rectangle from the middle of its left edge."""
+        """Draw a filled rectangle from the middle of its left edge."""
         from matplotlib.patches import Rectangle
 
         self.axes.add_patch(Rectangle((x, y - h / 2), w, h, facecolor=colour, lw=0))
 
     def text(self, x: float, y: float, words: str, size: float, **style: Any) -> None:
-        """Words, centred unless told otherwise."""
+        """Write words, centred unless the style says differently."""
         style = {"ha": "center", "va": "center", "color": INK} | style
         self.axes.text(x, y, words, fontsize=size, **style)
 
@@ -128,25 +126,25 @@ class Sheet:
         y: float,
         marks: np.ndarray,
         scale: float,
-        thick: float = SHEET_BAR,
+        thickness: float = SHEET_BAR,
     ) -> None:
-        """A buffer, each part in the colour of the rank it is from."""
+        """Draw a buffer, each part in the colour of the rank of origin."""
         if (marks["lo"] < 0).any():
-            self.box(x, y, len(marks) * scale, thick, EMPTY)
+            self.box(x, y, len(marks) * scale, thickness, EMPTY)
         for start, end, key in runs(_keys(marks)):
             owner, combined = divmod(key, MAX_COMBINED_RANKS)
             if owner < 0:
                 continue
             left, width = x + start * scale, (end - start) * scale
             gap, colour = min(0.012, width / 8), self.paint[owner]
-            self.box(left + gap, y, width - 2 * gap, thick, colour)
-            if thick == SHEET_BAR and width > MIN_NAMED_WIDTH:
+            self.box(left + gap, y, width - 2 * gap, thickness, colour)
+            if thickness == SHEET_BAR and width > MIN_NAMED_WIDTH:
                 name = f"Σ{combined}" if combined > 1 else self.label(owner)
                 self.text(left + width / 2, y - 0.005, name, 6.5, color=on(colour))
 
 
 def combined(marks: np.ndarray) -> np.ndarray:
-    """The number of ranks whose contributions each element combines."""
+    """The number of contributions combined in each element."""
     if "who" not in (marks.dtype.names or ()):
         return np.asarray(marks["hi"] - marks["lo"])
     who = marks["who"]
@@ -155,7 +153,10 @@ def combined(marks: np.ndarray) -> np.ndarray:
 
 
 def _keys(marks: np.ndarray) -> np.ndarray:
-    """The lowest rank and the number of ranks of each element, as one number."""
+    """The lowest rank and the number of ranks of each element.
+
+    Both are in a single number, so that `runs` compares elements at once.
+    """
     return np.asarray(
         marks["lo"].astype(np.int64) * MAX_COMBINED_RANKS + combined(marks)
     )
@@ -180,7 +181,7 @@ def blank_sheet(
 ) -> Sheet:
     """An empty sheet for a number of columns beside the contributions.
 
-    Rows are by group, or by node, and there with a row for node memory if there is any.
+    Rows are by group, or by node with a row for node memory where the node has any.
     """
     from matplotlib.figure import Figure
 
@@ -198,5 +199,15 @@ def blank_sheet(
     axes.set(xlim=(0, width), ylim=(0, height))
     axes.axis("off")
     paint = colours(groups)
-    where = rows, bottom, height
-    return Sheet(figure, axes, groups, list(nodes), paint, cell, gutter, *where)
+    return Sheet(
+        figure=figure,
+        axes=axes,
+        groups=groups,
+        nodes=list(nodes),
+        paint=paint,
+        cell=cell,
+        gutter=gutter,
+        rows=rows,
+        bottom=bottom,
+        height=height,
+    )

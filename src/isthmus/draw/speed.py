@@ -1,4 +1,7 @@
-"""Times of two contenders as bars, each pair to its own scale."""
+"""Times of two contenders as pairs of bars, each pair to a scale of its own.
+
+Pairs have no common scale, because measurements differ by orders of magnitude.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ LIBRARY_COLOUR, OUR_COLOUR = "#b9b9b9", "#e6550d"
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """A measurement: its name, both times as text, and their ratio."""
+    """A measurement: a name, two times as text, and the ratio of the times."""
 
     label: str
     native: str
@@ -34,11 +37,11 @@ class SpeedRow:
 
 
 def _bar(axes: Any, y: float, length: float, colour: str, words: str) -> None:
-    """A bar with its time written in it, or after it where it is short."""
+    """Draw a bar with the time inside, or behind a short bar."""
     axes.barh(y, length, SPEED_BAR, left=SPEED_LEFT, color=colour)
-    inside = length > 1.25
-    x = SPEED_LEFT + length + (-0.08 if inside else 0.08)
-    side = "right" if inside else "left"
+    is_inside = length > 1.25
+    x = SPEED_LEFT + length + (-0.08 if is_inside else 0.08)
+    side = "right" if is_inside else "left"
     axes.text(x, y, words, fontsize=7.5, color=INK, ha=side, va="center_baseline")
 
 

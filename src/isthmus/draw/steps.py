@@ -1,6 +1,6 @@
 """A schedule of all ranks in steps, with all data, for pictures.
 
-`order` has the events of each step; here they are done, on marks.
+`order` has the events of each step; this file applies the events to marks.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ..schedules.schedule import Schedule
 from ..verify.marks import Memory, blank, combine
 from ..verify.verify import memories
 from . import order
-from .order import Done, MatchedMessage, in_node
+from .order import MatchedMessage, RankStep, in_node
 from .palette import nodes_of
 
 
 @dataclass(frozen=True)
 class MessagePicture:
-    """Elements that moved from one rank to another, as their marks.
+    """A message with its data, as marks.
 
-    `from_node` and `to_node` say whether they left from, and arrived in, node memory.
+    `from_node` and `to_node` say whether the data lay in node memory, before and after.
     """
 
     source: int
@@ -34,35 +34,33 @@ class MessagePicture:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Elements that a rank copied or reduced into, out of or inside node memory."""
+class NodeMemoryStep:
+    """A copy or a reduction into, out of or inside node memory, with its data."""
 
     rank: int
     src: str
     dst: str
     data: np.ndarray
-    reduced: bool
+    is_reduction: bool
 
 
 @dataclass(frozen=True)
 class StepPicture:
-    """The messages of a step, and the memory of every rank after it.
-
-    `library` are the groups whose library was called (first rank, size), `moved` the
-    steps on node memory, `meetings` the nodes whose ranks met in the end, and `shared`
-    the memory of each node.
-    """
+    """The messages of a step, and the memory of every rank afterwards."""
 
     messages: tuple[MessagePicture, ...]
+    #: the groups that called the MPI library: first rank, and number of ranks
     library: tuple[tuple[int, int], ...]
     memory: tuple[Memory, ...]
-    moved: tuple[Moved, ...] = ()
+    node_steps: tuple[NodeMemoryStep, ...] = ()
+    #: the nodes whose ranks met at the end
     meetings: tuple[int, ...] = ()
+    #: the memory of each node
     shared: tuple[np.ndarray, ...] = ()
 
 
-class _Data:
-    """The memory of every rank and every node."""
+class _Memories:
+    """The memory of every rank and every node, on which steps are replayed."""
 
     def __init__(self, schedule: Schedule, programs: list[list[Round]]) -> None:
         self.ranks = memories(programs, schedule.contract, schedule.nodes)
@@ -92,27 +90,34 @@ class _Data:
                 self.store(member, block, self.load(call.base + i, block))
         return call.base, call.n
 
-    def work(self, done: tuple[Done, ...]) -> Iterator[Moved]:
-        """Do local steps, and yield those that touch node memory."""
-        for rank, s in done:
+    def work(self, rank_steps: tuple[RankStep, ...]) -> Iterator[NodeMemoryStep]:
+        """Do local steps, and yield the steps on node memory."""
+        for rank, s in rank_steps:
             data = self.load(rank, (s.src,))
+            is_reduction = isinstance(s, Reduce)
             if in_node((s.src, s.dst)):
-                yield Moved(rank, s.src.buf, s.dst.buf, data, isinstance(s, Reduce))
-            if isinstance(s, Reduce):
+                ends = s.src.buf, s.dst.buf
+                yield NodeMemoryStep(rank, *ends, data, is_reduction)
+            if is_reduction:
                 own = self.load(rank, (s.dst,))
                 combine(data, own)
                 data = own
             self.store(rank, (s.dst,), data)
 
     def step(self, events: order.StepEvents) -> StepPicture:
-        """Do the events of a step."""
-        before = tuple(self.work(events.first))
+        """Do the events of a step, and copy the memory, since later steps change it."""
+        first = tuple(self.work(events.first))
         messages = tuple(map(self.message, events.messages))
         library = tuple(map(self.library, events.library))
-        moved = (*before, *self.work(events.then))
-        held = tuple(map(_copied, self.ranks))
-        shared = tuple(buf.copy() for buf in self.shared)
-        return StepPicture(messages, library, held, moved, events.meetings, shared)
+        node_steps = (*first, *self.work(events.then))
+        return StepPicture(
+            messages=messages,
+            library=library,
+            memory=tuple(map(_copied, self.ranks)),
+            node_steps=node_steps,
+            meetings=events.meetings,
+            shared=tuple(buf.copy() for buf in self.shared),
+        )
 
 
 def _copied(memory: Memory) -> Memory:
@@ -121,7 +126,7 @@ def _copied(memory: Memory) -> Memory:
 
 
 def steps(schedule: Schedule) -> Iterator[StepPicture]:
-    """The steps of a schedule, until every rank has done its rounds."""
+    """The steps of a schedule with data, up to the end of all ranks."""
     programs = schedule.all_ranks()
-    data = _Data(schedule, programs)
-    yield from map(data.step, order.order(schedule, programs))
+    memories_of_ranks = _Memories(schedule, programs)
+    yield from map(memories_of_ranks.step, order.order(schedule, programs))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TuningPoint(Protocol):
-    """The measured and the predicted seconds of an algorithm at one size."""
+    """The measured and the predicted seconds of an algorithm at a size."""
 
     @property
     def kind(self) -> str: ...
@@ -28,16 +28,16 @@ class TuningPoint(Protocol):
 
 
 def _panel(axes: Any, points: Sequence[TuningPoint], paint: dict[str, str]) -> None:
-    """The algorithms of one kind."""
+    """Draw the algorithms of a kind."""
     for name in dict.fromkeys(point.algorithm for point in points):
         colour = paint[name]
-        here = sorted((p for p in points if p.algorithm == name), key=lambda p: p.size)
-        xs = [p.size for p in here]
+        line = sorted((p for p in points if p.algorithm == name), key=lambda p: p.size)
+        xs = [p.size for p in line]
         style: dict[str, Any] = {"color": colour, "ms": 4, "alpha": 0.85}
-        axes.plot(xs, [p.measured for p in here], "o", label=name, **style)
-        known = [(p.size, p.predicted) for p in here if p.predicted is not None]
-        if known:
-            axes.plot(*zip(*known, strict=True), "-", color=colour, lw=1.2)
+        axes.plot(xs, [p.measured for p in line], "o", label=name, **style)
+        predicted = [(p.size, p.predicted) for p in line if p.predicted is not None]
+        if predicted:
+            axes.plot(*zip(*predicted, strict=True), "-", color=colour, lw=1.2)
     sizes = sorted({p.size for p in points})
     axes.set(xscale="log", yscale="log", xlabel="block of a rank")
     axes.set_xticks(sizes[::2], [show_bytes(n) for n in sizes[::2]])
@@ -53,8 +53,8 @@ def figure(points: Sequence[TuningPoint], subtitle: str) -> Figure:
     kinds = list(dict.fromkeys(point.kind for point in points))
     picture, grid = sheet(3.1 * len(kinds), 2.9, 1, len(kinds))
     for kind, axes in zip(kinds, grid.flat, strict=True):
-        here = [point for point in points if point.kind == kind]
-        _panel(axes, here, colours(point.algorithm for point in points))
+        of_kind = [point for point in points if point.kind == kind]
+        _panel(axes, of_kind, colours(point.algorithm for point in points))
     grid[0, 0].set_ylabel("seconds", fontsize=7)
     titles(picture, "Measured (dots) and predicted (lines)", subtitle, 0.012)
     return picture

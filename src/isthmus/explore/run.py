@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..cost.placement import nodes as placed_on
-from ..draw.order import Done, StepEvents, order
+from ..draw.order import RankStep, StepEvents, order
 from ..draw.palette import groups_of, nodes_of
 from ..schedules.ir import Data, Reduce, Span
 from ..schedules.program import extent
@@ -87,7 +87,7 @@ def _spans(data: Data) -> list[int]:
     return numbers
 
 
-def _local_step(done: Done) -> list[int]:
+def _local_step(done: RankStep) -> list[int]:
     rank, s = done
     return [int(isinstance(s, Reduce)), rank, *_span(s.src), *_span(s.dst)[:2]]
 

@@ -1,1 +1,1 @@
-"""Schedules as text for other simulators. One file per format."""
+"""Schedules and timelines as text for further tools, a file for each format."""

@@ -1,8 +1,9 @@
 """A timeline as trace events, for Perfetto and for Chrome's own viewer.
 
-A process is a group, a thread is a port of a rank, a slice is a message at one of its
-ends; an arrow goes from the sender's slice to the receiver's. Where ranks copy, reduce
-or wait at meetings of their nodes, each has one more thread. Times are microseconds.
+A process is a group, a thread is a port of a rank, a slice is an end of a message; an
+arrow goes from the sender's slice to the receiver's. If ranks copy, reduce or wait at
+meetings of their nodes, each has a third thread, since slices of a thread must not
+overlap. Times are microseconds.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ MICROSECONDS_PER_SECOND = 1e6
 
 
 def _metadata(kind: str, pid: int, tid: int, **args: Any) -> dict[str, Any]:
-    """An event that gives the viewer the name or the place of a process or thread."""
+    """An event with the name or the place of a process or thread."""
     return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args}
 
 
 def _threads_of_rank(timeline: Timeline) -> tuple[str, ...]:
-    """The threads of a rank."""
+    """What each thread of a rank shows, in the order of threads."""
     return (*PORT_THREADS, "works") if timeline.work else PORT_THREADS
 
 
@@ -38,15 +39,15 @@ def _threads(
     timeline: Timeline, groups: tuple[int, ...], nodes: Sequence[Hashable]
 ) -> Iterator[dict[str, Any]]:
     """The names of all groups, ranks and ports, in rank order."""
-    base, each = 0, _threads_of_rank(timeline)
+    base, threads = 0, _threads_of_rank(timeline)
     for pid, n in enumerate(groups):
         name = f"group {'AB'[pid]}" if len(groups) == 2 else "ranks"
         yield _metadata("process_name", pid, 0, name=name)
         yield _metadata("process_sort_index", pid, 0, sort_index=pid)
         for rank in range(base, base + n):
-            where = f" (node {nodes[rank]})" if nodes else ""
-            for port, does in enumerate(each):
-                tid, words = len(each) * rank + port, f"rank {rank}{where} {does}"
+            node = f" (node {nodes[rank]})" if nodes else ""
+            for i, thread in enumerate(threads):
+                tid, words = len(threads) * rank + i, f"rank {rank}{node} {thread}"
                 yield _metadata("thread_name", pid, tid, name=words)
                 yield _metadata("thread_sort_index", pid, tid, sort_index=tid)
         base += n
@@ -57,8 +58,8 @@ def _pid(rank: int, groups: tuple[int, ...]) -> int:
 
 
 def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Both ends of every message, and the arrow between them."""
-    e, each = timeline.events, len(_threads_of_rank(timeline))
+    """Both ends of every message, and the arrow between the ends."""
+    e, threads = timeline.events, len(_threads_of_rank(timeline))
     if e is None:
         raise ValueError("simulate with record=True to write a trace")
     columns = (e.source, e.target, e.size, e.round, e.start, e.end)
@@ -68,11 +69,12 @@ def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str,
             start * MICROSECONDS_PER_SECOND,
             (end - start) * MICROSECONDS_PER_SECOND,
         )
-        # The arrow's ends lie well inside the slices that they belong to.
+        # the arrow's ends lie well inside slices: at an edge, a viewer may take the
+        # neighbouring slice
         sender = (source, target, f"to {target}", {"ph": "s"}, 0.25)
         receiver = (target, source, f"from {source}", {"ph": "f", "bp": "e"}, 0.75)
         for port, (rank, peer, name, arrow, part) in enumerate((sender, receiver)):
-            thread = {"pid": _pid(rank, groups), "tid": each * rank + port}
+            thread = {"pid": _pid(rank, groups), "tid": threads * rank + port}
             args = {"bytes": int(size), "peer": peer, "round": k}
             slice_ = {"ph": "X", "cat": PORT_THREADS[port], "name": name, "args": args}
             yield {**slice_, **thread, "ts": ts, "dur": dur}
@@ -82,12 +84,12 @@ def _messages(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str,
 
 def _work(timeline: Timeline, groups: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Slices of copies, reductions and meetings between messages."""
-    w, each = timeline.work, len(_threads_of_rank(timeline))
+    w, threads = timeline.work, len(_threads_of_rank(timeline))
     if not w:
         return
     columns = (w.rank, w.kind, w.round, w.start, w.end)
     for rank, kind, k, start, end in zip(*(x.tolist() for x in columns), strict=True):
-        thread = {"pid": _pid(rank, groups), "tid": each * rank + len(PORT_THREADS)}
+        thread = {"pid": _pid(rank, groups), "tid": threads * rank + len(PORT_THREADS)}
         slice_ = {
             "ph": "X",
             "cat": "works",
@@ -107,9 +109,9 @@ def trace(
     groups: tuple[int, ...] | None = None,
     nodes: Sequence[Hashable] = (),
 ) -> dict[str, Any]:
-    """The trace of a timeline that was recorded with every message.
+    """The trace of a timeline, recorded with every message.
 
-    With `nodes`, the node of each rank, the names of ranks contain their nodes.
+    With `nodes`, the node of each rank, names of ranks contain the node.
     """
     sizes = groups or (timeline.n,)
     if sum(sizes) != timeline.n:
@@ -141,7 +143,10 @@ def write(
 
 
 def read(path: Path) -> Recorded:
-    """The timeline of a recorded run, from a trace that `isthmus record` wrote."""
+    """The timeline of a recorded run, from a trace written by `isthmus record`.
+
+    Simulated traces are refused, because the explorer shows the timeline as measured.
+    """
     try:
         document = json.loads(path.read_text("utf-8"))
         summary, events = document["otherData"], document["traceEvents"]

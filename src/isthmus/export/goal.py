@@ -1,7 +1,7 @@
-"""GOAL, the language of LogGOPSim: every rank's steps, and the steps they wait for.
+"""GOAL, the language of LogGOPSim: every rank's steps, and the order between steps.
 
 A step of a round requires all steps of the rank's previous round. A `Reduce` is a
-`calc` after the messages of its round; a `Copy` takes no time and is left out.
+`calc` after the messages of the round; a `Copy` is left out, since copies take no time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _message(c: Comm, unit: int) -> str:
 
 
 def _stages(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[list[str]]:
-    """The steps of a rank, in stages that each wait for the stage before."""
+    """The steps of a rank, in stages; each stage waits for the stage before."""
     for r in rounds:
         yield [_message(c, unit) for c in r.comm]
         reduced = (s.dst.size for s in r.then if isinstance(s, Reduce))
@@ -44,7 +44,7 @@ def _rank(rounds: Iterable[Round], unit: int, gamma: int) -> Iterator[str]:
 
 
 def goal_lines(schedule: Schedule, unit: int = 1, gamma: int = 0) -> Iterator[str]:
-    """The lines of a schedule in GOAL, one rank in memory at a time.
+    """The lines of a schedule in GOAL, with a single rank in memory at a time.
 
     `unit` is the bytes of an element, `gamma` the nanoseconds to reduce a byte.
     """
@@ -56,10 +56,10 @@ def goal_lines(schedule: Schedule, unit: int = 1, gamma: int = 0) -> Iterator[st
 
 
 def goal(schedule: Schedule, unit: int = 1, gamma: int = 0) -> str:
-    """A schedule as GOAL text."""
+    """The GOAL text of a schedule."""
     return "".join(goal_lines(schedule, unit, gamma))
 
 
 def write_goal(schedule: Schedule, file: TextIO, unit: int = 1, gamma: int = 0) -> None:
-    """Write a schedule as GOAL text, one rank in memory at a time."""
+    """Write a schedule as GOAL text, with a single rank in memory at a time."""
     file.writelines(goal_lines(schedule, unit, gamma))

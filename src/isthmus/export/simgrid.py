@@ -1,9 +1,9 @@
-"""SimGrid: a schedule as a trace that `smpirun -replay` runs, and a machine for it.
+"""SimGrid: a schedule as a time-independent trace for `smpirun -replay`, and a machine.
 
-The trace is SimGrid's time-independent one. On the platform below, and with
-`SMPIRUN_OPTIONS`, SimGrid computes the single-port alpha-beta model wherever a rank has
-one message in each direction at a time; several at once share a link there, and queue
-at a port here. `turns=True` writes them one after the other.
+On the platform below, with `SMPIRUN_OPTIONS`, SimGrid computes the single-port
+alpha-beta model as long as a rank has a single message in each direction at a time.
+Several messages share a link in SimGrid, but queue at a port in isthmus: `turns=True`
+writes messages in sequence, so that the two models agree.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..cost.machine import Machine
 from ..schedules.ir import Comm, Recv, Reduce, Round, Send
 from ..schedules.schedule import Schedule
 
-#: The bytes that SMPI adds to every message.
+#: bytes that SMPI adds to every message
 ENVELOPE_BYTES = 16
-#: A flow model without correction factors, and no buffering of short messages.
+#: a flow model without correction factors, and no buffering of short messages
 SMPIRUN_OPTIONS = (
     "--cfg=network/model:CM02",
     "--cfg=network/bandwidth-factor:1",
@@ -32,7 +32,7 @@ SMPIRUN_OPTIONS = (
 
 
 def _line(c: Comm, unit: int) -> str:
-    """A message as an action; tag 0, since a pair's messages match in order."""
+    """A message as an action; tag 0, since messages of a pair match in order."""
     if isinstance(c, Send):
         return f"isend {c.to} 0 {unit * sum(s.size for s in c.data)}"
     if isinstance(c, Recv):
@@ -43,13 +43,13 @@ def _line(c: Comm, unit: int) -> str:
 def _turns(comm: tuple[Comm, ...]) -> Iterator[tuple[Comm, ...]]:
     """The k-th receive together with the k-th send, for every k."""
     recvs = [c for c in comm if isinstance(c, Recv)]
-    others = [c for c in comm if not isinstance(c, Recv)]
-    for pair in zip_longest(recvs, others):
+    sends = [c for c in comm if not isinstance(c, Recv)]
+    for pair in zip_longest(recvs, sends):
         yield tuple(c for c in pair if c is not None)
 
 
 def _round(r: Round, unit: int, turns: bool) -> Iterator[str]:
-    """The actions of one rank in one round."""
+    """The actions of a rank in a round, receives before sends."""
     for comm in _turns(r.comm) if turns else (r.comm,):
         recvs_first = sorted(comm, key=lambda c: not isinstance(c, Recv))
         yield from (_line(c, unit) for c in recvs_first)
@@ -63,7 +63,7 @@ def _round(r: Round, unit: int, turns: bool) -> Iterator[str]:
 def trace(schedule: Schedule, unit: int = 1, turns: bool = False) -> str:
     """All ranks' actions as a time-independent trace; an element has `unit` bytes.
 
-    With `turns` a rank's k-th receive and send of a round end before the next begin.
+    With `turns`, a rank's k-th receive and send of a round end before the next begin.
     """
     lines: list[str] = []
     for rank, rounds in enumerate(schedule.all_ranks()):
@@ -73,10 +73,10 @@ def trace(schedule: Schedule, unit: int = 1, turns: bool = False) -> str:
 
 
 def platform(model: Machine, n: int) -> str:
-    """n hosts, each with its own full-duplex link, on which a message takes as long.
+    """The XML text of n hosts with full-duplex links, as fast as a machine.
 
-    It crosses two links and carries an envelope: alpha is twice the latency and the
-    time of the envelope. Reducing a byte is one flop.
+    A message crosses two links and carries an envelope, so that alpha is twice the
+    latency plus the time of the envelope. Reducing a byte is a flop.
     """
     latency = (model.alpha - ENVELOPE_BYTES * model.beta) / 2
     if n < 1 or latency < 0 or model.beta <= 0:
@@ -97,5 +97,5 @@ def platform(model: Machine, n: int) -> str:
 
 
 def hosts(n: int) -> str:
-    """The host file for `smpirun -hostfile`: rank r on the r-th host."""
+    """The text of the host file for `smpirun -hostfile`: rank r on the r-th host."""
     return "".join(f"rank{r}\n" for r in range(n))
