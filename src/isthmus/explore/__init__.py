@@ -1,1 +1,1 @@
-"""A page to step through schedules in a browser: one file, no server, no network."""
+"""A page to step through schedules in a browser, without a server or a network."""

@@ -1,4 +1,7 @@
-"""The page: one file of HTML with its style, its scripts and its data."""
+"""The page: a single file of HTML with style, scripts and data.
+
+A single file, so that a page can be sent by mail, and opened without a server.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from ..schedules.schedule import Model, Schedule
 from .run import MAX_PAGE_RANKS, MAX_RANKS_IN_DETAIL, detail, head
 from .times import times
 
-#: the scripts, in an order in which each comes before those that use it
+#: the scripts, each before the scripts that import it
 SCRIPTS = (
     "format",
     "colours",
@@ -36,9 +39,9 @@ SCRIPTS = (
     "player",
     "main",
 )
-#: the name of the machine of a page where none is named
+#: the name of the default machine
 DEFAULT_MACHINE_NAME = "2 µs, 12 GB/s"
-#: longer data of a page are compressed
+#: the length above which the data of a page are compressed
 MAX_UNCOMPRESSED_CHARACTERS = 100_000
 #: the most messages that a browser shows without delay
 MAX_PAGE_MESSAGES = 600_000
@@ -52,7 +55,11 @@ def _file(name: str) -> str:
 
 
 def _script(name: str) -> str:
-    """A script without imports; its exports are constants that later scripts see."""
+    """A script as a function call; later scripts see the exports as constants.
+
+    Modules of a page cannot import each other without files, so that imports are cut
+    out; the function keeps names that are not exported from clashing.
+    """
     text = _IMPORT.sub("", _file(f"web/{name}.js"))
     names = ", ".join(_EXPORT.findall(text))
     body = _EXPORT.sub("", text)
@@ -62,8 +69,8 @@ def _script(name: str) -> str:
 
 
 def _has_no_times(schedule: Schedule) -> bool:
-    """Whether a schedule has the MPI library's own call, whose time is unknown."""
-    if schedule.node_memory:  # which no library shares
+    """Whether a schedule calls the MPI library, and so takes an unknown time."""
+    if schedule.node_memory:  # such algorithms never call the library
         return False
     rounds = (r for _, program in schedule.lanes() for r in program)
     return any(isinstance(c, Library) for r in rounds for c in r.comm)
@@ -108,10 +115,10 @@ def _run(
     elif _has_no_times(schedule):
         raise ValueError("the stage 'library' shows no messages: choose another stage")
     page_run["timelines"] = list(_timelines(schedule, machines, recorded, steps))
-    message_count = max((len(x["source"]) for x in page_run["timelines"]), default=0)
-    if message_count > MAX_PAGE_MESSAGES:
+    most_messages = max((len(x["source"]) for x in page_run["timelines"]), default=0)
+    if most_messages > MAX_PAGE_MESSAGES:
         raise ValueError(
-            f"{message_count} messages: a page shows {MAX_PAGE_MESSAGES} at the most"
+            f"{most_messages} messages: a page shows {MAX_PAGE_MESSAGES} at the most"
         )
     return page_run
 
@@ -121,7 +128,7 @@ def data(
     machines: Mapping[str, Model] | None = None,
     recorded: Mapping[str, Timeline] | None = None,
 ) -> dict[str, Any]:
-    """The data of a page; recorded runs are of the first schedule."""
+    """The data of a page; recorded runs belong to the first schedule."""
     if not schedules:
         raise ValueError("there is no schedule to explore")
     if any(len(x.groups) > 2 for x in schedules):
@@ -135,7 +142,7 @@ def data(
 
 
 def _embedded(page_data: dict[str, Any]) -> str:
-    """The element of the page that contains its data."""
+    """The HTML element with the data, compressed if long."""
     text = json.dumps(page_data, separators=(",", ":"), ensure_ascii=False, default=int)
     if len(text) <= MAX_UNCOMPRESSED_CHARACTERS:
         safe = text.replace("<", "\\u003c")
@@ -149,14 +156,14 @@ def html(
     machines: Mapping[str, Model] | None = None,
     recorded: Mapping[str, Timeline] | None = None,
 ) -> str:
-    """The page as text."""
-    match = data(schedules, machines, recorded)
+    """The text of the page."""
+    page_data = data(schedules, machines, recorded)
     names = ", ".join(dict.fromkeys(x.algorithm for x in schedules))
     parts = {
         "title": f"{schedules[0].collective}: {names}",
         "licence": _file("d3/LICENSE"),
         "style": _file("web/page.css"),
-        "data": _embedded(match),
+        "data": _embedded(page_data),
         "d3": _file("d3/d3.js"),
         "scripts": "\n".join(map(_script, SCRIPTS)),
     }
@@ -171,7 +178,7 @@ def write(
     recorded: Mapping[str, Timeline] | None = None,
 ) -> Path:
     """Write the page, and return its path."""
-    text, where = html(schedules, machines, recorded), Path(path)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(text, encoding="utf-8")
-    return where
+    text, file = html(schedules, machines, recorded), Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file

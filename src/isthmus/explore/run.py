@@ -1,7 +1,7 @@
-"""A schedule as data for the page: every rank's first data, and its steps.
+"""A schedule as data for the page: every rank's first data, and the steps.
 
-The page replays the steps. Buffers are runs of elements with one origin, so the page
-does not grow with the bytes of the collective.
+The page replays the steps. Buffers are runs of elements with a common origin, so that
+the page does not grow with the bytes of the collective.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ..verify.marks import Memory
 
 #: the buffers, by their numbers in the data
 BUFFER_NAMES = ("send", "recv", "tmp", "node")
-#: the most ranks that are shown with their buffers; more are a matrix of messages
+#: the most ranks with buffers on a page, and the most ranks of a page, which shows a
+#: matrix of messages beyond the first limit
 MAX_RANKS_IN_DETAIL, MAX_PAGE_RANKS = 64, 1024
 #: a sequence of whole numbers, which may be nested
 Numbers = list[Any]
@@ -32,13 +33,13 @@ Numbers = list[Any]
 def runs(buf: np.ndarray) -> Numbers:
     """The written elements of a buffer: [start, size, index, lo, hi, …].
 
-    Each run has elements from `index` on of the contributions of ranks lo to hi - 1.
+    A run has elements from `index` on of the contributions of ranks lo to hi - 1.
     """
     if not len(buf):
         return []
     index, lo, hi = buf["index"], buf["lo"], buf["hi"]
-    new = (np.diff(index) != 1) | (np.diff(lo) != 0) | (np.diff(hi) != 0)
-    edges = np.concatenate(([0], np.flatnonzero(new) + 1, [len(buf)]))
+    begins_run = (np.diff(index) != 1) | (np.diff(lo) != 0) | (np.diff(hi) != 0)
+    edges = np.concatenate(([0], np.flatnonzero(begins_run) + 1, [len(buf)]))
     starts, sizes = edges[:-1], np.diff(edges)
     rows = np.stack([starts, sizes, index[starts], lo[starts], hi[starts]], axis=1)
     written: Numbers = rows[lo[starts] >= 0].ravel().tolist()
@@ -55,7 +56,8 @@ class Images:
 
     def number(self, buf: np.ndarray) -> int:
         """The number of a buffer's content."""
-        if buf is self._last[0]:  # ranks of a group are often promised one array
+        # contracts often have a single array for all ranks of a group
+        if buf is self._last[0]:
             return self._last[1]
         content = runs(buf)
         number = self._known.setdefault(tuple(content), len(self.contents))
@@ -87,13 +89,13 @@ def _spans(data: Data) -> list[int]:
     return numbers
 
 
-def _local_step(done: RankStep) -> list[int]:
-    rank, s = done
+def _local_step(rank_step: RankStep) -> list[int]:
+    rank, s = rank_step
     return [int(isinstance(s, Reduce)), rank, *_span(s.src), *_span(s.dst)[:2]]
 
 
 def _step(step: StepEvents) -> dict[str, Numbers]:
-    """The columns of a step that are not empty."""
+    """The columns of a step, without empty columns."""
     columns: dict[str, Numbers] = {
         "first": [_local_step(x) for x in step.first],
         "messages": [
@@ -110,12 +112,11 @@ def _step(step: StepEvents) -> dict[str, Numbers]:
 
 
 def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
-    """A step cut into the first messages of all ranks, the second ones, and so on.
+    """A step cut into the first messages of all ranks, the second messages, and so on.
 
-    A redistribution is one round: every rank posts all its messages at once, and one
-    port sends them one after the other. As one step, nobody could follow them; the cut
-    changes nothing else, since messages of a round never touch elements that others of
-    the round read or write.
+    A redistribution is a single round: every rank posts all messages at once, and its
+    port sends them in sequence. As a single step, nobody could follow the messages. The
+    cut does not change the result, since messages of a round touch disjoint elements.
     """
     sent: Counter[int] = Counter()
     parts: list[Numbers] = []
@@ -127,21 +128,21 @@ def in_order_of_sending(step: dict[str, Numbers]) -> list[dict[str, Numbers]]:
         parts[number].append(message)
     if len(parts) < 2:
         return [step]
-    at_the_start = {name: step[name] for name in ("first", "library") if name in step}
-    at_the_end = {name: step[name] for name in ("then", "meetings") if name in step}
+    head_columns = {name: step[name] for name in ("first", "library") if name in step}
+    tail_columns = {name: step[name] for name in ("then", "meetings") if name in step}
     steps = [{"messages": messages} for messages in parts]
-    return [at_the_start | steps[0], *steps[1:-1], steps[-1] | at_the_end]
+    return [head_columns | steps[0], *steps[1:-1], steps[-1] | tail_columns]
 
 
-#: the idea of each order of a redistribution's messages, which no algorithm registers
+#: the ideas of the orders of a redistribution's messages; the registry has none of them
 IDEA_OF_ORDER = {
     "list schedule": "One message at a time: first those whose ports have most left.",
     "shifted": "So many messages that each rank sends to the rank after it first.",
 }
 
 
-def _about(schedule: Schedule) -> dict[str, str]:
-    """The idea of the algorithm and its paper, if it is a registered one."""
+def _idea_and_paper(schedule: Schedule) -> dict[str, str]:
+    """The idea and the paper of a registered algorithm; else empty words."""
     if schedule.collective == "redistribution":
         return {"idea": IDEA_OF_ORDER.get(schedule.algorithm, ""), "paper": ""}
     try:
@@ -157,7 +158,7 @@ def head(schedule: Schedule) -> dict[str, Any]:
     return {
         "collective": schedule.collective,
         "algorithm": schedule.algorithm,
-        **_about(schedule),
+        **_idea_and_paper(schedule),
         "sizes": dict(schedule.sizes),
         "n": schedule.n,
         "groups": [
@@ -175,7 +176,7 @@ def head(schedule: Schedule) -> dict[str, Any]:
 
 
 def detail(schedule: Schedule) -> dict[str, Any]:
-    """Every rank's steps, its first buffers, and the promised last ones."""
+    """All steps, and the first and the promised last buffers of every rank."""
     images, programs = Images(), schedule.all_ranks()
     ranks = []
     for r, rounds in enumerate(programs):

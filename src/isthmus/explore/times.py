@@ -10,14 +10,15 @@ import numpy as np
 from ..cost.recorded import Recorded
 from ..cost.timeline import Events, Timeline
 
-#: times are whole numbers of ticks, of which the longest timeline has this many
+#: the ticks of a whole timeline; times are whole numbers of ticks
 TICKS_OF_LONGEST = 1_000_000
 
 
 def _steps(events: Events, steps: list[dict[str, Any]]) -> list[int] | None:
-    """The step in which each recorded message moves; None if the messages differ.
+    """The step in which each recorded message moves; None if messages differ.
 
-    Messages from one rank to another match in their order.
+    Recorded messages match the messages of the steps in order, by source and target,
+    because a recording knows rounds, but not the steps of a picture.
     """
     waiting: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
     for k, step in enumerate(steps):
@@ -43,7 +44,7 @@ def times(
 ) -> dict[str, Any]:
     """The times of all messages, local work and ranks of a timeline.
 
-    Without `steps`, and where the timeline has other messages than the steps, a message
+    Without `steps`, or if the messages differ from those of the steps, a message
     belongs to the round of its sender.
     """
     events, work = timeline.events, timeline.work
@@ -51,16 +52,17 @@ def times(
         raise ValueError("simulate with record=True to explore a timeline")
     last = max(timeline.time, float(events.end.max(initial=0.0)))
     tick = last / TICKS_OF_LONGEST or 1.0
-    linked = _steps(events, steps) if steps is not None else None
+    step_of_message = _steps(events, steps) if steps is not None else None
+    is_linked = step_of_message is not None
 
     def ticks(seconds: np.ndarray) -> list[int]:
-        page_timeline: list[int] = np.rint(seconds / tick).astype(np.int64).tolist()
-        return page_timeline
+        whole_ticks: list[int] = np.rint(seconds / tick).astype(np.int64).tolist()
+        return whole_ticks
 
     page_timeline = {
         "name": name,
         "recorded": isinstance(timeline, Recorded),
-        "linked": linked is not None,
+        "linked": is_linked,
         "time": timeline.time,
         "idle": timeline.idle,
         "limit": limit,
@@ -68,7 +70,7 @@ def times(
         "source": events.source.tolist(),
         "target": events.target.tolist(),
         "size": events.size.tolist(),
-        "step": events.round.tolist() if linked is None else linked,
+        "step": step_of_message if is_linked else events.round.tolist(),
         "start": ticks(events.start),
         "end": ticks(events.end),
         "path": timeline.critical_path(),

@@ -1,7 +1,7 @@
 // Colours. Blue and orange stay apart for every kind of colour vision, and in each ramp
 // lightness goes one way, so that ranks stay in order without any hue.
 
-// The same as in draw/palette.py.
+// A copy of RAMPS in draw/palette.py, so that pictures and pages have equal colours.
 const RAMPS = {
   a: ["#bfe0f2", "#6fb3dc", "#2f7fc1", "#174a86", "#0d2a55"],
   b: ["#fde0ad", "#f7b25a", "#e0812a", "#a9510f", "#6b2c05"],
@@ -16,44 +16,44 @@ const LATE = {
   dark: ["#4a4266", "#9a4179", "#ec7a5c", "#fde08f"],
 };
 
-/** How far a ramp goes: on a dark ground, not to its darkest colours. */
+/** The end of a ramp: on a dark ground before the darkest colours, which are invisible. */
 function farthest() {
   return theme() === "dark" ? 0.76 : 0.92;
 }
 
 /** A colour for every rank of a run, in rank order. */
 export function rankColours(run) {
-  const found = [];
+  const colours = [];
   for (const group of run.groups) {
     const ramp = d3.interpolateRgbBasis((RAMPS[group.letter] ?? RAMPS.f));
     for (let i = 0; i < group.n; i += 1) {
-      found.push(ramp(group.n > 1 ? 0.06 + (farthest() - 0.06) * (i / (group.n - 1)) : 0.5));
+      colours.push(ramp(group.n > 1 ? 0.06 + (farthest() - 0.06) * (i / (group.n - 1)) : 0.5));
     }
   }
-  return found;
+  return colours;
 }
 
-/** Colours for so many parts of one rank's data, in order. */
+/** Colours for n parts of a rank's data, in order. */
 export function partColours(n) {
   const ramp = d3.interpolateRgbBasis(RAMPS.r);
   return Array.from({ length: n }, (_, i) => ramp(n > 1 ? 0.04 + (farthest() - 0.04) * (i / (n - 1)) : 0.4));
 }
 
-/** A colour for a thin line, which must not come too near to the ground. */
+/** A colour for a thin line, which is invisible if too near to the ground. */
 export function lineColour(colour) {
   const [r, g, b] = colour.match(/\d+/g).map(Number);
   const light = 0.299 * r + 0.587 * g + 0.114 * b;
-  const near = theme() === "dark" ? light < 90 : light > 165;
-  return near ? d3.interpolateRgbBasis([colour, css("message")])(0.55) : colour;
+  const isTooNear = theme() === "dark" ? light < 90 : light > 165;
+  return isTooNear ? d3.interpolateRgbBasis([colour, css("message")])(0.55) : colour;
 }
 
-/** Ink that can be read on a colour, rgb(…). */
+/** The colour of legible text on a colour, rgb(…). */
 export function inkOn(colour) {
   const [r, g, b] = colour.match(/\d+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#15202b" : "#ffffff";
 }
 
-/** From on time to late. */
+/** The ramp from on time to late. */
 export function lateness() {
   return d3.interpolateRgbBasis(LATE[theme()]);
 }

@@ -6,14 +6,14 @@ export function bufferName(b) {
   return b === 3 ? "shared memory" : BUFFERS[b];
 }
 
-/** What a rank is called: a0, a1, … b0, b1, … or r0, r1, … */
+/** The name of a rank: a0, a1, … b0, b1, … or r0, r1, … */
 export function rankName(run, r) {
   const group = run.groups.find((g) => r < g.from + g.n);
   return group.letter + (r - group.from);
 }
 
-/** A number with three digits that count. */
-function short(x) {
+/** A number with three significant digits. */
+function threeDigits(x) {
   return x >= 1000 ? Math.round(x).toString() : Number(x.toPrecision(3)).toString();
 }
 
@@ -24,10 +24,10 @@ export function bytes(n) {
     n /= 1024;
     k += 1;
   }
-  return `${short(n)} ${units[k]}`;
+  return `${threeDigits(n)} ${units[k]}`;
 }
 
-/** The unit that a time is best shown in: [seconds, name]. */
+/** The unit in which to show a time: [seconds, name]. */
 export function timeUnit(seconds) {
   const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]];
   return units.find(([size]) => seconds >= size) ?? [1e-9, "ns"];
@@ -35,7 +35,7 @@ export function timeUnit(seconds) {
 
 export function seconds(x) {
   const [size, name] = timeUnit(x);
-  return `${short(x / size)} ${name}`;
+  return `${threeDigits(x / size)} ${name}`;
 }
 
 export function percent(x) {
@@ -49,8 +49,8 @@ export function count(n, noun) {
 /** A collective in words: "Allgather between two groups". */
 export function collectiveName(run) {
   const name = run.collective.replace(/^inter_/, "");
-  const where = run.groups.length === 2 ? "between two groups" : "inside one group";
-  return `${name[0].toUpperCase()}${name.slice(1)} ${where}`;
+  const scope = run.groups.length === 2 ? "between two groups" : "inside one group";
+  return `${name[0].toUpperCase()}${name.slice(1)} ${scope}`;
 }
 
 /** The sizes of a schedule in a few words: 6 and 2 ranks, blocks of 6 KiB. */
@@ -62,13 +62,13 @@ export function sizesOf(run) {
   const { sizes } = run;
   const ranks = run.groups.map((group) => group.n).join(" and ");
   const words = [count(run.n, "rank").replace(/^\d+/, ranks)];
-  const each = ["ka", "kb", "k"].filter((name) => name in sizes).map((name) => bytes(sizes[name]));
-  if (each.length) words.push(`blocks of ${[...new Set(each)].join(" and ")}`);
+  const blocks = ["ka", "kb", "k"].filter((name) => name in sizes).map((name) => bytes(sizes[name]));
+  if (blocks.length) words.push(`blocks of ${[...new Set(blocks)].join(" and ")}`);
   if ("m" in sizes) words.push(`vectors of ${bytes(sizes.m)}`);
   if ("shape" in sizes) words.push(`an array of ${sizes.shape.join(" × ")}`);
-  const said = ["p", "q", "ka", "kb", "k", "m", "shape"];
+  const shownNames = ["p", "q", "ka", "kb", "k", "m", "shape"];
   for (const [name, x] of Object.entries(sizes)) {
-    if (said.includes(name)) continue;
+    if (shownNames.includes(name)) continue;
     words.push(Array.isArray(x) ? `${name} ${list(x)}` : `${name} ${x}`);
   }
   return words.join(", ");

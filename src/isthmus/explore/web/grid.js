@@ -1,18 +1,18 @@
-// The array of a redistribution, in its own two dimensions: who has each element, and what
-// has come where it is wanted. In the buffers of ranks it lies row by row, so that a block
-// of the array is many short pieces there, and nobody sees which.
+// The array of a redistribution, in two dimensions: the owner of each element, and the
+// elements that have arrived. Buffers of ranks have the array row by row, so that a block
+// of the array is many short pieces, and nobody could see which.
 import { css, rankColours } from "./colours.js";
 import { rankName } from "./format.js";
 
-/** Pixels between both maps, above them, and the most that one is high. */
+/** Pixels between the two maps, above the maps, and the greatest height of a map. */
 const GAP = 22;
 const TITLE = 20;
 const TALLEST = 340;
-/** A part that is smaller has no name. */
+/** The least pixels of a part with a name. */
 const NAMED = 26;
 const NOBODY = -1;
 
-/** Rows and columns of the array of a run; all axes but the last one are rows. */
+/** Rows and columns of the array of a run; all axes but the last are rows. */
 export function gridOf(run) {
   const shape = run.collective === "redistribution" ? run.sizes.shape : [];
   if (shape.length < 2) return null;
@@ -21,19 +21,19 @@ export function gridOf(run) {
   return rows > 1 && columns > 1 ? { rows, columns } : null;
 }
 
-/** A map of so many pixels: for each, a number that is painted by runs of elements. */
+/** A map of pixels: for each a number, painted by runs of elements. */
 class Raster {
   constructor(grid, wide, tall) {
     Object.assign(this, { grid, wide, tall });
     this.pixels = new Int16Array(wide * tall).fill(NOBODY);
   }
 
-  /** The first pixel whose middle is at an element, or behind it. */
+  /** The first pixel whose middle is at an element, or behind. */
   first(element, elements, pixels) {
     return Math.min(pixels, Math.max(0, Math.ceil((element * pixels) / elements - 0.5)));
   }
 
-  /** Paint elements that follow each other in the array. */
+  /** Paint consecutive elements of the array. */
   paint(index, size, number) {
     const { rows, columns } = this.grid;
     for (let at = index; at < index + size; ) {
@@ -95,13 +95,13 @@ export class GridView {
     Object.assign(this.canvas.style, { width: `${2 * wide + GAP}px`, height: `${tall + TITLE}px` });
   }
 
-  /** The runs that a rank is to have in the end. */
+  /** The runs that a rank must have in the end. */
   promised(r) {
     const image = this.run.images[this.run.ranks[r].after.recv] ?? [];
     return Array.from({ length: image.length / 5 }, (_, k) => image.slice(5 * k, 5 * k + 5));
   }
 
-  /** For each pixel a rank that has its element; of several, the first. */
+  /** A rank that has the element of each pixel; of several, the first. */
   owners(runsOf) {
     const raster = new Raster(this.grid, this.wide, this.tall);
     for (let r = this.run.n - 1; r >= 0; r -= 1) {
@@ -110,7 +110,7 @@ export class GridView {
     return raster;
   }
 
-  /** Show a state, and what moved in its step. */
+  /** Show the state after a step, and the moves of the step. */
   show(step) {
     this.step = step;
     const state = this.replay.state(step);
@@ -126,7 +126,7 @@ export class GridView {
     this.draw(this.moving(step, sent), this.moving(step, moves));
   }
 
-  /** The number of a move for each pixel whose element it moves. */
+  /** The number of the move of each pixel's element. */
   moving(step, moves) {
     const raster = new Raster(this.grid, this.wide, this.tall);
     moves.forEach((move, k) => {
@@ -161,7 +161,7 @@ export class GridView {
     }
   }
 
-  /** Pixels in the colour of the rank whose element it was. */
+  /** Draw pixels in the colour of the rank from which the element comes. */
   fill(draw, raster) {
     draw.fillStyle = css("idle");
     draw.fillRect(0, 0, this.wide, this.tall);
@@ -176,7 +176,7 @@ export class GridView {
     }
   }
 
-  /** Lines where numbers differ. */
+  /** Draw lines between pixels of different numbers. */
   borders(draw, raster, colour, thick) {
     draw.fillStyle = colour;
     for (let y = 0; y <= this.tall; y += 1) {
@@ -188,7 +188,7 @@ export class GridView {
     }
   }
 
-  /** The names of parts that are one rectangle each. */
+  /** Write the names of parts that are a rectangle. */
   names(draw, raster, nameOf) {
     draw.font = "11.5px system-ui, sans-serif";
     draw.textAlign = "center";
@@ -206,14 +206,14 @@ export class GridView {
     }
   }
 
-  /** The names of all ranks that want what a rank wants. */
+  /** The names of all ranks that want the same elements as a rank. */
   replicas(r) {
     const wanted = this.run.ranks[r].after.recv;
     const all = this.run.ranks.flatMap((rank, i) => (rank.after.recv === wanted ? [rankName(this.run, i)] : []));
     return all.length > 2 ? `${all[0]} … ${all[all.length - 1]}` : all.join(", ");
   }
 
-  /** The element under the pointer: [map, row, column, who has it, who wants it]. */
+  /** The element under the pointer: [map, row, column, owner, rank that wants it]. */
   under(event) {
     const [x, y] = [event.offsetX, event.offsetY].map(Math.floor);
     const k = x >= this.left[1] ? 1 : 0;
@@ -224,21 +224,21 @@ export class GridView {
   }
 
   point(event) {
-    const found = this.under(event);
-    if (!found) {
+    const target = this.under(event);
+    if (!target) {
       this.tell.tip(null);
       return;
     }
-    const [, row, column, has, wants] = found;
+    const [, row, column, has, wants] = target;
     const name = (r) => (r === NOBODY ? "nobody" : rankName(this.run, r));
     this.tell.tip(event, `<b>element (${row}, ${column})</b><br>${name(has)} has it, ${name(wants)} wants it<br><i>click: how it gets there</i>`);
   }
 
-  /** Pick what lies around an element where it is wanted, or where it still is. */
+  /** Pick the block around an element, at the rank that wants it or the owner. */
   pick(event) {
-    const found = this.under(event);
-    if (!found) return;
-    const [k, row, column, has, wants] = found;
+    const target = this.under(event);
+    if (!target) return;
+    const [k, row, column, has, wants] = target;
     const element = row * this.grid.columns + column;
     const places = [[wants, 1], [has, 0]].slice(k === 0 ? 1 : 0).filter(([r]) => r !== NOBODY);
     for (const [cell, runs] of places.map((x) => this.held(...x))) {
@@ -250,21 +250,21 @@ export class GridView {
     }
   }
 
-  /** A buffer of a rank, and what it holds now. */
+  /** A buffer of a rank, and its contents in the present step. */
   held(rank, buffer) {
     const cell = this.cell(rank, buffer);
     return [cell, this.replay.state(this.step)[cell] ?? []];
   }
 }
 
-/** Of each number, the pixels around it and how many it has. */
+/** For each number, the box around its pixels, and the number of pixels. */
 function boxesOf(raster) {
-  const found = new Map();
+  const boxOfNumber = new Map();
   raster.pixels.forEach((number, k) => {
     if (number === NOBODY) return;
     const [x, y] = [k % raster.wide, Math.floor(k / raster.wide)];
-    const box = found.get(number);
-    if (!box) found.set(number, [x, y, x, y, 1]);
+    const box = boxOfNumber.get(number);
+    if (!box) boxOfNumber.set(number, [x, y, x, y, 1]);
     else {
       box[0] = Math.min(box[0], x);
       box[2] = Math.max(box[2], x);
@@ -272,5 +272,5 @@ function boxesOf(raster) {
       box[4] += 1;
     }
   });
-  return found;
+  return boxOfNumber;
 }

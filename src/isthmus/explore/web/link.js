@@ -1,17 +1,17 @@
-// The view in the fragment of the address, so that it can be sent to somebody.
+// The view in the fragment of the address, so that a user can send a view to others.
 
-/** What the fragment says: plain words by their names. */
+/** The words of the fragment by their names. */
 export function readLink() {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 }
 
-function written(x) {
+function sizeText(x) {
   return typeof x === "object" ? JSON.stringify(x) : String(x);
 }
 
-/** The sizes as the fragment has them. */
+/** The sizes as text for the fragment. */
 export function sizeWords(run) {
-  return Object.fromEntries(Object.entries(run.sizes).map(([k, x]) => [k, written(x)]));
+  return Object.fromEntries(Object.entries(run.sizes).map(([k, x]) => [k, sizeText(x)]));
 }
 
 /** Put a view into the address, without a new entry in the history. */
@@ -22,11 +22,11 @@ export function writeLink(view) {
   try {
     history.replaceState(null, "", hash);
   } catch {
-    location.hash = hash; // where a frame may not use the history
+    location.hash = hash; // a frame may be forbidden to use the history
   }
 }
 
-/** What a link says of sizes that this page does not have, in words. */
+/** A notice about sizes of a link that the page does not have; "" if there are none. */
 export function otherSizes(words, run) {
   const own = sizeWords(run);
   const other = Object.keys(own).filter((k) => k in words && words[k] !== own[k]);
@@ -34,8 +34,8 @@ export function otherSizes(words, run) {
     return `The link is for ${words.collective}; this page has ${run.collective}.`;
   }
   if (!other.length) return "";
-  const said = other.map((k) => `${k} = ${words[k]}`).join(", ");
-  return `The link is for ${said}; this page was made with ${other
+  const linkSizes = other.map((k) => `${k} = ${words[k]}`).join(", ");
+  return `The link is for ${linkSizes}; this page was made with ${other
     .map((k) => `${k} = ${own[k]}`)
     .join(", ")}. isthmus explore makes a page of other sizes.`;
 }

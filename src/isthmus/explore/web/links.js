@@ -1,9 +1,9 @@
-// The load of every link over time: a row for each pair of ranks, or of nodes, that send
-// to each other; the darker, the larger a part of that time a message was on its way.
+// The load of every link over time: a row for each pair of ranks, or of nodes; the darker
+// a bin of time, the longer the link carried a message.
 import { css } from "./colours.js";
 import { bytes, rankName, seconds } from "./format.js";
 
-/** Of more links, those with the most bytes are shown. */
+/** The most links shown; with more, those with the most bytes are shown. */
 const MOST = 40;
 const ROW = 13;
 const LEFT = 74;
@@ -14,14 +14,14 @@ export function linksOf(run, line) {
   const node = new Map();
   run.nodes.forEach((x) => x.ranks.forEach((r) => node.set(r, x.name)));
   const name = (r) => (run.nodes.length ? `node ${node.get(r)}` : rankName(run, r));
-  const found = new Map();
+  const linkOfName = new Map();
   const bin = line.time / line.tick / BINS || 1;
   line.source.forEach((source, i) => {
     const [from, to] = [name(source), name(line.target[i])];
     if (from === to) return;
     const key = `${from} → ${to}`;
-    if (!found.has(key)) found.set(key, { name: key, bytes: 0, load: new Array(BINS).fill(0) });
-    const link = found.get(key);
+    if (!linkOfName.has(key)) linkOfName.set(key, { name: key, bytes: 0, load: new Array(BINS).fill(0) });
+    const link = linkOfName.get(key);
     link.bytes += line.size[i];
     const [start, end] = [line.start[i], line.end[i]];
     for (let k = Math.max(Math.floor(start / bin), 0); k < BINS && k * bin < end; k += 1) {
@@ -29,7 +29,7 @@ export function linksOf(run, line) {
       link.load[k] = Math.min(1, link.load[k] + shared / bin);
     }
   });
-  return [...found.values()].sort((x, y) => y.bytes - x.bytes);
+  return [...linkOfName.values()].sort((x, y) => y.bytes - x.bytes);
 }
 
 export class LinksView {
@@ -38,9 +38,9 @@ export class LinksView {
     this.links = linksOf(run, line);
     this.shown = this.links.slice(0, MOST);
     this.box = d3.select(box).append("details").attr("class", "links");
-    const more = this.links.length - this.shown.length;
+    const hidden = this.links.length - this.shown.length;
     this.box.append("summary").text(
-      `Load of ${this.links.length} links over time${more > 0 ? `; the ${MOST} with the most bytes` : ""}`,
+      `Load of ${this.links.length} links over time${hidden > 0 ? `; the ${MOST} with the most bytes` : ""}`,
     );
     this.canvas = this.box.append("canvas").attr("role", "img")
       .attr("aria-label", "The load of every link over time").node();

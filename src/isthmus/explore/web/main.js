@@ -1,4 +1,4 @@
-// The page: what is chosen, and what follows from it.
+// The page: the chosen view, and the panels that show it.
 import { theme } from "./colours.js";
 import { collectiveName, rankName, sizesOf } from "./format.js";
 import { otherSizes, readLink, sizeWords, writeLink } from "./link.js";
@@ -7,7 +7,7 @@ import { Player, SPEEDS } from "./player.js";
 
 const byId = (id) => document.getElementById(id);
 
-/** The data of the page, unpacked if they are packed. */
+/** The data of the page, unpacked where needed. */
 async function readData() {
   const box = byId("data");
   if (!("packed" in box.dataset)) return JSON.parse(box.textContent);
@@ -16,7 +16,7 @@ async function readData() {
   return new Response(stream).json();
 }
 
-/** A name for each schedule: its algorithm, with its sizes where that is not enough. */
+/** A name for each schedule: the algorithm, with sizes where two have one algorithm. */
 function namesOf(runs) {
   const plain = runs.map((run) => run.algorithm);
   return runs.map((run, k) =>
@@ -82,7 +82,7 @@ class Explorer {
     else this.set({ [name]: value });
   }
 
-  /** Show a rank, as in b1, or pick a block of one rank in another, as in a3 in b1. */
+  /** Show a rank ("b1"), or pick a block of a rank in another ("a3 in b1"). */
   find(text) {
     const words = /^\s*([a-z]\d+)(?:\s+in\s+([a-z]\d+))?\s*$/i.exec(text);
     const panel = this.panels[0];
@@ -123,22 +123,22 @@ class Explorer {
       const k = this.names.indexOf(words[name] ?? "");
       return k >= 0 ? k : null;
     };
-    const found = {
+    const view = {
       a: number("algorithm") ?? 0,
       b: number("beside"),
       machine: this.machines.includes(words.machine) ? words.machine : this.machines[0] ?? "",
-      // before the first step there is nothing to see but full send buffers
+      // before the first step, only full send buffers are to be seen
       step: Math.max(0, Number.parseInt(words.step ?? "1", 10) || 0),
       speed: SPEEDS.includes(Number(words.speed)) ? Number(words.speed) : 1,
       colour: ["ports", "late"].includes(words.colour) ? words.colour : null,
       block: null,
     };
     if (["light", "dark"].includes(words.theme)) document.documentElement.dataset.theme = words.theme;
-    byId("notice").textContent = otherSizes(words, this.runs[found.a]);
-    this.set(found);
+    byId("notice").textContent = otherSizes(words, this.runs[view.a]);
+    this.set(view);
     const block = /^([ab]):(\d+):(\d+)$/.exec(words.block ?? "");
     const panel = block && this.panels.find((x) => x.id === block[1] && x.detail);
-    if (panel) this.pick(panel, panel.blockAt(found.step, Number(block[2]), Number(block[3])));
+    if (panel) this.pick(panel, panel.blockAt(view.step, Number(block[2]), Number(block[3])));
   }
 
   /** Change the view, and show it. */
@@ -182,7 +182,7 @@ class Explorer {
     document.title = `${run.collective}: ${this.panels.map((x) => x.run.algorithm).join(", ")}`;
   }
 
-  /** Lay everything out, for the present width. */
+  /** Lay out all panels for the present width. */
   lay() {
     this.width = byId("panels").clientWidth;
     const total = Math.max(...this.panels.map((x) => x.longest), 1e-12) * 1.02;
@@ -190,7 +190,7 @@ class Explorer {
     this.show(false);
   }
 
-  /** Draw again in other colours. */
+  /** Draw again after a change of colours. */
   paint() {
     byId("button-theme").setAttribute("aria-label", theme() === "dark" ? "Light colours" : "Dark colours");
     this.lay();
@@ -224,7 +224,7 @@ class Explorer {
     this.write();
   }
 
-  /** What the colours of the timelines mean. */
+  /** Show the meaning of the timelines' colours. */
   legend() {
     document.body.dataset.colour = this.colour;
     const works = this.panels.some((x) => x.shown.some((y) => y.work));
@@ -259,7 +259,7 @@ class Explorer {
     this.show(false);
   }
 
-  /** The other keys: blocks, theme, help. */
+  /** Handle keys for blocks, theme and help. */
   key(name) {
     const panel = this.panels.find((x) => x.detail);
     if (name === "Escape") this.pick(panel, null);
@@ -285,15 +285,15 @@ class Explorer {
     Object.assign(box.style, { left: `${Math.max(x, 4)}px`, top: `${Math.max(y, 4)}px` });
   }
 
-  /** A page around this one may give it the height that it needs; it is told once when
-   * this is ready, and once when it asks. */
+  /** Tell the height to a page around this page, so that the frame fits: once when ready,
+   * and once on demand. More messages could make the two pages resize for ever. */
   tellHeight() {
-    if (window.self === window.top || this.told > 1) return;
-    this.told = (this.told ?? 0) + 1;
+    if (window.self === window.top || this.heightMessages > 1) return;
+    this.heightMessages = (this.heightMessages ?? 0) + 1;
     window.parent.postMessage({ isthmusHeight: document.body.scrollHeight }, "*");
   }
 
-  /** What a panel's buffers hold now, for tests: runs by cell. */
+  /** The contents of a panel's buffers, for tests: runs by cell. */
   state(id = "a") {
     const panel = this.panels.find((x) => x.id === id);
     return panel.replay.state(panel.step);

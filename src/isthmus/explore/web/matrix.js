@@ -1,4 +1,4 @@
-// Many ranks: who sends to whom, as a matrix.
+// The messages of many ranks as a matrix: senders are rows, receivers columns.
 import { css } from "./colours.js";
 import { bytes, rankName } from "./format.js";
 
@@ -24,7 +24,7 @@ export class MatrixView {
     this.ratio = ratio;
   }
 
-  /** The messages of a step; those of the steps before it are faint. */
+  /** Draw the messages of a step; messages of earlier steps are faint. */
   show(step, line) {
     this.step = step;
     this.line = line;
@@ -53,7 +53,7 @@ export class MatrixView {
     this.canvas.setAttribute("aria-label", `Matrix of ${run.n} ranks: step ${step}, ${sent} messages`);
   }
 
-  /** Where groups and nodes end, and their names. */
+  /** Draw the borders of groups and nodes, and the names of groups. */
   lines(draw, cell) {
     const edges = this.run.nodes.length > 1 && this.run.nodes.length <= 64
       ? this.run.nodes.map((node) => node.ranks[0])
@@ -92,8 +92,8 @@ export class MatrixView {
       return;
     }
     const i = this.now?.get(source * n + target);
-    const what = i === undefined ? "no message in this step" : bytes(this.line.size[i]);
+    const words = i === undefined ? "no message in this step" : bytes(this.line.size[i]);
     const ends = `${rankName(this.run, source)} → ${rankName(this.run, target)}`;
-    this.tell.tip(event, `<b>${ends}</b><br>${what}`);
+    this.tell.tip(event, `<b>${ends}</b><br>${words}`);
   }
 }

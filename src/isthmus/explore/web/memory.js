@@ -1,21 +1,21 @@
-// Replays a schedule: what every buffer holds after each step.
+// The replay of a schedule: the contents of every buffer after each step.
 //
 // A buffer is a list of runs [start, size, index, who], by start: elements from `index`
-// on of the contributions of some ranks, where `who` is a list of [lo, hi), each of ranks
-// lo to hi - 1. Lists are never changed, so that every step keeps its own.
+// on of the contributions of ranks, where `who` is a list of [lo, hi), each of ranks lo
+// to hi - 1. Lists are never changed, since steps share the lists that stay equal.
 
-/** The runs between two elements, seen from the first of them. */
+/** The runs between two elements, with starts counted from the first of the two. */
 export function slice(list, start, end) {
-  const found = [];
+  const runs = [];
   for (const [at, size, index, who] of list) {
     const lo = Math.max(at, start);
     const hi = Math.min(at + size, end);
-    if (lo < hi) found.push([lo - start, hi - lo, index + lo - at, who]);
+    if (lo < hi) runs.push([lo - start, hi - lo, index + lo - at, who]);
   }
-  return found;
+  return runs;
 }
 
-/** A list with other runs from an element on, in place of so many elements. */
+/** A list with `size` elements from `start` on replaced by runs. */
 function replaced(list, start, size, runs) {
   const before = slice(list, 0, start);
   const after = slice(list, start + size, Infinity);
@@ -26,20 +26,20 @@ function replaced(list, start, size, runs) {
   ]);
 }
 
-/** Runs that go on as one. */
+/** A list with runs joined where a run continues the run before. */
 function merged(list) {
-  const found = [];
+  const runs = [];
   for (const run of list) {
-    const last = found[found.length - 1];
+    const last = runs[runs.length - 1];
     const goesOn =
       last && last[0] + last[1] === run[0] && last[2] + last[1] === run[2] && last[3] === run[3];
-    if (goesOn) found[found.length - 1] = [last[0], last[1] + run[1], last[2], last[3]];
-    else found.push(run);
+    if (goesOn) runs[runs.length - 1] = [last[0], last[1] + run[1], last[2], last[3]];
+    else runs.push(run);
   }
-  return found;
+  return runs;
 }
 
-/** Sets of ranks, each one object, so that they can be compared. */
+/** Sets of ranks; equal sets are the same object, so that `===` compares sets. */
 class Sets {
   constructor() {
     this.known = new Map();
@@ -55,37 +55,36 @@ class Sets {
   union(x, y) {
     const key = `${x.join(";")}|${y.join(";")}`;
     if (!this.joined.has(key)) {
-      const found = [];
+      const ranges = [];
       for (const [lo, hi] of [...x, ...y].sort((s, t) => s[0] - t[0])) {
-        const last = found[found.length - 1];
+        const last = ranges[ranges.length - 1];
         if (last && lo <= last[1]) last[1] = Math.max(last[1], hi);
-        else found.push([lo, hi]);
+        else ranges.push([lo, hi]);
       }
-      this.joined.set(key, this.of(found));
+      this.joined.set(key, this.of(ranges));
     }
     return this.joined.get(key);
   }
 }
 
-/** src (op) dst, element by element; where there is only one of them, that one. */
+/** src (op) dst, element by element; where only one has the element, that element. */
 function combined(src, dst, sets) {
   const edges = new Set();
   for (const [at, size] of [...src, ...dst]) edges.add(at).add(at + size);
   const sorted = [...edges].sort((x, y) => x - y);
-  const found = [];
+  const runs = [];
   for (let i = 0; i + 1 < sorted.length; i += 1) {
     const [start, end] = [sorted[i], sorted[i + 1]];
     const [x] = slice(src, start, end);
     const [y] = slice(dst, start, end);
     if (!x && !y) continue;
     const who = x && y ? sets.union(x[3], y[3]) : (x ?? y)[3];
-    found.push([start, end - start, (x ?? y)[2], who]);
+    runs.push([start, end - start, (x ?? y)[2], who]);
   }
-  return merged(found);
+  return merged(runs);
 }
 
-/** All buffers of all ranks and nodes, each with a number: three of every rank, then the
- * memory of every node. */
+/** The numbers of all buffers: three of every rank, then the memory of every node. */
 export class Cells {
   constructor(run) {
     this.run = run;
@@ -116,7 +115,7 @@ export class Cells {
     return cell - 3 * this.run.n;
   }
 
-  /** The elements of a buffer. */
+  /** The number of elements of a buffer. */
   size(cell) {
     if (this.isNode(cell)) return this.run.node_sizes[this.node(cell)] ?? 0;
     return this.run.ranks[this.rank(cell)].sizes[["send", "recv", "tmp"][cell % 3]] ?? 0;
@@ -127,11 +126,11 @@ export class Cells {
  * [cell, start, size]. */
 export function moves(step, cells) {
   const spans = (rank, flat) => {
-    const found = [];
+    const cellSpans = [];
     for (let i = 0; i < flat.length; i += 3) {
-      found.push([cells.number(rank, flat[i]), flat[i + 1], flat[i + 2]]);
+      cellSpans.push([cells.number(rank, flat[i]), flat[i + 1], flat[i + 2]]);
     }
-    return found;
+    return cellSpans;
   };
   const local = ([reduce, rank, b0, s0, size, b1, s1]) => ({
     kind: reduce ? "reduce" : "copy",
@@ -141,16 +140,16 @@ export function moves(step, cells) {
     to: spans(rank, [b1, s1, size]),
   });
   const library = ([base, buffer, ...offsets]) => {
-    const found = [];
+    const blockMoves = [];
     for (let i = 0; i + 1 < offsets.length; i += 1) {
       const flat = [buffer, offsets[i], offsets[i + 1] - offsets[i]];
       for (let j = 0; j + 1 < offsets.length; j += 1) {
         const ends = { source: base + i, target: base + j };
         const data = { from: spans(base + i, flat), to: spans(base + j, flat) };
-        if (i !== j && flat[2]) found.push({ kind: "library", ...ends, ...data });
+        if (i !== j && flat[2]) blockMoves.push({ kind: "library", ...ends, ...data });
       }
     }
-    return found;
+    return blockMoves;
   };
   const message = ([source, target, from, to]) => ({
     kind: "message",
@@ -184,15 +183,15 @@ export class Replay {
     return this.run.steps.length;
   }
 
-  /** What a content of the data is as a list of runs. */
+  /** The k-th content of the data, as a list of runs. */
   image(k) {
     const flat = this.run.images[k];
-    const found = [];
+    const runs = [];
     for (let i = 0; i < flat.length; i += 5) {
       const who = this.sets.of([[flat[i + 3], flat[i + 4]]]);
-      found.push([flat[i], flat[i + 1], flat[i + 2], who]);
+      runs.push([flat[i], flat[i + 1], flat[i + 2], who]);
     }
-    return found;
+    return runs;
   }
 
   begin() {
@@ -205,7 +204,7 @@ export class Replay {
     return state;
   }
 
-  /** What every buffer holds after so many steps. */
+  /** The contents of every buffer after a number of steps. */
   state(step) {
     while (this.states.length <= step) {
       const state = [...this.states[this.states.length - 1]];
@@ -216,15 +215,15 @@ export class Replay {
   }
 
   load(state, spans) {
-    const found = [];
+    const runs = [];
     let at = 0;
     for (const [cell, start, size] of spans) {
       for (const [x, n, index, who] of slice(state[cell], start, start + size)) {
-        found.push([at + x, n, index, who]);
+        runs.push([at + x, n, index, who]);
       }
       at += size;
     }
-    return found;
+    return runs;
   }
 
   apply(state, move) {
@@ -237,7 +236,7 @@ export class Replay {
     }
   }
 
-  /** Whether a rank holds all that the collective promises it; none, if nothing. */
+  /** Whether a rank holds all data promised by the collective; null without a promise. */
   done(step, r) {
     const promised = Object.entries(this.run.ranks[r].after);
     if (!promised.length) return null;

@@ -1,4 +1,4 @@
-// One algorithm: its ranks or its matrix, its timelines, and the way of a block.
+// A panel shows an algorithm: ranks or a matrix, timelines, and the way of a block.
 import { bufferName, bytes, count, rankName, sizesOf } from "./format.js";
 import { GridView, gridOf } from "./grid.js";
 import { Replay, sizeOf } from "./memory.js";
@@ -8,7 +8,7 @@ import { RanksView } from "./ranks.js";
 import { criticalOf, lateOf, TimelineView } from "./timeline.js";
 import { wayOf } from "./way.js";
 
-/** A timeline that is so many times shorter than another has a scale of its own. */
+/** The ratio of lengths above which a short timeline has a scale of its own. */
 const APART = 10;
 
 export class Panel {
@@ -36,11 +36,11 @@ export class Panel {
     this.title();
   }
 
-  /** The timelines: of a machine, and those that were recorded. */
+  /** Show the timelines of a machine, and the recorded timelines. */
   use(machine) {
-    const found = this.run.timelines;
-    const own = found.filter((x) => !x.recorded && x.name === machine);
-    const shown = [...own, ...found.filter((x) => x.recorded)];
+    const timelines = this.run.timelines;
+    const own = timelines.filter((x) => !x.recorded && x.name === machine);
+    const shown = [...own, ...timelines.filter((x) => x.recorded)];
     this.shown = shown;
     this.main = shown[0] ?? null;
     this.critical = this.main ? criticalOf(this.main) : () => false;
@@ -74,7 +74,7 @@ export class Panel {
     if (run.paper) idea.append("cite").text(run.paper);
   }
 
-  /** Lay out for the present width; timelines stand for `total` seconds. */
+  /** Lay out for the present width; the width of a timeline is `total` seconds. */
   resize(total) {
     const width = (box) => Math.floor(box.node().getBoundingClientRect().width);
     this.grid?.resize(width(this.stage));
@@ -83,14 +83,14 @@ export class Panel {
     for (const x of this.timelines) x.resize(width(this.lines), this.scaleOf(x.line, total), total);
   }
 
-  /** The time that the width of a timeline stands for: of all of them the same, unless
-   * a real run is so much longer or shorter that nothing could be seen. */
+  /** The seconds of a timeline's width: equal for all, unless real runs are so much longer
+   * or shorter that nothing could be seen. */
   scaleOf(line, total) {
     const mixed = this.shown.some((x) => x.recorded) && this.shown.some((x) => !x.recorded);
     return mixed && total > APART * line.time ? 1.02 * line.time : total;
   }
 
-  /** Show a step; `fly` is how long what moves takes to get there, or 0. */
+  /** Show a step; `fly` is the duration of moves in milliseconds, or 0. */
   show(step, { fly, colour, latest, block }) {
     const now = Math.min(step, this.last);
     this.step = now;
@@ -110,19 +110,19 @@ export class Panel {
     return { ...way, here: [cell, start, size], step };
   }
 
-  /** A block under an element, as the state has it now. */
+  /** The block of an element in a cell after a step, or null. */
   blockAt(step, cell, start) {
     const list = this.replay.state(Math.min(step, this.last))[cell] ?? [];
     const run = list.find(([at, size]) => at <= start && start < at + size);
     return run ? { cell, start: run[0], size: run[1] } : null;
   }
 
-  /** The number of a rank that is called so; nothing, if none is. */
+  /** The number of the rank of a name; undefined for an unknown name. */
   rankOf(name) {
     return Array.from({ length: this.run.n }, (_, r) => r).find((r) => rankName(this.run, r) === name);
   }
 
-  /** Bring the row of a rank into view, marked for a moment. */
+  /** Scroll the row of a rank into view, marked for a moment. */
   showRank(rank) {
     const row = this.stage.selectAll(".ranks .name").filter((_, i, all) => all[i].textContent === rankName(this.run, rank));
     this.stage.selectAll(".found").classed("found", false);
@@ -132,7 +132,7 @@ export class Panel {
     setTimeout(() => row.classed("found", false), 2400);
   }
 
-  /** A block of one rank's data in what another has received, or has at all. */
+  /** A block of the rank `origin` in the buffers of the rank `place`, received ones first. */
   blockOf(step, origin, place) {
     const state = this.replay.state(Math.min(step, this.last));
     const { cells } = this.replay;
@@ -156,7 +156,7 @@ export class Panel {
     return `${this.view.cellName(cell)} [${start}:${start + size}]`;
   }
 
-  /** How a block came where it is, round by round, in words. */
+  /** Tell the way of a block, step by step, in words. */
   tellWay(way) {
     const box = this.wayBox;
     box.attr("hidden", way ? null : "");
@@ -164,17 +164,17 @@ export class Panel {
     if (!way) return;
     const { view } = this;
     const [cell, start, size] = way.here;
-    const found = this.replay.load(this.replay.state(way.step), [way.here]);
-    const whose = found.length ? view.origin(found[0][3]) : "nobody";
-    const sum = found.length && view.contributors(found[0][3]) > 1;
+    const data = this.replay.load(this.replay.state(way.step), [way.here]);
+    const whose = data.length ? view.origin(data[0][3]) : "nobody";
+    const sum = data.length && view.contributors(data[0][3]) > 1;
     const head = box.append("div").attr("class", "way-head");
     head.append("h3").text(`How ${sum ? "the sum of" : "the data of"} ${whose} came to ${view.cellName(cell)}`);
     head.append("button").attr("type", "button").attr("aria-label", "Close").text("×")
       .on("click", () => this.tell.pick(this, null));
     const list = box.append("ol");
     const begin = way.begin.slice(0, 6).map((x) => this.span(x)).join("; ");
-    const more = way.begin.length > 6 ? ` and ${way.begin.length - 6} more` : "";
-    list.append("li").html(`<span class="when">start</span>in `).append("span").text(begin + more);
+    const rest = way.begin.length > 6 ? ` and ${way.begin.length - 6} more` : "";
+    list.append("li").html(`<span class="when">start</span>in `).append("span").text(begin + rest);
     for (const move of way.moves.slice(0, 200)) {
       const item = list.append("li").classed("now", move.step === this.step);
       item.append("button").attr("type", "button").attr("class", "when")
@@ -193,7 +193,7 @@ export class Panel {
     if (!way.moves.length) list.append("li").text(`These ${bytes(size)}, from byte ${start} on, did not move: the rank began with them.`);
   }
 
-  /** The messages of the step as a table. */
+  /** Show the messages of a step as a table. */
   tellStep(step) {
     const { run } = this;
     const sent = step > 0 ? this.replay.moves[step - 1].filter((m) => m.kind === "message") : [];
@@ -217,7 +217,7 @@ export class Panel {
       .join("td").text((x) => x);
   }
 
-  /** What a step does, in a few words. */
+  /** The messages, copies and meetings of a step, in a few words. */
   words(step) {
     const now = Math.min(step, this.last);
     if (now === 0) return "before the first step";

@@ -1,12 +1,12 @@
-// Where things lie on the picture of the ranks: a column for each group, a row for each
-// rank, a box for each node with its shared memory.
+// The layout of the picture of ranks: a column for each group, a row for each rank, and a
+// box for each node with its shared memory.
 
 const BUFFERS = ["send", "recv", "tmp"];
 const GAP = 12; // between the buffers of a rank
 const LABEL = 34; // the name of a rank
 const PAD = 10; // inside the box of a node
 
-/** The height of a row and of a buffer in it, for so many rows. */
+/** The heights of a row and of its buffers, for a number of rows. */
 function heights(rows) {
   if (rows <= 8) return [40, 27];
   if (rows <= 16) return [27, 19];
@@ -14,13 +14,13 @@ function heights(rows) {
   return [14, 10];
 }
 
-/** The largest size of each buffer among some ranks. */
+/** The largest size of each buffer over ranks. */
 function extents(run, ranks) {
   return BUFFERS.map((name) => Math.max(0, ...ranks.map((r) => run.ranks[r].sizes[name] ?? 0)));
 }
 
-/** The columns: their ranks, the sizes of their buffers, where they begin, how wide they
- * are; and the pixels of an element, which are the same in all of them. */
+/** The columns, with ranks, sizes of buffers, left edges and widths; and the pixels of an
+ * element, equal in all columns, so that sizes can be compared. */
 function columns(run, width, pad) {
   const arcs = Math.min(64, Math.max(30, width * 0.055));
   const between = run.groups.length === 2 ? Math.min(170, Math.max(64, width * 0.14)) : 0;
@@ -41,7 +41,7 @@ function columns(run, width, pad) {
   return [cols, scale];
 }
 
-/** The boxes in which ranks lie, from top to bottom: nodes, or one for each column. */
+/** The boxes of ranks, from top to bottom: nodes, or a box for each column. */
 function boxes(run, cols) {
   if (!run.nodes.length) return cols.map((col, k) => ({ node: null, rows: { [k]: col.ranks } }));
   return run.nodes.map((node, number) => {
@@ -54,7 +54,7 @@ function boxes(run, cols) {
   });
 }
 
-/** The place of everything, for a picture of this width. */
+/** The places of ranks, buffers and nodes, for a picture of a width. */
 export function place(run, width) {
   const pad = run.nodes.length ? PAD : 0;
   const [cols, scale] = columns(run, width, pad);
@@ -127,7 +127,7 @@ export function place(run, width) {
     rank(r) {
       return ranks.get(r);
     },
-    /** Where a buffer lies: x, y, pixels of an element, height. */
+    /** The place of a buffer: x, y, pixels of an element, height. */
     cell(cells, cell) {
       if (cells.isNode(cell)) {
         const box = nodes[cells.node(cell)]?.memory;
@@ -138,7 +138,7 @@ export function place(run, width) {
       const x = at.x + LABEL + offsets[at.column][cells.buffer(cell)];
       return { x, y: at.y, scale, tall: bar };
     },
-    /** Where the row of a rank begins and ends, at the middle of its height. */
+    /** The left and right ends of a rank's row, at the middle of its height. */
     ends(r) {
       const at = ranks.get(r);
       const col = cols[at.column];
@@ -152,12 +152,12 @@ export function place(run, width) {
   };
 }
 
-/** The curve of a message from one rank to another: its path, the direction in which it
- * arrives, and its middle. */
+/** The curve of a message between two ranks: the path, the direction of arrival, and the
+ * middle. */
 export function curve(places, source, target) {
   const [s, t] = [places.ends(source), places.ends(target)];
   const tip = 6;
-  // leaves a little above the middle and arrives below it: two that swap stay apart
+  // leaves above the middle and arrives below, so that two messages that swap stay apart
   const [out, into] = [s.y - places.bar * 0.16, t.y + places.bar * 0.16];
   if (s.column !== t.column) {
     const east = t.column > s.column;
@@ -170,9 +170,9 @@ export function curve(places, source, target) {
       middle: [half, (out + into) / 2],
     };
   }
-  // inside a group: outside of its column; of one group, downwards right, upwards left
-  const alone = places.cols.length === 1;
-  const east = alone ? t.y > s.y : s.column === 1;
+  // inside a group: beside the column; of a single group, downwards right, upwards left
+  const isSingle = places.cols.length === 1;
+  const east = isSingle ? t.y > s.y : s.column === 1;
   const x = east ? Math.max(s.right, t.right) + 2 : Math.min(s.left, t.left) - 2;
   const side = east ? 1 : -1;
   const far = 1.3 * Math.min(places.cols[0].arcs - 16, 14 + Math.abs(t.y - s.y) * 0.22);

@@ -1,4 +1,4 @@
-// Stepping: buttons, slider, keys, playing.
+// The player: stepping by buttons, slider and keys, and playing.
 
 /** Milliseconds of a step at speed 1. */
 const STEP = 1100;
@@ -29,7 +29,7 @@ export class Player {
     };
     for (const [name, act] of Object.entries(buttons)) {
       document.getElementById(`button-${name}`).addEventListener("click", (event) => {
-        // after a click with the mouse, space plays; after one with a key, it clicks again
+        // a focused button takes the space key; after a mouse click, space must play
         if (event.detail > 0) event.currentTarget.blur();
         act();
       });
@@ -41,7 +41,7 @@ export class Player {
     return matchMedia("(prefers-reduced-motion: reduce)").matches;
   }
 
-  /** How long what moves in a step takes, in milliseconds. */
+  /** The duration of a move in a step, in milliseconds. */
   get flight() {
     return this.still ? 0 : (0.62 * STEP) / this.speed;
   }

@@ -1,13 +1,13 @@
-// The picture of the ranks: their buffers, what moves in a step, and the way of a block.
+// The picture of the ranks: buffers, the moves of a step, and the way of a block.
 import { css, inkOn, lineColour, partColours, rankColours } from "./colours.js";
 import { bufferName, bytes, rankName } from "./format.js";
 import { sizeOf } from "./memory.js";
 import { curve, place } from "./place.js";
 import { allPieces } from "./way.js";
 
-/** More pieces than these in a step do not fly. */
+/** The most pieces of a step that fly; a browser shows more of them with delay. */
 const FLYING = 400;
-/** Runs narrower than these pixels, on average, are drawn in columns as wide. */
+/** Pixels of a column; runs that are narrower on average are drawn in columns. */
 const COLUMN = 2;
 
 export class RanksView {
@@ -40,7 +40,7 @@ export class RanksView {
     return `${bufferName(this.cells.buffer(cell))} of ${this.name(this.cells.rank(cell))}`;
   }
 
-  /** Whose elements a run has, in words. */
+  /** The ranks whose elements a run has, in words. */
   origin(who) {
     const words = who.map(([lo, hi]) =>
       hi === lo + 1 ? this.name(lo) : `${this.name(lo)}…${this.name(hi - 1)}`,
@@ -52,7 +52,7 @@ export class RanksView {
     return who.reduce((sum, [lo, hi]) => sum + hi - lo, 0);
   }
 
-  /** The colour of a run: of its origin, or of its part where all have one origin. */
+  /** The colour of a run: of its origin, or of its part if all data have one origin. */
   colour([, , index, who]) {
     return this.parts ? this.partColours[this.part(index)] : this.colours[who[0][0]];
   }
@@ -63,7 +63,7 @@ export class RanksView {
     return k;
   }
 
-  /** Runs as they are shown: cut where parts end. */
+  /** The runs of a picture: cut where parts end. */
   cut(list) {
     if (!this.parts) return list;
     return list.flatMap(([start, size, index, who]) => {
@@ -73,7 +73,7 @@ export class RanksView {
     });
   }
 
-  /** Lay everything out anew, for a width. */
+  /** Lay out all parts of the picture for a width. */
   resize(width) {
     this.flight += 1;
     this.colours = rankColours(this.run);
@@ -86,7 +86,7 @@ export class RanksView {
     this.drawn = new Map();
   }
 
-  /** What stays the same in all steps. */
+  /** Draw the parts that are equal in all steps. */
   frame() {
     const { places, run } = this;
     const gradients = this.layers.defs.selectAll("linearGradient").data(this.sums ? run.groups : []);
@@ -149,7 +149,7 @@ export class RanksView {
     }
   }
 
-  /** Show a state: after so many steps, with a block that is picked or none. */
+  /** Show the state after a number of steps, with the way of a picked block, or null. */
   show(step, way, critical) {
     this.flight += 1;
     this.step = step;
@@ -159,10 +159,10 @@ export class RanksView {
     this.showWay(way);
   }
 
-  /** Go one step on: what moves flies to its new place, then the state is shown. */
+  /** Go on by a step: moved pieces fly to their new places, then the state is shown. */
   fly(step, duration, way, critical) {
     this.show(step - 1, null, critical);
-    const mine = this.flight;
+    const flight = this.flight;
     const moves = this.replay.moves[step - 1];
     const parts = moves.flatMap((move) =>
       move.kind === "copy" && !this.usesNode(move) ? [] : allPieces(move),
@@ -183,7 +183,7 @@ export class RanksView {
       .transition().duration(duration).ease(d3.easeCubicInOut)
       .attr("x", (c) => c.x1).attr("y", (c) => c.y1).attr("width", (c) => c.w1);
     setTimeout(() => {
-      if (mine + 0 === this.flight) this.show(step, way, critical);
+      if (flight === this.flight) this.show(step, way, critical);
     }, duration + 20);
   }
 
@@ -191,16 +191,16 @@ export class RanksView {
     return [...move.from, ...move.to].some(([cell]) => this.cells.isNode(cell));
   }
 
-  /** What flies for a piece of a move: its runs, with both their places. */
+  /** The flying rectangles of a piece of a move: runs, with places before and after. */
   chips(state, [from, first, size], [to, into]) {
     const [x, y] = [from, to].map((cell) => this.places.cell(this.cells, cell));
     if (!x || !y) return [];
-    const found = [];
+    const chips = [];
     for (const [at, n, index, who] of this.cut(state[from])) {
       const lo = Math.max(at, first);
       const hi = Math.min(at + n, first + size);
       if (lo >= hi) continue;
-      found.push({
+      chips.push({
         colour: this.colour([at, n, index + lo - at, who]),
         x0: x.x + lo * x.scale,
         y0: x.y,
@@ -211,10 +211,10 @@ export class RanksView {
         tall: x.tall,
       });
     }
-    return found;
+    return chips;
   }
 
-  /** The blocks of all buffers that changed since they were drawn, and who is done. */
+  /** Draw the blocks of changed buffers, and mark ranks that are done. */
   fill(step) {
     const state = this.replay.state(step);
     for (const [cell, group] of this.groups) {
@@ -271,7 +271,7 @@ export class RanksView {
       .text((run) => this.label(run));
   }
 
-  /** Many narrow runs, by columns: in each, from top to bottom, the share of every rank. */
+  /** Draw many narrow runs in columns: from top to bottom, the share of every rank. */
   columns(group, cell, list, at) {
     const each = COLUMN / at.scale;
     const room = (k) => Math.min(each, this.cells.size(cell) - k * each);
@@ -305,16 +305,16 @@ export class RanksView {
       .on("pointerleave", () => this.tell.tip(null));
   }
 
-  /** Of a sum, how many contributions there are; else whose it is, or which part. */
+  /** The text on a run: the number of contributions of a sum, the rank, or the part. */
   label([, , index, who]) {
     if (this.parts) return String(this.part(index));
     const n = this.contributors(who);
     return this.sums && n > 1 ? `Σ ${n}` : this.name(who[0][0]);
   }
 
-  /** The stripes of a sum: each rank of a group has its own, from top to bottom. */
+  /** The stripes of a sum: one for each rank of a group, from top to bottom. */
   lanes(who) {
-    const found = [];
+    const stripes = [];
     for (const group of this.run.groups) {
       for (const [first, end] of who) {
         const lo = Math.max(first, group.from) - group.from;
@@ -323,10 +323,10 @@ export class RanksView {
         const each = this.places.bar / group.n;
         const tall = Math.max((hi - lo) * each, 1.6);
         const y = Math.min(lo * each, this.places.bar - tall);
-        found.push({ letter: group.letter, y, tall });
+        stripes.push({ letter: group.letter, y, tall });
       }
     }
-    return found;
+    return stripes;
   }
 
   words(cell, [start, size, index, who]) {
@@ -339,7 +339,7 @@ export class RanksView {
     ].join("<br>");
   }
 
-  /** The messages of a step. */
+  /** Draw the messages of a step. */
   arrows(step, critical) {
     const moves = step > 0 ? this.replay.moves[step - 1] : [];
     const sent = moves.filter((m) => m.kind === "message" || m.kind === "library");
@@ -350,8 +350,8 @@ export class RanksView {
       if (m.kind === "message") number += 1;
       const data = this.replay.load(before, m.from);
       const colours = new Set(this.cut(data).map((run) => this.colour(run)));
-      const one = colours.size === 1 && !this.sums;
-      const colour = one ? lineColour([...colours][0]) : css("message");
+      const isOneColour = colours.size === 1 && !this.sums;
+      const colour = isOneColour ? lineColour([...colours][0]) : css("message");
       const thin = this.places.bar < 16 ? 0.55 : 1;
       const thick = thin * (1.2 + 1.6 * Math.sqrt(sizeOf(m.to) / most));
       const path = curve(this.places, m.source, m.target);
@@ -373,8 +373,8 @@ export class RanksView {
     const place = (spans) => {
       const [cell, start, size] = spans[0] ?? [];
       if (cell === undefined) return "a signal";
-      const more = spans.length > 1 ? ` and ${spans.length - 1} more` : "";
-      return `${bufferName(this.cells.buffer(cell))}[${start}:${start + size}]${more}`;
+      const rest = spans.length > 1 ? ` and ${spans.length - 1} more` : "";
+      return `${bufferName(this.cells.buffer(cell))}[${start}:${start + size}]${rest}`;
     };
     const how = m.kind === "library" ? "the MPI library's own call" : bytes(sizeOf(m.to));
     return [
@@ -384,7 +384,7 @@ export class RanksView {
     ].filter(Boolean).join("<br>");
   }
 
-  /** The way of the block that is picked. */
+  /** Draw the way of the picked block. */
   showWay(way) {
     const layer = this.layers.way;
     layer.selectAll("*").remove();
@@ -413,7 +413,7 @@ export class RanksView {
   }
 }
 
-/** Where the parts of one rank's data begin and end, if all data are of one rank. */
+/** The edges of the parts of a rank's data; null if data are of several ranks. */
 function partsOf(replay) {
   const all = replay.state(0).flat();
   const origins = new Set(all.map(([, , , who]) => who[0][0]));

@@ -1,5 +1,5 @@
-// The timeline: ranks are rows, time goes right. Each row has what the rank sends above,
-// what it receives below, and between them what it copies and reduces.
+// The timeline: ranks are rows, time goes right. A row has sends above, receives below,
+// and copies and reductions between.
 import { css, lateness } from "./colours.js";
 import { bytes, count, percent, rankName, seconds, timeUnit } from "./format.js";
 
@@ -7,22 +7,22 @@ const LEFT = 40;
 const RIGHT = 76;
 const TOP = 20;
 const BOTTOM = 26;
-const WAITS = 1; // a kind of work: the others of the node are waited for
+const WAITS = 1; // a kind of work: waiting for the ranks of the node
 
-/** How much later than the first of its step each message ends, in seconds. */
+/** The delay of each message's end after the first end of the step, in seconds. */
 export function lateOf(line) {
   const first = new Map();
   line.step.forEach((k, i) => first.set(k, Math.min(first.get(k) ?? Infinity, line.end[i])));
   return line.step.map((k, i) => (line.end[i] - first.get(k)) * line.tick);
 }
 
-/** The messages of the critical path: a step, a sender and a receiver each. */
+/** A function that says whether a message is on the critical path, by step and ranks. */
 export function criticalOf(line) {
-  const found = new Set(line.path.map((i) => `${line.step[i] + 1},${line.source[i]},${line.target[i]}`));
-  return (step, source, target) => found.has(`${step},${source},${target}`);
+  const keys = new Set(line.path.map((i) => `${line.step[i] + 1},${line.source[i]},${line.target[i]}`));
+  return (step, source, target) => keys.has(`${step},${source},${target}`);
 }
 
-/** The height of a row, for so many ranks. */
+/** The height of a row, for a number of ranks. */
 function heightOf(n) {
   if (n <= 6) return 36;
   if (n <= 10) return 28;
@@ -61,7 +61,7 @@ export class TimelineView {
     line.target.forEach((r, i) => this.byRank[r].push([i, 1]));
   }
 
-  /** The words above it. */
+  /** The words above the timeline. */
   words() {
     const { line } = this;
     const fact = (name, value, about) => `<span title="${about}">${name} <b>${value}</b></span>`;
@@ -83,8 +83,7 @@ export class TimelineView {
     return `<h3>${kind}: ${name.innerHTML}</h3><div class="facts">${facts.join("")}</div>${note}`;
   }
 
-  /** `total` is the time that the width stands for, in seconds, `common` that of most
-   * timelines. */
+  /** Lay out for a width of `total` seconds; `common` is the time of most timelines. */
   resize(width, total, common) {
     const { run } = this;
     Object.assign(this, { total, common });
@@ -101,7 +100,7 @@ export class TimelineView {
     this.head.html(this.words());
   }
 
-  /** `colour` is "ports" or "late", `latest` the longest delay of all that is shown. */
+  /** Show a step; `colour` is "ports" or "late", `latest` the longest delay shown. */
   show(step, colour, latest) {
     Object.assign(this, { step, colour, latest });
     this.draw();
@@ -141,7 +140,7 @@ export class TimelineView {
     return TOP + this.rowOf.get(rank) * this.rowTall;
   }
 
-  /** The part of a row for sends (0), receives (1), work (2): its place and height. */
+  /** The part of a row for sends (0), receives (1), work (2): top and height. */
   lane(rank, which) {
     const gap = this.rowTall > 4 ? Math.min(4, this.rowTall * 0.18) : 0;
     const tall = this.rowTall - gap;
@@ -162,7 +161,7 @@ export class TimelineView {
     }
   }
 
-  /** From when to when the messages of the step are under way. */
+  /** Draw a band over the time in which messages of the step are under way. */
   band(draw, x) {
     const { line, step } = this;
     let [from, to] = [Infinity, -Infinity];
@@ -210,7 +209,7 @@ export class TimelineView {
     });
   }
 
-  /** The critical path: messages from sender to receiver, and work between them. */
+  /** Draw the critical path: messages from sender to receiver, and work between. */
   path(draw, x) {
     const { line } = this;
     if (!line.legs.length) return;
@@ -219,9 +218,9 @@ export class TimelineView {
     draw.lineJoin = "round";
     draw.beginPath();
     const { legs, tick } = line;
-    // where there are more legs than pixels, what is below must be seen
-    const each = (4 * (this.wide - LEFT - RIGHT) * this.transform.k) / legs.length;
-    draw.globalAlpha = Math.min(1, Math.max(0.15, each / 4));
+    // with more legs than pixels, the line is transparent, or it would hide the bars
+    const pixelsPerLeg = (4 * (this.wide - LEFT - RIGHT) * this.transform.k) / legs.length;
+    draw.globalAlpha = Math.min(1, Math.max(0.15, pixelsPerLeg / 4));
     for (let i = 0; i < legs.length; i += 4) {
       const [source, target, start, end] = legs.slice(i, i + 4);
       const ends = source === target ? [2, 2] : [0, 1]; // work of one rank, or a message
@@ -260,17 +259,17 @@ export class TimelineView {
     draw.font = `${Math.max(8, Math.min(11, this.rowTall))}px system-ui, sans-serif`;
     draw.textAlign = "right";
     draw.textBaseline = "middle";
-    let every = 1;
-    while (every * this.rowTall < 11) every *= 2;
+    let stride = 1;
+    while (stride * this.rowTall < 11) stride *= 2;
     for (const [r, row] of this.rowOf) {
-      if (row % every === 0) draw.fillText(rankName(run, r), LEFT - 7, this.y(r) + this.rowTall / 2);
+      if (row % stride === 0) draw.fillText(rankName(run, r), LEFT - 7, this.y(r) + this.rowTall / 2);
     }
     draw.fillStyle = css("rule");
     const starts = run.nodes.length ? run.nodes.map((x) => x.ranks[0]) : run.groups.map((x) => x.from);
     for (const r of starts.slice(1)) draw.fillRect(6, this.y(r) - 0.5, this.wide - RIGHT - 6, 1);
   }
 
-  /** How much of the time each port was in use. */
+  /** Draw the share of time in which each port was in use. */
   ports(draw) {
     const { line, run } = this;
     const x = this.wide - RIGHT + 10;
@@ -293,7 +292,7 @@ export class TimelineView {
     }
   }
 
-  /** The message at a place, or none. */
+  /** The message under the pointer, or null. */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
     const [px, py] = [event.clientX - box.left, event.clientY - box.top];

@@ -1,8 +1,8 @@
-// The way of a block: which moves brought it where it is, from where it began.
+// The way of a block: the moves that brought the block from its origin to its place.
 import { sizeOf } from "./memory.js";
 
-/** Take away what lies between two elements; what that was. */
-function taken(ranges, start, end) {
+/** Ranges cut by two elements: [the parts between the two, the rest]. */
+function cutOut(ranges, start, end) {
   const inside = [];
   const left = [];
   for (const [lo, hi] of ranges) {
@@ -16,21 +16,21 @@ function taken(ranges, start, end) {
   return [inside, left];
 }
 
-/** Ranges in order, those that touch as one. */
+/** Ranges in order, joined where they touch. */
 function joined(ranges) {
-  const found = [];
+  const merged = [];
   for (const [lo, hi] of [...ranges].sort((x, y) => x[0] - y[0])) {
-    const last = found[found.length - 1];
+    const last = merged[merged.length - 1];
     if (last && lo <= last[1]) last[1] = Math.max(last[1], hi);
-    else found.push([lo, hi]);
+    else merged.push([lo, hi]);
   }
-  return found;
+  return merged;
 }
 
-/** The part of a move that lies between two elements of its data, as pieces with both
- * their places. */
+/** The part of a move between two elements of the data, as pieces with source and
+ * target. */
 function pieces(move, start, end) {
-  const found = [];
+  const parts = [];
   const ends = [move.from, move.to].map((spans) => {
     let at = 0;
     return spans.map(([cell, first, size]) => {
@@ -43,14 +43,14 @@ function pieces(move, start, end) {
       const lo = Math.max(start, x.at, y.at);
       const hi = Math.min(end, x.at + x.size, y.at + y.size);
       if (lo < hi) {
-        found.push({
+        parts.push({
           from: [x.cell, x.first + lo - x.at, hi - lo],
           to: [y.cell, y.first + lo - y.at, hi - lo],
         });
       }
     }
   }
-  return found;
+  return parts;
 }
 
 /** All of a move as pieces. */
@@ -58,17 +58,17 @@ export function allPieces(move) {
   return pieces(move, 0, sizeOf(move.to));
 }
 
-/** How the elements of a cell came there until a step: the parts of moves, in order,
- * each with its step; and where they began. */
+/** The way of elements of a cell up to a step: the parts of moves, in order, with their
+ * steps; and the places where the elements began. */
 export function wayOf(replay, step, cell, start, size) {
   const wanted = new Map([[cell, [[start, start + size]]]]);
-  const found = [];
+  const way = [];
   for (let k = step; k > 0; k -= 1) {
     for (const move of [...replay.moves[k - 1]].reverse()) {
       const parts = [];
       let at = 0;
       for (const [to, first, length] of move.to) {
-        const [inside, left] = taken(wanted.get(to) ?? [], first, first + length);
+        const [inside, left] = cutOut(wanted.get(to) ?? [], first, first + length);
         if (inside.length && move.kind !== "reduce") wanted.set(to, left);
         for (const [lo, hi] of inside) {
           parts.push(...pieces(move, at + lo - first, at + hi - first));
@@ -79,11 +79,11 @@ export function wayOf(replay, step, cell, start, size) {
         const [from, first, length] = part.from;
         wanted.set(from, [...(wanted.get(from) ?? []), [first, first + length]]);
       }
-      if (parts.length) found.push({ ...move, step: k, parts });
+      if (parts.length) way.push({ ...move, step: k, parts });
     }
   }
   const begin = [...wanted].flatMap(([from, ranges]) =>
     joined(ranges).map(([lo, hi]) => [from, lo, hi - lo]),
   );
-  return { moves: found.reverse(), begin };
+  return { moves: way.reverse(), begin };
 }
