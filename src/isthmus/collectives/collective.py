@@ -113,7 +113,11 @@ class Collective:
         )
 
     def promise(self, sizes: Sizes) -> Contract:
-        """The contract of the collective, which does not depend on the algorithm."""
+        """The contract of the collective.
+
+        No algorithm is necessary, since contracts depend on sizes only: limits and
+        bounds hold for all algorithms.
+        """
         return self.make(_NO_ALGORITHM, None, **sizes).promise()
 
     def sweep(self, most: int, rng: np.random.Generator) -> Iterator[list[Sizes]]:
@@ -121,8 +125,10 @@ class Collective:
         return (self.cases(rng, *n) for n in self.shapes(most))
 
     def shapes(self, most: int) -> Iterable[tuple[int, ...]]:
-        """The arguments of `cases`, groups of at most `most` ranks each; between a root
-        and a group, only the group."""
+        """The arguments of `cases`, groups of at most `most` ranks each.
+
+        Between a root and a group only the group counts, since a root is a single rank.
+        """
         if self.groups == SEVERAL:
             return several_groups(most)
         is_pair = self.groups == BETWEEN and not self.is_rooted
@@ -150,7 +156,8 @@ def of_groups(
 ) -> SizedCollective:
     """The programs of groups, from the program of a rank of group i.
 
-    The program takes one rank, or an array of ranks of a single group.
+    The program takes one rank, or an array of ranks of a single group, because the
+    first rank decides which group's algorithm runs.
     """
     bases = [side.base for side in sides]
 
@@ -207,7 +214,7 @@ def equal(rng: np.random.Generator, n: int) -> list[int]:
 
 
 def mixed(rng: np.random.Generator, n: int) -> list[int]:
-    """Small counts, about a third of them zero."""
+    """Small counts, two fifths of them zero, because empty blocks are special cases."""
     counts: list[int] = np.maximum(rng.integers(-3, 7, n), 0).tolist()
     return counts
 

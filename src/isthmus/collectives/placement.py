@@ -34,7 +34,7 @@ class Placement:
 
     def configured(self, algorithm: Algorithm, unit: int) -> Algorithm:
         """The algorithm with its options for this placement, of elements of `unit`
-        bytes; options set in the algorithm's name stay."""
+        bytes; options in the algorithm's name stay, since the caller asked for them."""
         options: dict[str, object] = {"nodes": self.nodes}
         if self.hosts is not None:
             options["hosts"] = self.hosts.on(self.nodes).in_units(unit)

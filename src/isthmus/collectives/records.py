@@ -29,7 +29,11 @@ _RECORDS_BY_OPERATION: dict[tuple[int, str], Collective] = {}
 
 
 def add(record: Collective) -> Collective:
-    """Register a collective; of two records of an operation, the first counts."""
+    """Register a collective.
+
+    Of two records of an operation the first counts, so that a program's own collective
+    cannot replace one of MPI's.
+    """
     COLLECTIVES[record.name] = record
     for operation in record.operations:
         _RECORDS_BY_OPERATION.setdefault((record.groups, operation.lower()), record)

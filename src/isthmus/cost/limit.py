@@ -169,7 +169,10 @@ def copying(demand: Demand, n: int, model: Machine) -> float:
 
 
 def _renumbered(unit: np.ndarray) -> np.ndarray:
-    """The unit of each rank, where units without ranks have no number."""
+    """The unit of each rank, without numbers for empty units.
+
+    A limit shares elements equally over all units, and would be too low otherwise.
+    """
     numbers: np.ndarray = np.unique(unit, return_inverse=True)[1]
     return numbers
 

@@ -92,7 +92,7 @@ def _ends_rank_by_rank(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The result of `_ends` where each group is a rank.
 
-    Plain integers are faster here than arrays of a single lane for every message.
+    Arrays of a single lane are avoided, because plain integers are faster.
     """
     ends: list[tuple[int, int, int]] = []
     for ranks, r in groups:
@@ -188,7 +188,7 @@ def _aligned_at_meetings(programs: Sequence[Program]) -> list[Iterator[Round]]:
     """Programs with equally many rounds between two meetings.
 
     Where ranks have different numbers of rounds before a meeting, empty rounds are
-    added, in which a rank waits.
+    added, so that all ranks come to the meeting in the same step.
     """
     split: list[list[list[Round]]] = []
     for program in programs:

@@ -24,8 +24,8 @@ def nodes(schedule: Schedule) -> tuple[Hashable, ...]:
 def on_nodes(model: Model, node_of_rank: tuple[Hashable, ...]) -> Model:
     """A machine with its ranks on nodes.
 
-    A machine without nodes keeps its speed between nodes, and inside nodes gets the
-    costs of a usual one.
+    A machine without nodes keeps its speed between nodes, and gets usual costs inside
+    nodes, since its description has none.
     """
     number = {node: k for k, node in enumerate(dict.fromkeys(node_of_rank))}
     placement = tuple(number[node] for node in node_of_rank)

@@ -47,7 +47,7 @@ class Recorded(Timeline):
 
         Goes back from the last message to end, each time to the last message received
         by the sender before the send. The path is likely, where the path of a
-        simulation is certain: a log does not say what the rank waited for.
+        simulation is certain, since a log does not say what the rank waited for.
         """
         e = self.events
         if e is None or not len(e):

@@ -130,7 +130,10 @@ class _Network:
         self.ports = 2 * sum(sizes)
 
     def _lane(self, k: int) -> np.ndarray:
-        """The lane of each rank in the port of its unit at level k, ranks in turn."""
+        """The lane of each rank in the port of its unit at level k.
+
+        Ranks of a unit take lanes in turn, so that lanes have equally many ranks.
+        """
         ranks_so_far: dict[int, int] = defaultdict(int)
         lanes = np.zeros(self.n, np.int64)
         for r, unit in enumerate(self.units[k].tolist()):
@@ -346,5 +349,5 @@ def _selected(messages: Messages, mask: np.ndarray) -> Messages:
 
 
 def _is_distinct(numbers: np.ndarray, n: int) -> bool:
-    """Whether no number below n is in the array twice."""
+    """Whether numbers below n are distinct, so that no two messages share a port."""
     return len(numbers) == 0 or int(np.bincount(numbers, minlength=n).max()) == 1

@@ -101,7 +101,7 @@ class Timeline:
         Goes back from the segment (a message, or an activity between messages) that
         ends last, each time to a segment whose end is the current segment's beginning:
         at the same rank, else at a shared port. At a meeting the path goes on with the
-        last rank to come.
+        last rank to come, because all ranks of the meeting waited for that rank.
         """
         return [i for i in self._critical() if i < len(self._events)]
 

@@ -17,7 +17,10 @@ Memory = dict[str, np.ndarray]
 
 
 def unordered(p: int) -> np.dtype:
-    """The type of marks of reductions in any order, of up to p ranks."""
+    """The type of marks of reductions in any order, of up to p ranks.
+
+    A mark has a bit for each rank, because the combined ranks need not be a range.
+    """
     return np.dtype([*MARK.descr, ("who", "u8", (-(-p // 64),))])
 
 

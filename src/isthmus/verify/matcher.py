@@ -94,7 +94,8 @@ class Matcher:
     """All ranks, and the posted ends that wait for their peers.
 
     Ranks with equal entries in `nodes` meet each other; without `nodes`, each rank is
-    on a node alone. A round that takes no step shares the step of the round before.
+    on a node alone. A round that takes no step shares the step of the round before, so
+    that pictures have no empty steps.
     """
 
     def __init__(

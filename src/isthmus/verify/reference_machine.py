@@ -35,7 +35,10 @@ def show(span: Span) -> str:
 
 
 def check_overlap(r: Round, where: str) -> None:
-    """Raise if two writes of a round overlap, or a write and a read."""
+    """Raise if two writes of a round overlap, or a write and a read.
+
+    The result would be open, since messages of a round may move in any order.
+    """
     spans = [(s.buf, s.start, True, s) for s in writes(r)]
     spans += [(s.buf, s.start, False, s) for s in reads(r)]
     spans.sort(key=lambda entry: entry[:3])
@@ -65,7 +68,11 @@ class _NodeMemory:
         self.writer, self.reader = np.full((2, size), _NOBODY)
 
     def touch(self, rank: Rank, span: Span, writes: bool) -> None:
-        """Record a read or a write of a rank; raise `Race` if not allowed."""
+        """Record a read or a write of a rank; raise `Race` if not allowed.
+
+        Reads are recorded as well, because nothing orders a read before a later write
+        of another rank.
+        """
         place = slice(span.start, span.start + span.size)
         users = ("writes", self.writer[place]), ("reads", self.reader[place])
         for verb, ranks in users:

@@ -48,7 +48,10 @@ def _last_writer(rounds: Sequence[Round], buf: str, index: int) -> str:
 def memories(
     programs: Sequence[Sequence[Round]], contract: Contract, nodes: Sequence[Hashable]
 ) -> list[Memory]:
-    """The memory of each rank at the start; ranks of a node share the buffer "node"."""
+    """The memory of each rank at the start; ranks of a node share the buffer "node".
+
+    Buffers are copies, since the arrays of a contract serve for several runs.
+    """
     node_of_rank = nodes or range(len(programs))
     sizes: dict[Hashable, int] = {}
     for node, rounds in zip(node_of_rank, programs, strict=True):
