@@ -67,6 +67,8 @@ def metadata(wheel: Path) -> None:
 
 def examples(shell: follow.Shell) -> Iterator[str]:
     """Run the programs of docs/examples with the installed package."""
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    follow.add(shell.folder, f"{wheel}[remap]")  # as the tutorial says
     for path in sorted((ROOT / "docs" / "examples").glob("*.py")):
         if ranks := RANKS.get(path.stem, USUAL_RANKS):
             line = f"mpiexec -n {ranks} python -m mpi4py {path}"

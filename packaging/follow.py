@@ -93,19 +93,23 @@ def install(wheel: Path, folder: Path, library: str) -> Shell:
     if f"isthmus[{names}]" not in README:
         raise Failed(f"README does not say isthmus[{names}]")
     venv.create(folder / "venv")
-    python = folder / "venv" / "bin" / "python"
-    into = ["--python", python, "install", "--no-compile", f"{wheel}[{names}]"]
-    # a pip of its own would take a quarter of the time of the installation
-    subprocess.run(
-        [sys.executable, *PIP, *into], check=True, timeout=SECONDS_OF_AN_INSTALLATION
-    )
+    add(folder, f"{wheel}[{names}]")
     for quotation in quoting.quotations(README):  # "save it as …"
         if quotation.part is None and quotation.path.endswith(".py"):
             (folder / Path(quotation.path).name).write_text(quotation.text)
-    path = os.pathsep.join((str(python.parent), os.defpath))
+    path = os.pathsep.join((str(folder / "venv" / "bin"), os.defpath))
     # a user's own settings must not be changed, nor decide what is tested
     variables = {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", "COLUMNS": "100"}
     return Shell(folder, AS_ROOT | variables, library)
+
+
+def add(folder: Path, what: str) -> None:
+    """Install one requirement into the environment of a folder."""
+    # a pip of its own would take a quarter of the time of the installation
+    into = ["--python", str(folder / "venv"), "install", "--no-compile", what]
+    subprocess.run(
+        [sys.executable, *PIP, *into], check=True, timeout=SECONDS_OF_AN_INSTALLATION
+    )
 
 
 def quick(shell: Shell) -> Iterator[str]:

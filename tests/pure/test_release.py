@@ -47,6 +47,14 @@ def test_every_job_is_a_make_target():
 
 
 @needs_repository
+def test_every_action_is_pinned_to_a_commit():
+    for path in WORKFLOWS:
+        actions = re.findall(r"- uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
+        pinned = r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+"
+        assert actions and all(re.fullmatch(pinned, x) for x in actions), path.name
+
+
+@needs_repository
 def test_every_python_that_is_tested_is_a_classifier_and_no_other():
     tested = re.search(r"python: \[(.*)\]", text(".github/workflows/test.yml"))[1]
     names = re.findall(r'"([\d.]+t?)"', tested)
