@@ -16,7 +16,7 @@ import isthmus
 from between import OPERATIONS, Case, Kit, call, names
 from groups import expected, pairs, same, values
 from isthmus.mpi.arguments import call as calls
-from isthmus.mpi.arguments.values import Unknown, values_of
+from isthmus.mpi.arguments.values import UnknownValue, values_of
 from isthmus.mpi.plan import cache
 from isthmus.mpi.plan.plan import Plan
 from sampling import LONG, some
@@ -470,7 +470,7 @@ def test_different_arguments_are_known_by_different_values(comm):
     a, b = np.zeros(4), np.zeros(4)
     known = []
     for make in ARGUMENTS:
-        with suppress(Unknown, TypeError):
+        with suppress(UnknownValue, TypeError):
             known.append(values_of((make(a, b),))[0])
     # of two arrays of one size and type, and of lists of them, one is as the other;
     # so is an array of counts as a list of them, and a number as one in a tuple
@@ -481,7 +481,7 @@ def test_different_arguments_are_known_by_different_values(comm):
     two.Free()
     other.Free()
     for argument in ([], [a, 1.0], [a, [1.0, 2]], 5.0, [a, MPI.DATATYPE_NULL]):
-        with pytest.raises((Unknown, TypeError)):
+        with pytest.raises((UnknownValue, TypeError)):
             values_of((argument,))
 
 
@@ -491,7 +491,7 @@ def test_no_value_is_an_identity_or_an_address(comm):
     for make in ARGUMENTS:
         ends = []
         for _ in range(2):
-            with suppress(Unknown, TypeError):
+            with suppress(UnknownValue, TypeError):
                 ends.append(values_of((make(np.zeros(4), np.zeros(4)),))[0])
         assert len({*ends}) <= 1, ends
 

@@ -35,6 +35,7 @@ CLEANED = (
     "groups",
     "lab",
     "launch",
+    "mpi/arguments",
     "mpi/plan",
     "mpi/redistribution",
     "mpi/remapping",

@@ -1,1 +1,1 @@
-"""What a user passed, read into values and buffers before anything is sent."""
+"""The arguments of a call, read into values, buffers and a task before any message."""

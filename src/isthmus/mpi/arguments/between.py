@@ -1,11 +1,16 @@
-"""The arguments of collectives between groups."""
+"""The tasks of collectives between two groups.
+
+Numbers and sizes in a schedule are of group A first, whether A is the local or the
+remote group. Both groups must choose an equal algorithm, so a choice looks only at
+sizes known to both: the sizes sent and the sizes expected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -16,6 +21,7 @@ from ...collectives.known import (
     CountTable,
     Equal,
     Group,
+    Listed,
     OwnLines,
     Summed,
     listed,
@@ -35,194 +41,253 @@ from ..buffers.user_buffer import (
 from ..plan.native import NativeCall, block_extent, elements_extent
 from ..plan.question import Question, ask_each
 from ..plan.steps import Await, Synchronize
-from ..plan.task import Contributions, Task
+from ..plan.task import Contributions, Data, Task
 from ..waiting.errors import MismatchError
-from .between_rooted import READERS as ROOTED
-from .choosing import chosen
+from .between_rooted import ROOTED_READERS
+from .choosing import resolve_algorithm
 from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
 Counts = tuple[int, ...]
-#: what reads the arguments of all operations between two groups
-READERS = Readers(ROOTED)
+Value = TypeVar("Value")
+#: the readers of all operations between two groups
+BETWEEN_READERS = Readers(ROOTED_READERS)
 
 
-def _contributions(c: InterContext, here: int, there: int) -> Contributions:
-    """Where every rank of the own group contributes so many bytes, and every rank of
-    the other one so many."""
-    a, b = _in_order(c, here, there)
-    return [a] * c.p + [b] * c.q
+def _contributions(
+    context: InterContext, local_bytes: int, remote_bytes: int
+) -> Contributions:
+    """The contributions of all ranks, where ranks of a group contribute equally."""
+    a, b = _in_order(context, local_bytes, remote_bytes)
+    return [a] * context.p + [b] * context.q
 
 
-def _in_order(c: InterContext, ours: Any, theirs: Any) -> tuple[Any, Any]:
-    """What belongs to the own group and to the other one, that of group A first."""
-    return (theirs, ours) if c.mine else (ours, theirs)
+def _in_order(
+    context: InterContext, local: Value, remote: Value
+) -> tuple[Value, Value]:
+    """The values of groups A and B, from those of the local and the remote group."""
+    return (remote, local) if context.mine else (local, remote)
 
 
-# -- a block of each to everyone of the other group
+# -- a block of each rank to all of the remote group
 
 
-@READERS.reads("Allgather")
+@BETWEEN_READERS.reads("Allgather")
 def allgather(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgather."""
-    if name != "auto":
-        resolve("inter_allgather", name)
+    if algorithm != "auto":
+        resolve("inter_allgather", algorithm)
     send = read_block(sendbuf, writable=False)
-    recv = read_block(recvbuf, writable=True, n=c.there)
+    recv = read_block(recvbuf, writable=True, n=context.there)
     check_disjoint(send, recv)
     sent, expected = send.nbytes, recv.sizes
-    groups = _in_order(c, Equal(c.here, sent), Equal(c.there, expected[0]))
-    name, native = _gathering(c, name, form, groups)
-    known: dict[str, Any] = {"send": (send,), "recv": (recv,), "sent": sent}
-    known["expected"] = dict(zip(c.senders, expected, strict=True))
-    if native:
-        call = NativeCall("Allgather", block_extent(send), block_extent(recv))
-        return Task(algorithm=name, native=call, **known)
+    local, remote = Equal(context.here, sent), Equal(context.there, expected[0])
+    a, b = _in_order(context, local, remote)
+    algorithm, is_native = _resolve_allgather(context, algorithm, form, (a, b))
+    task = _allgather_task(context, algorithm, send, recv)
+    if is_native:
+        native = NativeCall("Allgather", block_extent(send), block_extent(recv))
+        return replace(task, native=native)
 
     def schedule() -> Schedule:
-        a, b = groups
         unit = unit_of(a.bits | b.bits)
-        sizes = {"p": c.p, "q": c.q, "ka": a.each // unit, "kb": b.each // unit}
-        return c.schedule("inter_allgather", name, sizes, unit)
+        ka, kb = a.each // unit, b.each // unit
+        sizes = {"p": context.p, "q": context.q, "ka": ka, "kb": kb}
+        return context.schedule("inter_allgather", algorithm, sizes, unit)
 
-    contributions = partial(_contributions, c, sent, expected[0])
-    return Task(algorithm=name, schedule=schedule, contributions=contributions, **known)
+    contributions = partial(_contributions, context, sent, expected[0])
+    return replace(task, schedule=schedule, contributions=contributions)
 
 
-@READERS.reads("Allgatherv")
+@BETWEEN_READERS.reads("Allgatherv")
 def allgatherv(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgatherv."""
-    if name != "auto":
-        resolve("inter_allgatherv", name)
+    check_algorithm(algorithm)
     send = read_block(sendbuf, writable=False)
-    recv = read_vector(recvbuf, c.there)
+    recv = read_vector(recvbuf, context.there)
     check_disjoint(send, recv)
-    return gathered(c, name, form, send, recv)
+    return allgatherv_task(context, algorithm, form, send, recv)
 
 
-def known(name: str) -> None:
-    """Refuse an unknown algorithm."""
-    if name != "auto":
-        resolve("inter_allgatherv", name)
+def check_algorithm(algorithm: str) -> None:
+    """Refuse an unknown algorithm of an Allgatherv."""
+    if algorithm != "auto":
+        resolve("inter_allgatherv", algorithm)
 
 
-def gathered(c: InterContext, name: str, form: str, send: Any, recv: Any) -> Task:
-    """The task of an Allgatherv, of data that may lie in several places."""
-    sent, expected = send.nbytes, recv.sizes
-    known: dict[str, Any] = {"send": (send,), "recv": (recv,), "sent": sent}
-    known["expected"] = dict(zip(c.senders, expected, strict=True))
+def allgatherv_task(
+    context: InterContext, algorithm: str, form: str, send: Data, recv: Data
+) -> Task:
+    """The task of an Allgatherv, of data that may lie in several places.
 
-    def schedule(own: Group | None = None) -> Schedule:
-        a, b = groups = _in_order(c, own or alone(c, sent), listed(expected))
-        algorithm, _ = _gathering(c, name, form, groups, is_irregular=True)
+    `recv` says the sizes of the remote group. The remote group knows the sizes of the
+    local group, so a rank asks there, unless the algorithm sends blocks directly or
+    each group is a single rank.
+    """
+    own_bytes, remote_sizes = send.nbytes, recv.sizes
+
+    def schedule(local: Group | None = None) -> Schedule:
+        local = local or _without_peers(context, own_bytes)
+        a, b = groups = _in_order(context, local, listed(remote_sizes))
+        resolved, _ = _resolve_allgather(
+            context, algorithm, form, groups, is_irregular=True
+        )
         unit = unit_of(a.bits | b.bits)
         sizes = {"a": a.blocks(unit), "b": b.blocks(unit)}
-        return c.schedule("inter_allgatherv", algorithm, sizes, unit)
+        return context.schedule("inter_allgatherv", resolved, sizes, unit)
 
-    def contributions(own: Group | None = None) -> Contributions:
-        here = (own or alone(c, sent)).counts.tolist()  # type: ignore[union-attr]
-        return [*expected, *here] if c.mine else [*here, *expected]
+    def contributions(local: Group | None = None) -> Contributions:
+        local = local or _without_peers(context, own_bytes)
+        assert isinstance(local, Listed)  # of algorithms that use node memory
+        local_sizes = local.counts.tolist()
+        a, b = _in_order(context, local_sizes, [*remote_sizes])
+        return [*a, *b]
 
     question = None
-    if name != "direct" and c.size > 2:  # two know all there is
-        question = own_group(c, name, sent, expected)
-    return Task(
-        algorithm=name,
+    if algorithm != "direct" and context.size > 2:  # two ranks know all sizes
+        question = _ask_local_group(context, algorithm, own_bytes, remote_sizes)
+    return replace(
+        _allgather_task(context, algorithm, send, recv),
         schedule=schedule,
         question=question,
         contributions=contributions,
-        **known,
     )
 
 
-def _gathering(
-    c: InterContext,
-    name: str,
+def _allgather_task(
+    context: InterContext, algorithm: str, send: Data, recv: Data
+) -> Task:
+    return Task(
+        algorithm=algorithm,
+        send=(send,),
+        recv=(recv,),
+        sent=send.nbytes,
+        expected=dict(zip(context.senders, recv.sizes, strict=True)),
+    )
+
+
+def _resolve_allgather(
+    context: InterContext,
+    algorithm: str,
     form: str,
     groups: tuple[Group, Group],
     is_irregular: bool = False,
 ) -> tuple[str, bool]:
-    """The algorithm of an Allgather(v), once the sizes are known, and whether it is the
-    library's."""
-    if name != "auto":
-        return name, False
+    """The algorithm of an Allgather(v) of groups A and B, and whether it is the
+    library's own call."""
+    if algorithm != "auto":
+        return algorithm, False
     a, b = groups
     largest = max(a.largest, b.largest)
+    p, q = context.p, context.q
 
-    def flat() -> Choice:
-        sizes = c.p, c.q, a.total, b.total, largest, is_irregular, c.machine
+    def choose_flat() -> Choice:
+        sizes = p, q, a.total, b.total, largest, is_irregular, context.machine
         return Choice(inter_allgatherv(*sizes), "without node memory")
 
-    each = (a.total + b.total) // (c.p + c.q)
-    return chosen(
-        c, "inter_allgather", name, form, each, flat, may_be_native=not is_irregular
+    mean_bytes = (a.total + b.total) // (p + q)
+    return resolve_algorithm(
+        context,
+        "inter_allgather",
+        algorithm,
+        form,
+        mean_bytes,
+        choose_flat,
+        may_be_native=not is_irregular,
     )
 
 
-# -- what a rank must know of its own group
+# -- the sizes of the local group
 
 
-def alone(c: InterContext, own: int) -> Group:
-    """The own group as it looks to a rank for which the others do not matter, or that
-    has none."""
-    if c.here == 1:
-        return listed([own])
-    return Summed(c.here, c.index, 0, own, own, own, own)
+def _without_peers(context: InterContext, own_bytes: int) -> Group:
+    """The local group as if only the own block had a size.
+
+    The rounds of a rank are then equal whatever the local peers contribute.
+    """
+    if context.here == 1:
+        return listed([own_bytes])
+    return Summed(
+        n=context.here,
+        index=context.index,
+        start=0,
+        own=own_bytes,
+        total=own_bytes,
+        largest=own_bytes,
+        bits=own_bytes,
+    )
 
 
-def own_group(
-    c: InterContext, name: str, own: int, expected: Sequence[int]
+def _ask_local_group(
+    context: InterContext, algorithm: str, own_bytes: int, remote_sizes: Sequence[int]
 ) -> Question:
-    """What a call must know of the own group."""
-    needs_all = c.shares_nodes
-    if name != "auto":
-        needs_all = resolve("inter_allgatherv", name)[0].own_counts
+    """The question for all sizes of the local group, or only for a summary.
+
+    With "auto" and shared nodes all sizes are asked for, since the choice may fall on
+    an algorithm with node memory.
+    """
+    needs_all = context.shares_nodes
+    if algorithm != "auto":
+        needs_all = resolve("inter_allgatherv", algorithm)[0].own_counts
     if needs_all:
-        return ask_each(c.group, [own], lambda rows: (listed(rows[:, 0]),))
-    return _told_by_one(c, own, expected)
+        return ask_each(context.group, [own_bytes], lambda rows: (listed(rows[:, 0]),))
+    return _ask_summary(context, own_bytes, remote_sizes)
 
 
-def _told_by_one(c: InterContext, own: int, expected: Sequence[int]) -> Question:
-    """Tell every so-manieth rank of the other group, and be told by one: the place of
-    the own block, all bytes, the largest block, all counts or-ed together, and what
-    that rank expects of this one."""
-    counts = np.array(expected, np.int64)
+def _ask_summary(
+    context: InterContext, own_bytes: int, remote_sizes: Sequence[int]
+) -> Question:
+    """The question answered by a remote rank with a summary of the local group.
+
+    A summary has the offset of the receiver's block, the total, the largest block, all
+    counts or-ed together, and the size expected of the receiver, so that a mismatch is
+    noticed. Rank i of n sends summaries to the remote ranks i, i + n, i + 2n, …: then
+    each rank gets a single summary, whichever group is larger.
+    """
+    counts = np.array(remote_sizes, np.int64)
     ends = np.cumsum(counts)
-    rows = np.empty((len(counts), 5), np.int64)
-    rows[:, 0] = ends - counts
-    rows[:, 1:4] = ends[-1], counts.max(), np.bitwise_or.reduce(counts)
-    rows[:, 4] = counts
-    listeners = range(c.index, c.there, c.here)
-    teller, size = c.there_base + c.index % c.there, rows[0].nbytes
+    summaries = np.empty((len(counts), 5), np.int64)
+    summaries[:, 0] = ends - counts
+    summaries[:, 1:4] = ends[-1], counts.max(), np.bitwise_or.reduce(counts)
+    summaries[:, 4] = counts
+    receivers = range(context.index, context.there, context.here)
+    sender = context.there_base + context.index % context.there
+    nbytes = summaries[0].nbytes
 
     def read(answer: bytes) -> tuple[Any, ...]:
         start, total, largest, bits, wanted = np.frombuffer(answer, np.int64).tolist()
-        if wanted != own:
+        if wanted != own_bytes:
             raise MismatchError(
-                f"isthmus Allgatherv: {c.who(c.number)} sends {own} bytes, "
-                f"{c.who(teller)} expects {wanted} of it",
+                f"isthmus Allgatherv: {context.who(context.number)} sends {own_bytes} "
+                f"bytes, {context.who(sender)} expects {wanted} of it",
                 is_agreed=False,
             )
-        return (Summed(c.here, c.index, start, own, total, largest, bits),)
+        here, index = context.here, context.index
+        return (Summed(here, index, start, own_bytes, total, largest, bits),)
 
-    said = rows[list(listeners)].tobytes()
-    sends = tuple((c.there_base + i, k * size, size) for k, i in enumerate(listeners))
-    return Question(said, read, sends=sends, receives=((teller, size),))
+    said = summaries[list(receivers)].tobytes()
+    sends = tuple(
+        (context.there_base + receiver, i * nbytes, nbytes)
+        for i, receiver in enumerate(receivers)
+    )
+    return Question(said, read, sends=sends, receives=((sender, nbytes),))
 
 
-# -- sums
+# -- reductions
 
 
-def _operands(
+def _read_operands(
     sendbuf: Any, recvbuf: Any, *, blocks: int = 1
 ) -> tuple[UserBuffer, UserBuffer]:
-    """What is sent and received; a count of what is sent is that of one block."""
+    """The vector to combine, and the buffer of the result.
+
+    A count in `sendbuf` is the count of a block, as in mpi4py; the vector is all
+    blocks together.
+    """
     send = read_block(sendbuf, writable=False, n=blocks)
     counts, displacements = (sum(send.counts),), send.displacements[:1]
     send = replace(send, counts=counts, displacements=displacements)
@@ -233,275 +298,345 @@ def _operands(
     return send, recv
 
 
-def _combining(
-    c: InterContext,
+def _resolve_reduction(
+    context: InterContext,
     collective: str,
-    name: str,
+    algorithm: str,
     form: str,
-    n: int,
-    by: Operator,
+    nbytes: int,
+    operator: Operator,
     *,
     may_be_native: bool = True,
 ) -> tuple[str, bool]:
-    """The algorithm for n bytes a rank, and whether it is the library's."""
-    commutes = by.op.is_commutative
-    sizes = c.here, c.there, n
-    by_size = partial(choose.reduction, collective, *sizes, c.machine, commutes)
-    return chosen(
-        c,
+    """The algorithm for vectors of `nbytes`, and whether it is the library's own
+    call."""
+    commutes = operator.op.is_commutative
+    choose_flat = partial(
+        choose.reduction,
         collective,
-        name,
+        context.here,
+        context.there,
+        nbytes,
+        context.machine,
+        commutes,
+    )
+    return resolve_algorithm(
+        context,
+        collective,
+        algorithm,
         form,
-        n,
-        by_size,
+        nbytes,
+        choose_flat,
         commutes,
         may_be_native=may_be_native,
     )
 
 
-def _summed(
-    c: InterContext, name: str, send: UserBuffer, recv: UserBuffer, **more: Any
+def _reduction_task(
+    context: InterContext,
+    algorithm: str,
+    send: UserBuffer,
+    recv: UserBuffer,
+    operator: Operator,
 ) -> Task:
-    """The task of a rank whose vector all of the other group combine."""
-    n = send.nbytes
-    sizes = dict.fromkeys(c.senders, n)
+    """The task of a rank whose vector the remote group combines."""
+    nbytes = send.nbytes
+    sizes = dict.fromkeys(context.senders, nbytes)
 
     def contributions(*_: Any) -> Contributions:
-        return [n] * c.size
+        return [nbytes] * context.size
 
     return Task(
-        algorithm=name,
+        algorithm=algorithm,
         send=(send,),
         recv=(recv,),
+        operator=operator,
+        contributions=contributions,
         sent=sizes,
         expected=sizes,
-        contributions=contributions,
-        **more,
     )
 
 
-def _native_sum(op: str, send: UserBuffer, recv: UserBuffer) -> NativeCall:
-    """The library's own sum, of elements of the user's type."""
-    return NativeCall(op, elements_extent(send), elements_extent(recv), is_bytes=False)
+def _native_reduction(operation: str, send: UserBuffer, recv: UserBuffer) -> NativeCall:
+    """The MPI library's own reduction, on elements of the user's type.
+
+    The elements are not passed as bytes, since the library combines them.
+    """
+    extents = elements_extent(send), elements_extent(recv)
+    return NativeCall(operation, *extents, is_bytes=False)
 
 
-@READERS.reads("Allreduce")
+@BETWEEN_READERS.reads("Allreduce")
 def allreduce(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+    context: InterContext,
+    algorithm: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    op: MPI.Op,
 ) -> Task:
-    """Allreduce."""
-    send, recv = _operands(sendbuf, recvbuf)
-    by = operator_for(op, recv)
+    send, recv = _read_operands(sendbuf, recvbuf)
+    operator = operator_for(op, recv)
     if send.counts != recv.counts:
         raise ValueError(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
-    name, is_native = _combining(c, "inter_allreduce", name, form, send.nbytes, by)
-    if is_native:
-        native = _native_sum("Allreduce", send, recv)
-        return _summed(c, name, send, recv, operator=by, native=native)
-    sizes = {"p": c.p, "q": c.q, "m": send.counts[0]}
-    schedule = partial(c.schedule, "inter_allreduce", name, sizes, by.extent)
-    return _summed(c, name, send, recv, operator=by, schedule=schedule)
-
-
-@READERS.reads("Reduce_scatter_block")
-def reduce_scatter_block(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
-) -> Task:
-    """Reduce_scatter_block."""
-    send, recv = _operands(sendbuf, recvbuf, blocks=c.here)
-    by = operator_for(op, recv)
-    total, each = send.counts[0], recv.counts[0]
-    if total != each * c.here or total % c.there:
-        raise ValueError(
-            f"message: {total} elements are sent, and {each} received by each of "
-            f"{c.here}; the other group has {c.there}"
-        )
-    # mpi4py compares what is sent with the size of the wrong group
-    how: dict[str, Any] = {"may_be_native": c.p == c.q}
-    name, is_native = _combining(
-        c, "inter_reduce_scatter_block", name, form, send.nbytes, by, **how
+    collective = "inter_allreduce"
+    algorithm, is_native = _resolve_reduction(
+        context, collective, algorithm, form, send.nbytes, operator
     )
+    task = _reduction_task(context, algorithm, send, recv, operator)
     if is_native:
-        one = replace(send, counts=recv.counts)  # mpi4py takes the count of a block
-        native = _native_sum("Reduce_scatter_block", one, recv)
-        return _summed(c, name, send, recv, operator=by, native=native)
-    ka, kb = _in_order(c, each, total // c.there)
-    sizes = {"p": c.p, "q": c.q, "ka": ka, "kb": kb}
+        return replace(task, native=_native_reduction("Allreduce", send, recv))
+    sizes = {"p": context.p, "q": context.q, "m": send.counts[0]}
+    schedule = partial(context.schedule, collective, algorithm, sizes, operator.extent)
+    return replace(task, schedule=schedule)
+
+
+@BETWEEN_READERS.reads("Reduce_scatter_block")
+def reduce_scatter_block(
+    context: InterContext,
+    algorithm: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    op: MPI.Op,
+) -> Task:
+    send, recv = _read_operands(sendbuf, recvbuf, blocks=context.here)
+    operator = operator_for(op, recv)
+    total, own = send.counts[0], recv.counts[0]
+    if total != own * context.here or total % context.there:
+        raise ValueError(
+            f"message: {total} elements are sent, and {own} received by each of "
+            f"{context.here}; the other group has {context.there}"
+        )
     collective = "inter_reduce_scatter_block"
-    schedule = partial(c.schedule, collective, name, sizes, by.extent)
-    return _summed(c, name, send, recv, operator=by, schedule=schedule)
+    algorithm, is_native = _resolve_reduction(
+        context,
+        collective,
+        algorithm,
+        form,
+        send.nbytes,
+        operator,
+        # mpi4py compares the bytes sent with the size of the wrong group
+        may_be_native=context.p == context.q,
+    )
+    task = _reduction_task(context, algorithm, send, recv, operator)
+    if is_native:
+        block = replace(send, counts=recv.counts)  # mpi4py takes the count of a block
+        native = _native_reduction("Reduce_scatter_block", block, recv)
+        return replace(task, native=native)
+    ka, kb = _in_order(context, own, total // context.there)
+    sizes = {"p": context.p, "q": context.q, "ka": ka, "kb": kb}
+    schedule = partial(context.schedule, collective, algorithm, sizes, operator.extent)
+    return replace(task, schedule=schedule)
 
 
-@READERS.reads("Reduce_scatter")
+@BETWEEN_READERS.reads("Reduce_scatter")
 def reduce_scatter(
-    c: InterContext,
-    name: str,
+    context: InterContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     recvcounts: Sequence[int] | None,
     op: MPI.Op,
 ) -> Task:
-    """Reduce_scatter; what the other group receives, it tells."""
-    send, recv = _operands(sendbuf, recvbuf)
-    by = operator_for(op, recv)
+    """The task of a Reduce_scatter, in which all ranks ask for the counts of both
+    groups."""
+    send, recv = _read_operands(sendbuf, recvbuf)
+    operator = operator_for(op, recv)
     own, total = recv.counts[0], send.counts[0]
     if recvcounts is not None:
-        counts = integers(recvcounts, c.here, "counts")
+        counts = integers(recvcounts, context.here, "counts")
         if min(counts) < 0:
             raise ValueError(f"message: negative count {min(counts)}")
-        if own != counts[c.index] or total != sum(counts):
+        if own != counts[context.index] or total != sum(counts):
             raise ValueError(
                 f"message: the counts are {list(counts)}, of which {own} are received "
-                f"by rank {c.index} and {total} are sent by everyone"
+                f"by rank {context.index} and {total} are sent by everyone"
             )
-    # where nobody says the counts, the library cannot be told them
-    how: dict[str, Any] = {"may_be_native": recvcounts is not None}
-    name, is_native = _combining(
-        c, "inter_reduce_scatter", name, form, send.nbytes, by, **how
+    collective = "inter_reduce_scatter"
+    algorithm, is_native = _resolve_reduction(
+        context,
+        collective,
+        algorithm,
+        form,
+        send.nbytes,
+        operator,
+        # the library's own call needs the counts
+        may_be_native=recvcounts is not None,
     )
+    task = _reduction_task(context, algorithm, send, recv, operator)
     if is_native:
-        native = _native_sum("Reduce_scatter", send, recv)
-        return _summed(c, name, send, recv, operator=by, native=native)
+        return replace(task, native=_native_reduction("Reduce_scatter", send, recv))
 
     def schedule(a: Counts, b: Counts) -> Schedule:
         sizes = {"a": a, "b": b}
-        return c.schedule("inter_reduce_scatter", name, sizes, by.extent)
+        return context.schedule(collective, algorithm, sizes, operator.extent)
 
-    everyone = range(c.size)
-    question = ask_each(everyone, (own, total), partial(_counts, c), is_local=False)
-    asked: dict[str, Any] = {"schedule": schedule, "question": question}
-    return _summed(c, name, send, recv, operator=by, **asked)
+    ranks = range(context.size)
+    question = ask_each(ranks, (own, total), partial(_counts, context), is_local=False)
+    return replace(task, schedule=schedule, question=question)
 
 
-def _counts(c: InterContext, rows: np.ndarray) -> tuple[Counts, Counts]:
-    """What everyone of groups A and B receives; everyone sends as much as each group
-    receives in all."""
-    sums = {"A": int(rows[: c.p, 0].sum()), "B": int(rows[c.p :, 0].sum())}
+def _counts(context: InterContext, rows: np.ndarray) -> tuple[Counts, Counts]:
+    """The counts of the ranks of groups A and B, from a row of each rank.
+
+    A row has the elements received and the elements sent by the rank. All ranks must
+    send as many elements as each group receives in all.
+    """
+    p = context.p
+    sums = {"A": int(rows[:p, 0].sum()), "B": int(rows[p:, 0].sum())}
     for number, sent in enumerate(rows[:, 1].tolist()):
         for group, received in sums.items():
             if sent != received:
                 raise MismatchError(
-                    f"isthmus Reduce_scatter: {c.who(number)} sends {sent} elements, "
-                    f"and group {group} receives {received} in all"
+                    f"isthmus Reduce_scatter: {context.who(number)} sends {sent} "
+                    f"elements, and group {group} receives {received} in all"
                 )
-    return tuple(rows[: c.p, 0].tolist()), tuple(rows[c.p :, 0].tolist())
+    return tuple(rows[:p, 0].tolist()), tuple(rows[p:, 0].tolist())
 
 
-# -- a block to each of the other group
+# -- a block to each rank of the remote group
 
 
-@READERS.reads("Alltoall")
-def alltoall(c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any) -> Task:
-    """Alltoall."""
-    send = read_block(sendbuf, writable=False, n=c.there)
-    recv = read_block(recvbuf, writable=True, n=c.there)
+@BETWEEN_READERS.reads("Alltoall")
+def alltoall(
+    context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
+) -> Task:
+    here, there = context.here, context.there
+    send = read_block(sendbuf, writable=False, n=there)
+    recv = read_block(recvbuf, writable=True, n=there)
     check_disjoint(send, recv)
     sent, expected = send.sizes, recv.sizes
-    n = max(sent[0], expected[0])
-    flat = partial(choose.alltoall, c.here, c.there, n, c.machine)
-    name, is_native = chosen(c, "inter_alltoall", name, form, n, flat)
-    known = _exchanged(c, name, (send,), (recv,), sent, expected)
+    largest = max(sent[0], expected[0])
+    choose_flat = partial(choose.alltoall, here, there, largest, context.machine)
+    algorithm, is_native = resolve_algorithm(
+        context, "inter_alltoall", algorithm, form, largest, choose_flat
+    )
+    task = _alltoall_task(context, algorithm, (send,), (recv,), sent, expected)
     if is_native:
         native = NativeCall("Alltoall", block_extent(send), block_extent(recv))
-        return Task(native=native, **known)
+        return replace(task, native=native)
 
     def schedule() -> Schedule:
         unit = unit_of(sent[0] | expected[0])
-        ka, kb = (k // unit for k in _in_order(c, sent[0], expected[0]))
-        sizes = {"p": c.p, "q": c.q, "ka": ka, "kb": kb}
-        return c.schedule("inter_alltoall", name, sizes, unit)
+        ka, kb = _in_order(context, sent[0] // unit, expected[0] // unit)
+        sizes = {"p": context.p, "q": context.q, "ka": ka, "kb": kb}
+        return context.schedule("inter_alltoall", algorithm, sizes, unit)
 
-    contributions = partial(_contributions, c, sent[0], expected[0])
-    return Task(schedule=schedule, contributions=contributions, **known)
+    contributions = partial(_contributions, context, sent[0], expected[0])
+    return replace(task, schedule=schedule, contributions=contributions)
 
 
-@READERS.reads("Alltoallv")
+@BETWEEN_READERS.reads("Alltoallv")
 def alltoallv(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Alltoallv."""
-    send = read_vector(sendbuf, c.there, writable=False)
-    recv = read_vector(recvbuf, c.there)
+    send = read_vector(sendbuf, context.there, writable=False)
+    recv = read_vector(recvbuf, context.there)
     check_disjoint(send, recv)
-    return exchange(c, name, form, (send,), (recv,), send.sizes, recv.sizes)
+    return alltoallv_task(
+        context, algorithm, form, (send,), (recv,), send.sizes, recv.sizes
+    )
 
 
-@READERS.reads("Alltoallw")
+@BETWEEN_READERS.reads("Alltoallw")
 def alltoallw(
-    c: InterContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: InterContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Alltoallw."""
-    send = read_mixed(sendbuf, c.there, writable=False)
-    recv = read_mixed(recvbuf, c.there, writable=True)
-    sent = tuple(x.nbytes for x in send)
-    expected = tuple(x.nbytes for x in recv)
-    return exchange(c, name, form, send, recv, sent, expected)
+    send = read_mixed(sendbuf, context.there, writable=False)
+    recv = read_mixed(recvbuf, context.there, writable=True)
+    sent = tuple(block.nbytes for block in send)
+    expected = tuple(block.nbytes for block in recv)
+    return alltoallv_task(context, algorithm, form, send, recv, sent, expected)
 
 
-def exchange(
-    c: InterContext,
-    name: str,
+def alltoallv_task(
+    context: InterContext,
+    algorithm: str,
     form: str,
-    send: Any,
-    recv: Any,
+    send: tuple[Data, ...],
+    recv: tuple[Data, ...],
     sent: Counts,
     expected: Counts,
 ) -> Task:
-    """The task of an Alltoallv: blocks of so many bytes to each of the other group, and
-    from each, in buffers that may lie in several places."""
-    flat = partial(Choice, "largest_first", "as blocks may differ")
-    how: dict[str, Any] = {"may_be_native": False}
-    name, _ = chosen(c, "inter_alltoallv", name, form, 0, flat, **how)
-    known = _exchanged(c, name, send, recv, sent, expected)
-    schedule = partial(_exchanging, c, name)
-    if not named("inter_alltoallv", name).own_counts:
-        out = OwnLines((c.here, c.there), row=sent)
-        back = OwnLines((c.there, c.here), column=expected)
-        return Task(schedule=partial(schedule, out, back), **known)
+    """The task of an Alltoallv, of buffers that may lie in several places.
 
-    def contributions(out: CountTable, back: CountTable) -> Contributions:
-        here, there = out.rows.sum(1).tolist(), back.rows.sum(1).tolist()
-        return [*there, *here] if c.mine else [*here, *there]
+    `sent` and `expected` are the bytes of the blocks to and from each remote rank.
+    """
+    collective = "inter_alltoallv"
+    choose_flat = partial(Choice, "largest_first", "as blocks may differ")
+    algorithm, _ = resolve_algorithm(
+        context, collective, algorithm, form, 0, choose_flat, may_be_native=False
+    )
+    task = _alltoall_task(context, algorithm, send, recv, sent, expected)
+    schedule = partial(_alltoallv_schedule, context, algorithm)
+    here, there = context.here, context.there
+    if not named(collective, algorithm).own_counts:
+        to_remote = OwnLines((here, there), row=sent)
+        from_remote = OwnLines((there, here), column=expected)
+        return replace(task, schedule=partial(schedule, to_remote, from_remote))
 
-    def tables(rows: np.ndarray) -> tuple[CountTable, CountTable]:
-        each = rows.reshape(c.here, 2, c.there)
-        return CountTable(each[:, 0]), CountTable(each[:, 1].T)
+    def contributions(to_remote: CountTable, from_remote: CountTable) -> Contributions:
+        local = to_remote.rows.sum(1).tolist()
+        remote = from_remote.rows.sum(1).tolist()
+        a, b = _in_order(context, local, remote)
+        return [*a, *b]
 
-    question = ask_each(c.group, [*sent, *expected], tables)
-    asked: dict[str, Any] = {"question": question, "contributions": contributions}
-    return Task(schedule=schedule, **asked, **known)
+    def read_tables(rows: np.ndarray) -> tuple[CountTable, CountTable]:
+        counts = rows.reshape(here, 2, there)
+        return CountTable(counts[:, 0]), CountTable(counts[:, 1].T)
+
+    question = ask_each(context.group, [*sent, *expected], read_tables)
+    return replace(
+        task, schedule=schedule, question=question, contributions=contributions
+    )
 
 
-def _exchanging(
-    c: InterContext, name: str, out: CountTable | OwnLines, back: CountTable | OwnLines
+def _alltoallv_schedule(
+    context: InterContext,
+    algorithm: str,
+    to_remote: CountTable | OwnLines,
+    from_remote: CountTable | OwnLines,
 ) -> Schedule:
-    """The schedule of what the own group sends to the other one, and gets of it."""
-    ab, ba = _in_order(c, out, back)
-    return c.schedule("inter_alltoallv", name, {"ab": ab, "ba": ba})
+    """The schedule of an Alltoallv, from the count tables of both directions."""
+    ab, ba = _in_order(context, to_remote, from_remote)
+    return context.schedule("inter_alltoallv", algorithm, {"ab": ab, "ba": ba})
 
 
-def _exchanged(
-    c: InterContext, name: str, send: Any, recv: Any, sent: Counts, expected: Counts
-) -> dict[str, Any]:
-    to, frm = (dict(zip(c.senders, x, strict=True)) for x in (sent, expected))
-    known = {"send": send, "recv": recv, "sent": to, "expected": frm}
-    return {"algorithm": name, **known}
+def _alltoall_task(
+    context: InterContext,
+    algorithm: str,
+    send: tuple[Data, ...],
+    recv: tuple[Data, ...],
+    sent: Counts,
+    expected: Counts,
+) -> Task:
+    return Task(
+        algorithm=algorithm,
+        send=send,
+        recv=recv,
+        sent=dict(zip(context.senders, sent, strict=True)),
+        expected=dict(zip(context.senders, expected, strict=True)),
+    )
 
 
-@READERS.reads("Barrier")
-def barrier(c: InterContext, name: str, form: str) -> Task:
-    """Barrier; without the memory of nodes that of the MPI library, of both groups as
-    one."""
-    flat = partial(Choice, "library", "which is one call")
-    if name in ("auto", "library"):
-        name, is_native = chosen(c, "inter_barrier", "auto", form, 0, flat)
+@BETWEEN_READERS.reads("Barrier")
+def barrier(context: InterContext, algorithm: str, form: str) -> Task:
+    """The task of a Barrier; without node memory, the MPI library's own barrier of both
+    groups as one."""
+    choose_flat = partial(Choice, "library", "which is one call")
+    if algorithm in ("auto", "library"):
+        algorithm, is_native = resolve_algorithm(
+            context, "inter_barrier", "auto", form, 0, choose_flat
+        )
         if is_native:
-            return Task(algorithm=name, native=NativeCall("Barrier", is_raw=True))
-        if name == "library":
-            return Task(algorithm=name, steps=(Synchronize(0), Await((0,), 1)))
-    named("inter_barrier", name)
-    schedule = partial(c.schedule, "inter_barrier", name, {"p": c.p, "q": c.q})
-    return Task(algorithm=name, schedule=schedule)
+            return Task(algorithm=algorithm, native=NativeCall("Barrier", is_raw=True))
+        if algorithm == "library":
+            return Task(algorithm=algorithm, steps=(Synchronize(0), Await((0,), 1)))
+    named("inter_barrier", algorithm)
+    sizes = {"p": context.p, "q": context.q}
+    schedule = partial(context.schedule, "inter_barrier", algorithm, sizes)
+    return Task(algorithm=algorithm, schedule=schedule)

@@ -1,9 +1,13 @@
-"""The arguments of collectives between a root and the other group."""
+"""The tasks of collectives between a root and the remote group of the root.
+
+The peers of the root in its own group have no part in the call, and cannot know
+whether the call went ahead: their tasks have neither schedule nor participants.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +25,6 @@ from ...schedules.schedule import Schedule
 from ..buffers.operators import operator_for
 from ..buffers.user_buffer import read_block, read_vector
 from ..plan.native import (
-    Extent,
     NativeCall,
     block_extent,
     elements_extent,
@@ -29,28 +32,34 @@ from ..plan.native import (
 )
 from ..plan.question import NOTHING_TO_ASK, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
-from .choosing import chosen
+from .choosing import resolve_algorithm
 from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
-#: what reads the arguments of operations with a root
-READERS = Readers()
+Counts = tuple[int, ...]
+#: the readers of operations between two groups that have a root
+ROOTED_READERS = Readers()
 
 
 @dataclass(frozen=True, slots=True)
 class RootedGroup:
-    """A root, vertex 0, and the q ranks of the other group, vertices 1 to q.
+    """A root, vertex 0, and the q ranks of its remote group, vertices 1 to q.
 
-    `root` and `base` are the numbers of the root and of the other group's first rank;
-    `v` is the own vertex.
+    `root` and `base` are the numbers of the root and of the remote group's first rank;
+    `vertex` is the own vertex.
     """
 
     q: int
-    v: int
+    vertex: int
     root: int
     base: int
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this rank is the root."""
+        return self.vertex == 0
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -58,257 +67,332 @@ class RootedGroup:
         return self.root, *range(self.base, self.base + self.q)
 
 
-def rooted_group(c: InterContext, root: int) -> RootedGroup | None:
-    """The root and the other group; none for those who have no part in the call."""
+def rooted_group(context: InterContext, root: int) -> RootedGroup | None:
+    """The root and its remote group; None on a rank without a part in the call."""
     if root == MPI.PROC_NULL:
         return None
+    here, there = context.here, context.there
     if root == MPI.ROOT:
-        return RootedGroup(c.there, 0, c.number, c.there_base)
-    if not 0 <= root < c.there:
+        return RootedGroup(there, 0, context.number, context.there_base)
+    if not 0 <= root < there:
         raise ValueError(
-            f"root {root}: the other group has ranks 0 to {c.there - 1}; in the root's "
+            f"root {root}: the other group has ranks 0 to {there - 1}; in the root's "
             "own group, the root gives MPI.ROOT and the others MPI.PROC_NULL"
         )
-    return RootedGroup(c.here, 1 + c.index, c.there_base + root, c.here_base)
+    number = context.there_base + root
+    return RootedGroup(here, 1 + context.index, number, context.here_base)
 
 
-def _unequal_hosts(c: InterContext, at: RootedGroup) -> Hosts | None:
-    """The hosts of all vertices, if they are known to be unequal."""
-    hosts = c.placement.unequal_hosts
-    return hosts and hosts.only(at.numbers)
+def _unequal_hosts(context: InterContext, group: RootedGroup) -> Hosts | None:
+    """The hosts of all vertices, if known to be unequal."""
+    hosts = context.placement.unequal_hosts
+    return hosts and hosts.only(group.numbers)
 
 
-def without_part(c: InterContext, name: str, collective: str) -> Task:
-    """The task of a rank that has no part in a call."""
-    if name != "auto":
-        named(collective, name)  # it is an error on this rank too if there is none
-    return Task(algorithm=name, participants=())
+def _task_without_part(algorithm: str, collective: str) -> Task:
+    """The task of a rank without a part in a call.
+
+    The name of the algorithm is checked, so that all ranks refuse an unknown name.
+    """
+    if algorithm != "auto":
+        named(collective, algorithm)
+    return Task(algorithm=algorithm, participants=())
 
 
-def _task(
-    name: str,
-    is_native: bool,
-    schedule: Callable[..., Schedule],
-    at: RootedGroup,
+def _rooted_task(
+    algorithm: str,
+    group: RootedGroup,
     data: tuple[Data, ...],
-    sizes: tuple[int, ...],
+    sizes: Counts,
     *,
-    goes_down: bool,
-    native: NativeCall,
-    **more: Any,
+    is_from_root: bool,
 ) -> Task:
-    """The task of a rank whose data go down from the root or up to it."""
-    if at.v:
-        peers = {at.root: sizes[0]}
+    """The task of a rank whose data travel from the root or to the root.
+
+    `sizes` has the bytes of each block of `data`, or of all equal blocks.
+    """
+    if group.is_root:
+        block_sizes = sizes if len(sizes) == group.q else sizes * group.q
+        numbers = range(group.base, group.base + group.q)
+        peers = dict(zip(numbers, block_sizes, strict=True))
     else:
-        each = sizes if len(sizes) == at.q else sizes * at.q
-        peers = dict(zip(range(at.base, at.base + at.q), each, strict=True))
-    known: dict[str, Any] = {"participants": at.numbers, "root": at.root, **more}
-    known |= (
-        {"native": native} if is_native else {"schedule": schedule, "ranks": at.numbers}
+        peers = {group.root: sizes[0]}
+    task = Task(algorithm=algorithm, participants=group.numbers, root=group.root)
+    if is_from_root == group.is_root:
+        return replace(task, send=data, sent=peers)
+    return replace(task, recv=data, expected=peers)
+
+
+def _equal_contributions(
+    context: InterContext, nbytes: int
+) -> Callable[..., Contributions]:
+    return lambda *_: [nbytes] * context.size
+
+
+@ROOTED_READERS.reads("Bcast")
+def bcast(
+    context: InterContext, algorithm: str, form: str, buf: Any, root: int
+) -> Task:
+    group = rooted_group(context, root)
+    if group is None:
+        return _task_without_part(algorithm, "inter_bcast")
+    data = read_block(buf, writable=not group.is_root)
+    extent = block_extent(data)
+    native = NativeCall(
+        "Bcast",
+        send=extent if group.is_root else None,
+        recv=None if group.is_root else extent,
     )
-    if goes_down == (at.v == 0):
-        return Task(algorithm=name, send=data, sent=peers, **known)
-    return Task(algorithm=name, recv=data, expected=peers, **known)
+    return bcast_task(context, algorithm, form, group, data, native)
 
 
-def _equal_contributions(c: InterContext, n: int) -> Callable[..., Contributions]:
-    return lambda *_: [n] * c.size
-
-
-@READERS.reads("Bcast")
-def bcast(c: InterContext, name: str, form: str, buf: Any, root: int) -> Task:
-    """Bcast."""
-    at = rooted_group(c, root)
-    if at is None:
-        return without_part(c, name, "inter_bcast")
-    data = read_block(buf, writable=at.v > 0)
-    ends = _ends(at, block_extent(data))
-    return broadcast(c, name, form, at, data, NativeCall("Bcast", *ends))
-
-
-def _ends(at: RootedGroup, extent: Extent) -> tuple[Extent | None, Extent | None]:
-    """The extents of what the root, or a rank of the other group, sends and receives,
-    where data go down."""
-    return (extent, None) if at.v == 0 else (None, extent)
-
-
-def broadcast(
-    c: InterContext,
-    name: str,
+def bcast_task(
+    context: InterContext,
+    algorithm: str,
     form: str,
-    at: RootedGroup,
+    group: RootedGroup,
     data: Data,
     native: NativeCall,
 ) -> Task:
     """The task of a Bcast, of data that may lie in several places."""
-    n, hosts = data.nbytes, _unequal_hosts(c, at)
-    by_size = partial(
-        choose.rooted_vector, "inter_bcast", at.q, n, c.machine, hosts=hosts
+    nbytes, q = data.nbytes, group.q
+    choose_flat = partial(
+        choose.rooted_vector,
+        "inter_bcast",
+        q,
+        nbytes,
+        context.machine,
+        hosts=_unequal_hosts(context, group),
     )
-    name, is_native = chosen(c, "inter_bcast", name, form, n, by_size)
-    unit = unit_of(n)
-    sizes = {"q": at.q, "m": n // unit}
-    schedule = partial(c.schedule, "inter_bcast", name, sizes, unit, at.numbers)
-    ends = at, (data,), (n,)
-    more: dict[str, Any] = {"contributions": _equal_contributions(c, n)}
-    more |= {"goes_down": True, "native": native}
-    return _task(name, is_native, schedule, *ends, **more)
+    algorithm, is_native = resolve_algorithm(
+        context, "inter_bcast", algorithm, form, nbytes, choose_flat
+    )
+    task = _rooted_task(algorithm, group, (data,), (nbytes,), is_from_root=True)
+    task = replace(task, contributions=_equal_contributions(context, nbytes))
+    if is_native:
+        return replace(task, native=native)
+    unit = unit_of(nbytes)
+    sizes = {"q": q, "m": nbytes // unit}
+    schedule = partial(
+        context.schedule, "inter_bcast", algorithm, sizes, unit, group.numbers
+    )
+    return replace(task, schedule=schedule, ranks=group.numbers)
 
 
-@READERS.reads("Reduce")
+@ROOTED_READERS.reads("Reduce")
 def reduce(
-    c: InterContext,
-    name: str,
+    context: InterContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     op: MPI.Op,
     root: int,
 ) -> Task:
-    """Reduce."""
-    at = rooted_group(c, root)
-    if at is None:
-        return without_part(c, name, "inter_reduce")
-    data = read_block(sendbuf if at.v else recvbuf, writable=at.v == 0)
-    by = operator_for(op, data)
-    n, count, commutes = data.nbytes, data.counts[0], op.is_commutative
-    known = c.machine, commutes, _unequal_hosts(c, at)
-    by_size = partial(choose.rooted_vector, "inter_reduce", at.q, n, *known)
-    name, is_native = chosen(c, "inter_reduce", name, form, n, by_size, commutes)
-    sizes = {"q": at.q, "m": count}
-    schedule = partial(c.schedule, "inter_reduce", name, sizes, by.extent, at.numbers)
-    extent = elements_extent(data)
-    ends = (extent, None) if at.v else (None, extent)
-    more: dict[str, Any] = {
-        "operator": by,
-        "contributions": _equal_contributions(c, n),
-        "goes_down": False,
-        "native": NativeCall("Reduce", ends[0], ends[1], is_bytes=False),
-    }
-    return _task(name, is_native, schedule, at, (data,), (n,), **more)
+    group = rooted_group(context, root)
+    if group is None:
+        return _task_without_part(algorithm, "inter_reduce")
+    data = read_block(recvbuf if group.is_root else sendbuf, writable=group.is_root)
+    operator, commutes = operator_for(op, data), op.is_commutative
+    nbytes, q = data.nbytes, group.q
+    choose_flat = partial(
+        choose.rooted_vector,
+        "inter_reduce",
+        q,
+        nbytes,
+        context.machine,
+        commutes,
+        _unequal_hosts(context, group),
+    )
+    algorithm, is_native = resolve_algorithm(
+        context, "inter_reduce", algorithm, form, nbytes, choose_flat, commutes
+    )
+    task = replace(
+        _rooted_task(algorithm, group, (data,), (nbytes,), is_from_root=False),
+        operator=operator,
+        contributions=_equal_contributions(context, nbytes),
+    )
+    if is_native:
+        extent = elements_extent(data)
+        native = NativeCall(
+            "Reduce",
+            send=None if group.is_root else extent,
+            recv=extent if group.is_root else None,
+            is_bytes=False,
+        )
+        return replace(task, native=native)
+    sizes = {"q": q, "m": data.counts[0]}
+    schedule = partial(
+        context.schedule,
+        "inter_reduce",
+        algorithm,
+        sizes,
+        operator.extent,
+        group.numbers,
+    )
+    return replace(task, schedule=schedule, ranks=group.numbers)
 
 
-def blocks(
-    c: InterContext,
-    name: str,
+def blocks_task(
+    context: InterContext,
+    algorithm: str,
     form: str,
     collective: str,
-    at: RootedGroup,
+    group: RootedGroup,
     data: tuple[Data, ...],
-    sizes: tuple[int, ...],
+    sizes: Counts,
     native: NativeCall,
 ) -> Task:
-    """A gather or scatter of blocks of those sizes in bytes: at the root, of everyone's
-    if they differ; elsewhere of the own one."""
+    """The task of a gather or scatter of blocks, each of data in several places.
+
+    `sizes` has the bytes of the blocks: at the root of an irregular collective, of all
+    blocks; elsewhere of a single block.
+    """
     is_irregular = collective.endswith("v")
-    by_size = partial(_by_size, c, collective, at, sizes[0])
-    n = 0 if is_irregular else sizes[0]
-    how: dict[str, Any] = {"may_be_native": not is_irregular}
-    name, is_native = chosen(c, collective, name, form, n, by_size, **how)
-    schedule = partial(_of_counts, c, collective, name, at)
-    more: dict[str, Any] = {"native": native, "goes_down": "scatter" in collective}
-    asks = not is_native and is_irregular and named(collective, name).own_counts
-    if asks and at.v:
-        more["question"] = ask_each(c.group, sizes[:1], first_column)
-        more["contributions"] = partial(_of_blocks, c, at)
-    elif is_irregular:
-        schedule = partial(schedule, sizes)
-        if asks:  # the root knows all, and counts what others do to ask each other
-            more["question"] = NOTHING_TO_ASK
-        if len(sizes) == at.q:
-            more["contributions"] = lambda: _of_blocks(c, at, sizes)
-    else:
-        each = {"q": at.q, "k": n}
-        schedule = partial(c.schedule, collective, name, each, 1, at.numbers)
-        more["contributions"] = _equal_contributions(c, n)
-    return _task(name, is_native, schedule, at, data, sizes, **more)
+    nbytes = 0 if is_irregular else sizes[0]
+    choose_flat = partial(_choose_flat_blocks, context, collective, group, sizes[0])
+    algorithm, is_native = resolve_algorithm(
+        context,
+        collective,
+        algorithm,
+        form,
+        nbytes,
+        choose_flat,
+        may_be_native=not is_irregular,
+    )
+    is_from_root = "scatter" in collective
+    task = _rooted_task(algorithm, group, data, sizes, is_from_root=is_from_root)
+    if is_native:
+        return replace(task, native=native)
+    task = replace(task, ranks=group.numbers)
+    if not is_irregular:
+        schedule_sizes = {"q": group.q, "k": nbytes}
+        return replace(
+            task,
+            schedule=partial(
+                context.schedule,
+                collective,
+                algorithm,
+                schedule_sizes,
+                1,
+                group.numbers,
+            ),
+            contributions=_equal_contributions(context, nbytes),
+        )
+    schedule = partial(_schedule_of_counts, context, collective, algorithm, group)
+    needs_all = named(collective, algorithm).own_counts
+    if needs_all and not group.is_root:
+        return replace(
+            task,
+            schedule=schedule,
+            question=ask_each(context.group, sizes[:1], first_column),
+            contributions=partial(_contributions_of_counts, context, group),
+        )
+    task = replace(task, schedule=partial(schedule, sizes))
+    if needs_all:
+        # the root knows all sizes; its plan has a question all the same, so that its
+        # call is numbered like those of the ranks that ask each other
+        task = replace(task, question=NOTHING_TO_ASK)
+    if len(sizes) == group.q:
+        contributions = partial(_contributions_of_counts, context, group, sizes)
+        task = replace(task, contributions=contributions)
+    return task
 
 
-def _of_counts(
-    c: InterContext,
+def _schedule_of_counts(
+    context: InterContext,
     collective: str,
-    name: str,
-    at: RootedGroup,
-    counts: tuple[int, ...],
+    algorithm: str,
+    group: RootedGroup,
+    counts: Counts,
 ) -> Schedule:
-    """The schedule of blocks of so many bytes; of one count where only the own block is
-    known."""
-    group: GroupBlocks = Uneven(counts)
-    if len(counts) < at.q:
+    """The schedule of blocks of `counts` bytes; `counts` may be the own count alone."""
+    blocks: GroupBlocks = Uneven(counts)
+    if len(counts) < group.q:
         (own,) = counts
-        group = OwnBlock(at.q, at.v - 1, 0, own, own)
-    return c.schedule(collective, name, {"counts": group}, 1, at.numbers)
+        blocks = OwnBlock(group.q, group.vertex - 1, 0, own, own)
+    sizes = {"counts": blocks}
+    return context.schedule(collective, algorithm, sizes, 1, group.numbers)
 
 
-def _of_blocks(
-    c: InterContext, at: RootedGroup, counts: tuple[int, ...]
+def _contributions_of_counts(
+    context: InterContext, group: RootedGroup, counts: Counts
 ) -> Contributions:
-    """What each contributes where blocks differ: its block; the root, all of them."""
-    sizes = [-1] * c.size
-    sizes[at.base : at.base + at.q] = counts
-    sizes[at.root] = sum(counts)
-    return sizes
+    """The contributions where blocks differ: of a rank its block, of the root all."""
+    contributions = [-1] * context.size
+    contributions[group.base : group.base + group.q] = counts
+    contributions[group.root] = sum(counts)
+    return contributions
 
 
-def _by_size(c: InterContext, collective: str, at: RootedGroup, k: int) -> Choice:
+def _choose_flat_blocks(
+    context: InterContext, collective: str, group: RootedGroup, block_bytes: int
+) -> Choice:
     if collective.endswith("v"):
         return Choice("linear", "as only the root knows all sizes")
-    return choose.rooted_blocks(collective, at.q, k, c.machine, _unequal_hosts(c, at))
+    hosts = _unequal_hosts(context, group)
+    return choose.rooted_blocks(
+        collective, group.q, block_bytes, context.machine, hosts
+    )
 
 
-def _pieces(
-    c: InterContext,
-    name: str,
+def _read_blocks(
+    context: InterContext,
+    algorithm: str,
     form: str,
-    op: str,
+    operation: str,
     whole: Any,
-    piece: Any,
+    block: Any,
     root: int,
 ) -> Task:
-    """The task of a rank that has all blocks, as the root, or one of them."""
-    at, collective = rooted_group(c, root), f"inter_{op.lower()}"
-    if at is None:
-        return without_part(c, name, collective)
-    goes_down = "Scatter" in op
-    writable = (at.v > 0) == goes_down
-    if at.v:
-        data = read_block(piece, writable=writable)
+    """The task of the root, with all blocks, or of a rank with a single block."""
+    group, collective = rooted_group(context, root), f"inter_{operation.lower()}"
+    if group is None:
+        return _task_without_part(algorithm, collective)
+    is_sender = group.is_root == ("Scatter" in operation)
+    if not group.is_root:
+        data = read_block(block, writable=not is_sender)
         extent = block_extent(data)
-    elif op.endswith("v"):
-        data = read_vector(whole, at.q, writable=writable)
+    elif operation.endswith("v"):
+        data = read_vector(whole, group.q, writable=not is_sender)
         extent = vector_extent(data)
     else:
-        data = read_block(whole, writable=writable, n=at.q)
+        data = read_block(whole, writable=not is_sender, n=group.q)
         extent = block_extent(data)
-    sends = goes_down == (at.v == 0)
-    native = NativeCall(op, *((extent, None) if sends else (None, extent)))
-    return blocks(c, name, form, collective, at, (data,), data.sizes, native)
+    native = NativeCall(
+        operation,
+        send=extent if is_sender else None,
+        recv=None if is_sender else extent,
+    )
+    return blocks_task(
+        context, algorithm, form, collective, group, (data,), data.sizes, native
+    )
 
 
 def _gather(
-    op: str,
-    c: InterContext,
-    name: str,
+    operation: str,
+    context: InterContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     root: int,
 ) -> Task:
-    return _pieces(c, name, form, op, recvbuf, sendbuf, root)
+    return _read_blocks(context, algorithm, form, operation, recvbuf, sendbuf, root)
 
 
 def _scatter(
-    op: str,
-    c: InterContext,
-    name: str,
+    operation: str,
+    context: InterContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     root: int,
 ) -> Task:
-    return _pieces(c, name, form, op, sendbuf, recvbuf, root)
+    return _read_blocks(context, algorithm, form, operation, sendbuf, recvbuf, root)
 
 
-for _op in operations_of_blocks(BETWEEN):
-    READERS[_op] = partial(_scatter if "Scatter" in _op else _gather, _op)
+for _operation in operations_of_blocks(BETWEEN):
+    _reader = _scatter if "Scatter" in _operation else _gather
+    ROOTED_READERS[_operation] = partial(_reader, _operation)

@@ -1,7 +1,9 @@
-"""One call of the user: the operation, the form, the arguments, and their values.
+"""A call of the user: the operation, the form, the arguments, and their values.
 
-The values are found at every call, in a few microseconds, and a plan by them. All else
-is read where there is no plan for the values, or where they do not say enough.
+Reading and checking arguments takes longer than a short collective. So a call only
+takes the values of the arguments, in a few microseconds, and looks up the plan by the
+values. The arguments are read if no plan has equal values, or if values do not describe
+an argument completely.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from ..plan.planning import plan_of, plan_of_question
 from ..plan.question import Question
 from ..plan.task import Task
 from .of_record import reader_of
-from .readers import BLOCKING, NONBLOCKING, OURS, PERSISTENT
-from .values import OnDevice, values_of
+from .readers import BLOCKING, INTERNAL, NONBLOCKING, PERSISTENT
+from .values import DeviceArgument, values_of
 
 if TYPE_CHECKING:
     from ..buffers.devices.staged import Copies
@@ -33,20 +35,24 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A call of an operation, before it goes ahead."""
+    """A call of an operation, before the call goes ahead."""
 
-    #: who packs what lies in many runs
+    #: packs data that lie in many runs
     packer: Packer = HOST_PACKER
-    #: what combines elements, and the types of these
+    #: the operator of a reduction, with the datatype of the elements
     operators: Sequence[tuple[MPI.Op, MPI.Datatype]] = ()
+    #: the key of the plan; None if the arguments must be read at every call
     values: Hashable = None
+    #: the memory of each buffer among the arguments, known together with the values
     memories: Sequence[MPI.memory | None] = ()
+    #: the task, once the arguments are read
     _task: Task | None = None
-    #: why there are no values
-    _problem: BaseException | None = None
-    #: the host memory that stands for arrays on devices
+    #: the error in taking the values; None if there are values
+    _error: BaseException | None = None
+    #: the copies in host memory of arrays on devices, if any are staged
     copies: Copies | None = None
-    #: the communicator on which the MPI library's own call is made, and its request
+    #: for the MPI library's own call between copies: the communicator, and the request
+    #: of a persistent one
     comm: Any = None
     prequest: MPI.Prequest | None = None
 
@@ -58,26 +64,30 @@ class Call:
         algorithm: str | None,
         args: tuple[Any, ...],
     ) -> None:
-        """Of an operation by MPI's name; where the values do not say all, there are
-        none."""
+        """A call of the operation with MPI's name `name`, and the values of the call.
+
+        An error in taking the values is kept for the reading of the arguments, because
+        readers describe errors better, and the checked mode announces errors to all
+        ranks.
+        """
         self.context, self.name, self.form = context, name, form
         self.algorithm, self.args = algorithm, args
         try:
             self.values, self.memories = values_of(args, name, form, algorithm)
-        except BaseException as error:  # what is wrong is raised when it is read
-            self._problem = error
+        except BaseException as error:
+            self._error = error
 
     @classmethod
     def of_task(cls, context: Context, name: str, task: Task) -> Call:
-        """A call of a task that was made without arguments."""
-        call = cls(context, name, OURS, None, ())
+        """A call of a task, without arguments to read and without values."""
+        call = cls(context, name, INTERNAL, None, ())
         call.values, call._task = None, task
         return call
 
     @property
     def label(self) -> str:
-        """The name of the method that was called."""
-        if self.form in (BLOCKING, OURS):
+        """The name of the communicator's method, for messages of errors."""
+        if self.form in (BLOCKING, INTERNAL):
             return self.name
         return (
             f"I{self.name.lower()}" if self.form == NONBLOCKING else f"{self.name}_init"
@@ -85,56 +95,57 @@ class Call:
 
     @property
     def has_one_buffer(self) -> bool:
-        """Whether the first argument alone is a buffer, to send from or to receive
-        into."""
+        """Whether one buffer is sent at the root and received elsewhere."""
         return self.name == "Bcast"
 
-    # -- what was passed
+    # -- the arguments
 
     def task(self) -> Task:
-        """The arguments, read and checked; what is wrong with them is raised."""
+        """The arguments, read and checked at the first use."""
         if self._task is None:
-            if isinstance(self._problem, OnDevice):
+            if isinstance(self._error, DeviceArgument):
                 self._stage_devices()
-            context, problem = self.context, self._problem
-            name = context.asked_for(self.name, self.algorithm)
-            is_signal = not isinstance(problem, Exception | None)
-            is_raised = name == "native" and context.checked
-            if problem is not None and (is_signal or is_raised):
-                raise problem
-            if name == "native":  # the user wants mpi4py's own call, as it is
-                self._task = Task(
-                    algorithm=name, native=NativeCall(self.name, is_raw=True)
-                )
+            context, error = self.context, self._error
+            algorithm = context.asked_for(self.name, self.algorithm)
+            is_native = algorithm == "native"
+            is_signal = not isinstance(error, Exception | None)
+            # most errors are left to the reader, which says what is wrong; mpi4py's own
+            # call has no reader
+            is_unread = is_native and context.checked
+            if error is not None and (is_signal or is_unread):
+                raise error
+            if is_native:  # mpi4py's own call, with the arguments as passed
+                native = NativeCall(self.name, is_raw=True)
+                self._task = Task(algorithm=algorithm, native=native)
             else:
                 reader = context.readers.get(self.name)
                 reader = reader or reader_of(self.name, context.groups)
-                self._task = reader(context, name, self.form, *self.args)
+                self._task = reader(context, algorithm, self.form, *self.args)
         return self._task
 
     def read_again(self) -> Task:
-        """The arguments, read for a context that has changed."""
+        """The task for a changed context."""
         self._task = None
         return self.task()
 
     def buffers(self, plan: Plan) -> list[Any]:
-        """The buffers of an operation by a plan, as far as the user passed them.
+        """The user's buffers for an operation with a plan.
 
-        The plan says what must be checked again although the values are known: whether
-        the receive buffer may be written, and whether the two lie apart.
+        Two conditions are checked at every call, since they are no values: whether the
+        receive buffer may be written, and whether the two buffers lie apart.
         """
         if plan.must_read or self.values is None:
             return self.arranged().memories
         memories = self.memories
         if len(memories) > 1:
             send, recv = memories[0], memories[1]
-        else:  # the one buffer of a Bcast, or none
+        else:  # the buffer of a Bcast, or no buffer
             send = recv = memories[0] if memories else None
         if recv is not None and plan.writes:
             if recv.readonly:
-                self.task()  # which says what is wrong
+                self.task()  # raises the error
             elif plan.is_apart and send is not None and _overlap(send, recv):
-                self.task()  # the same; but the blocks themselves may lie apart
+                self.task()  # raises the error, unless the blocks themselves lie apart
         if plan.operand >= 0:
             self.operators = (self._operator(plan.operand),)
         return [
@@ -146,7 +157,7 @@ class Call:
         ]
 
     def arranged(self) -> Arrangement:
-        """The data of the task as buffers, with memory of our own for what has gaps."""
+        """The data of the task as buffers, with memory to stage data with gaps."""
         task = self.task()
         if task.operator is not None:
             self.operators = ((task.operator.op, task.operator.datatype),)
@@ -155,46 +166,47 @@ class Call:
         return arranged
 
     def _operator(self, operand: int) -> tuple[MPI.Op, MPI.Datatype]:
+        """The operator among the arguments, with the datatype of a buffer argument."""
         op = next(x for x in self.args if isinstance(x, MPI.Op))
         spec = self.args[operand]
         if type(spec) is np.ndarray:
             return op, datatype_of(None, spec)
         items = spec if isinstance(spec, list | tuple) else (spec,)
-        kinds = [x for x in items[1:] if isinstance(x, MPI.Datatype | str)]
-        return op, datatype_of(kinds[0] if kinds else None, items[0])
+        datatypes = [x for x in items[1:] if isinstance(x, MPI.Datatype | str)]
+        return op, datatype_of(datatypes[0] if datatypes else None, items[0])
 
     # -- arrays on devices
 
     def _stage_devices(self) -> None:
-        """Put host memory in the place of arrays on devices, unless the MPI library
-        takes these."""
+        """Replace arrays on devices by host memory, unless the MPI library takes
+        device memory."""
         from ..buffers.devices import calls
 
-        context, args = self.context, self.args
-        self._problem = None
+        context = self.context
+        self._error = None
         if context.device == "refuse":
             on_devices.refuse()
         if context.device == "direct" and self._is_direct():
             return
-        is_persistent = self.form == PERSISTENT
-        how = {"is_persistent": is_persistent}
-        self.copies = copies = calls.copies_of(context, self.name, args, **how)
+        self.copies = copies = calls.copies_of(
+            context, self.name, self.args, is_persistent=self.form == PERSISTENT
+        )
         self.args, self._task = copies.args, None
+        # of equal arguments in host memory the plan has no copies
+        prefix = self.name, self.form, self.algorithm, "on device", copies.values
         try:
-            first = self.name, self.form, self.algorithm, "on device", copies.values
-            self.values, self.memories = values_of(self.args, *first)
+            self.values, self.memories = values_of(self.args, *prefix)
         except Exception as error:
-            self._problem = error
+            self._error = error
 
     def _is_direct(self) -> bool:
-        """Whether the MPI library can take the arrays as they are, once their data are
-        there."""
+        """Whether the MPI library can take device memory; then wait for its data."""
         from ..buffers.devices import calls, staged
 
-        first = self.name, self.form, self.algorithm, "direct"
+        prefix = self.name, self.form, self.algorithm, "direct"
         try:
             self.values, self.memories = values_of(
-                self.args, *first, may_be_device=True
+                self.args, *prefix, may_be_device=True
             )
         except Exception:
             return False
@@ -211,12 +223,12 @@ class Call:
         if self.copies is None or plan.asks:
             return plan
         task = self.task()
-        element = 1 if task.operator is None else task.operator.extent
+        element_bytes = 1 if task.operator is None else task.operator.extent
         numbers = calls.buffers_of(self.name, self.copies)
-        return calls.with_copies(plan, self.copies, numbers, element)
+        return calls.with_copies(plan, self.copies, numbers, element_bytes)
 
     def begin_transfer(self, plan: Plan) -> Transfer:
-        """The copies of a call that is about to begin."""
+        """Begin the copies from and to devices."""
         from ..buffers.devices.calls import buffers_of
         from ..buffers.devices.transfer import Transfer
 
@@ -225,68 +237,71 @@ class Call:
         return Transfer(plan.transfers, self.copies, numbers)
 
     def start_native(self, plan: Plan, buffers: Sequence[Any]) -> MPI.Request:
-        """Start the MPI library's own call, between copies of ours."""
+        """Start the MPI library's own call, between copies from and to devices."""
         if self.prequest is not None:
             self.prequest.Start()
             return self.prequest
         assert plan.native is not None
         return plan.native.nonblocking(self.comm, self, buffers)
 
-    # -- its plan
+    # -- the plan
 
     def plan(self) -> Plan:
-        """The plan of the call: kept for its values, or made now."""
-        if isinstance(self._problem, OnDevice):
+        """The plan of the call: from the cache, by the values, or a new one."""
+        if isinstance(self._error, DeviceArgument):
             self._stage_devices()
         if self.values is None:
-            return self._made()
+            return self._new_plan()
         plans, values = self.context.plans, self.values
-        try:  # as `plans.find`, without a call of that in every call
+        try:  # `plans.find` inlined, since a function call would cost time in each call
             plan = plans[values]
             plans.move_to_end(values)
             return plan
-        except KeyError:  # not the context of what making the plan may raise
-            pass
-        plans.keep(values, plan := self._made())
+        except KeyError:
+            pass  # a new plan is made below, so that its errors have no context
+        plans.keep(values, plan := self._new_plan())
         return plan
 
     def plan_anew(self) -> Plan:
-        """The plan of the call, where there is more to choose from than before."""
+        """The plan of the call after a trial, which gives "auto" times to choose by."""
         self.read_again()
         return self.plan()
 
-    def _made(self) -> Plan:
+    def _new_plan(self) -> Plan:
         task, context = self.task(), self.context
         if task.question is not None:
             plan = plan_of_question(context, (self.values,), task, task.question)
         else:
             plan = plan_of(context, (self.values,), task)
         if self.form == BLOCKING:
-            name = context.asked_for(self.name, self.algorithm)
-            warm_up = context.warm_up(self.name) if name == "auto" else None
+            algorithm = context.asked_for(self.name, self.algorithm)
+            warm_up = context.warm_up(self.name) if algorithm == "auto" else None
             plan = replace(plan, warm_up=warm_up)
         return self._with_copies(plan)
 
     def plan_for(self, asked: Plan, answer: bytes) -> Plan:
-        """The plan that goes on after one that has asked, by what was answered."""
-        answers = (*asked.values, answer)
+        """The plan that follows a plan with a question, by the answer."""
+        key = (*asked.values, answer)
         if self.values is None:
-            return self._answered(answers)
-        return self.context.plans.find(answers, lambda: self._answered(answers))
+            return self._plan_after_answers(key)
+        return self.context.plans.find(key, lambda: self._plan_after_answers(key))
 
-    def _answered(self, answers: tuple[Any, ...]) -> Plan:
-        """The plan for the values and some answers, the last of which may lead to
-        another question."""
+    def _plan_after_answers(self, key: tuple[Any, ...]) -> Plan:
+        """The plan for a key of values and answers.
+
+        The last answer may lead to a further question, so the answers are read again
+        from the first question on.
+        """
         task = self.task()
         question: Question | None = task.question
-        for answer in answers[1:]:
+        for answer in key[1:]:
             assert question is not None
-            said = question.read(answer)
-            if not isinstance(said, Question):
-                return self._with_copies(plan_of(self.context, answers, task, said))
-            question = said
+            reading = question.read(answer)
+            if not isinstance(reading, Question):
+                return self._with_copies(plan_of(self.context, key, task, reading))
+            question = reading
         assert question is not None
-        return plan_of_question(self.context, answers, task, question)
+        return plan_of_question(self.context, key, task, question)
 
 
 def _overlap(x: MPI.memory, y: MPI.memory) -> bool:

@@ -1,4 +1,4 @@
-"""The algorithm of a call: the one that is asked for, or the one that is chosen."""
+"""The algorithm of a call between two groups: named by the user, or chosen."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from .readers import BLOCKING
 if TYPE_CHECKING:
     from ..context.inter import InterContext
 
-#: up to so many bytes the library's own Bcast takes less than any of ours, which ask
-#: the other group whether they may begin: 9 and 12 µs against 24 and 22 for 4 KiB. For
-#: 16 KiB it is 28 and 16 against 21 (8 + 8 ranks on 16 cores, MPICH 5.0.2 and Open MPI
-#: 5.0.11).
-#: Nobody tries it, as ranks without a part in such a call cannot. Open MPI's Gather is
-#: not left to it: it cuts data without a word where a rank sends too much.
+#: the longest vector for which the library's own Bcast is faster than every algorithm:
+#: algorithms ask the remote group whether they may begin. 9 and 12 µs against 24 and 22
+#: for 4 KiB; for 16 KiB the call takes 28 and 16 µs against 21 (8 + 8 ranks on 16
+#: cores, MPICH 5.0.2 and Open MPI 5.0.11).
+#: A constant and no trial, as ranks without a part in such a call cannot try. Open
+#: MPI's Gather has no such limit: it truncates data silently where a rank sends too
+#: much.
 SHORT_BCAST_BYTES = 1 << 13
 _log = logging.getLogger("isthmus")
 
 
-def chosen(
-    c: InterContext,
+def resolve_algorithm(
+    context: InterContext,
     collective: str,
-    name: str,
+    algorithm: str,
     form: str,
     nbytes: int,
-    flat: Callable[[], Choice],
+    choose_flat: Callable[[], Choice],
     commutative: bool = True,
     *,
     may_be_native: bool = True,
 ) -> tuple[str, bool]:
     """The algorithm of a call between groups, and whether it is the library's own.
 
-    The library's own nonblocking calls between groups are not a candidate: after one
-    with a root, in which some ranks have no part, the next one hangs (MPICH 5.0.2, Open
-    MPI 5.0.11).
+    `choose_flat` chooses among the algorithms without node memory. The library's own
+    nonblocking calls between groups are no candidate, because after a call with a root,
+    where some ranks have no part, the next call hangs (MPICH 5.0.2, Open MPI 5.0.11).
     """
-    if name != "auto":
-        check(collective, name, commutative)
-        return name, False
+    if algorithm != "auto":
+        check(collective, algorithm, commutative)
+        return algorithm, False
     record = COLLECTIVES[collective]
-    choice, times = flat(), c.times.get(record.tried_as)
+    choice, times = choose_flat(), context.times.get(record.tried_as)
     may_be_native &= form == BLOCKING
     if times is None:
         is_bcast = record.is_rooted and record.gives == VECTOR and not record.combines
@@ -56,15 +57,15 @@ def chosen(
                 collective, Choice(LIBRARY_CALL, f"for {nbytes} bytes of a root")
             )
             return LIBRARY_CALL, True
-        # two have one message; of irregular calls, some ranks would have to ask
-        has_many = c.size > 2 and not record.is_irregular
-        if commutative and c.node_memory and has_many:
-            choice = untried(choice, c.per_byte(collective))
+        # two ranks have one message; in irregular calls ranks would have to ask
+        may_gain = context.size > 2 and not record.is_irregular
+        if commutative and context.node_memory and may_gain:
+            choice = untried(choice, context.per_byte(collective))
         log_choice(collective, choice)
         return choice.name, choice.name == LIBRARY_CALL
     candidates = [FLAT, WITH_NODE_MEMORY] if commutative else [FLAT]
-    # copies from and to devices run beside our rounds, not beside the library's call
-    is_staged = c.devices and nbytes > c.cut
+    # copies from and to devices run beside rounds, not beside the library's call
+    is_staged = context.devices and nbytes > context.cut
     if may_be_native and not is_staged:
         candidates.append(LIBRARY_CALL)
     choice = times.best(nbytes, choice, candidates)
@@ -72,6 +73,6 @@ def chosen(
     return choice.name, choice.name == LIBRARY_CALL
 
 
-def log_choice(what: str, choice: Choice) -> None:
-    """Say what was chosen, and why."""
-    _log.debug("%s: %s", what, choice)
+def log_choice(operation: str, choice: Choice) -> None:
+    """Log the algorithm chosen for an operation, and the reason."""
+    _log.debug("%s: %s", operation, choice)

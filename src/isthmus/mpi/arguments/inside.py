@@ -1,4 +1,10 @@
-"""The arguments of collectives inside one group."""
+"""The tasks of collectives inside one group, without a root.
+
+By MPI's rules a rank knows all sizes of an operation, except in an Alltoallv and in a
+Reduce_scatter without counts, whose tasks may have a question. A call without a named
+algorithm may be left to the MPI library. All ranks must decide alike, so a decision
+looks only at values equal on all ranks.
+"""
 
 from __future__ import annotations
 
@@ -36,498 +42,605 @@ from ..plan.native import (
 from ..plan.question import Question, ask_each, first_column
 from ..plan.task import Contributions, Data, Task
 from .choosing import log_choice
-from .readers import NONBLOCKING, OURS, PERSISTENT, Readers
+from .readers import INTERNAL, NONBLOCKING, PERSISTENT, Readers
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext
 
 Counts = tuple[int, ...]
-#: what reads the arguments of operations inside one group that have no root
-READERS = Readers()
-#: the name of the MPI library's own call
-LIBRARY = "library"
-HINT_OWN = "; for data that are in their place already, send MPI.IN_PLACE"
-HINT = "; for data that are where results go, send MPI.IN_PLACE"
+#: the readers of operations inside one group that have no root
+UNROOTED_READERS = Readers()
+#: the name of the MPI library's own call among the algorithms inside a group
+LIBRARY_NAME = "library"
+OWN_BLOCK_HINT = "; for data that are in their place already, send MPI.IN_PLACE"
+IN_PLACE_HINT = "; for data that are where results go, send MPI.IN_PLACE"
 
 
 def omits_own(buffer: Any) -> bool:
-    """Whether MPI.IN_PLACE says that the rank's own data lie at the other end."""
+    """Whether MPI.IN_PLACE, or None, stands for a buffer."""
     return buffer is None or buffer is MPI.IN_PLACE
 
 
 def leaves_to_library(
-    c: IntraContext, form: str, nbytes: int | None, is_faster: bool
+    context: IntraContext, form: str, nbytes: int | None, is_faster: bool
 ) -> bool:
-    """Whether a call that may choose is left to the MPI library, where that is faster.
+    """Whether a call without a named algorithm is left to the MPI library.
 
-    A nonblocking call of few bytes is: there nothing beats the library's own request.
-    Without threads so is every one: then MPI alone brings it forward. A persistent one
-    is not, as our own need no more than the library's.
+    A nonblocking call of few bytes is, since nothing beats the library's own request.
+    Without threads every nonblocking call is, since MPI alone brings such calls
+    forward. A persistent call is not: the rounds of a plan need no more time than the
+    library's.
     """
-    if form in (PERSISTENT, OURS):
+    if form in (PERSISTENT, INTERNAL):
         return False
-    if form == NONBLOCKING and c.p > 1:
-        is_short = nbytes is not None and nbytes < c.small
-        return is_faster or is_short or not c.threads
+    if form == NONBLOCKING and context.p > 1:
+        is_short = nbytes is not None and nbytes < context.small
+        return is_faster or is_short or not context.threads
     return is_faster
+
+
+def check_algorithm(context: IntraContext, collective: str, algorithm: str) -> None:
+    """Refuse an algorithm that is unknown or not for the size of the group."""
+    if algorithm not in ("auto", LIBRARY_NAME):
+        fitting(collective, algorithm, context.p)
+
+
+def resolve_algorithm(
+    context: IntraContext,
+    operation: str,
+    algorithm: str,
+    form: str,
+    nbytes: int | None,
+    compare: Callable[[], Comparison],
+    commutative: bool = True,
+) -> tuple[str, bool]:
+    """The algorithm of a call, and whether the MPI library's own call is taken instead.
+
+    A named algorithm is checked; for "auto", `compare` chooses.
+    """
+    if algorithm != "auto":
+        collective = record_of(operation, INSIDE).name
+        fitting(collective, algorithm, context.p)
+        check(collective, algorithm, commutative)
+        return algorithm, False
+    choice, is_faster = compare()
+    log_choice(operation, replace(choice, name=LIBRARY_NAME) if is_faster else choice)
+    is_faster |= context.device == "direct"
+    return choice.name, leaves_to_library(context, form, nbytes, is_faster)
 
 
 # -- Allgather(v)
 
 
-@READERS.reads("Allgather")
+@UNROOTED_READERS.reads("Allgather")
 def allgather(
-    c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgather."""
-    recv = read_block(recvbuf, writable=True, n=c.p)
+    recv = read_block(recvbuf, writable=True, n=context.p)
     native = NativeCall("Allgather", recv=block_extent(recv))
-    return _gather(c, name, form, sendbuf, recv, native)
+    return _read_allgather(context, algorithm, form, sendbuf, recv, native)
 
 
-@READERS.reads("Allgatherv")
+@UNROOTED_READERS.reads("Allgatherv")
 def allgatherv(
-    c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgatherv."""
-    recv = read_vector(recvbuf, c.p)
+    recv = read_vector(recvbuf, context.p)
     native = NativeCall("Allgatherv", recv=vector_extent(recv))
-    return _gather(c, name, form, sendbuf, recv, native)
+    return _read_allgather(context, algorithm, form, sendbuf, recv, native)
 
 
-def _gather(
-    c: IntraContext,
-    name: str,
+def _read_allgather(
+    context: IntraContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recv: UserBuffer,
     native: NativeCall,
 ) -> Task:
-    known(c, name)
+    check_algorithm(context, "allgatherv", algorithm)
     if omits_own(sendbuf):
-        return gathered(c, name, form, None, recv, native)
+        return allgather_task(context, algorithm, form, None, recv, native)
     send = read_block(sendbuf, writable=False)
-    check_disjoint(send, recv, HINT_OWN)
-    expected, sent = recv.sizes[c.index], send.nbytes
+    check_disjoint(send, recv, OWN_BLOCK_HINT)
+    expected, sent = recv.sizes[context.index], send.nbytes
     if sent != expected:
         raise ValueError(
             f"message: this rank sends {sent} bytes, and has room for {expected} "
             "of its own"
         )
     native = replace(native, send=block_extent(send))
-    return gathered(c, name, form, send, recv, native)
+    return allgather_task(context, algorithm, form, send, recv, native)
 
 
-def known(c: IntraContext, name: str) -> None:
-    """Refuse an algorithm that is unknown, or not made for so many ranks."""
-    check_fits(c, "allgatherv", name)
-
-
-def gathered(
-    c: IntraContext,
-    name: str,
+def allgather_task(
+    context: IntraContext,
+    algorithm: str,
     form: str,
     send: Data | None,
     recv: Data,
     native: NativeCall | None,
 ) -> Task:
-    """The task of an Allgatherv, of data that may lie in several places."""
+    """The task of an Allgather or Allgatherv.
+
+    Without `send`, the own block lies in the receive buffer. `native` is None for
+    Python objects, since the MPI library has no call for data in several places.
+    """
     sizes, total = recv.sizes, sum(recv.sizes)
-    is_free = name == "auto"
-    if is_free:
+    is_auto = algorithm == "auto"
+    if is_auto:
         counts = np.array(sizes, np.int64)
         is_irregular = native is None or native.name == "Allgatherv"
-        where = c.small, c.nodes
-        choice = choose.allgatherv(counts, lambda: c.machine, is_irregular, *where)
+        choice = choose.allgatherv(
+            counts, lambda: context.machine, is_irregular, context.small, context.nodes
+        )
         log_choice("Allgather" + "v" * is_irregular, choice)
-        name = choice.name
-        if native is not None and leaves_to_library(c, form, total, name == LIBRARY):
-            name = LIBRARY
-    must_be_ours = native is None or form == OURS or (form == PERSISTENT and is_free)
-    if name == LIBRARY and must_be_ours:
+        algorithm = choice.name
+        is_faster = algorithm == LIBRARY_NAME
+        if native is not None and leaves_to_library(context, form, total, is_faster):
+            algorithm = LIBRARY_NAME
+    has_no_native = native is None or form == INTERNAL
+    needs_rounds = has_no_native or (form == PERSISTENT and is_auto)
+    if algorithm == LIBRARY_NAME and needs_rounds:
         from ...algorithms.parts.stages import stage_for
 
-        name = stage_for(c.p, total)
-    data: dict[str, Any] = {
-        "algorithm": name,
-        "send": () if send is None else (send,),
-        "recv": (recv,),
-        "sent": sizes[c.index],
-        "expected": dict(zip(c.senders, sizes, strict=True)),
-        "own_block": c.index,
-    }
-    if name == LIBRARY and native is not None:
-        return Task(native=native, **data)
-    return Task(
-        schedule=partial(_gathering, c, name, _group(sizes)),
-        contributions=lambda: sizes,
-        **data,
+        algorithm = stage_for(context.p, total)
+    task = Task(
+        algorithm=algorithm,
+        send=() if send is None else (send,),
+        recv=(recv,),
+        sent=sizes[context.index],
+        expected=dict(zip(context.senders, sizes, strict=True)),
+        own_block=context.index,
     )
+    if algorithm == LIBRARY_NAME and native is not None:
+        return replace(task, native=native)
+    schedule = partial(_allgather_schedule, context, algorithm, _group(sizes))
+    return replace(task, schedule=schedule, contributions=lambda: sizes)
 
 
-def _gathering(c: IntraContext, name: str, group: Group) -> Schedule:
+def _allgather_schedule(
+    context: IntraContext, algorithm: str, group: Group
+) -> Schedule:
     unit = unit_of(group.bits)
-    return c.schedule("allgatherv", name, {"counts": group.blocks(unit)}, unit)
+    sizes = {"counts": group.blocks(unit)}
+    return context.schedule("allgatherv", algorithm, sizes, unit)
 
 
 def _group(sizes: Counts) -> Group:
-    """What everyone contributes, in bytes."""
+    """The group of ranks, from the bytes of each block."""
     if min(sizes) == max(sizes):
         return Equal(len(sizes), sizes[0])
     return listed(sizes)
 
 
-def check_fits(c: IntraContext, collective: str, name: str) -> None:
-    """Refuse an algorithm that is unknown, or not made for so many ranks."""
-    if name not in ("auto", LIBRARY):
-        fitting(collective, name, c.p)
+# -- reductions
 
 
-# -- sums
+def read_operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuffer:
+    """The vector to combine, of the datatype of `recv` and apart from it.
 
-
-def chosen(
-    c: IntraContext,
-    op: str,
-    name: str,
-    form: str,
-    nbytes: int | None,
-    choose: Callable[[], Comparison],
-    commutative: bool = True,
-) -> tuple[str, bool]:
-    """The algorithm asked for, if it will do; for "auto", the one that is chosen, and
-    whether the MPI library's own call is taken in its place."""
-    if name != "auto":
-        collective = record_of(op, INSIDE).name
-        fitting(collective, name, c.p)
-        check(collective, name, commutative)
-        return name, False
-    choice, is_faster = choose()
-    log_choice(op, replace(choice, name=LIBRARY) if is_faster else choice)
-    is_faster |= c.device == "direct"
-    return choice.name, leaves_to_library(c, form, nbytes, is_faster)
-
-
-def _summed(
-    c: IntraContext, name: str, send: UserBuffer, by: Operator, **more: Any
-) -> Task:
-    """The task of a rank whose vector all combine."""
-    n = send.nbytes
-    sizes = dict.fromkeys(c.senders, n)
-    more = {"sent": sizes, "expected": sizes, **more}
-
-    def contributions(*_: Any) -> Contributions:
-        return [n] * c.p
-
-    return Task(
-        algorithm=name,
-        send=(send,),
-        operator=by,
-        contributions=contributions,
-        **more,
-    )
-
-
-def operands(sendbuf: Any, recv: UserBuffer, *, blocks: int = 1) -> UserBuffer:
-    """What is sent, of the type of what is received and apart from it; a count is that
-    of one of the blocks."""
+    A count in `sendbuf` is the count of a block, as in mpi4py; the vector is all
+    blocks together.
+    """
     send = read_block(sendbuf, writable=False, n=blocks)
     counts, displacements = (sum(send.counts),), send.displacements[:1]
     send = replace(send, counts=counts, displacements=displacements)
     if send.datatype != recv.datatype:
         raise ValueError("message: the types of what is sent and received differ")
-    check_disjoint(send, recv, HINT)
+    check_disjoint(send, recv, IN_PLACE_HINT)
     return send
 
 
-def native_sum(
-    op: str, send: UserBuffer, recv: UserBuffer, is_in_place: bool
+def native_reduction(
+    operation: str, send: UserBuffer, recv: UserBuffer, is_in_place: bool
 ) -> NativeCall:
-    """The library's own sum, of elements of the user's type."""
-    first = None if is_in_place else elements_extent(send)
-    return NativeCall(op, first, elements_extent(recv), is_bytes=False)
+    """The MPI library's own reduction, on elements of the user's type.
+
+    The elements are not passed as bytes, since the library combines them.
+    """
+    send_extent = None if is_in_place else elements_extent(send)
+    return NativeCall(operation, send_extent, elements_extent(recv), is_bytes=False)
 
 
-@READERS.reads("Allreduce")
-def allreduce(
-    c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+def _reduction_task(
+    context: IntraContext,
+    algorithm: str,
+    send: UserBuffer,
+    recv: UserBuffer,
+    operator: Operator,
+    *,
+    is_in_place: bool,
 ) -> Task:
-    """Allreduce."""
+    """The task of a rank whose vector is combined with the vectors of all ranks."""
+    nbytes = send.nbytes
+    sizes = dict.fromkeys(context.senders, nbytes)
+
+    def contributions(*_: Any) -> Contributions:
+        return [nbytes] * context.p
+
+    return Task(
+        algorithm=algorithm,
+        send=(send,),
+        recv=(recv,),
+        operator=operator,
+        is_in_place=is_in_place,
+        contributions=contributions,
+        sent=sizes,
+        expected=sizes,
+    )
+
+
+@UNROOTED_READERS.reads("Allreduce")
+def allreduce(
+    context: IntraContext,
+    algorithm: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    op: MPI.Op,
+) -> Task:
     recv, is_in_place = read_block(recvbuf, writable=True), omits_own(sendbuf)
-    send = recv if is_in_place else operands(sendbuf, recv)
-    by = operator_for(op, recv)
+    send = recv if is_in_place else read_operands(sendbuf, recv)
+    operator = operator_for(op, recv)
     if send.counts != recv.counts:
         raise ValueError(
             f"message: {send.counts[0]} elements are sent, {recv.counts[0]} received"
         )
-    n, commutes = send.nbytes, op.is_commutative
-    by_size = partial(
-        choose_inside.allreduce, c.p, n, lambda: c.machine, commutes, c.small
+    p, nbytes, commutes = context.p, send.nbytes, op.is_commutative
+    compare = partial(
+        choose_inside.allreduce,
+        p,
+        nbytes,
+        lambda: context.machine,
+        commutes,
+        context.small,
     )
-    name, is_left = chosen(c, "Allreduce", name, form, n, by_size, commutes)
-    more: dict[str, Any] = {"recv": (recv,), "is_in_place": is_in_place}
-    if is_left:
-        native = native_sum("Allreduce", send, recv, is_in_place)
-        return _summed(c, name, send, by, native=native, **more)
-    sizes = {"p": c.p, "m": send.counts[0]}
-    schedule = partial(c.schedule, "allreduce", name, sizes, by.extent)
-    return _summed(c, name, send, by, schedule=schedule, **more)
+    algorithm, is_native = resolve_algorithm(
+        context, "Allreduce", algorithm, form, nbytes, compare, commutes
+    )
+    task = _reduction_task(
+        context, algorithm, send, recv, operator, is_in_place=is_in_place
+    )
+    if is_native:
+        native = native_reduction("Allreduce", send, recv, is_in_place)
+        return replace(task, native=native)
+    sizes = {"p": p, "m": send.counts[0]}
+    schedule = partial(context.schedule, "allreduce", algorithm, sizes, operator.extent)
+    return replace(task, schedule=schedule)
 
 
-@READERS.reads("Reduce_scatter_block")
+@UNROOTED_READERS.reads("Reduce_scatter_block")
 def reduce_scatter_block(
-    c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any, op: MPI.Op
+    context: IntraContext,
+    algorithm: str,
+    form: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    op: MPI.Op,
 ) -> Task:
-    """Reduce_scatter_block."""
     is_in_place = omits_own(sendbuf)
     if is_in_place:
-        blocks = read_block(recvbuf, writable=True, n=c.p)
-        first, total = blocks.displacements[:1], (sum(blocks.counts),)
-        send = replace(blocks, displacements=first, counts=total)
+        blocks = read_block(recvbuf, writable=True, n=context.p)
+        start, total = blocks.displacements[:1], (sum(blocks.counts),)
+        send = replace(blocks, displacements=start, counts=total)
         recv = blocks.block(0)
     else:
         recv = read_block(recvbuf, writable=True)
-        send = operands(sendbuf, recv, blocks=c.p)
-    each = recv.counts[0]
-    if send.counts[0] != each * c.p:
+        send = read_operands(sendbuf, recv, blocks=context.p)
+    block_count = recv.counts[0]
+    if send.counts[0] != block_count * context.p:
         raise ValueError(
-            f"message: {send.counts[0]} elements are sent, and {each} received by each "
-            f"of {c.p}"
+            f"message: {send.counts[0]} elements are sent, and {block_count} received "
+            f"by each of {context.p}"
         )
-    ends, counts = (send, recv, op), (each,) * c.p
-    return _scattered(c, "Reduce_scatter_block", name, form, *ends, counts, is_in_place)
+    return _reduce_scatter_task(
+        context,
+        "Reduce_scatter_block",
+        algorithm,
+        form,
+        send,
+        recv,
+        op,
+        (block_count,) * context.p,
+        is_in_place,
+    )
 
 
-@READERS.reads("Reduce_scatter")
+@UNROOTED_READERS.reads("Reduce_scatter")
 def reduce_scatter(
-    c: IntraContext,
-    name: str,
+    context: IntraContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     recvcounts: Sequence[int] | None,
     op: MPI.Op,
 ) -> Task:
-    """Reduce_scatter; where nobody says what each receives, all tell each other."""
+    """The task of a Reduce_scatter; without `recvcounts`, ranks ask for the counts."""
     recv = read_block(recvbuf, writable=True)
     counts = None
     if recvcounts is not None:
-        counts = integers(recvcounts, c.p, "counts")
+        counts = integers(recvcounts, context.p, "counts")
         if min(counts) < 0:
             raise ValueError(f"message: negative count {min(counts)}")
     is_in_place = omits_own(sendbuf)
     if is_in_place:
         if counts is None:
             raise TypeError("message: expecting counts with MPI.IN_PLACE")
-        send, recv = recv, replace(recv, counts=(counts[c.index],))
+        send, recv = recv, replace(recv, counts=(counts[context.index],))
     else:
-        send = operands(sendbuf, recv)
+        send = read_operands(sendbuf, recv)
     own, total = recv.counts[0], send.counts[0]
-    if counts is not None and (own != counts[c.index] or total != sum(counts)):
+    if counts is not None and (own != counts[context.index] or total != sum(counts)):
         raise ValueError(
             f"message: the counts are {list(counts)}, of which {own} are received "
-            f"by rank {c.index} and {total} are sent by everyone"
+            f"by rank {context.index} and {total} are sent by everyone"
         )
-    ends = send, recv, op
-    return _scattered(c, "Reduce_scatter", name, form, *ends, counts, is_in_place)
+    return _reduce_scatter_task(
+        context,
+        "Reduce_scatter",
+        algorithm,
+        form,
+        send,
+        recv,
+        op,
+        counts,
+        is_in_place,
+    )
 
 
-def _scattered(
-    c: IntraContext,
-    op: str,
-    name: str,
+def _reduce_scatter_task(
+    context: IntraContext,
+    operation: str,
+    algorithm: str,
     form: str,
     send: UserBuffer,
     recv: UserBuffer,
-    by: MPI.Op,
+    op: MPI.Op,
     counts: Counts | None,
     is_in_place: bool,
 ) -> Task:
-    """A sum that is cut by counts, which may have to be asked for."""
-    combine, commutes = operator_for(by, recv), by.is_commutative
-    few = "bruck" if commutes else "pairwise"
-    found = partial(_unweighed, few)
+    """The task of a reduction whose result is cut into blocks of `counts` elements.
+
+    Without counts, ranks ask each other, and the call is never left to the library,
+    because the library's own call needs the counts.
+    """
+    operator, commutes = operator_for(op, recv), op.is_commutative
+    nbytes = None
+    compare = partial(_compare_nothing, "bruck" if commutes else "pairwise")
     if counts is not None:
+        nbytes = send.nbytes
         sizes = np.array(counts, np.int64) * recv.datatype.Get_size()
-        how = sizes, lambda: c.machine, commutes, c.small
-        found = partial(choose_inside.reduce_scatter, *how)
-    n = None if counts is None else send.nbytes
-    name, is_left = chosen(c, op, name, form, n, found, commutes)
-    more: dict[str, Any] = {"recv": (recv,), "is_in_place": is_in_place}
-    if is_left and counts is not None:
-        # of MPI.IN_PLACE mpi4py takes all, and of blocks of one size the count of one
-        is_block = op == "Reduce_scatter_block"
-        whole = send if is_in_place and not is_block else recv
-        first = recv if is_block else send
-        native = native_sum(op, replace(send, counts=first.counts), whole, is_in_place)
-        return _summed(c, name, send, combine, native=native, **more)
+        compare = partial(
+            choose_inside.reduce_scatter,
+            sizes,
+            lambda: context.machine,
+            commutes,
+            context.small,
+        )
+    algorithm, is_native = resolve_algorithm(
+        context, operation, algorithm, form, nbytes, compare, commutes
+    )
+    task = _reduction_task(
+        context, algorithm, send, recv, operator, is_in_place=is_in_place
+    )
+    if is_native and counts is not None:
+        # with MPI.IN_PLACE, mpi4py's Reduce_scatter takes the count of all blocks; for
+        # equal blocks mpi4py takes the count of one
+        is_block = operation == "Reduce_scatter_block"
+        native_recv = send if is_in_place and not is_block else recv
+        native_send = replace(send, counts=(recv if is_block else send).counts)
+        native = native_reduction(operation, native_send, native_recv, is_in_place)
+        return replace(task, native=native)
 
     def schedule(counts: Counts) -> Schedule:
         sizes = {"counts": counts}
-        return c.schedule("reduce_scatter", name, sizes, combine.extent)
+        return context.schedule("reduce_scatter", algorithm, sizes, operator.extent)
 
     if counts is None:
-        c.measure_for("reduce_scatter", name)
-        more["question"] = ask_each(c.group, recv.counts, first_column)
-        more["schedule"] = schedule
-    else:
-        more["schedule"] = partial(schedule, counts)
-    return _summed(c, name, send, combine, **more)
+        context.measure_for("reduce_scatter", algorithm)
+        question = ask_each(context.group, recv.counts, first_column)
+        return replace(task, schedule=schedule, question=question)
+    return replace(task, schedule=partial(schedule, counts))
 
 
-def _unweighed(name: str) -> Comparison:
-    return Choice(name, "as not all ranks know the counts"), False
+def _compare_nothing(algorithm: str) -> Comparison:
+    """The choice of a fixed algorithm, since no rank knows the sizes of a call."""
+    return Choice(algorithm, "as not all ranks know the counts"), False
 
 
-# -- a block to each
+# -- a block to each rank
 
 
-def _exchanged(
-    c: IntraContext, name: str, send: UserBuffer, recv: UserBuffer, **more: Any
+def _alltoall_task(
+    context: IntraContext,
+    algorithm: str,
+    send: UserBuffer,
+    recv: UserBuffer,
+    *,
+    is_in_place: bool,
 ) -> Task:
-    """The task of a rank that has a block for each."""
-    sent, expected = (dict(zip(c.senders, x.sizes, strict=True)) for x in (send, recv))
+    """The task of a rank that has a block for each rank."""
+    sent, expected = (
+        dict(zip(context.senders, buffer.sizes, strict=True)) for buffer in (send, recv)
+    )
     return Task(
-        algorithm=name,
+        algorithm=algorithm,
         send=(send,),
         recv=(recv,),
         sent=sent,
         expected=expected,
-        **more,
+        is_in_place=is_in_place,
     )
 
 
-@READERS.reads("Alltoall")
-def alltoall(c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any) -> Task:
-    """Alltoall."""
-    recv = read_block(recvbuf, writable=True, n=c.p)
-    is_in_place = omits_own(sendbuf)
-    send = recv if is_in_place else read_block(sendbuf, writable=False, n=c.p)
-    if not is_in_place:
-        check_disjoint(send, recv, HINT)
-    each = send.sizes[0]
-    if each != recv.sizes[0]:
-        raise ValueError(
-            f"message: {each} bytes are sent to each, {recv.sizes[0]} received"
-        )
-    by_size = partial(choose_inside.alltoall, c.p, each, lambda: c.machine, c.small)
-    name, is_left = chosen(c, "Alltoall", name, form, each * c.p, by_size)
-    more: dict[str, Any] = {"is_in_place": is_in_place}
-    if is_left:
-        first = None if is_in_place else block_extent(send)
-        more["native"] = NativeCall("Alltoall", first, block_extent(recv))
-        return _exchanged(c, name, send, recv, **more)
-    unit = unit_of(each)
-    sizes = {"p": c.p, "k": each // unit}
-    more["schedule"] = partial(c.schedule, "alltoall", name, sizes, unit)
-    more["contributions"] = lambda: [each] * c.p
-    return _exchanged(c, name, send, recv, **more)
-
-
-@READERS.reads("Alltoallv")
-def alltoallv(
-    c: IntraContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+@UNROOTED_READERS.reads("Alltoall")
+def alltoall(
+    context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Alltoallv. Nobody knows the sizes of all: where it may pay, all ask."""
-    recv, is_in_place = read_vector(recvbuf, c.p), omits_own(sendbuf)
-    send = recv if is_in_place else read_vector(sendbuf, c.p, writable=False)
+    p = context.p
+    recv = read_block(recvbuf, writable=True, n=p)
+    is_in_place = omits_own(sendbuf)
+    send = recv if is_in_place else read_block(sendbuf, writable=False, n=p)
     if not is_in_place:
-        check_disjoint(send, recv, HINT)
-    more: dict[str, Any] = {"is_in_place": is_in_place}
-    if name == "auto":
-        asks = c.device != "direct" and choose_inside.asks(c.p, c.tuned or BUILT_IN)
-        if not asks:
-            name = "rotated"
-            if leaves_to_library(c, form, None, is_faster=True):
-                log_choice("Alltoallv", Choice(LIBRARY, f"on {c.p} processes"))
-                first = None if is_in_place else vector_extent(send)
-                more["native"] = NativeCall("Alltoallv", first, vector_extent(recv))
-                return _exchanged(c, name, send, recv, **more)
-        else:
-            more["question"] = _ask_largest(c, send)
-    else:
-        entry = fitting("alltoallv", name, c.p)
-        c.measure_for("alltoallv", name)
-        if entry.node_memory:
-            more["question"] = ask_each(
-                c.group, send.sizes, lambda rows: (name, CountTable(rows))
-            )
-            more["contributions"] = _row_sums
-        elif entry.own_counts and c.p > 1:
-            more["question"] = _ask_passing(c, name, send)
-
-    def schedule(algorithm: str = name, known: CountTable | bytes = b"") -> Schedule:
-        table = (
-            known if isinstance(known, CountTable) else _own_lines(c, send, recv, known)
+        check_disjoint(send, recv, IN_PLACE_HINT)
+    block_bytes = send.sizes[0]
+    if block_bytes != recv.sizes[0]:
+        raise ValueError(
+            f"message: {block_bytes} bytes are sent to each, {recv.sizes[0]} received"
         )
-        return c.schedule("alltoallv", algorithm, {"table": table})
+    compare = partial(
+        choose_inside.alltoall, p, block_bytes, lambda: context.machine, context.small
+    )
+    algorithm, is_native = resolve_algorithm(
+        context, "Alltoall", algorithm, form, block_bytes * p, compare
+    )
+    task = _alltoall_task(context, algorithm, send, recv, is_in_place=is_in_place)
+    if is_native:
+        send_extent = None if is_in_place else block_extent(send)
+        native = NativeCall("Alltoall", send_extent, block_extent(recv))
+        return replace(task, native=native)
+    unit = unit_of(block_bytes)
+    sizes = {"p": p, "k": block_bytes // unit}
+    schedule = partial(context.schedule, "alltoall", algorithm, sizes, unit)
+    return replace(task, schedule=schedule, contributions=lambda: [block_bytes] * p)
 
-    return _exchanged(c, name, send, recv, schedule=schedule, **more)
+
+@UNROOTED_READERS.reads("Alltoallv")
+def alltoallv(
+    context: IntraContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
+) -> Task:
+    """The task of an Alltoallv, in which no rank knows all sizes.
+
+    Ranks ask for sizes only if the algorithm needs further sizes, or if Bruck's
+    algorithm may be faster by so much that a question pays.
+    """
+    p, is_in_place = context.p, omits_own(sendbuf)
+    recv = read_vector(recvbuf, p)
+    send = recv if is_in_place else read_vector(sendbuf, p, writable=False)
+    if not is_in_place:
+        check_disjoint(send, recv, IN_PLACE_HINT)
+    question: Question | None = None
+    contributions: Callable[..., Contributions] | None = None
+    if algorithm == "auto":
+        machine = context.tuned or BUILT_IN
+        if context.device != "direct" and choose_inside.asks(p, machine):
+            question = _ask_largest(context, send)
+        else:
+            algorithm = "rotated"
+            if leaves_to_library(context, form, None, is_faster=True):
+                log_choice("Alltoallv", Choice(LIBRARY_NAME, f"on {p} processes"))
+                send_extent = None if is_in_place else vector_extent(send)
+                native = NativeCall("Alltoallv", send_extent, vector_extent(recv))
+                task = _alltoall_task(
+                    context, algorithm, send, recv, is_in_place=is_in_place
+                )
+                return replace(task, native=native)
+    else:
+        entry = fitting("alltoallv", algorithm, p)
+        context.measure_for("alltoallv", algorithm)
+        if entry.node_memory:
+            question = ask_each(
+                context.group, send.sizes, lambda rows: (algorithm, CountTable(rows))
+            )
+            contributions = _row_sums
+        elif entry.own_counts and p > 1:
+            question = _ask_passing(context, algorithm, send)
+    own_algorithm = algorithm
+
+    def schedule(
+        algorithm: str = own_algorithm, answer: CountTable | bytes = b""
+    ) -> Schedule:
+        table: CountTable | OwnLines
+        if isinstance(answer, CountTable):
+            table = answer
+        else:
+            table = _own_lines(context, send, recv, answer)
+        return context.schedule("alltoallv", algorithm, {"table": table})
+
+    task = _alltoall_task(context, algorithm, send, recv, is_in_place=is_in_place)
+    return replace(
+        task, schedule=schedule, question=question, contributions=contributions
+    )
 
 
 def _own_lines(
-    c: IntraContext, send: UserBuffer, recv: UserBuffer, passing: bytes
+    context: IntraContext, send: UserBuffer, recv: UserBuffer, passing: bytes
 ) -> OwnLines:
-    """What this rank sends to each and receives from each, and what passes through it,
-    if it was told; of one rank alone, its own block does."""
-    lines = send.sizes, recv.sizes
-    rows = np.frombuffer(passing, np.int64) if passing else np.array(send.sizes)
-    told = rows.reshape(-1, c.p) if passing or c.p == 1 else None
-    return OwnLines((c.p, c.p), *lines, passing=told)
+    """The own row and column of the count table, and the counts that pass through.
+
+    `passing` is the answer of `_ask_passing`, empty if nobody asked. A single rank need
+    not ask, because only the own block passes through.
+    """
+    p, row, column = context.p, send.sizes, recv.sizes
+    counts = np.frombuffer(passing, np.int64) if passing else np.array(row)
+    is_known = bool(passing) or p == 1
+    levels = counts.reshape(-1, p) if is_known else None
+    return OwnLines((p, p), row, column, passing=levels)
 
 
-def _row_sums(name: str, table: CountTable) -> Contributions:
+def _row_sums(algorithm: str, table: CountTable) -> Contributions:
     sums: list[int] = table.rows.sum(1).tolist()
     return sums
 
 
-def _ask_largest(c: IntraContext, send: UserBuffer) -> Question:
-    """Ask for the largest block of all ranks, which says the algorithm; that may have
-    to ask for more."""
-    machine = c.machine
+def _ask_largest(context: IntraContext, send: UserBuffer) -> Question:
+    """The question for the largest block of all ranks, the size to choose by; Bruck's
+    algorithm needs a second question."""
+    machine = context.machine
 
     def read(answer: bytes) -> tuple[Any, ...] | Question:
         largest = int(np.frombuffer(answer, np.int64).max())
-        choice = choose_inside.alltoallv(c.p, largest, machine)
+        choice = choose_inside.alltoallv(context.p, largest, machine)
         log_choice("Alltoallv", choice)
         if named("alltoallv", choice.name).own_counts:
-            return _ask_passing(c, choice.name, send)
+            return _ask_passing(context, choice.name, send)
         return (choice.name,)
 
     said = np.array([max(send.sizes)], np.int64).tobytes()
-    return Question(said, read, c.group, is_local=True)
+    return Question(said, read, context.group, is_local=True)
 
 
 def _ask_passing(
-    c: IntraContext, name: str, send: UserBuffer, level: int = 0, rows: bytes = b""
+    context: IntraContext,
+    algorithm: str,
+    send: UserBuffer,
+    level: int = 0,
+    rows: bytes = b"",
 ) -> Question:
-    """Ask for the sizes of the blocks that pass through this rank, which go the way of
-    these before them, a question for each digit; row l has those that it holds before
-    digit l."""
+    """The question for the sizes of the blocks that pass through this rank.
+
+    Bruck's algorithm moves blocks by the digits of their ways, a digit at a time. The
+    sizes travel ahead on the ways of the blocks, with a question for each digit. Row l
+    of `rows` has, by way, the sizes held before the blocks move by digit l.
+    """
     from ...algorithms.alltoallv import digits
 
-    p, r, radix = c.p, c.number, named("alltoallv", name).options["radix"]
-    levels = digits(p, radix)
+    p, rank = context.p, context.number
+    levels = digits(p, named("alltoallv", algorithm).options["radix"])
     if not rows:
-        rows = np.array(send.sizes, np.int64)[(r + np.arange(p)) % p].tobytes()
-    now = np.frombuffer(rows, np.int64).reshape(-1, p)[-1].copy()
+        rows = np.array(send.sizes, np.int64)[(rank + np.arange(p)) % p].tobytes()
+    sizes = np.frombuffer(rows, np.int64).reshape(-1, p)[-1].copy()
     steps = levels[level]
-    said = [now[ways].tobytes() for _, ways in steps]
-    starts = np.cumsum([0, *map(len, said)]).tolist()
+    messages = [sizes[ways].tobytes() for _, ways in steps]
+    starts = np.cumsum([0, *map(len, messages)]).tolist()
     sends = tuple(
-        ((r + step) % p, starts[i], len(said[i])) for i, (step, _) in enumerate(steps)
+        ((rank + distance) % p, starts[i], len(messages[i]))
+        for i, (distance, _) in enumerate(steps)
     )
     receives = tuple(
-        ((r - step) % p, len(said[i])) for i, (step, _) in enumerate(steps)
+        ((rank - distance) % p, len(messages[i]))
+        for i, (distance, _) in enumerate(steps)
     )
 
     def read(answer: bytes) -> tuple[Any, ...] | Question:
         for i, (_, ways) in enumerate(steps):
-            block = answer[starts[i] : starts[i + 1]]
-            now[ways] = np.frombuffer(block, np.int64)
-        known = rows + now.tobytes()
+            message = answer[starts[i] : starts[i + 1]]
+            sizes[ways] = np.frombuffer(message, np.int64)
+        next_rows = rows + sizes.tobytes()
         if level + 1 < len(levels):
-            return _ask_passing(c, name, send, level + 1, known)
-        return name, known
+            return _ask_passing(context, algorithm, send, level + 1, next_rows)
+        return algorithm, next_rows
 
-    return Question(b"".join(said), read, sends=sends, receives=receives)
+    return Question(b"".join(messages), read, sends=sends, receives=receives)

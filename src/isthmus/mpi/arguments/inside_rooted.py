@@ -1,13 +1,14 @@
-"""The arguments of collectives from or to one rank of a group."""
+"""The tasks of collectives from or to one rank of a group."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI
 
-from ...choose import inside as choose
+from ...choose import inside as choose_inside
 from ...collectives.collective import INSIDE
 from ...collectives.known import Equal, listed, unit_of
 from ...collectives.records import operations_of_blocks
@@ -31,195 +32,229 @@ from ..plan.native import (
 from ..plan.question import ask_each, first_column
 from ..plan.task import Task
 from .inside import (
-    HINT_OWN,
-    LIBRARY,
-    READERS as UNROOTED,
+    LIBRARY_NAME,
+    OWN_BLOCK_HINT,
+    UNROOTED_READERS,
     Counts,
-    chosen,
-    native_sum,
+    native_reduction,
     omits_own,
-    operands,
+    read_operands,
+    resolve_algorithm,
 )
 from .readers import Readers
 
 if TYPE_CHECKING:
     from ..context.intra import IntraContext
 
-#: what reads the arguments of all operations inside one group
-READERS = Readers(UNROOTED)
-_HINT_KEPT = "; for a block that stays where it is, receive into MPI.IN_PLACE"
+#: the readers of all operations inside one group
+INSIDE_READERS = Readers(UNROOTED_READERS)
+_ROOT_BLOCK_HINT = "; for a block that stays where it is, receive into MPI.IN_PLACE"
 
 
-def _check_root(c: IntraContext, root: int) -> None:
-    if not 0 <= root < c.p:
-        raise ValueError(f"root {root}: there are ranks 0 to {c.p - 1}")
+def _check_root(context: IntraContext, root: int) -> None:
+    if not 0 <= root < context.p:
+        raise ValueError(f"root {root}: there are ranks 0 to {context.p - 1}")
 
 
-@READERS.reads("Bcast")
-def bcast(c: IntraContext, name: str, form: str, buf: Any, root: int) -> Task:
-    """Bcast."""
-    _check_root(c, root)
-    is_root = c.number == root
+@INSIDE_READERS.reads("Bcast")
+def bcast(
+    context: IntraContext, algorithm: str, form: str, buf: Any, root: int
+) -> Task:
+    _check_root(context, root)
+    p, is_root = context.p, context.number == root
     data = read_block(buf, writable=not is_root)
-    n, hosts = data.nbytes, c.placement.unequal_hosts
-    by_size = partial(choose.bcast, c.p, n, lambda: c.machine, c.small, root, hosts)
-    is_left = name == LIBRARY
-    if not is_left:
-        name, is_left = chosen(c, "Bcast", name, form, n, by_size)
-    more: dict[str, Any] = {
-        "algorithm": name,
-        "send": (data,) if is_root else (),
-        "recv": () if is_root else (data,),
-        "root": root,
-        "sent": n,
-        "expected": {root: n},
-    }
-    if is_left:
+    nbytes = data.nbytes
+    is_native = algorithm == LIBRARY_NAME
+    if not is_native:
+        compare = partial(
+            choose_inside.bcast,
+            p,
+            nbytes,
+            lambda: context.machine,
+            context.small,
+            root,
+            context.placement.unequal_hosts,
+        )
+        algorithm, is_native = resolve_algorithm(
+            context, "Bcast", algorithm, form, nbytes, compare
+        )
+    task = Task(
+        algorithm=LIBRARY_NAME if is_native else algorithm,
+        send=(data,) if is_root else (),
+        recv=() if is_root else (data,),
+        root=root,
+        sent=nbytes,
+        expected={root: nbytes},
+    )
+    if is_native:
         extent = block_extent(data)
-        ends = (extent, None) if is_root else (None, extent)
-        more["algorithm"] = LIBRARY
-        return Task(native=NativeCall("Bcast", *ends), **more)
-    unit = unit_of(n)
-    sizes = {"p": c.p, "m": n // unit, "root": root}
-    schedule = partial(c.schedule, "bcast", name, sizes, unit)
-    return Task(schedule=schedule, contributions=lambda: [n] * c.p, **more)
+        native = NativeCall(
+            "Bcast",
+            send=extent if is_root else None,
+            recv=None if is_root else extent,
+        )
+        return replace(task, native=native)
+    unit = unit_of(nbytes)
+    sizes = {"p": p, "m": nbytes // unit, "root": root}
+    schedule = partial(context.schedule, "bcast", algorithm, sizes, unit)
+    return replace(task, schedule=schedule, contributions=lambda: [nbytes] * p)
 
 
-@READERS.reads("Reduce")
+@INSIDE_READERS.reads("Reduce")
 def reduce(
-    c: IntraContext,
-    name: str,
+    context: IntraContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     op: MPI.Op,
     root: int,
 ) -> Task:
-    """Reduce."""
-    _check_root(c, root)
-    is_root = c.number == root
+    _check_root(context, root)
+    p, is_root = context.p, context.number == root
     is_in_place = is_root and omits_own(sendbuf)
     recv = read_block(recvbuf, writable=True) if is_root else None
     if recv is None:
         send = read_block(sendbuf, writable=False)
     else:
-        send = recv if is_in_place else operands(sendbuf, recv)
+        send = recv if is_in_place else read_operands(sendbuf, recv)
         if send.counts != recv.counts:
             raise ValueError(
                 f"message: {send.counts[0]} elements are sent, {recv.counts[0]} "
                 "received"
             )
-    by = operator_for(op, send)
-    n, commutes = send.nbytes, op.is_commutative
-    known = c.p, n, lambda: c.machine, commutes, root, c.placement.unequal_hosts
-    by_size = partial(choose.reduce, *known)
-    name, is_left = chosen(c, "Reduce", name, form, n, by_size, commutes)
-    more: dict[str, Any] = {
-        "algorithm": name,
-        "send": (send,),
-        "recv": () if recv is None else (recv,),
-        "operator": by,
-        "is_in_place": is_in_place,
-        "root": root,
-        "sent": n,
-        "expected": dict.fromkeys(c.senders, n) if is_root else {},
-    }
-    if is_left:
-        more["algorithm"] = LIBRARY
-        if recv is None:
-            ends = elements_extent(send), NO_BUFFER
-            return Task(native=NativeCall("Reduce", *ends, is_bytes=False), **more)
-        return Task(native=native_sum("Reduce", send, recv, is_in_place), **more)
-    sizes = {"p": c.p, "m": send.counts[0], "root": root}
-    schedule = partial(c.schedule, "reduce", name, sizes, by.extent)
-    return Task(schedule=schedule, contributions=lambda: [n] * c.p, **more)
+    operator, commutes = operator_for(op, send), op.is_commutative
+    nbytes = send.nbytes
+    compare = partial(
+        choose_inside.reduce,
+        p,
+        nbytes,
+        lambda: context.machine,
+        commutes,
+        root,
+        context.placement.unequal_hosts,
+    )
+    algorithm, is_native = resolve_algorithm(
+        context, "Reduce", algorithm, form, nbytes, compare, commutes
+    )
+    task = Task(
+        algorithm=LIBRARY_NAME if is_native else algorithm,
+        send=(send,),
+        recv=() if recv is None else (recv,),
+        operator=operator,
+        is_in_place=is_in_place,
+        root=root,
+        sent=nbytes,
+        expected=dict.fromkeys(context.senders, nbytes) if is_root else {},
+    )
+    if is_native and recv is None:
+        extents = elements_extent(send), NO_BUFFER
+        return replace(task, native=NativeCall("Reduce", *extents, is_bytes=False))
+    if is_native and recv is not None:
+        return replace(task, native=native_reduction("Reduce", send, recv, is_in_place))
+    sizes = {"p": p, "m": send.counts[0], "root": root}
+    schedule = partial(context.schedule, "reduce", algorithm, sizes, operator.extent)
+    return replace(task, schedule=schedule, contributions=lambda: [nbytes] * p)
 
 
 # -- blocks from all to the root, or from the root to all
 
 
-def _pieces(
-    op: str,
-    c: IntraContext,
-    name: str,
+def _blocks_task(
+    operation: str,
+    context: IntraContext,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     root: int,
 ) -> Task:
-    """The task of a rank that has one block, and, as the root, those of all.
+    """The task of a Gather, Gatherv, Scatter or Scatterv.
 
-    As the root it may leave its own block where it is, among all of them.
+    A rank has a single block; the root has also the buffer of all blocks, where the
+    own block may stay.
     """
-    _check_root(c, root)
-    goes_down, is_vector = "Scatter" in op, op.endswith("v")
-    one, all_ = (recvbuf, sendbuf) if goes_down else (sendbuf, recvbuf)
-    is_root = c.number == root
+    _check_root(context, root)
+    p, is_root = context.p, context.number == root
+    is_scatter, is_irregular = "Scatter" in operation, operation.endswith("v")
+    own_spec, whole_spec = (recvbuf, sendbuf) if is_scatter else (sendbuf, recvbuf)
     own = whole = None
-    if not (is_root and omits_own(one)):
-        own = read_block(one, writable=goes_down)
-    if is_root and is_vector:
-        whole = read_vector(all_, c.p, writable=not goes_down)
+    if not (is_root and omits_own(own_spec)):
+        own = read_block(own_spec, writable=is_scatter)
+    if is_root and is_irregular:
+        whole = read_vector(whole_spec, p, writable=not is_scatter)
     elif is_root:
-        whole = read_block(all_, writable=not goes_down, n=c.p)
+        whole = read_block(whole_spec, writable=not is_scatter, n=p)
     if whole is not None and own is not None:
-        _check_own(whole, own, root, goes_down=goes_down)
-    mine = 0
+        _check_root_block(whole, own, root, is_scatter=is_scatter)
+    own_bytes = 0
     if own is not None:
-        mine = own.nbytes
+        own_bytes = own.nbytes
     elif whole is not None:
-        mine = whole.sizes[root]
+        own_bytes = whole.sizes[root]
     sizes = None if whole is None else whole.sizes
-    name, is_left = _algorithm(c, op, name, form, mine, root)
-    send, recv = (whole, own) if goes_down else (own, whole)
-    sent: dict[int, int] = {root: mine}
-    expected = dict(zip(c.senders, sizes, strict=True)) if sizes else {}
-    if goes_down:
+    algorithm, is_native = _resolve_blocks(
+        context, operation, algorithm, form, own_bytes, root
+    )
+    send, recv = (whole, own) if is_scatter else (own, whole)
+    sent: dict[int, int] = {root: own_bytes}
+    expected = dict(zip(context.senders, sizes, strict=True)) if sizes else {}
+    if is_scatter:
         sent, expected = expected, sent
-    more: dict[str, Any] = {
-        "algorithm": name,
-        "send": () if send is None else (send,),
-        "recv": () if recv is None else (recv,),
-        "own_block": root if is_root and own is None else None,
-        "root": root,
-        "sent": sent,
-        "expected": expected,
-    }
-    if is_left:
-        of_all = vector_extent if is_vector else block_extent
-        ends = (
-            None if own is None else block_extent(own),
-            NO_BUFFER if whole is None else of_all(whole),
+    task = Task(
+        algorithm=LIBRARY_NAME if is_native else algorithm,
+        send=() if send is None else (send,),
+        recv=() if recv is None else (recv,),
+        own_block=root if is_root and own is None else None,
+        root=root,
+        sent=sent,
+        expected=expected,
+    )
+    if is_native:
+        extent_of_all = vector_extent if is_irregular else block_extent
+        own_extent = None if own is None else block_extent(own)
+        whole_extent = NO_BUFFER if whole is None else extent_of_all(whole)
+        native = NativeCall(
+            operation,
+            send=whole_extent if is_scatter else own_extent,
+            recv=own_extent if is_scatter else whole_extent,
         )
-        more["algorithm"] = LIBRARY
-        return Task(native=NativeCall(op, *(ends[::-1] if goes_down else ends)), **more)
-    collective = "scatterv" if goes_down else "gatherv"
-    schedule = partial(_of_blocks, c, collective, name, root)
-    if not is_vector:
-        group = Equal(c.p, mine).blocks(1)
-        more["contributions"] = lambda: [mine] * c.p
-        return Task(schedule=partial(schedule, group), **more)
-    if named(collective, name).own_counts and c.p > 1:
-        c.measure_for(collective, name)
-        more["question"] = ask_each(c.group, (mine,), first_column)
-        more["contributions"] = _asked
-        return Task(schedule=partial(_of_counts, schedule), **more)
+        return replace(task, native=native)
+    collective = "scatterv" if is_scatter else "gatherv"
+    schedule = partial(_schedule_of_blocks, context, collective, algorithm, root)
+    schedule_of_counts = partial(_schedule_of_counts, schedule)
+    if not is_irregular:
+        group = Equal(p, own_bytes).blocks(1)
+        return replace(
+            task,
+            schedule=partial(schedule, group),
+            contributions=lambda: [own_bytes] * p,
+        )
+    if named(collective, algorithm).own_counts and p > 1:
+        context.measure_for(collective, algorithm)
+        return replace(
+            task,
+            schedule=schedule_of_counts,
+            question=ask_each(context.group, (own_bytes,), first_column),
+            contributions=_answered_counts,
+        )
     if sizes is None:
-        own_block = OwnBlock(c.p, c.index, 0, mine, mine)
-        return Task(schedule=partial(schedule, own_block), **more)
-    return Task(schedule=partial(_of_counts, schedule, sizes), **more)
+        own_block = OwnBlock(p, context.index, 0, own_bytes, own_bytes)
+        return replace(task, schedule=partial(schedule, own_block))
+    return replace(task, schedule=partial(schedule_of_counts, sizes))
 
 
-def _check_own(
-    whole: UserBuffer, own: UserBuffer, root: int, *, goes_down: bool
+def _check_root_block(
+    whole: UserBuffer, own: UserBuffer, root: int, *, is_scatter: bool
 ) -> None:
-    """Refuse a block of the root's that does not fit to, or lies in, those of all."""
-    if goes_down:
-        check_disjoint(whole, own, _HINT_KEPT)
+    """Refuse a block of the root that overlaps the buffer of all blocks, or has a
+    wrong size."""
+    if is_scatter:
+        check_disjoint(whole, own, _ROOT_BLOCK_HINT)
     else:
-        check_disjoint(own, whole, HINT_OWN)
+        check_disjoint(own, whole, OWN_BLOCK_HINT)
     sent, room = own.nbytes, whole.sizes[root]
-    if goes_down:
+    if is_scatter:
         sent, room = room, sent
     if sent != room:
         raise ValueError(
@@ -227,33 +262,53 @@ def _check_own(
         )
 
 
-def _algorithm(
-    c: IntraContext, op: str, name: str, form: str, nbytes: int, root: int
+def _resolve_blocks(
+    context: IntraContext,
+    operation: str,
+    algorithm: str,
+    form: str,
+    own_bytes: int,
+    root: int,
 ) -> tuple[str, bool]:
-    """The algorithm, and whether the library's own call is taken; of blocks that
-    differ only the root knows all sizes."""
-    if op.endswith("v"):
-        by_size = partial(choose.fallback, "linear", "as only the root knows all sizes")
-        return chosen(c, op, name, form, None, by_size)
-    known = c.p, nbytes, lambda: c.machine, root, c.placement.unequal_hosts
-    by_size = partial(choose.rooted_blocks, f"{op.lower()}v", *known)
-    return chosen(c, op, name, form, nbytes, by_size)
+    """The algorithm for blocks, and whether the library's own call is taken instead.
+
+    Sizes of irregular blocks have no influence, since only the root knows all of them.
+    """
+    if operation.endswith("v"):
+        reason = "as only the root knows all sizes"
+        compare = partial(choose_inside.fallback, "linear", reason)
+        return resolve_algorithm(context, operation, algorithm, form, None, compare)
+    compare = partial(
+        choose_inside.rooted_blocks,
+        f"{operation.lower()}v",
+        context.p,
+        own_bytes,
+        lambda: context.machine,
+        root,
+        context.placement.unequal_hosts,
+    )
+    return resolve_algorithm(context, operation, algorithm, form, own_bytes, compare)
 
 
-def _of_blocks(
-    c: IntraContext, collective: str, name: str, root: int, blocks: GroupBlocks
+def _schedule_of_blocks(
+    context: IntraContext,
+    collective: str,
+    algorithm: str,
+    root: int,
+    blocks: GroupBlocks,
 ) -> Schedule:
-    return c.schedule(collective, name, {"counts": blocks, "root": root}, 1)
+    sizes = {"counts": blocks, "root": root}
+    return context.schedule(collective, algorithm, sizes, 1)
 
 
-def _of_counts(schedule: partial[Schedule], counts: Counts) -> Schedule:
+def _schedule_of_counts(schedule: partial[Schedule], counts: Counts) -> Schedule:
     return schedule(listed(counts).blocks(1))
 
 
-def _asked(counts: Counts) -> Counts:
-    """What each contributes, as all have said."""
+def _answered_counts(counts: Counts) -> Counts:
+    """The contributions of all ranks: the counts that ranks asked for."""
     return counts
 
 
-for _op in operations_of_blocks(INSIDE):
-    READERS[_op] = partial(_pieces, _op)
+for _operation in operations_of_blocks(INSIDE):
+    INSIDE_READERS[_operation] = partial(_blocks_task, _operation)

@@ -1,8 +1,9 @@
-"""The arguments of a collective of which there is only a record.
+"""The tasks of a collective that is known by its record alone.
 
-MPI's own operations have readers of their own, as each has its rules for counts, roots
-and MPI.IN_PLACE. A collective that somebody adds is read by what its record says that a
-rank gives and gets: a vector, a block, or a block for each.
+Each of MPI's own operations has a reader, since rules for counts, roots and
+MPI.IN_PLACE differ. A collective that a user adds has none. The record says what a rank
+gives and gets (a vector, a block, or a block for each rank), and the arguments are read
+accordingly.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ if TYPE_CHECKING:
     from ..context.context import Context
     from .readers import Reader
 
-#: the sizes that follow from what a rank passes; a record with others is not read
-_READABLE = {"p", "q", "m", "k", "ka", "kb"}
+#: the sizes that follow from a rank's arguments; a record with other sizes has no
+#: reader
+_READABLE_SIZES = {"p", "q", "m", "k", "ka", "kb"}
 
 
 def reader_of(operation: str, groups: int) -> Reader:
-    """Reads the arguments of an operation by the record that makes it."""
+    """The reader of an operation that has a record only."""
     record = record_of(operation, groups)
-    if record.is_rooted or not record.example.keys() <= _READABLE:
+    if record.is_rooted or not record.example.keys() <= _READABLE_SIZES:
         sizes = ", ".join(record.example)
         raise TypeError(
             f"{operation}: isthmus reads the arguments of collectives without a root, "
@@ -52,18 +54,19 @@ def reader_of(operation: str, groups: int) -> Reader:
 
 def _read(
     record: Collective,
-    c: Context,
-    name: str,
+    context: Context,
+    algorithm: str,
     form: str,
     sendbuf: Any,
     recvbuf: Any,
     op: MPI.Op,
 ) -> Task:
     if record.gives == NOTHING:
-        schedule = partial(c.schedule, record.name, name, _sizes(record, c, 0, 0))
-        return Task(algorithm=name, schedule=schedule)
-    send = _buffer(c, record.gives, sendbuf, writable=False)
-    recv = _buffer(c, record.gets, recvbuf, writable=True)
+        sizes = _sizes(record, context, 0, 0)
+        schedule = partial(context.schedule, record.name, algorithm, sizes)
+        return Task(algorithm=algorithm, schedule=schedule)
+    send = _read_buffer(context, record.gives, sendbuf, writable=False)
+    recv = _read_buffer(context, record.gets, recvbuf, writable=True)
     check_disjoint(send, recv)
     operator: Operator | None = None
     sent, received = send.sizes[0], recv.sizes[0]
@@ -71,40 +74,45 @@ def _read(
     if record.combines:
         operator = operator_for(op, recv)
         unit = operator.extent
-    sizes = _sizes(record, c, sent // unit, received // unit)
-    if name == "auto":
+    sizes = _sizes(record, context, sent // unit, received // unit)
+    if algorithm == "auto":
         is_ordered = operator is not None and not operator.op.is_commutative
-        choice = by_cost(record, sizes, unit, c.machine, is_ordered=is_ordered)
+        choice = by_cost(record, sizes, unit, context.machine, is_ordered=is_ordered)
         log_choice(record.operations[0], choice)
-        name = choice.name
+        algorithm = choice.name
     elif record.groups == BETWEEN:
-        named(record.name, name)
+        named(record.name, algorithm)
     else:
-        fitting(record.name, name, c.size)
+        fitting(record.name, algorithm, context.size)
     return Task(
-        algorithm=name,
-        schedule=partial(c.schedule, record.name, name, sizes, unit),
+        algorithm=algorithm,
+        schedule=partial(context.schedule, record.name, algorithm, sizes, unit),
         send=(send,),
         recv=(recv,),
         operator=operator,
     )
 
 
-def _buffer(c: Context, shape: str, spec: Any, *, writable: bool) -> UserBuffer:
-    """A vector or a block as one, or a block for each rank that takes part."""
-    n = len(c.senders) if shape == BLOCKS else 1
+def _read_buffer(
+    context: Context, shape: str, spec: Any, *, writable: bool
+) -> UserBuffer:
+    """A buffer that holds a vector, a block, or a block for each sender."""
+    n = len(context.senders) if shape == BLOCKS else 1
     return read_block(spec, writable=writable, n=n)
 
 
-def _sizes(record: Collective, c: Context, sent: int, received: int) -> Sizes:
-    """The sizes of a record, where this rank sends and receives so many elements of a
-    block or vector."""
-    here, there = len(c.group), c.size - len(c.group)
-    is_second = c.group.start > 0
+def _sizes(record: Collective, context: Context, sent: int, received: int) -> Sizes:
+    """The sizes that a record names, of all groups.
+
+    `sent` and `received` are the elements of this rank's vector, or of one block.
+    """
+    here, there = len(context.group), context.size - len(context.group)
+    is_second = context.group.start > 0
     p, q = (there, here) if is_second else (here, there)
-    own, other = sent, received
-    if record.gives == VECTOR and record.gets == BLOCK:  # both groups' parts of a sum
-        own, other = received, sent // max(there, 1)
-    ka, kb = (other, own) if is_second else (own, other)
+    local, remote = sent, received
+    if record.gives == VECTOR and record.gets == BLOCK:
+        # a reduction cut into blocks: a group's size is what its ranks receive
+        local, remote = received, sent // max(there, 1)
+    ka, kb = (remote, local) if is_second else (local, remote)
     known = {"p": p, "q": q, "m": sent, "k": sent, "ka": ka, "kb": kb}
     return {name: known[name] for name in record.example}

@@ -1,4 +1,4 @@
-"""What reads the arguments of an operation, and the forms in which it may be called."""
+"""The readers of arguments, by operation, and the forms of a call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from ..plan.task import Task
 
-#: reads the arguments of an operation for a communicator, an algorithm and a form
+#: from a context, an algorithm, a form, and the arguments of an operation to a task
 Reader: TypeAlias = Callable[..., Task]
 
 
@@ -15,7 +15,7 @@ class Readers(dict[str, Reader]):
     """The readers of one kind of communicator, by MPI's names of the operations."""
 
     def reads(self, operation: str) -> Callable[[Reader], Reader]:
-        """Make the function below the reader of an operation."""
+        """Register the decorated function as the reader of an operation."""
 
         def register(reader: Reader) -> Reader:
             self[operation] = reader
@@ -25,5 +25,5 @@ class Readers(dict[str, Reader]):
 
 
 BLOCKING, NONBLOCKING, PERSISTENT = "blocking", "nonblocking", "persistent"
-#: of a call that is a part of another one, and never left to the MPI library
-OURS = "ours"
+#: a call that is a part of another call, and never left to the MPI library
+INTERNAL = "internal"

@@ -1,7 +1,8 @@
-"""The arguments of collectives among several groups."""
+"""The tasks of collectives among several groups."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
@@ -22,20 +23,22 @@ if TYPE_CHECKING:
     from ..context.several import SeveralContext
 
 Counts = tuple[int, ...]
-#: what reads the arguments of operations among several groups
-READERS = Readers()
+#: the readers of operations among several groups
+SEVERAL_READERS = Readers()
 
 
-def known(c: SeveralContext, name: str) -> None:
-    """Refuse an unknown algorithm."""
-    if name != "auto":
-        resolve("multi_allgatherv", name)
+def check_algorithm(algorithm: str) -> None:
+    """Refuse an unknown algorithm of an Allgatherv."""
+    if algorithm != "auto":
+        resolve("multi_allgatherv", algorithm)
 
 
-def _ends(
-    c: SeveralContext, sendbuf: Any, recvbuf: Any, is_irregular: bool
+def _read_allgather(
+    context: SeveralContext, sendbuf: Any, recvbuf: Any, is_irregular: bool
 ) -> tuple[UserBuffer, UserBuffer]:
-    send, n = read_block(sendbuf, writable=False), len(c.senders)
+    """The buffers of an Allgather(v); without other groups no receive buffer is
+    read."""
+    send, n = read_block(sendbuf, writable=False), len(context.senders)
     if is_irregular and n:
         recv = read_vector(recvbuf, n)
     elif n:
@@ -46,85 +49,100 @@ def _ends(
     return send, recv
 
 
-@READERS.reads("Allgather")
+@SEVERAL_READERS.reads("Allgather")
 def allgather(
-    c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: SeveralContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgather."""
-    known(c, name)
-    send, recv = _ends(c, sendbuf, recvbuf, is_irregular=False)
-    if c.senders and send.nbytes != recv.sizes[0]:
+    check_algorithm(algorithm)
+    send, recv = _read_allgather(context, sendbuf, recvbuf, is_irregular=False)
+    if context.senders and send.nbytes != recv.sizes[0]:
         raise ValueError(
             f"message: this rank sends {send.nbytes} bytes and receives "
             f"{recv.sizes[0]} from each; blocks of different sizes are for Allgatherv"
         )
-    own = (send.nbytes,) * c.sizes[c.mine]
-    schedule = partial(_gathering, c, name, recv, own)
-    return _gathered(c, name, send, recv, schedule=schedule)
+    local_sizes = (send.nbytes,) * context.sizes[context.mine]
+    schedule = partial(_allgatherv_schedule, context, algorithm, recv, local_sizes)
+    return replace(_allgather_task(context, algorithm, send, recv), schedule=schedule)
 
 
-@READERS.reads("Allgatherv")
+@SEVERAL_READERS.reads("Allgatherv")
 def allgatherv(
-    c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: SeveralContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Allgatherv."""
-    known(c, name)
-    return gathered(c, name, form, *_ends(c, sendbuf, recvbuf, is_irregular=True))
+    check_algorithm(algorithm)
+    send, recv = _read_allgather(context, sendbuf, recvbuf, is_irregular=True)
+    return allgatherv_task(context, algorithm, send, recv)
 
 
-def gathered(c: SeveralContext, name: str, form: str, send: Data, recv: Data) -> Task:
-    """The task of an Allgatherv, of data that may lie in several places."""
-    question = ask_each(c.group, [send.nbytes], first_column)
-    schedule = partial(_gathering, c, name, recv)
-    return _gathered(c, name, send, recv, question=question, schedule=schedule)
+def allgatherv_task(
+    context: SeveralContext, algorithm: str, send: Data, recv: Data
+) -> Task:
+    """The task of an Allgatherv, of data that may lie in several places.
+
+    The ranks of a group ask each other, since by MPI's rules a rank knows only the
+    sizes of the remote groups.
+    """
+    return replace(
+        _allgather_task(context, algorithm, send, recv),
+        question=ask_each(context.group, [send.nbytes], first_column),
+        schedule=partial(_allgatherv_schedule, context, algorithm, recv),
+    )
 
 
-def _gathering(c: SeveralContext, name: str, recv: Data, own: Counts) -> Schedule:
-    """The schedule of an Allgatherv, once the counts of the own group are known."""
-    sizes = recv.sizes
-    counts = np.array((*sizes[: c.base], *own, *sizes[c.base :]), np.int64)
+def _allgatherv_schedule(
+    context: SeveralContext, algorithm: str, recv: Data, local_sizes: Counts
+) -> Schedule:
+    """The schedule of an Allgatherv, from the sizes of the local group in bytes."""
+    remote, base = recv.sizes, context.base
+    counts = np.array((*remote[:base], *local_sizes, *remote[base:]), np.int64)
     unit = unit_of(int(np.bitwise_or.reduce(counts)))
-    ends = accumulate(c.sizes, initial=0)
-    groups = [counts[low:high] for low, high in pairwise(ends)]
-    if name == "auto":
-        name = choose_allgatherv(groups, c.machine).name
-    of_units = [x // unit for x in groups]
-    return c.schedule("multi_allgatherv", name, {"groups": of_units}, unit)
+    bounds = accumulate(context.sizes, initial=0)
+    groups = [counts[start:stop] for start, stop in pairwise(bounds)]
+    if algorithm == "auto":
+        algorithm = choose_allgatherv(groups, context.machine).name
+    sizes = {"groups": [group // unit for group in groups]}
+    return context.schedule("multi_allgatherv", algorithm, sizes, unit)
 
 
-def _gathered(
-    c: SeveralContext, name: str, send: Data, recv: Data, **more: Any
+def _allgather_task(
+    context: SeveralContext, algorithm: str, send: Data, recv: Data
 ) -> Task:
-    expected = dict(zip(c.senders, recv.sizes, strict=True))
-    ends: dict[str, Any] = {"send": (send,), "recv": (recv,), "sent": send.nbytes}
-    return Task(algorithm=name, expected=expected, **ends, **more)
+    return Task(
+        algorithm=algorithm,
+        send=(send,),
+        recv=(recv,),
+        sent=send.nbytes,
+        expected=dict(zip(context.senders, recv.sizes, strict=True)),
+    )
 
 
-@READERS.reads("Alltoall")
+@SEVERAL_READERS.reads("Alltoall")
 def alltoall(
-    c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: SeveralContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Alltoall."""
-    return _exchange(c, name, sendbuf, recvbuf, is_irregular=False)
+    return _alltoall_task(context, algorithm, sendbuf, recvbuf, is_irregular=False)
 
 
-@READERS.reads("Alltoallv")
+@SEVERAL_READERS.reads("Alltoallv")
 def alltoallv(
-    c: SeveralContext, name: str, form: str, sendbuf: Any, recvbuf: Any
+    context: SeveralContext, algorithm: str, form: str, sendbuf: Any, recvbuf: Any
 ) -> Task:
-    """Alltoallv."""
-    return _exchange(c, name, sendbuf, recvbuf, is_irregular=True)
+    return _alltoall_task(context, algorithm, sendbuf, recvbuf, is_irregular=True)
 
 
-def _exchange(
-    c: SeveralContext, name: str, sendbuf: Any, recvbuf: Any, is_irregular: bool
+def _alltoall_task(
+    context: SeveralContext,
+    algorithm: str,
+    sendbuf: Any,
+    recvbuf: Any,
+    is_irregular: bool,
 ) -> Task:
-    if name == "auto":
-        name = "rotated"
-    named("multi_alltoallv", name)
-    n = len(c.senders)
+    if algorithm == "auto":
+        algorithm = "rotated"
+    named("multi_alltoallv", algorithm)
+    n = len(context.senders)
     if not n:
-        return Task(algorithm=name)
+        return Task(algorithm=algorithm)
     if is_irregular:
         send = read_vector(sendbuf, n, writable=False)
         recv = read_vector(recvbuf, n)
@@ -132,21 +150,19 @@ def _exchange(
         send = read_block(sendbuf, writable=False, n=n)
         recv = read_block(recvbuf, writable=True, n=n)
     check_disjoint(send, recv)
-    sizes = send.sizes, recv.sizes
-    if not is_irregular and sizes[0][0] != sizes[1][0]:
+    sent, expected = send.sizes, recv.sizes
+    if not is_irregular and sent[0] != expected[0]:
         raise ValueError(
-            f"message: {sizes[0][0]} bytes are sent to each, {sizes[1][0]} received; "
+            f"message: {sent[0]} bytes are sent to each, {expected[0]} received; "
             "blocks of different sizes are for Alltoallv"
         )
-    table = OwnLines((c.size, c.size), *sizes)
-    tables = {"sizes": c.sizes, "table": table}
-    schedule = partial(c.schedule, "multi_alltoallv", name, tables)
-    sent, expected = (dict(zip(c.senders, x, strict=True)) for x in sizes)
+    table = OwnLines((context.size, context.size), sent, expected)
+    sizes = {"sizes": context.sizes, "table": table}
     return Task(
-        algorithm=name,
-        schedule=schedule,
+        algorithm=algorithm,
+        schedule=partial(context.schedule, "multi_alltoallv", algorithm, sizes),
         send=(send,),
         recv=(recv,),
-        sent=sent,
-        expected=expected,
+        sent=dict(zip(context.senders, sent, strict=True)),
+        expected=dict(zip(context.senders, expected, strict=True)),
     )

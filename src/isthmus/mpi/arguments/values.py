@@ -1,10 +1,10 @@
-"""The values that a call is known by: of its arrays the sizes and the types,
-of everything else what it says.
+"""The values by which a call is known: sizes and types of arrays, integers, operators.
 
-Two calls of equal values do the same at other places in memory, so they share a plan.
-No value is an address or the identity of an object. A handle of MPI is a value only if
-it is predefined: others are freed and come again with another meaning, so a derived
-type is known by its sizes and an operator of the user's by whether it commutes.
+Two calls of equal values share a plan, since their work differs only in places in
+memory. No value is an address or the identity of an object. A handle of MPI is a value
+only if predefined, because a handle of the user may be freed and come again with
+another meaning. A derived type is therefore known by sizes, and an operator of the
+user by whether it commutes.
 """
 
 from __future__ import annotations
@@ -19,120 +19,131 @@ from ..buffers.datatypes import is_dense
 from ..buffers.dlpack import dtype_of, on_device, speaks_of_devices
 
 _ndarray = np.ndarray
-_IN_PLACE = MPI.IN_PLACE
-#: what stands for arguments that are no buffers
-_NOTHING, _REPLACED, _ABSOLUTE = "nothing", "in place", "absolute addresses"
+_in_place = MPI.IN_PLACE
+#: the values of None, MPI.IN_PLACE and MPI.BOTTOM
+_NO_BUFFER, _OMITTED, _ABSOLUTE = "nothing", "in place", "absolute addresses"
 
 
-class Unknown(Exception):
-    """An argument has no value that says all of it: the call is read every time."""
+class UnknownValue(Exception):
+    """An argument without a value: the arguments are read at each call."""
 
 
-class OnDevice(Unknown):
-    """An argument lies in the memory of a device."""
+class DeviceArgument(UnknownValue):
+    """An argument in the memory of a device."""
 
 
 def values_of(
-    args: tuple[Any, ...], *first: Any, may_be_device: bool = False
+    args: tuple[Any, ...], *prefix: Any, may_be_device: bool = False
 ) -> tuple[tuple[Any, ...], list[MPI.memory | None]]:
-    """The values of some arguments after some others, and the memory of each buffer
-    among them."""
-    values: list[Any] = [*first]
+    """The values of arguments, behind a prefix, and the memory of each buffer."""
+    values: list[Any] = [*prefix]
     memories: list[MPI.memory | None] = []
-    for x in args:
-        kind = type(x)
+    for argument in args:
+        kind = type(argument)
         if kind is _ndarray:
-            memory = MPI.memory(x)
+            memory = MPI.memory(argument)
             memories.append(memory)
             values.append(memory.nbytes)
-            values.append(x.dtype)
+            values.append(argument.dtype)
         elif kind is int:
-            values.append(x)
+            values.append(argument)
         elif kind is MPI.Op:
-            values.append(x.handle if x.is_predefined else (x.is_commutative,))
-        elif x is None:
+            is_predefined = argument.is_predefined
+            values.append(
+                argument.handle if is_predefined else (argument.is_commutative,)
+            )
+        elif argument is None:
             memories.append(None)
-            values.append(_NOTHING)
-        elif x is _IN_PLACE:
+            values.append(_NO_BUFFER)
+        elif argument is _in_place:
             memories.append(None)
-            values.append(_REPLACED)
+            values.append(_OMITTED)
         elif kind is list or kind is tuple:
-            _add_listed(x, values, memories, may_be_device)
-        elif isinstance(x, MPI.Op):
-            values.append(x.handle if x.is_predefined else (x.is_commutative,))
+            _add_list(argument, values, memories, may_be_device)
+        elif isinstance(argument, MPI.Op):
+            is_predefined = argument.is_predefined
+            values.append(
+                argument.handle if is_predefined else (argument.is_commutative,)
+            )
         else:
-            _add_buffer(x, values, memories, may_be_device)
+            _add_buffer(argument, values, memories, may_be_device)
     return tuple(values), memories
 
 
-def _add_listed(
-    x: list[Any] | tuple[Any, ...],
+def _add_list(
+    items: list[Any] | tuple[Any, ...],
     values: list[Any],
-    memories: list[Any],
+    memories: list[MPI.memory | None],
     may_be_device: bool,
 ) -> None:
-    """The values of a list: counts, or a buffer with counts, displacements and type."""
-    if not x:
-        raise Unknown
-    first, *rest = x
+    """Add the values of counts, or of a buffer with counts, displacements and type."""
+    if not items:
+        raise UnknownValue
+    first, *rest = items
     if isinstance(first, int | np.integer):
-        values.append(tuple(map(index, x)))
+        values.append(tuple(map(index, items)))
         return
     _add_buffer(first, values, memories, may_be_device)
-    values.append(tuple(map(_part, rest)))
+    values.append(tuple(map(_item_value, rest)))
 
 
 def _add_buffer(
-    x: Any, values: list[Any], memories: list[Any], may_be_device: bool
+    buffer: Any,
+    values: list[Any],
+    memories: list[MPI.memory | None],
+    may_be_device: bool,
 ) -> None:
-    """The values of an object with memory."""
-    if type(x) is _ndarray:
-        kind: Any = x.dtype
-    elif x is MPI.BOTTOM:
+    """Add the values of an object with memory."""
+    if type(buffer) is _ndarray:
+        element_type: Any = buffer.dtype
+    elif buffer is MPI.BOTTOM:
         memories.append(None)
         values.append(_ABSOLUTE)
         return
-    elif x is None:
+    elif buffer is None:
         memories.append(None)
-        values.append(_NOTHING)
+        values.append(_NO_BUFFER)
         return
-    elif speaks_of_devices(x):
-        if on_device(x) and not may_be_device:
-            raise OnDevice
-        kind = dtype_of(x)
+    elif speaks_of_devices(buffer):
+        if on_device(buffer) and not may_be_device:
+            raise DeviceArgument
+        element_type = dtype_of(buffer)
     else:
-        kind = memoryview(x).format
-    memory = MPI.memory(x)
+        element_type = memoryview(buffer).format
+    memory = MPI.memory(buffer)
     memories.append(memory)
     values.append(memory.nbytes)
-    values.append(kind)
+    values.append(element_type)
 
 
-def _part(x: Any) -> Any:
-    """Counts, displacements or a type, as a value. A tuple stays apart from a list, as
-    two items may be counts and displacements."""
-    kind = type(x)
-    if kind is int or kind is str or x is None:
-        return x
-    if isinstance(x, MPI.Datatype):
-        return _datatype(x)
+def _item_value(item: Any) -> Any:
+    """The value of counts, of displacements or of a type.
+
+    The values of tuples and lists differ, since a tuple of two items may be counts and
+    displacements.
+    """
+    kind = type(item)
+    if kind is int or kind is str or item is None:
+        return item
+    if isinstance(item, MPI.Datatype):
+        return _datatype_value(item)
     if kind is tuple:
-        return tuple, *map(_part, x)
+        return tuple, *map(_item_value, item)
     if kind is list:
-        return list, *map(_part, x)
-    if kind is _ndarray and x.ndim:
-        if x.dtype.kind not in "iu":
-            raise Unknown
-        return list, *x.tolist()
-    return index(x)
+        return list, *map(_item_value, item)
+    if kind is _ndarray and item.ndim:
+        if item.dtype.kind not in "iu":
+            raise UnknownValue
+        return list, *item.tolist()
+    return index(item)
 
 
-def _datatype(x: MPI.Datatype) -> tuple[Any, ...]:
-    if x == MPI.DATATYPE_NULL:
-        raise Unknown
-    if x.is_predefined:
-        return "type", x.handle
-    lower, extent = x.Get_extent()
-    true_lower, true_extent = x.Get_true_extent()
+def _datatype_value(datatype: MPI.Datatype) -> tuple[Any, ...]:
+    if datatype == MPI.DATATYPE_NULL:
+        raise UnknownValue
+    if datatype.is_predefined:
+        return "type", datatype.handle
+    lower, extent = datatype.Get_extent()
+    true_lower, true_extent = datatype.Get_true_extent()
     sizes = lower, extent, true_lower, true_extent
-    return "derived", x.Get_size(), *sizes, is_dense(x)
+    return "derived", datatype.Get_size(), *sizes, is_dense(datatype)

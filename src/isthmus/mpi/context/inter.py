@@ -18,7 +18,7 @@ from ...collectives.placement import Placement
 from ...collectives.records import record_of
 from ...schedules.registry import Algorithm
 from ...settings import BETWEEN_PREFIX
-from ..arguments.between import READERS
+from ..arguments.between import BETWEEN_READERS
 from ..buffers.node_memory import (
     HALF_BYTES,
     ROOTED_HALF_BYTES,
@@ -63,7 +63,7 @@ class InterContext(Context):
     from 0, group B from p.
     """
 
-    readers: Mapping[str, Reader] = READERS
+    readers: Mapping[str, Reader] = BETWEEN_READERS
     groups = BETWEEN
     #: of calls of all ranks, and of those with a root in group A, and in group B
     halves = HALF_BYTES, ROOTED_HALF_BYTES, ROOTED_HALF_BYTES

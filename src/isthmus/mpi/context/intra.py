@@ -16,7 +16,7 @@ from ...collectives.collective import INSIDE
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm, named
 from ...settings import INSIDE_PREFIX
-from ..arguments.inside_rooted import READERS
+from ..arguments.inside_rooted import INSIDE_READERS
 from ..costs.probe import probe
 from ..costs.tuning import shared
 from ..waiting.bounded import bounded
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class IntraContext(Context):
     """The one group of an intracommunicator."""
 
-    readers: Mapping[str, Reader] = READERS
+    readers: Mapping[str, Reader] = INSIDE_READERS
     groups = INSIDE
 
     def __init__(self, comm: MPI.Intracomm) -> None:

@@ -14,7 +14,7 @@ from ...choose.estimate import MessageCosts
 from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
-from ..arguments.several import READERS
+from ..arguments.several import SEVERAL_READERS
 from ..costs.tuning import shared
 from .attribute import limit_of
 from .context import Context, Native
@@ -29,7 +29,7 @@ class SeveralContext(Context):
     `members` has the ranks of each in a communicator, which may have more.
     """
 
-    readers: Mapping[str, Reader] = READERS
+    readers: Mapping[str, Reader] = SEVERAL_READERS
     groups = SEVERAL
 
     def __init__(

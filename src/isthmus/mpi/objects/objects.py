@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arguments import between, between_rooted, inside, several
 from ..arguments.call import Call
-from ..arguments.readers import OURS
+from ..arguments.readers import INTERNAL
 from ..buffers.user_buffer import Parts
 from ..context import checked
 from ..context.inter import InterContext
@@ -47,7 +47,7 @@ def agree(
 
 def _arrays(context: Context, op: str, algorithm: str, *args: Any) -> None:
     """Make a call of arrays."""
-    complete(context, Call(context, op, OURS, algorithm, args))
+    complete(context, Call(context, op, INTERNAL, algorithm, args))
 
 
 def _parts(context: Context, op: str, task: Task) -> None:
@@ -60,21 +60,21 @@ def _parts(context: Context, op: str, task: Task) -> None:
 
 def _gathered(context: Context, name: str, send: Data, recv: Data) -> Task:
     if isinstance(context, InterContext):
-        return between.gathered(context, name, OURS, send, recv)
+        return between.allgatherv_task(context, name, INTERNAL, send, recv)
     if isinstance(context, IntraContext):
-        return inside.gathered(context, name, OURS, send, recv, None)
+        return inside.allgather_task(context, name, INTERNAL, send, recv, None)
     assert isinstance(context, SeveralContext)
-    return several.gathered(context, name, OURS, send, recv)
+    return several.allgatherv_task(context, name, send, recv)
 
 
 def _check_algorithm(context: Context, name: str) -> None:
     """Refuse an unknown algorithm before anything is sent."""
     if isinstance(context, IntraContext):
-        inside.known(context, name)
+        inside.check_algorithm(context, "allgatherv", name)
     elif isinstance(context, SeveralContext):
-        several.known(context, name)
+        several.check_algorithm(name)
     else:
-        between.known(name)
+        between.check_algorithm(name)
 
 
 def allgather(context: Context, obj: Any, name: str) -> list[Any]:
@@ -102,7 +102,7 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
 
     def read() -> tuple[RootedGroup | None, Parts]:
         at = between_rooted.rooted_group(c, root)
-        return at, encode(obj) if at and at.v == 0 else Parts(())
+        return at, encode(obj) if at and at.is_root else Parts(())
 
     at, data = agree(c, "bcast", "auto", read)
     with c.uninterrupted("bcast"):
@@ -111,24 +111,24 @@ def bcast(c: InterContext, obj: Any, root: int) -> Any:
         length = np.array([data.nbytes])
         _arrays(c, "Bcast", "auto", length, root)
         arrived = room_for(length)
-        if at.v:
+        if not at.is_root:
             data = Parts(tuple(arrived))
-        how = "auto", OURS, at, data, _NO_NATIVE
-        _parts(c, "Bcast", between_rooted.broadcast(c, *how))
-    return decode(arrived[0]) if at.v else None
+        how = "auto", INTERNAL, at, data, _NO_NATIVE
+        _parts(c, "Bcast", between_rooted.bcast_task(c, *how))
+    return decode(arrived[0]) if not at.is_root else None
 
 
 def _blocks(c: InterContext, op: str, at: RootedGroup, data: Sequence[Parts]) -> None:
     """Make a Gatherv or Scatterv of objects: at the root of all, elsewhere of one."""
     sizes = tuple(size for x in data for size in _object_sizes(x, op, at))
-    how = "auto", OURS, f"inter_{op.lower()}", at, tuple(data), sizes, _NO_NATIVE
-    _parts(c, op, between_rooted.blocks(c, *how))
+    how = "auto", INTERNAL, f"inter_{op.lower()}", at, tuple(data), sizes, _NO_NATIVE
+    _parts(c, op, between_rooted.blocks_task(c, *how))
 
 
 def _object_sizes(x: Parts, op: str, at: RootedGroup) -> tuple[int, ...]:
     """The sizes of the objects of which some buffers are: of one that is sent, it is
     all of them, of those that arrived, each."""
-    is_sent = ("Scatter" in op) == (at.v == 0)
+    is_sent = ("Scatter" in op) == (at.is_root)
     return (x.nbytes,) if is_sent else x.sizes
 
 
@@ -137,13 +137,13 @@ def gather(c: InterContext, obj: Any, root: int) -> list[Any] | None:
 
     def read() -> tuple[RootedGroup | None, Parts]:
         at = between_rooted.rooted_group(c, root)
-        return at, encode(obj) if at and at.v else Parts(())
+        return at, encode(obj) if at and not at.is_root else Parts(())
 
     at, data = agree(c, "gather", "auto", read)
     with c.uninterrupted("gather"):
         if at is None:
             return None
-        if at.v:
+        if not at.is_root:
             _arrays(c, "Gather", "auto", np.array([data.nbytes]), None, root)
             _blocks(c, "Gatherv", at, [data])
             return None
@@ -159,13 +159,13 @@ def scatter(c: InterContext, objs: Sequence[Any] | None, root: int) -> Any:
 
     def read() -> tuple[RootedGroup | None, list[Parts]]:
         at = between_rooted.rooted_group(c, root)
-        return at, _each(objs, at.q) if at and at.v == 0 else []
+        return at, _each(objs, at.q) if at and at.is_root else []
 
     at, data = agree(c, "scatter", "auto", read)
     with c.uninterrupted("scatter"):
         if at is None:
             return None
-        if at.v == 0:
+        if at.is_root:
             lengths = np.array([x.nbytes for x in data])
             _arrays(c, "Scatter", "auto", lengths, None, root)
             _blocks(c, "Scatterv", at, data)
@@ -190,7 +190,7 @@ def alltoall(c: InterContext, objs: Sequence[Any] | None) -> list[Any]:
         _arrays(c, "Alltoall", "auto", np.array(sizes), lengths)
         arrived = room_for(lengths)
         ends = tuple(data), (Parts(tuple(arrived)),), sizes, tuple(lengths.tolist())
-        _parts(c, "Alltoallv", between.exchange(c, "auto", OURS, *ends))
+        _parts(c, "Alltoallv", between.alltoallv_task(c, "auto", INTERNAL, *ends))
     return [decode(x) for x in arrived]
 
 
