@@ -15,7 +15,7 @@ from mpi4py import MPI
 
 from . import places
 from .series import FaultError, Options, Series
-from .spellings import Buffer, draw
+from .spellings import Buffer, draw, plain
 from .transfers import transfer
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ def _seconds(stage: Stage, place: Any, series: Series, *, is_plain: bool) -> flo
             saying = type(saying)(**{**vars(saying), "gap": 0, "is_backwards": False})
             series.sayings[name] = saying
         if is_plain:
-            array = {"owner": "array", "typed": "none", "outer": list, "numbers": list}
-            layout = "bare" if side.shape in ("one", "equal") else "counts"
-            saying = type(saying)(**{**vars(saying), **array, "layout": layout})
+            saying = plain(side.shape)
         buffer = Buffer(saying, side, dtype, name == "send")
         keep.append(buffer)
         specs.append(buffer.spec)

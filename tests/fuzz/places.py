@@ -61,7 +61,12 @@ def between(world: MPI.Intracomm, p: int) -> Place:
 
 def inside(world: MPI.Intracomm, parts: int) -> Place:
     """All ranks, or those of one of several parts."""
-    part = world.Split(world.rank % parts, world.rank)
+    return part_of(world, world.rank % parts)
+
+
+def part_of(world: MPI.Intracomm, number: int) -> Place:
+    """The ranks of one of several parts, each of which gives its number."""
+    part = world.Split(number, world.rank)
     everyone = part.Dup()
     comm = isthmus.Intracomm(part)
     ranks = tuple(range(comm.size))
@@ -71,7 +76,7 @@ def inside(world: MPI.Intracomm, parts: int) -> Place:
         everyone.Free()
 
     group = Group(comm.rank, ranks, ranks)
-    return Place(f"inside one of {parts}", comm, group, everyone, free)
+    return Place(f"inside {comm.size} of {world.size}", comm, group, everyone, free)
 
 
 def several(world: MPI.Intracomm, groups: int) -> Place:
@@ -102,11 +107,11 @@ def draw(rng: Rng, world: MPI.Intracomm, kinds: str = "bbbiis") -> Place:
         place = several(world, min(3, world.size))
     else:
         place = between(world, p)
-    _make_context(place)
+    make_context(place)
     return place
 
 
-def _make_context(place: Place) -> None:
+def make_context(place: Place) -> None:
     """Make a first call, so that the variables of now hold."""
     if place.kind == "inside":
         place.comm.Allreduce(np.zeros(1), np.zeros(1))

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-import between as names_between
-import inside_calls as names_inside
 import isthmus
-import several as names_several
+from isthmus.collectives.collective import INSIDE
+from isthmus.collectives.records import record_of
+from isthmus.schedules import registry
 
 from . import spellings
 from .places import Place
@@ -35,6 +35,8 @@ from .transfers import (
 from .wrong import spoil
 
 FORMS = ("blocking", "nonblocking", "persistent")
+#: how many groups a kind of place has, as records count them
+GROUPS = {"inside": 1, "between": 2, "several": 3}
 #: operations that are ours inside a group; the others are mpi4py's own there, and take
 #: no algorithm
 OURS_INSIDE = (
@@ -185,20 +187,11 @@ class Series:
 
     def _algorithm(self, is_ordered: bool) -> str | None:
         """An algorithm; None where the call names none."""
-        op, kind = self.drawn.op, self.place.kind
         at, named = float(self.rng.random()), bool(self.rng.random() < 0.5)
         if not named:
             return None
-        if kind == "between":
-            names = [*names_between.names(op, not is_ordered), "native"]
-        elif kind == "several":
-            names = names_several.names(op)
-        else:
-            names = names_inside.names(op, not is_ordered, self.place.comm.size)
-            names += ["native"]
-        if self.drawn.brief and kind == "between":
-            names.remove("native")  # mpi4py's own call knows no None there
-        return str(names[int(at * len(names))])
+        names = algorithms(self.place, self.drawn, is_ordered=is_ordered)
+        return names[int(at * len(names))]
 
     def __str__(self) -> str:
         drawn, comm = self.drawn, self.place.name
@@ -212,10 +205,13 @@ class Series:
 
     # -- calls
 
-    def start(self, turn: int) -> Going:
-        """Make a call, or start it; before it, perhaps, one that is refused."""
-        other = str(self.rng.choice(self.options.forms))
-        form = other if self.rng.random() < 0.3 and not self.keeps_form else self.form
+    def start(self, turn: int, form: str = "") -> Going:
+        """Make a call in a form, or in one that is drawn; before it, perhaps, one that
+        is refused."""
+        if not form:
+            other = str(self.rng.choice(self.options.forms))
+            is_other = self.rng.random() < 0.3 and not self.keeps_form
+            form = other if is_other else self.form
         if self.algorithm == "native" and self.drawn.op in HANGS_OTHERS:
             form = "blocking"
         content = 0 if self.keeps_data else turn
@@ -308,6 +304,8 @@ class Series:
             return
         way, wrong, more = spoil(self.alone, self.drawn.op, args)
         before, self.now = self.now, f"{self.now}, refused for {way}"
+        if TRACE in os.environ:
+            print(f"rank {MPI.COMM_WORLD.rank}: refused for {way}", flush=True)
         try:
             self.make(form, wrong, self.algorithm, **more)
         except Exception as error:
@@ -317,6 +315,19 @@ class Series:
             raise FaultError(f"{before}: {way} was not refused")
         self.place.refusals += 1
         self.now = before
+
+
+def algorithms(place: Place, drawn: Drawn, *, is_ordered: bool) -> list[str]:
+    """The algorithms of a call, "auto" and the MPI library's own among them."""
+    record = record_of(drawn.op, GROUPS[place.kind])
+    names = ["auto"]
+    for entry in registry.algorithms(record.name):
+        is_made = record.groups != INSIDE or entry.needs(place.comm.size)
+        if is_made and not (is_ordered and entry.commutative):
+            names.append(entry.name)
+    # mpi4py knows no None between groups; inside one it holds Python's lock while it
+    # asks for the counts, and no other call goes forward then (4.1)
+    return names + ["native"] * (place.kind != "several" and not drawn.brief)
 
 
 def _how(algorithm: str | None, **more: Any) -> dict[str, Any]:

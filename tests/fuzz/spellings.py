@@ -123,6 +123,12 @@ def draw(
     )
 
 
+def plain(shape: str) -> Saying:
+    """Arrays, with counts where there must be some."""
+    layout = {MIXED: "displacements", VECTOR: "counts"}.get(shape, "bare")
+    return Saying("array", "none", layout, list, list, 0, 0, False)
+
+
 @dataclass
 class Buffer:
     """Memory of one call, and the specification that says it."""
