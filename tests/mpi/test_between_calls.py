@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -296,10 +297,15 @@ def test_the_native_call_by_its_name(comm, op):
 
 def as_if(monkeypatch, **seconds):
     """As if trials had found these times, for calls of any size."""
+
+    def ended(c, collective):
+        yield from ()
+        return found
+
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
     found = TrialTimes((8,), {name: (t,) for name, t in seconds.items()}, {})
-    monkeypatch.setattr(trial, "tried", lambda comm, collective: found)
+    monkeypatch.setattr(trial, "trial", ended)
 
 
 @pytest.mark.parametrize("op", sorted({*ROOTED, *MUTUAL} - {"Reduce_scatter"}))
@@ -366,11 +372,50 @@ def test_what_is_tried_is_there(comm, monkeypatch):
                 if comm.rank == turn % comm.size:
                     context.plans.clear()
         times = context.times
+        for op in trial_operations().values():
+            case = call(Kit(groups), op, "equal", 0)
+            while context.warm_up(op) is not None:
+                getattr(groups.ours, op)(*case.args)
+                agree(comm, not case.fault, case.fault)
+                case.clear()
         assert {*times} == {*trial_operations()}
         for found in times.values():
             assert {"flat", "node_aware"} <= {*found.seconds}
             assert all(t > 0 for row in found.seconds.values() for t in row)
         assert comm.allgather(times) == [times] * comm.size
+
+
+def complete(ours, collective):
+    """All steps of a trial, one after the other."""
+    steps = trial.trial(ours._context(), collective)
+    with suppress(StopIteration):
+        next(steps)
+        while True:
+            steps.send(ours)
+
+
+def test_a_call_makes_one_step_of_a_trial(comm, monkeypatch):
+    """No call waits for much more than the calls that are timed together."""
+    monkeypatch.setenv("ISTHMUS_TRIAL", "1")
+    monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 1)
+    for groups in pairs(comm):
+        names, ours = [], groups.ours
+        call_blocking = ours._blocking
+
+        def blocking(op, name, *args, names=names, call=call_blocking):
+            names.append(name)
+            return call(op, name, *args)
+
+        monkeypatch.setattr(ours, "_blocking", blocking)
+        n, there, longest, steps = 8, len(groups.there), 0, 0
+        x, y = np.full(n, comm.rank), np.empty((there, n), int)
+        while ours._context().warm_up("Allgather") is not None:
+            names.clear()
+            ours.Allgather(x, y)
+            agree(comm, (y == np.array(groups.there)[:, None]).all(), str(y))
+            longest, steps = max(longest, len(names) - 1), steps + 1
+        most = max(calls for calls, _ in (trial.MANY, trial.FEW, trial.SLOW))
+        agree(comm, longest <= most and steps > 10, f"{longest} calls, {steps} steps")
 
 
 def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
@@ -382,10 +427,10 @@ def test_the_candidates_of_a_trial_are_different_algorithms(comm, monkeypatch):
         monkeypatch.setattr(
             ours, "_blocking", lambda op, name, *args: made.append(name)
         )
-        ours._context().measure()
+        list(ours._context().measure())
         for collective, op in trial_operations().items():
             made.clear()
-            trial.tried(ours, collective)
+            complete(ours, collective)
             first = made[: len(trial.candidates(ours._context(), collective))]
             different = len({*first}) == len(first)
             agree(comm, different, f"{op} {first}")
@@ -401,9 +446,9 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
             time.sleep(trial.LIMIT / 10)
 
         make = ours._blocking
-        ours._context().measure()
+        list(ours._context().measure())
         monkeypatch.setattr(ours, "_blocking", slow)
-        trial.tried(ours, "inter_allgather")
+        complete(ours, "inter_allgather")
         monkeypatch.setattr(ours, "_blocking", make)
         agree(comm, max(Counter(made).values()) <= 3 * 2, f"{made}")
 

@@ -98,12 +98,17 @@ def test_without_a_file_messages_are_measured(comm, monkeypatch):
 def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
     here = [1, 2] if comm.rank else [0]
     monkeypatch.setattr(context, "node_ranks", lambda comm, per_node: here)
-    monkeypatch.setattr(context_inter, "probe", lambda comm, nodes: MACHINE)
+
+    def probing(comm, nodes):
+        yield
+        return MACHINE
+
+    monkeypatch.setattr(context_inter, "probing", probing)
     monkeypatch.setattr(on_devices, "present", lambda: False)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
     agree(comm, found.machine == replace(NETWORK, sharing=2, changing=CHANGING))
-    found.measure()
+    list(found.measure())
     agree(comm, found.machine == replace(MACHINE, sharing=2, changing=CHANGING))
     agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
     groups.free()

@@ -183,10 +183,21 @@ class Stand:
         if contender.persistent:
             request = getattr(self.ours, f"{name}_init")(*arguments, **options)
             return PersistentTrial(request, recv, expected)
+        if auto:
+            self._settle(name)
         call = getattr(self.ours, name)
         run = self._bound(call, arguments, **options)
         taken = self.ours._taken if auto else (lambda: contender.algorithm)
         return Trial(run, recv, expected, taken)
+
+    def _settle(self, name: str) -> None:
+        """Make all steps of the trials that the choice for an operation rests on.
+
+        A program's calls make them, one each. Here they would be a part of the times of
+        some calls, and of all calls of a case that is measured by few.
+        """
+        while self.ours._context().warm_up(name) is not None:
+            self.ours._try(name)
 
     def _redistribution(self, case: BenchCase, contender: Contender) -> Trial:
         """The trial of a contender in a redistribution."""

@@ -198,5 +198,5 @@ class Collective(Comm):
         return request
 
     def _try(self, op: str) -> None:
-        """Try what may be chosen for an operation."""
+        """Make a step of a trial of the candidates for an operation."""
         raise NotImplementedError

@@ -138,11 +138,21 @@ class Intercomm(Gathering, Rooted, Sums, Exchanges, MPI.Intercomm):
     def _try(self, op: str) -> None:
         from ...collectives.records import record_of
         from ..context.inter import InterContext
-        from ..costs.trial import tried
+        from ..costs.trial import trial
 
-        c, collective = self._context(), record_of(op, 2).tried_as
+        c = self._context()
         assert isinstance(c, InterContext)
+        collective, steps = c.trial or (record_of(op, 2).tried_as, None)
+        c.trial = None
         with c.uninterrupted():
-            c.measure()
-            c.times[collective] = tried(self, collective)
-        c.plans.clear()  # plans of all ranks must be of one choice
+            try:
+                if steps is None:
+                    steps = trial(c, collective)
+                    next(steps)
+                else:
+                    steps.send(self)
+            except StopIteration as end:
+                c.times[collective] = end.value
+                c.plans.clear()  # plans of all ranks must be of one choice
+                return
+        c.trial = collective, steps

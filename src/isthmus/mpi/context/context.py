@@ -359,8 +359,8 @@ class Context:
         raise NotImplementedError
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:
-        """Counts the calls of an operation that go ahead, and says which is the last
-        before its candidates are tried; None where they are not, or were."""
+        """The count of an operation's calls, which tells a call that goes ahead whether
+        to make a step of a trial; None where nothing is tried any more."""
         return None
 
     # -- failures

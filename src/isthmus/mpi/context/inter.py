@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from ..buffers.node_memory import (
     NodeMemory,
     RootedTurns,
 )
-from ..costs.probe import probe
+from ..costs.probe import advanced, probing
 from ..costs.tuning import shared
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
@@ -35,6 +35,7 @@ from .context import CHUNKS, Context, Native
 
 if TYPE_CHECKING:
     from ..arguments.readers import Reader
+    from ..costs.trial import Trial
 
 #: so many calls of a collective go ahead before its candidates are tried: who makes few
 #: does not wait for that
@@ -44,15 +45,15 @@ _Inter = MPI.Intercomm
 
 
 class WarmUp:
-    """How many calls of a collective there are until its candidates are tried."""
+    """The calls of a collective that are left until its candidates are tried."""
 
     def __init__(self) -> None:
         self.left = WARM_UP_CALLS
 
     def is_over(self) -> bool:
-        """Count a call that goes ahead; whether it is the last one."""
+        """Count a call that goes ahead; whether calls make steps of a trial now."""
         self.left -= 1
-        return self.left == 0
+        return self.left <= 0
 
 
 class InterContext(Context):
@@ -81,6 +82,8 @@ class InterContext(Context):
         #: what the candidates for collectives take, once they were tried
         self.times: dict[str, TrialTimes] = {}
         self.tries = self.settings.trial and not self.checked
+        #: the trial under way: its collective and its steps; one at a time
+        self.trial: tuple[str, Trial] | None = None
         #: the calls of collectives that were not tried yet
         self._warm_ups: dict[str, WarmUp] = {}
         guess = BUILT_IN if self.one_node else shared(NETWORK, self.nodes)
@@ -195,12 +198,15 @@ class InterContext(Context):
         measured."""
         return self._machine
 
-    def measure(self) -> None:
-        """Measure what a message costs, if nobody did; by all ranks together."""
-        if not self._is_measured:
-            machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
-            self._machine = shared(machine, self.nodes)
-            self._is_measured = True
+    def measure(self) -> Iterator[None]:
+        """Measure messages, if nobody did; by all ranks together, in steps."""
+        if self._is_measured:
+            return
+        steps = probing(self.comm, self.nodes)
+        while (machine := bounded(partial(advanced, steps), self.limit)) is None:
+            yield
+        self._machine = shared(machine, self.nodes)
+        self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:
         """Counts the calls of an operation that go ahead, until its candidates are

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from mpi4py import MPI
@@ -29,23 +30,51 @@ TOGETHER = 1 << 20
 PIECES = {"MPICH": 32 << 10}
 
 
-def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> MessageCosts:
-    """Start-up and byte times of our messages, and how the library does with its own.
+Result = TypeVar("Result")
+#: a measurement by all ranks together, cut into steps that can be spread over the calls
+#: of a program; it returns its result
+Measurement: TypeAlias = "Generator[None, None, Result]"
 
-    Everyone passes messages to the right; then rank 0 alone sends one, to another node
-    if there are several; then the library's Allgather is compared with what the first
-    two say of a ring.
+
+def advanced(measurement: Measurement[Result]) -> Result | None:
+    """The result of a measurement after one more step; None before the last step."""
+    try:
+        next(measurement)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    return None
+
+
+def completed(measurement: Measurement[Result]) -> Result:
+    """The result of a measurement whose steps are all made now."""
+    while (result := advanced(measurement)) is None:
+        pass
+    return result
+
+
+def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> MessageCosts:
+    """Start-up and byte times of our messages, measured now."""
+    return completed(probing(comm, nodes))
+
+
+def probing(comm: MPI.Intracomm, nodes: Sequence[int]) -> Measurement[MessageCosts]:
+    """Measure start-up and byte times of our messages, and the library's own speed.
+
+    All ranks pass messages to the right; then rank 0 alone sends one, to another node
+    if there are several; then the library's Allgather is compared with the time that
+    the first two predict for a ring.
     """
     p = comm.Get_size()
     if p == 1:
         return MessageCosts(1e-6, 1e-10)
     far = next((r for r, node in enumerate(nodes) if node != nodes[0]), 1)
     with shift(comm, SHORT) as step:
-        alpha = worst(comm, step, SHORTS)
+        alpha = yield from timing(comm, step, SHORTS)
     with shift(comm, LONG) as step:
-        contended = worst(comm, step, LONGS)
+        contended = yield from timing(comm, step, LONGS)
     with shift(comm, LONG, only_to=far) as step:
-        alone = worst(comm, step, LONGS)
+        alone = yield from timing(comm, step, LONGS)
     beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG
     gamma = max(contended - alpha, 0.0) / (p * LONG)
     piece = PIECES.get(MPI.get_vendor()[0], 0)
@@ -54,19 +83,27 @@ def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> MessageCosts:
     machine = MessageCosts(alpha, beta, gamma, piece, ring=ring)
     each = min(LONG, max(TOGETHER // p, 1))
     turns = TURNS if len(set(nodes)) > 1 else MANY
-    native = worst(comm, _gather(comm, each), 1, turns)
+    native = yield from timing(comm, _gather(comm, each), 1, turns)
     return replace(machine, library=native / estimate.ring(np.full(p, each), machine))
 
 
 def worst(
     comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
 ) -> float:
-    """The time of a step: in the fastest turn, on the slowest rank.
+    """The time of a step: in the fastest turn, on the slowest rank."""
+    return completed(timing(comm, step, times, turns))
 
-    The first one does not count: it opens connections, and waits behind what was sent
+
+def timing(
+    comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
+) -> Measurement[float]:
+    """Time a step, a turn at a time: the fastest turn counts, on the slowest rank.
+
+    The first step does not count: it opens connections, and waits behind what was sent
     before.
     """
     step()
+    yield
     comm.Barrier()
     begin = perf_counter()
     step()
@@ -74,15 +111,16 @@ def worst(
     comm.Allreduce(MPI.IN_PLACE, once, MPI.MAX)
     if once > SLOW:
         times, turns = 1, min(max(int(SPENT / once), 2), max(turns, MOST))
-    found = np.empty(turns)
+    seconds = np.empty(turns)
     for turn in range(turns):
+        yield
         comm.Barrier()
         begin = perf_counter()
         for _ in range(times):
             step()
-        found[turn] = (perf_counter() - begin) / times
-    comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
-    return float(found.min())
+        seconds[turn] = (perf_counter() - begin) / times
+    comm.Allreduce(MPI.IN_PLACE, seconds, MPI.MAX)
+    return float(seconds.min())
 
 
 @contextmanager

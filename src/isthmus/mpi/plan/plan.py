@@ -50,7 +50,7 @@ class Plan:
     native: NativeCall | None = None
     #: the copies from and to devices beside the messages
     transfers: Transfers | None = None
-    #: counts the calls before the candidates of an operation are measured
+    #: counts the calls before those that make steps of a trial of the candidates
     warm_up: Callable[[], bool] | None = None
     #: whether the participants number the call alike, and whether these are all ranks.
     #: The MPI library's own call is not numbered: only ranks with arrays on a device
