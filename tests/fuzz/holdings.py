@@ -12,9 +12,8 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-#: numbers that may grow so much: memory is not given back to the system at once, and an
-#: MPI library may map some more of it; what was freed of a communicator is given back
-#: by the next call that forms a group
+#: numbers that may grow so much: an MPI library may map some more memory; what was
+#: freed of a communicator is given back by the next call that forms a group
 GROWTH = {
     "KiB": 16384,
     "allocated KiB": 8192,
@@ -30,8 +29,14 @@ OPEN_MPI_BYTES = 16384
 
 
 def holdings() -> dict[str, int]:
-    """What this process has now."""
+    """What this process has now.
+
+    Memory that was freed is given back to the system first: the C library keeps some of
+    it for each thread, 10 to 30 MiB more or less from one episode to the next, where
+    what is allocated stays at 11 to 17 MiB (5 ranks, MPICH, 100 episodes).
+    """
     gc.collect()
+    _give_back()
     some = [MPI.COMM_SELF.Dup() for _ in range(64)]
     # MPICH has those from the ninth on in another table
     numbers = [x.py2f() & 0xFFFFFF for x in some]
@@ -63,6 +68,13 @@ def grown(before: dict[str, int], after: dict[str, int], episodes: int) -> str:
         if after[name] > before[name] + may.get(name, 0)
     ]
     return ", ".join(wrong)
+
+
+def _give_back() -> None:
+    """Give free memory back to the system, where the C library can."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
 
 
 def _allocated() -> int:

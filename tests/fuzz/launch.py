@@ -39,8 +39,7 @@ SHARES = {
 LEAVING = ("broken", "operators", "sizes", "spawned")
 #: modes after which what a process holds is not compared: those, and large arrays
 UNCOMPARED = (*LEAVING, "memory")
-#: episodes after which what is kept for calls does not grow any more: private memory of
-#: ranks under MPICH is 49 MiB after 25, 92 after 50, and 100 to 105 from 75 to 200
+#: episodes after which what is kept for calls does not grow any more
 WARM_EPISODES = 75
 #: seconds after which an episode hangs, and those of a launch beyond them
 EPISODE_SECONDS, GRACE_SECONDS = 60, 30
