@@ -11,7 +11,9 @@ import pytest
 from mpi4py import MPI
 
 import isthmus
+from between import in_order
 from groups import same, values
+from isthmus.choose import inside as choose
 from isthmus.schedules import registry
 from support import FORMS, agree, done
 from things import equal, thing
@@ -142,23 +144,192 @@ def test_the_checked_mode_tells_everyone(comm, monkeypatch, sent):
     own.Free()
 
 
-def test_forms_of_buffers(group):
+def test_wrong_broadcasts(group):
+    frozen = np.zeros(3)
+    frozen.flags.writeable = False
+    for error, text, args in (
+        (ValueError, "there are ranks 0 to", (np.zeros(3), group.size)),
+        (ValueError, "there are ranks 0 to", (np.zeros(3), -1)),
+        (ValueError, "needs bytes", ([np.zeros(3), 4, MPI.DOUBLE], 0)),
+        (TypeError, "expecting buffer", (None, 0)),
+    ):
+        with pytest.raises(error, match=text):
+            group.Bcast(*args)
+    with pytest.raises(ValueError, match="no algorithm 'x'"):
+        group.Bcast(np.zeros(3), 0, algorithm="x")
+    if group.size > 1:
+        root = (group.rank + 1) % group.size
+        with pytest.raises(BufferError, match="read-only"):
+            group.Bcast(frozen, root)
+    agree(group, True)
+
+
+def wrong_rooted_calls(p, r, root):
+    """(error, part of its text, operation, arguments) on this rank."""
+    x, all_ = np.zeros(4), np.zeros(4 * p)
+    frozen = all_.copy()
+    frozen.flags.writeable = False
+    far = (ValueError, f"there are ranks 0 to {p - 1}")
+    calls = [
+        (*far, "Gather", (x, all_, p)),
+        (*far, "Scatterv", (all_, x, -1)),
+        (*far, "Reduce", (x, x.copy(), MPI.SUM, MPI.ROOT)),
+        (ValueError, "does not combine", "Reduce", (x, x.copy(), MPI.REPLACE, root)),
+    ]
+    if r != root:
+        return [
+            *calls,
+            (ValueError, "IN_PLACE has no", "Reduce", (MPI.IN_PLACE, x, MPI.SUM, root)),
+            (ValueError, "IN_PLACE has no", "Gather", (MPI.IN_PLACE, None, root)),
+            (ValueError, "IN_PLACE has no", "Scatterv", (None, MPI.IN_PLACE, root)),
+            (TypeError, "expecting buffer", "Gatherv", (None, None, root)),
+            (BufferError, "read-only", "Scatter", (None, frozen, root)),
+        ]
+    own = all_[4 * r : 4 * r + 4]
+    return [
+        *calls,
+        (
+            ValueError,
+            "3 elements are sent, 4",
+            "Reduce",
+            (np.zeros(3), x, MPI.SUM, root),
+        ),
+        (ValueError, "types", "Reduce", (x.astype("i4"), x, MPI.SUM, root)),
+        (ValueError, "overlap; for data", "Reduce", (x, x, MPI.SUM, root)),
+        (ValueError, "overlap; for data", "Gather", (own, all_, root)),
+        (ValueError, "overlap; for a block", "Scatter", (all_, own, root)),
+        (ValueError, "sends 24 bytes, and has room", "Gather", (x[:3], all_, root)),
+        (ValueError, "sends 32 bytes, and has room", "Scatter", (all_, x[:3], root)),
+        (ValueError, "expecting", "Gatherv", (x, [all_, [4] * (p + 1)], root)),
+        (ValueError, "not a multiple", "Scatter", (np.zeros(4 * p + 1), x, root)),
+        (ValueError, "negative count", "Scatterv", ([all_, [-1] * p], x, root)),
+        (BufferError, "read-only", "Gatherv", (x, frozen, root)),
+        (TypeError, "expecting buffer", "Gather", (x, None, root)),
+    ]
+
+
+@pytest.mark.mpi(5)
+def test_wrong_rooted_calls_are_refused_and_leave_nothing_behind(group):
+    root = 2
+    for error, text, op, args in wrong_rooted_calls(group.size, group.rank, root):
+        for name in (op, f"I{op.lower()}", f"{op}_init"):
+            with pytest.raises(error, match=text):
+                getattr(group, name)(*args)
+    is_right(group, root)
+
+
+def is_right(group, root=0):
+    """Calls of any kind work."""
     p, r = group.size, group.rank
-    data, room = values(r, 6, "i4"), np.empty((p, 4), "i4")
-    wanted = everyones(6, p, "i4").reshape(p, 6)[:, :4].copy()
-    sends = (
-        data[:4],
-        [data, 4],
-        [data[:4], MPI.INT],
-        [data, (4, 0), "i"],
-        memoryview(data[:4]),
-    )
-    for name in NAMES:
-        for send in sends:
-            for recv in (room, [room, MPI.INT], [room, 4, MPI.INT], (room, "i")):
-                room[:] = -1
-                group.Allgather(send, recv, algorithm=name)
-                assert same(room, wanted), (name, send, recv)
+    x, total, block = np.full(p, float(r)), np.zeros(p), np.zeros(1)
+    group.Allreduce(x, total)
+    right = bool((total == sum(range(p))).all())
+    group.Reduce(x, total if r == root else None, MPI.MAX, root)
+    right &= r != root or bool((total == p - 1).all())
+    group.Scatter(total + 1.0 * np.arange(p) if r == root else None, block, root)
+    right &= block[0] == p - 1 + r
+    agree(group, bool(right), f"{total} {block}")
+
+
+WRONG = [
+    ("Allreduce", (np.zeros(3), np.zeros(4)), "3 elements are sent, 4 received"),
+    ("Allreduce", (np.zeros(3), np.zeros(3, "i4")), "types"),
+    ("Allreduce", (np.zeros(3), np.zeros(3), MPI.REPLACE), "does not combine"),
+    ("Reduce_scatter", (np.zeros(5), np.zeros(1), [1] * 4), "expecting 5 counts"),
+    ("Reduce_scatter", (np.zeros(6), np.zeros(1), [1] * 5), "the counts are"),
+    ("Reduce_scatter_block", (np.zeros(6), np.zeros(1)), "6 (elem|is not)"),
+    ("Alltoall", (np.zeros(5), np.zeros(10)), "8 bytes are sent to each, 16"),
+    ("Alltoall", (np.zeros(6), np.zeros(5)), "not a multiple"),
+    ("Alltoallv", (np.zeros(5), [np.zeros(5), [1] * 4]), "expecting 5 counts"),
+]
+
+
+@pytest.mark.mpi(5)
+def test_wrong_sums_and_exchanges_are_refused(group):
+    for op, args, words in WRONG:
+        for form in (op, f"I{op.lower()}", f"{op}_init"):
+            with pytest.raises(ValueError, match=words):
+                getattr(group, form)(*args)
+    x, many, block = np.zeros(3), np.zeros(5), np.zeros(1)
+    calls = [("Allreduce", (x, x.copy())), ("Alltoall", (many, many.copy()))]
+    calls += [("Reduce_scatter_block", (many, block)), ("Gather", (block, many, 2))]
+    for op, args in calls:
+        with pytest.raises(ValueError, match="no algorithm 'x'"):
+            getattr(group, op)(*args, algorithm="x")
+    is_right(group)
+
+
+@pytest.mark.mpi(5)
+def test_an_algorithm_for_any_order_refuses_others(group):
+    """What combines in any order is refused for an operator that is not commutative."""
+    by, x = in_order(), np.zeros(5, "i8")
+    calls = [("Allreduce", "bruck", (x, x.copy(), by))]
+    calls += [("Reduce_scatter", "circulant", (x, x[:1].copy(), [1] * 5, by))]
+    for name in ("chain", "circulant", "fastest_node_first"):
+        calls.append(("Reduce", name, (x, x.copy(), by)))
+    for op, name, args in calls:
+        with pytest.raises(ValueError, match="not commutative"):
+            getattr(group, op)(*args, algorithm=name)
+    by.Free()
+    is_right(group)
+
+
+@pytest.mark.mpi(5)
+@pytest.mark.parametrize("how", ["bruck(radix=3)", "rotated"])
+def test_what_auto_takes_where_it_does_not_leave_it_to_the_library(
+    group, monkeypatch, how
+):
+    """The ways that pay in large groups only, taken in a small one."""
+    monkeypatch.setattr(choose, "asks", lambda p, machine: True)
+    monkeypatch.setattr(choose, "alltoallv", lambda p, n, m: choose.Choice(how, ""))
+    p, r = group.size, group.rank
+    counts = [[(3 * i + j) % 5 for j in range(p)] for i in range(p)]
+    sent, got = counts[r], [counts[i][r] for i in range(p)]
+    for form in FORMS:
+        send, recv = np.full(sum(sent), float(r)), np.full(sum(got), -1.0)
+        done(group, "Alltoallv", form, [send, sent], [recv, got])
+        taken = group._taken()
+        agree(group, same(recv, np.repeat(np.arange(p), got).astype("f8")), form)
+        agree(group, how.startswith(taken), taken)
+
+
+@pytest.mark.mpi(5)
+def test_the_checked_mode_compares_every_operation(comm, monkeypatch):
+    monkeypatch.setenv("ISTHMUS_CHECK", "1")
+    group, r = isthmus.Intracomm(comm.Dup()), comm.rank
+    p, n = group.size, 5 if r == 3 else 4
+    x, all_ = np.zeros(n), np.zeros(4 * p)
+    calls = [
+        ("rank 3 sends 40 bytes", "Allreduce", (x, x.copy())),
+        ("rank 3 sends 40 bytes", "Alltoall", (np.zeros(n * p), np.zeros(n * p))),
+        ("rank 3 sends 40 bytes", "Gather", (x, all_, 1)),
+        ("rank 3 expects 40", "Scatter", (all_, x, 1)),
+        ("rank 3 sends 40 bytes", "Ireduce", (x, x.copy(), MPI.SUM, 1)),
+        ("calls with root", "Gatherv", (x[:4], [all_, [4] * p], 2 if r == 3 else 1)),
+        ("IN_PLACE", "Gather", (MPI.IN_PLACE, all_, 1)),
+        ("calls with root", "Bcast", (x[:4], int(r == 3))),
+        ("rank 3 expects 40", "Bcast", (x, 0)),
+    ]
+    for words, op, args in calls:
+        with pytest.raises(isthmus.MismatchError, match=words):
+            getattr(group, op)(*args)
+    is_right(group, root=1)
+    group.Free()
+
+
+@pytest.mark.mpi(5)
+@pytest.mark.parametrize("name", ["auto", "linear"])
+def test_what_has_no_meaning_is_not_read(group, name):
+    """The buffer that only the root has: others may pass anything."""
+    p, r, root = group.size, group.rank, group.size - 1
+    x, out = np.full(2, float(r)), np.zeros((p, 2))
+    odd = out if r == root else np.zeros(3)
+    group.Gather(x, odd, root, algorithm=name)
+    agree(group, r != root or bool((out[:, 1] == range(p)).all()), name)
+    mine = np.zeros(2)
+    group.Scatter(odd, mine, root, algorithm=name)
+    agree(group, bool((mine == r).all()), name)
+    group.Reduce(x, x.copy() if r == root else np.zeros(5), MPI.SUM, root)
     agree(group, True)
 
 
@@ -172,18 +343,6 @@ def test_what_is_sent_and_received_in_one_array(group, form, n):
     recv = [room, ([n] * p, displs), MPI.DOUBLE]
     done(group, "Allgatherv", form, [room, n, MPI.DOUBLE], recv)
     agree(group, same(room[n:], everyones(n, p)))
-
-
-def test_a_receive_type_with_gaps_in_place(group):
-    p, r = group.size, group.rank
-    every_other = MPI.INT.Create_vector(3, 1, 2).Create_resized(0, 24).Commit()
-    for name in NAMES:
-        room = np.full(6 * p, -1, "i4")
-        room[6 * r : 6 * r + 6 : 2] = values(r, 3, "i4")
-        group.Allgatherv(MPI.IN_PLACE, [room, [1] * p, every_other], algorithm=name)
-        right = same(room[::2].copy(), everyones(3, p, "i4")) and (room[1::2] == -1)
-        agree(group, bool(np.all(right)), name)
-    every_other.Free()
 
 
 @pytest.mark.parametrize("name", NAMES)
