@@ -61,8 +61,8 @@ def cli(capsys, monkeypatch, tmp_path):
         (lab_report, "place"),
     ]:
         monkeypatch.setattr(owner, name, _begun)
-    for paper in reproduce.SIMULATED:
-        monkeypatch.setitem(reproduce.SIMULATED, paper, _begun)
+    for paper in reproduce.REPORTS_BY_PAPER:
+        monkeypatch.setitem(reproduce.REPORTS_BY_PAPER, paper, _begun)
     monkeypatch.setattr(reproduce, "_measured", _begun)
 
     def run(line: str) -> str:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line; bad input gives one line and exit status 2."""
+    """Run the command line; bad input gives a line of error and exit status 2."""
     try:
         from .app import run
     except KeyboardInterrupt:

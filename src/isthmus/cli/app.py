@@ -1,4 +1,4 @@
-"""The commands together, and what becomes of their errors."""
+"""The commands together, and the exit status and message of each error."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .commands import Group
+from .commands import CommandGroup
 
 app = typer.Typer(
     name="isthmus",
-    cls=Group,
+    cls=CommandGroup,
     help="Fast collectives between groups of MPI processes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -21,8 +21,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_asked: bool) -> None:
+    if is_asked:
         print(f"isthmus {__version__}")
         raise typer.Exit
 
@@ -50,12 +50,12 @@ def _options(
 
         paths = [os.path.abspath(path) for path in import_]
         plugins.load(paths)
-        # for the processes that a command starts
+        # Otherwise the processes that a command starts would not know the algorithms.
         os.environ[IMPORT] = os.pathsep.join([*named(), *paths])
 
 
 def run(arguments: list[str]) -> int:
-    """The exit status of a command: 0, 1 if it found something wrong, 2 if misused."""
+    """The exit status of a command: 0, 1 if a check failed, 2 if misused."""
     try:
         status = app(arguments, prog_name="isthmus", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:
@@ -65,15 +65,20 @@ def run(arguments: list[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _say_notes(wanted: bool) -> None:
-    """Say what a command noted; one that takes no options of ours has no notes."""
+def _say_notes(has_succeeded: bool) -> None:
+    """Print the notes of a command.
+
+    Only commands with our options can have notes; the module of options is not imported
+    for others.
+    """
     options = sys.modules.get(f"{__package__}.options")
     if options is not None:
-        options.say_notes(wanted)
+        options.say_notes(has_succeeded)
 
 
 def _complain(message: str, status: int) -> int:
-    """Say what is wrong, once, whoever started how many of us."""
+    """Print a message of error, on rank 0 alone where an mpiexec started several
+    processes."""
     from ..launch.mpiexec import own_rank
 
     if not own_rank():
@@ -82,7 +87,7 @@ def _complain(message: str, status: int) -> int:
 
 
 def _failure(error: BaseException) -> int:
-    """The exit status of a command that ended with an error, told in one line."""
+    """The exit status of a command that raised an error, with a line for its user."""
     from ..launch.mpiexec import LaunchError
 
     if isinstance(error, typer.Abort | KeyboardInterrupt):
@@ -92,12 +97,12 @@ def _failure(error: BaseException) -> int:
     if isinstance(error, ValueError):
         return _complain(str(error), 2)
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return _complain(f"{where}{error.strerror or error}", 2)
+        path_prefix = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(f"{path_prefix}{error.strerror or error}", 2)
     if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib":
         return _complain('pictures need: pip install "isthmus[plot]"', 2)
-    # What typer and click raise for bad input has a message for people; which of the
-    # two defines it depends on the version.
+    # Errors of typer and click for bad input have a message for people; the version
+    # decides in which of the two packages their class is.
     if not hasattr(error, "format_message"):
         raise error
     message = error.format_message()

@@ -20,7 +20,7 @@ from ..redistribution.cases import REDISTRIBUTION_KINDS
 from ..schedules.registry import named
 from ..spelling import unknown
 from .files import check_file, check_picture, save
-from .measured import Shown
+from .measured import LiveRecord
 from .options import (
     RATE,
     Hosts,
@@ -32,107 +32,108 @@ from .options import (
     check_processes,
     one_or_two_groups,
 )
-from .sizes import GROUPS, read_each
+from .sizes import GROUPS_HELP, bytes_of_groups
 from .terminal import ended_in_order
 
 FORMATS = ("table", "osu")
-#: in the place of a file: the standard output
-PRINTED = Path("-")
+#: the standard output, in place of a file
+STANDARD_OUTPUT = Path("-")
 DEFAULTS = {"--groups": "4,4", "--bytes": "8,4KiB,64KiB,1MiB", "--op": "allgather"}
 
 
-def _try(name: str, case: BenchCase) -> None:
-    """Refuse an algorithm that does not work for groups of these sizes."""
+def _check_algorithm(name: str, case: BenchCase) -> None:
+    """Refuse an algorithm that cannot run between groups of these sizes."""
     if case.b and not case.op.startswith("allgather"):
         named(record_of(case.op, 2).name, name)
         return
-    made = jobs.planned(case, name, MACHINE)
-    for group in made.groups:
-        made.rank(group[0])
+    schedule = jobs.planned(case, name, MACHINE)
+    for group in schedule.groups:
+        schedule.rank(group[0])
 
 
-def _try_by_hand(name: str) -> None:
-    """Refuse what is no way to redistribute."""
+def _check_redistribution_contender(name: str) -> None:
+    """Refuse a name that is no way to redistribute."""
     known = "auto", "native", "copy", *BY_HAND
     if name not in known:
         raise ValueError(unknown("contender", name, known))
 
 
-def _check(job: BenchJob) -> BenchJob:
-    """The job, once it is clear that each algorithm works for its groups."""
+def _checked(job: BenchJob) -> BenchJob:
+    """The job, if each algorithm can run between its groups."""
     op = job.cases[0].op
     for contender in job.contenders:
         name = contender.algorithm
         if op == REDISTRIBUTION:
-            _try_by_hand(name)
+            _check_redistribution_contender(name)
         elif name not in ("auto", "native", "copy"):
-            _try(name, job.cases[0])
+            _check_algorithm(name, job.cases[0])
         if contender.persistent and name.endswith("+library"):
             raise ValueError(f"{name!r} has no persistent form")
     return job
 
 
-def _own(
-    given: dict[str, str | None], distribution: str | None, how: BenchJob
+def _job_of_options(
+    options: dict[str, str | None], distribution: str | None, base_job: BenchJob
 ) -> BenchJob:
-    """What the options ask for."""
-    groups, bytes_, op = (text or DEFAULTS[name] for name, text in given.items())
+    """The job of the options that are no set."""
+    groups, bytes_, op = (text or DEFAULTS[name] for name, text in options.items())
     sizes = one_or_two_groups(groups)
     check_processes(sum(sizes))
     kinds = distribution.split(",") if distribution else [None]
     cases = tuple(
-        jobs.of_groups(op, sizes, read_each(n, len(sizes)), kind)
+        jobs.of_groups(op, sizes, bytes_of_groups(n, len(sizes)), kind)
         for kind in kinds
         for n in bytes_.split(",")
     )
     for case in cases:
         check_memory(case)
-    contenders = how.contenders
+    contenders = base_job.contenders
     if op == "redistribution" and jobs.Contender("isend") not in contenders:
         contenders = (*contenders, jobs.Contender("isend"))
-    return replace(how, groups=sizes, cases=cases, contenders=contenders)
+    return replace(base_job, groups=sizes, cases=cases, contenders=contenders)
 
 
-def _todo(
+def _jobs(
     name: str | None,
-    given: dict[str, str | None],
+    options: dict[str, str | None],
     distribution: str | None,
     scale: float | None,
-    how: BenchJob,
+    base_job: BenchJob,
 ) -> list[BenchJob]:
-    """The jobs of a set, or the one that the options ask for."""
+    """The jobs of a set, or a single job of the options."""
     if name is None:
         if scale is not None:
             raise ValueError("--scale goes with --set; else give other --bytes")
-        return [_check(_own(given, distribution, how))]
-    options = [*given.items(), ("--distribution", distribution)]
-    for option, value in options:
+        return [_checked(_job_of_options(options, distribution, base_job))]
+    exclusive_options = [*options.items(), ("--distribution", distribution)]
+    for option, value in exclusive_options:
         if value is not None:
             raise ValueError(f"{option} does not go with --set, which brings its own")
     return [
-        _check(job) for job in sets.named(name, how, 1.0 if scale is None else scale)
+        _checked(job)
+        for job in sets.named(name, base_job, 1.0 if scale is None else scale)
     ]
 
 
 def _write(
-    shown: Shown, csv: Path | None, json: Path | None, plot: Path | None
+    record: LiveRecord, csv: Path | None, json: Path | None, plot: Path | None
 ) -> None:
-    """The files that were asked for."""
+    """Write the files of a record, on the rank that has the results."""
     if own_rank():
         return
-    for path, make in ((csv, shown.csv), (json, shown.json)):
-        if path == PRINTED:
-            print(make().rstrip())
+    for path, text_of in ((csv, record.csv), (json, record.json)):
+        if path == STANDARD_OUTPUT:
+            print(text_of().rstrip())
         elif path is not None:
-            path.write_text(make(), encoding="utf-8")
+            path.write_text(text_of(), encoding="utf-8")
     if plot is not None:
-        save(shown.figure(shown.heading()), plot)
+        save(record.figure(record.heading()), plot)
 
 
 def bench(
     groups: Annotated[
         str | None,
-        typer.Option(metavar="N,N", help=f"{GROUPS} [default: 4,4]"),
+        typer.Option(metavar="N,N", help=f"{GROUPS_HELP} [default: 4,4]"),
     ] = None,
     bytes_: Annotated[
         str | None,
@@ -229,36 +230,41 @@ def bench(
 
     The contenders take turns in random order. A time is the median over repetitions of
     the time of the slowest rank, with its 95 % interval; every byte received is
-    checked. Every call gets another view of the same memory, as in programs that pass
-    slices. Blocks of allgatherv grow with the rank, or follow a distribution; --bytes
-    is their average. A redistribution is of a matrix; its contenders are Alltoallw
-    (native), isend (a message to each in rank order) and gather_bcast. With one group,
-    as in --groups 8, the collective inside it is measured.
+    checked. Every call gets a new view of its memory, as in programs that pass slices.
+    Blocks of allgatherv grow with the rank, or follow a distribution; --bytes is their
+    average. A redistribution is of a matrix; its contenders are Alltoallw (native),
+    isend (a message to each in rank order) and gather_bcast. With one group, as in
+    --groups 8, the collective inside the group is measured.
 
-    It starts the processes itself, here or on a lab, or runs in those that your own
-    mpiexec started.
+    The command starts the processes, here or on a lab, or runs under your own mpiexec.
     """
     if format_ not in FORMATS:
         raise ValueError(unknown("--format", format_, FORMATS))
     on_lab = lab is not None or lab_name is not None
-    asked = sets.algorithms(set_) if set_ else ("auto",)
-    names = [name.strip() for name in algorithms.split(",")] if algorithms else asked
+    default_names = sets.algorithms(set_) if set_ else ("auto",)
+    names = (
+        [name.strip() for name in algorithms.split(",")]
+        if algorithms
+        else default_names
+    )
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
-    how = BenchJob((), (), contenders, seconds, seed, "random", single, same_arrays)
-    given = {"--groups": groups, "--bytes": bytes_, "--op": op}
-    todo = _todo(set_, given, distribution, scale, how)
+    base_job = BenchJob(
+        (), (), contenders, seconds, seed, "random", single, same_arrays
+    )
+    options = {"--groups": groups, "--bytes": bytes_, "--op": op}
+    bench_jobs = _jobs(set_, options, distribution, scale, base_job)
     for path, kind in ((csv, ".csv"), (json, ".json")):
-        check_file(path if path != PRINTED else None, (kind,))
+        check_file(path if path != STANDARD_OUTPUT else None, (kind,))
     check_picture(plot)
-    table = format_ == "table" and PRINTED not in (csv, json)
-    title = set_ or todo[0].cases[0].op.capitalize()
-    with ended_in_order(), place(lab, rate, lab_name, per_host) as where:
-        shown = Shown(where, title, table)
-        shown.run(todo, launches)
-    if not shown.outcomes:
+    prints_table = format_ == "table" and STANDARD_OUTPUT not in (csv, json)
+    title = set_ or bench_jobs[0].cases[0].op.capitalize()
+    with ended_in_order(), place(lab, rate, lab_name, per_host) as bench_place:
+        record = LiveRecord(bench_place, title, prints_table)
+        record.run(bench_jobs, launches)
+    if not record.outcomes:
         return
     if set_ is not None:
-        shown.arrange(sets.kinds(set_))
+        record.arrange(sets.kinds(set_))
     if format_ == "osu":
-        print(osu(shown.lines, shown.head()), end="")
-    _write(shown, csv, json, plot)
+        print(osu(record.lines, record.head()), end="")
+    _write(record, csv, json, plot)

@@ -17,7 +17,7 @@ from ..collectives.records import COLLECTIVES
 from ..schedules.names import described
 from . import simulate as sim
 from .options import Json
-from .sizes import PLACES, Given, resolve, sized
+from .sizes import NODE_OPTIONS, SizeOptions, resolve, sized
 
 Ports = Annotated[
     int,
@@ -35,64 +35,68 @@ Seconds = Annotated[
 ]
 
 
-def _far(time: float, least: float | None) -> str:
-    return f"{time / least:.2f}×" if least else "–"
+def _ratio(time: float, minimum: float | None) -> str:
+    return f"{time / minimum:.2f}×" if minimum else "–"
 
 
 def _number(time: float) -> str:
     return f"{time:.2f}".rstrip("0").rstrip(".")
 
 
-def _table(found: Bounds, known: list[AlgorithmDistance]) -> Table:
+def _table(case_bounds: Bounds, distances: list[AlgorithmDistance]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("algorithm", no_wrap=True)
     for name in ("transfer", "×bound", "whole", "×bound", "start-ups", "×bound"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in sorted(known, key=lambda row: (row.transfer, row.startups)):
+    for distance in sorted(
+        distances, key=lambda distance: (distance.transfer, distance.startups)
+    ):
         table.add_row(
-            row.name,
-            _number(row.transfer),
-            _far(row.transfer, found.transfer),
-            _number(row.whole),
-            _far(row.whole, found.whole.steps),
-            _number(row.startups),
-            _far(row.startups, found.startups.steps),
+            distance.name,
+            _number(distance.transfer),
+            _ratio(distance.transfer, case_bounds.transfer),
+            _number(distance.whole),
+            _ratio(distance.whole, case_bounds.whole.steps),
+            _number(distance.startups),
+            _ratio(distance.startups, case_bounds.startups.steps),
         )
     return table
 
 
-def _least(found: Fewest) -> str:
-    return str(found.steps) if found.exact else f"at least {found.steps}"
+def _fewest_words(fewest: Fewest) -> str:
+    return str(fewest.steps) if fewest.exact else f"at least {fewest.steps}"
 
 
-def _words(found: Bounds) -> str:
-    least = "not found" if found.transfer is None else _number(found.transfer)
+def _bounds_line(case_bounds: Bounds) -> str:
+    transfer = (
+        "not found" if case_bounds.transfer is None else _number(case_bounds.transfer)
+    )
     return (
-        f"bound: transfer {least} elements; {_least(found.whole)} if elements stay "
-        f"whole; start-ups {_least(found.startups)}"
+        f"bound: transfer {transfer} elements; {_fewest_words(case_bounds.whole)} if "
+        f"elements stay whole; start-ups {_fewest_words(case_bounds.startups)}"
     )
 
 
 def _names(form: str, sizes: dict[str, Any]) -> list[str]:
-    """The ranks as pictures name them: a0, a1, b0, …"""
+    """The ranks as named in pictures: a0, a1, b0, …"""
     ranks = COLLECTIVES[form].ranks(sizes)
     if len(ranks) == 1:
         return [str(i) for i in range(ranks[0])]
     return [f"{'abcdefghijkl'[g]}{i}" for g, n in enumerate(ranks) for i in range(n)]
 
 
-def _schedules(found: Bounds, names: list[str], backwards: bool) -> list[str]:
-    """What the programs found, step by step."""
+def _schedules(case_bounds: Bounds, names: list[str], backwards: bool) -> list[str]:
+    """The lines of the schedules that reach the bounds, step by step."""
     lines = []
-    for words, steps in (
-        ("with whole elements", found.whole),
-        ("with the fewest start-ups", found.startups),
+    for property_words, steps in (
+        ("with whole elements", case_bounds.whole),
+        ("with the fewest start-ups", case_bounds.startups),
     ):
         if steps.moves is None:
-            why = "an algorithm takes as few" if steps.exact else "not found"
-            lines += ["", f"A schedule {words}: {why}."]
+            reason = "an algorithm takes as few" if steps.exact else "not found"
+            lines += ["", f"A schedule {property_words}: {reason}."]
             continue
-        lines += ["", f"A schedule {words}:", *shown(steps, names.__getitem__)]
+        lines += ["", f"A schedule {property_words}:", *shown(steps, names.__getitem__)]
     if backwards:
         lines += ["", "This is the broadcast; backwards, with sums, the reduction."]
     return lines
@@ -102,7 +106,7 @@ def _schedules(found: Bounds, names: list[str], backwards: bool) -> list[str]:
 def bound(
     *,
     collective: sim.Collective,
-    given: Given,
+    size_options: SizeOptions,
     ports: Ports = 1,
     seconds: Seconds = 15.0,
     show: Annotated[
@@ -113,25 +117,31 @@ def bound(
     """Find what no algorithm can beat in a small case, and how far each is.
 
     For up to a dozen processes. Transfer: the elements' time through the busiest port,
-    where start-ups are free and data can be cut at will: a linear program. Whole: the
-    same where an element cannot be cut, step by step: a mixed-integer program, as for
-    the start-ups of messages of any length. Algorithms send one message at a time.
+    if start-ups are free and data can be cut at will: a linear program. Whole: the time
+    if no element can be cut, step by step: a mixed-integer program, as for the
+    start-ups of messages of any length. Algorithms send one message at a time.
     """
-    if any(given[name] is not None for name in PLACES):
+    if any(size_options[name] is not None for name in NODE_OPTIONS):
         raise ValueError("a bound is for processes that share no node")
-    form, sizes = resolve(collective, [], given, times=1)
-    asked = problem(form, **sizes)
-    known = list(rows(form, sizes))
-    found = bounds(form, sizes, known, ports, seconds)
+    form, sizes = resolve(collective, [], size_options, factor=1)
+    demands = problem(form, **sizes)
+    distances = list(rows(form, sizes))
+    case_bounds = bounds(form, sizes, distances, ports, seconds)
     if as_json:
-        print(json.dumps({**asdict(found), "algorithms": list(map(asdict, known))}))
+        print(
+            json.dumps(
+                {**asdict(case_bounds), "algorithms": list(map(asdict, distances))}
+            )
+        )
         return
     console = Console()
     title = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-    many = f", {ports} ports" if ports > 1 else ""
-    console.print(f"{described(form)}: {title}{many}", style="bold", highlight=False)
-    console.print(_table(found, known), highlight=False)
-    console.print(_words(found), highlight=False)
+    ports_words = f", {ports} ports" if ports > 1 else ""
+    console.print(
+        f"{described(form)}: {title}{ports_words}", style="bold", highlight=False
+    )
+    console.print(_table(case_bounds, distances), highlight=False)
+    console.print(_bounds_line(case_bounds), highlight=False)
     if show:
-        for line in _schedules(found, _names(form, sizes), asked.reversed):
+        for line in _schedules(case_bounds, _names(form, sizes), demands.reversed):
             console.print(line, highlight=False, markup=False)

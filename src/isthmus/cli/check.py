@@ -15,9 +15,9 @@ from ..check import sweep
 from ..schedules.names import WHERE, described, mpi_name, number_of_groups
 from ..schedules.registry import resolve
 from .options import Json
-from .terminal import Steps
+from .terminal import ProgressDisplay
 
-Most = Annotated[
+MaxRanks = Annotated[
     int, typer.Option("--max", min=1, metavar="N", help="largest group, in ranks")
 ]
 Seed = Annotated[
@@ -46,42 +46,51 @@ Jobs = Annotated[
 def _rows(total: sweep.Tally) -> list[tuple[str, str, int, bool]]:
     """Each algorithm, with any options and stage: its cases, and if all are right."""
     cases: Counter[tuple[str, str]] = Counter()
-    wrong = {(of, resolve(of, name)[0].name) for of, name in total.failures}
-    for (of, name), n in total.cases.items():
-        cases[of, resolve(of, name)[0].name] += n
-    return [(*key, n, key not in wrong) for key, n in cases.items()]
+    wrong_algorithms = {
+        (collective, resolve(collective, name)[0].name)
+        for collective, name in total.failures
+    }
+    for (collective, name), case_count in total.cases.items():
+        cases[collective, resolve(collective, name)[0].name] += case_count
+    return [
+        (*algorithm_key, case_count, algorithm_key not in wrong_algorithms)
+        for algorithm_key, case_count in cases.items()
+    ]
 
 
 def _table(total: sweep.Tally) -> Table:
     table = Table("collective", "algorithm", box=None, pad_edge=False)
     table.add_column("cases", justify="right")
     table.add_column("result")
-    for collective, algorithm, n, right in _rows(total):
-        result = "[green]right[/]" if right else "[bold red]wrong[/]"
-        table.add_row(described(collective), algorithm, str(n), result)
+    for collective, algorithm, case_count, is_right in _rows(total):
+        result = "[green]right[/]" if is_right else "[bold red]wrong[/]"
+        table.add_row(described(collective), algorithm, str(case_count), result)
     return table
 
 
 def _json(total: sweep.Tally) -> str:
     names = "algorithm", "cases", "right"
     rows = [
-        _collective(of) | dict(zip(names, rest, strict=True))
-        for of, *rest in _rows(total)
+        _collective_fields(collective) | dict(zip(names, row, strict=True))
+        for collective, *row in _rows(total)
     ]
     failures = [
-        _collective(of) | {"algorithm": name, "failure": words}
-        for (of, name), words in total.failures.items()
+        _collective_fields(collective) | {"algorithm": name, "failure": words}
+        for (collective, name), words in total.failures.items()
     ]
     return json.dumps({"algorithms": rows, "failures": failures}, indent=2)
 
 
-def _collective(of: str) -> dict[str, Any]:
+def _collective_fields(collective: str) -> dict[str, Any]:
     """A collective for programs, as in isthmus list --json."""
-    return {"collective": mpi_name(of), "groups": WHERE[number_of_groups(of)]}
+    return {
+        "collective": mpi_name(collective),
+        "groups": WHERE[number_of_groups(collective)],
+    }
 
 
 def check(
-    max_: Most = 12,
+    max_: MaxRanks = 12,
     placements: Placements = 3,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -89,20 +98,20 @@ def check(
 ) -> None:
     """Verify every algorithm on all small group sizes, without MPI.
 
-    Algorithms that share the memory of nodes are verified on placements too: on every
-    one of up to --placements ranks and one more in all; of two groups of up to
+    Algorithms that share the memory of nodes are verified on placements too: on all
+    placements of up to --placements ranks and one more in all; of two groups of up to
     --placements each, on all up to the order of ranks in a group; of larger groups, on
     random ones. The exit status is 1 if an algorithm is wrong.
     """
     console = Console(stderr=as_json)
-    with Steps(console, many=True) as steps:
-        steps("choosing cases", 0.0)
-        found = list(sweep.cases(max_, seed, placements))
+    with ProgressDisplay(console, has_many_steps=True) as progress:
+        progress("choosing cases", 0.0)
+        cases = list(sweep.cases(max_, seed, placements))
         total, done = sweep.Tally(), 0
-        for tally in sweep.sweep(found, jobs or 0):
+        for tally in sweep.sweep(cases, jobs or 0):
             total += tally
             done += tally.cases.total() + tally.declined.total()
-            steps(f"{done} of {len(found)} cases", done / len(found))
+            progress(f"{done} of {len(cases)} cases", done / len(cases))
     if as_json:
         print(_json(total))
         raise typer.Exit(1 if total.failures else 0)
@@ -110,17 +119,19 @@ def check(
     for (collective, algorithm), failure in total.failures.items():
         title = f"[bold red]{described(collective)}, {algorithm}[/]"
         console.print(f"{title}: {escape(failure)}", highlight=False)
-    never = [
-        f"{described(of)} {name}"
-        for of, name in total.declined
-        if (of, name) not in total.cases
+    never_verified = [
+        f"{described(collective)} {name}"
+        for collective, name in total.declined
+        if (collective, name) not in total.cases
     ]
-    if never:
-        console.print(f"does not go together: {', '.join(never)}", style="dim")
-    wrong = len(total.failures)
-    verdict = f"[bold red]{wrong} wrong[/]" if wrong else "[green]all right[/]"
+    if never_verified:
+        console.print(f"does not go together: {', '.join(never_verified)}", style="dim")
+    wrong_count = len(total.failures)
+    verdict = (
+        f"[bold red]{wrong_count} wrong[/]" if wrong_count else "[green]all right[/]"
+    )
     words = f"{total.cases.total()} cases, groups of up to {max_} ranks, "
-    words += f"{sweep.placements_in(found)} placements on nodes"
+    words += f"{sweep.placements_in(cases)} placements on nodes"
     console.print(f"{words}: {verdict}", highlight=False)
-    if wrong:
+    if wrong_count:
         raise typer.Exit(1)

@@ -1,9 +1,9 @@
-"""The subcommands: their names, what each does, and the module that is imported for it.
+"""The subcommands: names, summaries, and the module imported for each.
 
 All of them together import 190 modules of isthmus, numpy and matplotlib: half a second
 of processor time, also for `isthmus --version`. So a group knows its subcommands by a
-table, and imports the one that is run. Its help is written from the table too, which a
-test compares with the docstrings.
+table, and imports only the subcommand that is run. The help of a group is written from
+the table too, and a test compares the table with the docstrings.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .examples import epilog
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a subcommand is, and the first line of its help."""
+    """The place of a subcommand, and the first line of its help."""
 
-    #: of this package
+    #: of the package isthmus.cli
     module: str
     #: a function, or a group's typer.Typer
     attribute: str
@@ -92,7 +92,7 @@ LAB = {
         "run",
         "Run an MPI program on the hosts; its exit status is that of mpiexec.",
     ),
-    "status": Entry("lab", "status", "List running labs."),
+    "status": Entry("lab", "status", "List the running labs."),
     "set": Entry("lab", "set_", "Give the link of one host another rate."),
     "cut": Entry("lab", "cut", "Cut a host off from all others."),
     "join": Entry("lab", "join", "Join a host again that was cut off."),
@@ -109,7 +109,7 @@ LAB = {
 
 
 class Commands(Mapping[str, Any]):
-    """The subcommands of a group, each imported when it is looked up."""
+    """The subcommands of a group, each imported at its first look-up."""
 
     def __init__(self, table: Mapping[str, Entry], group: str = "") -> None:
         self.table, self.group = table, group
@@ -131,31 +131,31 @@ class Commands(Mapping[str, Any]):
 
 
 def _click_command(full_name: str, command: typer.Typer | Callable[..., None]) -> Any:
-    """The command that typer makes of a function or of a group."""
+    """The command that typer builds from a function or from a group."""
     if isinstance(command, typer.Typer):
         return get_command(command)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single_command = typer.Typer(add_completion=False, rich_markup_mode=None)
     name = full_name.rpartition(" ")[2]
-    alone.command(name, cls=Command, epilog=epilog(full_name))(command)
-    return get_command(alone)
+    single_command.command(name, cls=Command, epilog=epilog(full_name))(command)
+    return get_command(single_command)
 
 
-#: what newer versions of typer write after the name of an argument
+#: the types that newer versions of typer write after the names of arguments
 _TYPE = re.compile(r" <(str|int|path|list\[\w+\])>")
 
 
 class Command(TyperCommand):
-    """A command whose help has words for people only, and no types of Python."""
+    """A command whose help shows words for people, and no types of Python."""
 
     def get_help(self, ctx: Any) -> str:
-        return _TYPE.sub(lambda found: " " * len(found[0]), super().get_help(ctx))
+        return _TYPE.sub(lambda match: " " * len(match[0]), super().get_help(ctx))
 
 
-class Group(TyperGroup):
-    """A group that imports of its subcommands the one that is run."""
+class CommandGroup(TyperGroup):
+    """A group that imports only the subcommand that is run."""
 
     table: Mapping[str, Entry] = COMMANDS
-    #: how the group's own name stands before those of its subcommands
+    #: the group's own name and a space, before the names of its subcommands
     prefix = ""
 
     def __init__(self, **attributes: Any) -> None:
@@ -166,13 +166,13 @@ class Group(TyperGroup):
         return list(self.table)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write what each subcommand does, from the table."""
+        """Write the summary of each subcommand, from the table."""
         with formatter.section("Commands"):
             rows = [(name, entry.summary) for name, entry in self.table.items()]
             formatter.write_dl(rows)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the subcommand, or say which name is close to the one that is none."""
+        """Find the subcommand; refuse an unknown name with the closest known name."""
         if args[0] not in self.table and not args[0].startswith("-"):
             close = get_close_matches(args[0], self.table, 1)
             hint = (
@@ -184,7 +184,7 @@ class Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class LabGroup(Group):
+class LabGroup(CommandGroup):
     """The subcommands of `isthmus lab`."""
 
     table = LAB

@@ -13,19 +13,19 @@ from ..bench import demo as tour, worker
 from ..launch.mpiexec import own_rank
 from .files import check_folder, make_folder, save
 from .options import check_processes, groups as two_groups
-from .terminal import Steps, busy, ended_in_order
+from .terminal import ProgressDisplay, busy, ended_in_order
 
-LIMIT = 120.0
+SILENCE_LIMIT_SECONDS = 120.0
 NO_PICTURES = 'pictures need: pip install "isthmus[plot]"'
 
 
 def _groups(text: str | None, ranks: int | None) -> tuple[int, int]:
-    """Two groups as told, or halves of all processes."""
+    """The sizes of two groups as asked for, or halves of all processes."""
     if text is not None:
-        found = two_groups(text)
-        if ranks not in (None, sum(found)):
-            raise ValueError(f"--groups {text} are {sum(found)} processes, not {ranks}")
-        return found
+        sizes = two_groups(text)
+        if ranks not in (None, sum(sizes)):
+            raise ValueError(f"--groups {text} are {sum(sizes)} processes, not {ranks}")
+        return sizes
     if ranks is None and own_rank() is not None:
         from ..bench.stand import world_size
 
@@ -52,30 +52,31 @@ def demo(
     """Let two groups of processes swap a coupled field.
 
     An ocean and an atmosphere exchange their fields, with the MPI library's own call
-    and with isthmus. It starts the processes itself, or runs in those that your own
-    mpiexec started.
+    and with isthmus. The command starts the processes, or runs under your own mpiexec.
     """
-    drawing = find_spec("matplotlib") is not None
-    if drawing:
+    has_matplotlib = find_spec("matplotlib") is not None
+    if has_matplotlib:
         check_folder(folder)
     sizes = _groups(groups, ranks)
     check_processes(sum(sizes))
     console = Console()
-    with ended_in_order(), Steps(console, many=True) as steps:
-        shown = tour.Tour(console, sizes, steps)
-        worker.run(tour.job(sizes), shown, LIMIT)
+    with ended_in_order(), ProgressDisplay(console, has_many_steps=True) as progress:
+        tour_display = tour.Tour(console, sizes, progress)
+        worker.run(tour.job(sizes), tour_display, SILENCE_LIMIT_SECONDS)
     if own_rank():
         return
     console.print("\nEvery byte was checked and right.")
-    for words in shown.shared_cores():
+    for words in tour_display.shared_cores():
         console.print(words, highlight=False)
     console.print()
     with busy(console, "drawing"):
-        if not drawing:
+        if not has_matplotlib:
             console.print(NO_PICTURES, highlight=False, markup=False)
-        if drawing:
+        if has_matplotlib:
             make_folder(folder)
-        for words, figure, path in tour.pictures(shown, folder) if drawing else ():
+        for words, figure, path in (
+            tour.pictures(tour_display, folder) if has_matplotlib else ()
+        ):
             console.print(
                 f"{words:<44} {save(figure, path)}", highlight=False, soft_wrap=True
             )

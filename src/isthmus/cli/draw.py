@@ -16,53 +16,68 @@ from ..explore.run import MAX_PAGE_RANKS, MAX_RANKS_IN_DETAIL
 from ..redistribution import picture
 from ..redistribution.layouts import Layout
 from ..redistribution.order import WHOLE_MESSAGE_BYTES
-from ..redistribution.schedule import schedule
+from ..redistribution.schedule import schedule as redistribution_schedule
 from ..schedules.registry import resolve
 from . import simulate as sim
 from .files import check_picture, save
-from .layouts import Inside, Shape, Source, Target, both
+from .layouts import Inside, Shape, Source, Target, layout_pair
 from .options import integers
-from .sizes import Given, sized
+from .sizes import SizeOptions, sized
 from .terminal import busy
 
-#: of more ranks, nobody could tell the colours apart
-READABLE = 24
+#: with more ranks, nobody could tell the colours apart
+READABLE_RANKS = 24
 
 
-def _check_ranks(n: int, times: bool, most: int = READABLE) -> None:
-    """Refuse what would take long and nobody could read."""
-    most = MAX_PAGE_RANKS if times else most
-    if n > most:
-        more = "" if times else f"; --gantt and isthmus explore show {MAX_PAGE_RANKS}"
-        raise ValueError(f"{n} ranks: a picture shows up to {most}{more}")
+def _check_ranks(n: int, has_timeline: bool, max_ranks: int = READABLE_RANKS) -> None:
+    """Refuse more ranks than a picture can show readably."""
+    max_ranks = MAX_PAGE_RANKS if has_timeline else max_ranks
+    if n > max_ranks:
+        hint = (
+            ""
+            if has_timeline
+            else f"; --gantt and isthmus explore show {MAX_PAGE_RANKS}"
+        )
+        raise ValueError(f"{n} ranks: a picture shows up to {max_ranks}{hint}")
 
 
-def _in_parts(algorithm: str, given: Given, parts: int) -> tuple[str, Given]:
-    """A broadcast in so many parts: the algorithm's own, of data that they divide."""
+def _in_parts(
+    algorithm: str, size_options: SizeOptions, parts: int
+) -> tuple[str, SizeOptions]:
+    """A broadcast algorithm cut into parts, and size options to match.
+
+    Where no size is asked for, each part is one byte, so that the parts divide the
+    data.
+    """
     entry, _ = resolve("bcast", algorithm)
     name = algorithm
     if "n" in entry.options and "(" not in algorithm:
         name = f"{algorithm}(n={parts})"
-    asked = given["bytes"] is not None or given["m"] is not None
-    return name, given if asked else given | {"bytes": str(parts)}
+    has_size = size_options["bytes"] is not None or size_options["m"] is not None
+    return name, size_options if has_size else size_options | {"bytes": str(parts)}
 
 
 def _redistribution(
     ends: tuple[Layout, Layout, int | None],
     machine: str | None,
-    times: bool,
+    has_timeline: bool,
     output: Path | None,
 ) -> None:
-    """Draw both layouts and who sends what to whom; or when, on a machine."""
-    path = output or Path(f"redistribution{'-gantt' * times}.png")
+    """Draw the layouts and messages of a redistribution, or a timeline of its run."""
+    path = output or Path(f"redistribution{'-gantt' * has_timeline}.png")
     check_picture(path)
     before, after, inside = ends
-    _check_ranks(inside or before.ranks + after.ranks, times, MAX_RANKS_IN_DETAIL)
+    _check_ranks(
+        inside or before.ranks + after.ranks, has_timeline, MAX_RANKS_IN_DETAIL
+    )
     with busy(Console(stderr=True), "drawing"):
-        if times:
-            made = schedule(*ends, least=WHOLE_MESSAGE_BYTES)
-            line, groups = made.simulate(sim.machine(machine), True), sim.groups(made)
-            save(gantt(line, groups, sim.title(made, machine), ()), path)
+        if has_timeline:
+            schedule = redistribution_schedule(*ends, least=WHOLE_MESSAGE_BYTES)
+            timeline, groups = (
+                schedule.simulate(sim.machine(machine), True),
+                sim.groups(schedule),
+            )
+            save(gantt(timeline, groups, sim.title(schedule, machine), ()), path)
         else:
             save(picture.draw(*ends), path)
     print(path)
@@ -73,8 +88,8 @@ def draw(
     *,
     collective: sim.Collective,
     algorithm: sim.Name = "",
-    given: Given,
-    times: Annotated[
+    size_options: SizeOptions,
+    has_timeline: Annotated[
         bool, typer.Option("--gantt", help="draw when each rank does what on a machine")
     ] = False,
     circle: Annotated[
@@ -97,40 +112,45 @@ def draw(
 ) -> None:
     """Draw what every rank holds after every step of a schedule.
 
-    With --nodes or --per-node, nodes are boxes around their ranks. With --gantt, it
-    draws who sends, receives and idles when; an element is then one byte. With
-    --circle, it draws which part of a broadcast goes where.
+    With --nodes or --per-node, nodes are boxes around their ranks. With --gantt, the
+    picture shows when each rank sends, receives and idles; an element is then one byte.
+    With --circle, it shows where each part of a broadcast goes.
 
     A redistribution has no algorithm but layouts: --source, --target and --shape.
     """
-    if machine is not None and not times:
+    if machine is not None and not has_timeline:
         raise ValueError("--machine goes with --gantt: the steps take no time")
     if collective == "redistribution":
-        extents = integers(shape or ("2400,2400" if times else "24,24"), "--shape")
-        ends = both(source, target, extents, inside)
-        _redistribution(ends, machine, times, output)
+        extents = integers(
+            shape or ("2400,2400" if has_timeline else "24,24"), "--shape"
+        )
+        ends = layout_pair(source, target, extents, inside)
+        _redistribution(ends, machine, has_timeline, output)
         return
     if source or target or inside:
         raise ValueError("--source, --target and --inside are of a redistribution")
     if not algorithm:
         raise ValueError(f"which algorithm? isthmus list {collective} names them")
-    if circle is not None and (times or collective != "bcast"):
+    if circle is not None and (has_timeline or collective != "bcast"):
         raise ValueError("--circle shows the parts of a bcast, and no times")
-    larger = sim.LARGER if times else 1
+    size_factor = sim.TIMELINE_FACTOR if has_timeline else 1
     name = algorithm
     if circle is not None:
-        name, given = _in_parts(algorithm, given, circle)
-    made = sim.made(collective, name, given, larger)
-    kind = "-gantt" * times + "-circle" * (circle is not None)
+        name, size_options = _in_parts(algorithm, size_options, circle)
+    schedule = sim.schedule_of(collective, name, size_options, size_factor)
+    kind = "-gantt" * has_timeline + "-circle" * (circle is not None)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}{kind}.png")
     check_picture(path)
-    _check_ranks(made.n, times)
-    with busy(Console(stderr=True), f"drawing {made.n} ranks"):
-        if times:
-            line, words = sim.timeline(made, machine), sim.title(made, machine)
-            save(gantt(line, sim.groups(made), words, nodes_of(made)), path)
+    _check_ranks(schedule.n, has_timeline)
+    with busy(Console(stderr=True), f"drawing {schedule.n} ranks"):
+        if has_timeline:
+            timeline, title = (
+                sim.timeline(schedule, machine),
+                sim.title(schedule, machine),
+            )
+            save(gantt(timeline, sim.groups(schedule), title, nodes_of(schedule)), path)
         elif circle is not None:
-            save(on_circle(made, circle), path)
+            save(on_circle(schedule, circle), path)
         else:
-            save(figure(made), path)
+            save(figure(schedule), path)
     print(path)

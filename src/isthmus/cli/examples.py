@@ -1,4 +1,4 @@
-"""What to type: lines for the help of every command."""
+"""Examples of every command, for the end of its help."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def epilog(command: str) -> str:
-    """The lines of a command, as its help shows them."""
+    """The examples of a command, laid out for its help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[command])

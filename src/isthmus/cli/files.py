@@ -1,9 +1,9 @@
-"""Files that a command writes: tried before the work begins.
+"""Files that a command writes, tried before the work begins.
 
-Also before MPI is started: a rank that ends then ends the others with it. A name says
-what kind of file it is, so one that says another is refused; a folder that is not there
-is a slip of the pen more often than a wish, so only commands whose output is a folder
-make one, and say so.
+The trial comes before the start of MPI too, since a rank that ends later ends all
+others. A suffix says the kind of a file, so that a wrong suffix is refused. A missing
+folder is a slip of the pen more often than a wish: only commands whose output is a
+folder create that folder, and tell the user.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 from ..launch.mpiexec import own_rank
 
-#: matplotlib writes more kinds, which nobody asked for
+#: the kinds in documents; matplotlib could write others too
 PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_file(path: Path | None, kinds: Sequence[str] = ()) -> None:
-    """Refuse a file that cannot be written, or whose name says another kind.
+    """Refuse a file that cannot be written, or whose suffix is of another kind.
 
-    A name without an ending says nothing, so it may be of any kind but a picture. Only
-    the process that will write it tries.
+    A name without a suffix may be of any kind but a picture. Of several ranks, only the
+    first tries, because only the first will write.
     """
     if path is None:
         return
@@ -42,10 +42,10 @@ def check_file(path: Path | None, kinds: Sequence[str] = ()) -> None:
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse a picture that cannot be written, or not as a file of this kind."""
+    """Refuse a picture that cannot be written, or a suffix of no picture."""
     if path is None:
         return
-    import matplotlib  # noqa: F401  its lack is told before the work begins
+    import matplotlib  # noqa: F401  a missing package is reported before the work
 
     if path.suffix not in PICTURES:
         raise ValueError(f"{path}: not a kind of picture; .png, .svg and .pdf are")
@@ -53,7 +53,7 @@ def check_picture(path: Path | None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder that cannot be made, or in which no file can be written."""
+    """Refuse a folder that cannot be created, or in which no file can be written."""
     if own_rank():
         return
     if path.is_dir():
@@ -66,13 +66,13 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a report where it is not there, and say so."""
+    """Create a missing folder for a report, and tell the user."""
     if not path.is_dir():
         path.mkdir()
         print(f"new folder {path}", file=sys.stderr)
 
 
 def save(picture: Any, path: Path) -> Path:
-    """Write a figure; the kind of file follows from its name."""
+    """Write a figure; the suffix of its name decides on the kind of file."""
     picture.savefig(path, dpi=140)
     return path

@@ -23,7 +23,7 @@ from ..units import show_time
 from .options import RATE, Json, Rate
 from .terminal import ended_in_order
 
-#: the exit status of timeout(1) too
+#: the exit status after a time limit, as of timeout(1)
 OUT_OF_TIME = 124
 
 Name = Annotated[str, typer.Option(metavar="NAME", help="name of the lab")]
@@ -32,19 +32,19 @@ Host = Annotated[int, typer.Argument(metavar="HOST", help="its number, from 0")]
 
 def _slow(options: list[str]) -> dict[int, str]:
     """The rates of single hosts, as in 3:10mbit."""
-    found = {}
+    rates = {}
     for text in options:
         host, colon, rate = text.partition(":")
         if not (host.isdigit() and colon):
             raise ValueError(
                 f"--slow {text}: must be a host and a rate, as in 3:10mbit"
             )
-        found[int(host)] = rate
-    return found
+        rates[int(host)] = rate
+    return rates
 
 
-def _able() -> None:
-    """Say what is missing before anything fails for the lack of it."""
+def _check_abilities() -> None:
+    """Refuse to go on where the system lacks something that a lab needs."""
     if lack := missing():
         raise LabError(lack)
 
@@ -63,21 +63,21 @@ def up(
 ) -> None:
     """Put up a lab: hosts with shaped links."""
     console, start = Console(), perf_counter()
-    bar = (BarColumn(), MofNCompleteColumn())
-    quiet = not console.is_terminal
+    columns = (BarColumn(), MofNCompleteColumn())
+    is_quiet = not console.is_terminal
     with Progress(
-        "hosts", *bar, console=console, transient=True, disable=quiet
+        "hosts", *columns, console=console, transient=True, disable=is_quiet
     ) as progress:
         task = progress.add_task("hosts", total=hosts)
-        made = Lab(
+        lab = Lab(
             hosts,
             rate,
             slow=_slow(slow or []),
             name=name,
             progress=lambda done: progress.update(task, completed=done),
         )
-        with made:
-            made.keep()
+        with lab:
+            lab.keep()
     took = show_time(perf_counter() - start)
     console.print(f"lab {name}: {hosts} hosts at {rate}, up in {took}", highlight=False)
 
@@ -106,7 +106,7 @@ def run(
 
     When the time limit has passed, the exit status is 124.
     """
-    _able()
+    _check_abilities()
     net = find(name)
     try:
         with ended_in_order():
@@ -118,19 +118,26 @@ def run(
 
 
 def _row(name: str) -> tuple[str, ...]:
-    """A lab in a few words."""
-    how, busy = life.state(name), str(len(inside(name)))
-    if how == "dead":
-        return name, how, "", "", "isthmus lab down removes it", busy
+    """The row of a lab in the table of running labs."""
+    state, processes = life.state(name), str(len(inside(name)))
+    if state == "dead":
+        return name, state, "", "", "isthmus lab down removes it", processes
     links = find(name).links()
     rates = [link.rate for link in links.values()]
-    usual = max(rates, key=rates.count, default=0)
-    odd = [
+    usual_rate = max(rates, key=rates.count, default=0)
+    exceptions = [
         f"{host}: {show_rate(link.rate) if link.joined else 'cut off'}"
         for host, link in sorted(links.items())
-        if link.rate != usual or not link.joined
+        if link.rate != usual_rate or not link.joined
     ]
-    return name, how, str(len(links)), show_rate(usual), ", ".join(odd), busy
+    return (
+        name,
+        state,
+        str(len(links)),
+        show_rate(usual_rate),
+        ", ".join(exceptions),
+        processes,
+    )
 
 
 def _facts(name: str) -> dict[str, Any]:
@@ -150,13 +157,13 @@ def _facts(name: str) -> dict[str, Any]:
 
 
 def _limits(net: Network) -> str:
-    """What TCP gets on a lab."""
+    """The rate and the latency that TCP reaches on a lab."""
     if net.hosts < 2:
         return f"{net.name}: one host has nobody to send to"
-    found, rate = net.measure(), min(net.links()[host].rate for host in (0, 1))
+    tcp, rate = net.measure(), min(net.links()[host].rate for host in (0, 1))
     return (
-        f"{net.name}: {found.rate / 1e6:.4g} MB/s from host 0 to host 1, "
-        f"{8 * found.rate / rate:.3f} of the rate; alpha {show_time(found.alpha)}"
+        f"{net.name}: {tcp.rate / 1e6:.4g} MB/s from host 0 to host 1, "
+        f"{8 * tcp.rate / rate:.3f} of the rate; alpha {show_time(tcp.alpha)}"
     )
 
 
@@ -167,8 +174,8 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List running labs."""
-    _able()
+    """List the running labs."""
+    _check_abilities()
     console, names = Console(), list(everything())
     if as_json:
         print(json.dumps([_facts(name) for name in names], indent=2))
@@ -189,32 +196,32 @@ def status(
 
 def set_(host: Host, rate: Rate, name: Name = "lab") -> None:
     """Give the link of one host another rate."""
-    _able()
+    _check_abilities()
     find(name).set_rate(host, rate)
 
 
 def cut(host: Host, name: Name = "lab") -> None:
     """Cut a host off from all others."""
-    _able()
+    _check_abilities()
     find(name).cut(host)
 
 
 def join(host: Host, name: Name = "lab") -> None:
     """Join a host again that was cut off."""
-    _able()
+    _check_abilities()
     find(name).join(host)
 
 
 def down(name: Name = "lab") -> None:
     """Take a lab down and end what runs on it; remove dead labs."""
-    _able()
-    gone = [*life.sweep(), *([name] if life.down(name) else [])]
-    if not gone:
+    _check_abilities()
+    removed = [*life.sweep(), *([name] if life.down(name) else [])]
+    if not removed:
         running = list(everything())
         raise LabError(
             unknown("lab", name, running) if running else "no lab is running"
         )
-    print("taken down: " + ", ".join(gone))
+    print("taken down: " + ", ".join(removed))
 
 
 def shell(
@@ -229,7 +236,7 @@ def shell(
 ) -> None:
     """Start a shell in which labs need no root.
 
-    It has no other network. Labs that run inside end with it.
+    The shell has no other network. Labs inside end with the shell.
     """
     try:
         try_command(rootless(["true"]))

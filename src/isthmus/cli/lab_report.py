@@ -12,7 +12,7 @@ from ..bench.job import BenchJob, contenders
 from ..bench.place import place
 from ..bench.report import write
 from .files import check_folder, make_folder
-from .measured import Shown
+from .measured import LiveRecord
 from .options import RATE, Launches, Rate, Seconds
 from .terminal import ended_in_order
 
@@ -37,14 +37,14 @@ def report(
     """
     check_folder(folder)
     records = {}
-    with ended_in_order(), place(sets.LAB_PROCESSES, rate, None) as where:
+    with ended_in_order(), place(sets.LAB_PROCESSES, rate, None) as lab_place:
         make_folder(folder)
         for name in sets.PAPER_SETS:
-            some = contenders(sets.algorithms(name), False, copy=False)
-            how = BenchJob((), (), some, seconds)
-            records[name] = shown = Shown(where, name, table=True)
-            shown.run(sets.named(name, how, scale, smallest=True), launches)
-            shown.console.print()
-            shown.arrange(sets.kinds(name))
+            paper_contenders = contenders(sets.algorithms(name), False, copy=False)
+            base_job = BenchJob((), (), paper_contenders, seconds)
+            records[name] = record = LiveRecord(lab_place, name, table=True)
+            record.run(sets.named(name, base_job, scale, smallest=True), launches)
+            record.console.print()
+            record.arrange(sets.kinds(name))
             path = write(folder, records)
     print(path)

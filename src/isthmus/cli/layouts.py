@@ -1,4 +1,4 @@
-"""The layouts of a redistribution as people write them: blocks:4x2."""
+"""The layouts of a redistribution as people write a layout: blocks:4x2."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Inside = Annotated[
 ]
 
 
-def both(
+def layout_pair(
     source: str | None, target: str | None, shape: list[int], inside: bool
 ) -> tuple[Layout, Layout, int | None]:
-    """Both layouts of a redistribution, and the size of the group if it is one."""
+    """The layouts before and after a redistribution, and the size of a single group."""
     before = layout(source or "blocks:4x2", shape, "--source")
     after = layout(target or "blocks:3x3", shape, "--target")
     if (source is None) != (target is None):
@@ -47,13 +47,13 @@ def both(
 
 
 def layout(text: str, shape: list[int], option: str) -> Layout:
-    """A layout of a global array of that shape."""
-    kind, *more = text.split(":")
-    if (kind, len(more)) in (("blocks", 1), ("cyclic", 2)):
-        return getattr(Layout, kind)(shape, *(_grid(x, option) for x in more))  # type: ignore[no-any-return]
-    if (kind, len(more)) == ("sharded", 2):
-        placements = [_placement(x, option) for x in more[1].split(",")]
-        return Layout.sharded(shape, _grid(more[0], option), placements)
+    """A layout of a global array of the shape."""
+    kind, *parts = text.split(":")
+    if (kind, len(parts)) in (("blocks", 1), ("cyclic", 2)):
+        return getattr(Layout, kind)(shape, *(_grid(x, option) for x in parts))  # type: ignore[no-any-return]
+    if (kind, len(parts)) == ("sharded", 2):
+        placements = [_placement(x, option) for x in parts[1].split(",")]
+        return Layout.sharded(shape, _grid(parts[0], option), placements)
     raise ValueError(f"{option} {text}: must be a layout, {HELP}")
 
 

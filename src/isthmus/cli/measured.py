@@ -1,4 +1,4 @@
-"""A measurement as it is seen while it runs: how far it is, and its table."""
+"""A running measurement on the terminal: progress, and a table of results."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from ..bench.outcome import Outcome
 from ..bench.place import Place
 from ..bench.record import Record
 from ..bench.table import Comparison
-from .terminal import Steps
+from .terminal import ProgressDisplay
 
 
-class Shown(Record):
-    """Prints results as they come."""
+class LiveRecord(Record):
+    """A record that prints each result at once."""
 
-    def __init__(self, where: Place, title: str, table: bool) -> None:
-        super().__init__(where)
+    def __init__(self, place: Place, title: str, table: bool) -> None:
+        super().__init__(place)
         self.console, self.title, self.table = Console(), title, table
-        self.steps = Steps(self.console)
+        self.progress_display = ProgressDisplay(self.console)
 
-    def run(self, todo: list[BenchJob], launches: int) -> None:
-        """Measure all jobs, one after the other."""
-        with self.steps:
-            for k, job in enumerate(todo):
+    def run(self, bench_jobs: list[BenchJob], launches: int) -> None:
+        """Measure all jobs, in their order."""
+        with self.progress_display:
+            for k, job in enumerate(bench_jobs):
                 self.jobs.append(job)
-                self.share = k / len(todo), 1 / len(todo)
+                self.share = k / len(bench_jobs), 1 / len(bench_jobs)
                 worker.repeat(job, self, launches, self.place.start)
 
     def heading(self) -> str:
-        """What is measured, between or inside which groups."""
+        """The title with the sizes of the groups, between or inside."""
         groups = self.jobs[-1].groups
-        where = "inside" if len(groups) == 1 else "between"
-        return f"{self.title} {where} {' and '.join(map(str, groups))} processes"
+        preposition = "inside" if len(groups) == 1 else "between"
+        return f"{self.title} {preposition} {' and '.join(map(str, groups))} processes"
 
     def head(self) -> list[str]:
-        """What is measured and where, in a few words, and what is wrong there."""
+        """Lines with title, library and place, and the warning of the place."""
         words = [self.heading(), self.software.library]
         head = ", ".join([*words, *filter(None, [self.place.words])])
         return [head, *([f"warning: {self.place.warning}"] * bool(self.place.warning))]
 
     def about(self, software: Software) -> None:
-        """Say what is being compared, and begin the table."""
+        """Print the head, and begin the table."""
         super().about(software)
         if not self.table:
             return
         self.console.print("\n".join(self.head()), highlight=False, soft_wrap=True)
         limit = "what the links let through" if self.place.on_lab else "a copy"
-        said = (
+        ratio_words = (
             "ratio: how many times faster than native; limit: multiple of the time of"
         )
-        self.console.print(f"{said} {limit}\n", style="dim", soft_wrap=True)
+        self.console.print(f"{ratio_words} {limit}\n", style="dim", soft_wrap=True)
         self.comparison = Comparison(self.console, self.jobs[-1])
 
     def progress(self, label: str, part: float) -> None:
-        """How far the whole is."""
-        begin, width = self.share
-        self.steps(label, begin + width * part)
+        """Report the progress of a job as progress of all jobs."""
+        start, width = self.share
+        self.progress_display(label, start + width * part)
 
-    def outcome(self, found: Outcome) -> None:
-        """Print a case."""
-        super().outcome(found)
+    def outcome(self, outcome: Outcome) -> None:
+        """Add the lines of a case to the table."""
+        super().outcome(outcome)
         if self.table:
-            self.comparison.add(self.lines[-len(found.results) :])
+            self.comparison.add(self.lines[-len(outcome.results) :])

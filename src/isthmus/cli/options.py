@@ -1,4 +1,4 @@
-"""Options that several commands have, and their values as people write them."""
+"""Options that several commands have, and values as people write them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import typer
 from ..launch.mpiexec import own_rank
 from ..units import show_bytes
 
-#: of a link of a lab, where nothing else is asked for
+#: the default rate of a link of a lab
 RATE = "50mbit"
-#: processes that a command starts by itself, at most: so many a processor, or so many
-PER_PROCESSOR, LEAST = 16, 64
+#: processes that a command starts at most: for each processor, and on any machine
+MAX_PROCESSES_PER_PROCESSOR, MAX_PROCESSES_ANYWHERE = 16, 64
 
 Hosts = Annotated[
     int | None,
@@ -46,18 +46,19 @@ Seconds = Annotated[
 ]
 
 
-#: what is called otherwise now, of the command that runs
+#: the new names of options of the command that runs
 _notes: list[str] = []
 
 
 def note(words: str) -> None:
-    """Keep for the end of the command what something is called now."""
+    """Keep a note on the new name of an option for the end of the command."""
     _notes.append(words)
 
 
-def say_notes(wanted: bool) -> None:
-    """Say what the command noted, if it ended well: an error is one line."""
-    if wanted and not own_rank():
+def say_notes(has_succeeded: bool) -> None:
+    """Print the notes of a command, but none after an error, since an error is a single
+    line."""
+    if has_succeeded and not own_rank():
         for words in _notes:
             print(f"isthmus: note: {words}", file=sys.stderr)
     _notes.clear()
@@ -72,41 +73,43 @@ def integers(text: str, option: str) -> list[int]:
 
 
 def groups(text: str) -> tuple[int, int]:
-    """The sizes of two groups."""
-    found = integers(text, "--groups")
-    if len(found) != 2 or min(found) < 1:
+    """The sizes of two groups, read from an option."""
+    sizes = integers(text, "--groups")
+    if len(sizes) != 2 or min(sizes) < 1:
         raise ValueError(f"--groups {text}: must be the sizes of two groups, as in 4,4")
-    return found[0], found[1]
+    return sizes[0], sizes[1]
 
 
 def check_processes(n: int) -> None:
-    """Refuse to start more processes than this machine can bear."""
-    most = max(LEAST, PER_PROCESSOR * (os.cpu_count() or 1))
-    if own_rank() is None and n > most:
+    """Refuse to start more processes than the machine can bear."""
+    max_processes = max(
+        MAX_PROCESSES_ANYWHERE, MAX_PROCESSES_PER_PROCESSOR * (os.cpu_count() or 1)
+    )
+    if own_rank() is None and n > max_processes:
         raise ValueError(
-            f"{n} processes: isthmus starts up to {most} on this machine by itself; "
-            "for more, start it under your own mpiexec"
+            f"{n} processes: isthmus starts up to {max_processes} on this machine by "
+            "itself; for more, start it under your own mpiexec"
         )
 
 
 def check_memory(case: Any) -> None:
-    """Refuse an isthmus.bench.job.BenchCase for whose buffers there is no memory."""
+    """Refuse a case of a benchmark whose buffers do not fit into memory."""
     from ..bench.operations import buffer_bytes
 
-    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    need = buffer_bytes(case.op, case.a, case.b)
-    if own_rank() is None and need > room:
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed_bytes = buffer_bytes(case.op, case.a, case.b)
+    if own_rank() is None and needed_bytes > memory_bytes:
         raise ValueError(
             f"{case.label}: the buffers of {len(case.a) + len(case.b)} processes take "
-            f"{show_bytes(need)}; this machine has {show_bytes(room)}"
+            f"{show_bytes(needed_bytes)}; this machine has {show_bytes(memory_bytes)}"
         )
 
 
 def one_or_two_groups(text: str) -> tuple[int, ...]:
-    """The sizes of one or two groups."""
-    found = integers(text, "--groups")
-    if len(found) > 2 or min(found) < 1:
+    """The sizes of one or two groups, read from an option."""
+    sizes = integers(text, "--groups")
+    if len(sizes) > 2 or min(sizes) < 1:
         raise ValueError(
             f"--groups {text}: must be the sizes of one or two groups, as in 8 or 4,4"
         )
-    return tuple(found)
+    return tuple(sizes)

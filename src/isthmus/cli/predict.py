@@ -1,4 +1,4 @@
-"""`isthmus predict`: what an exchange would cost, before it is run."""
+"""`isthmus predict`: the cost of an exchange, before any run."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ from ..spelling import unknown
 from ..units import show_bytes, show_time
 from . import simulate as sim
 from .options import note, one_or_two_groups
-from .sizes import GROUPS, PerNode, has_one_root, in_groups
-from .terminal import Steps
+from .sizes import GROUPS_HELP, PerNode, bytes_of_groups_with_commas, has_one_root
+from .terminal import ProgressDisplay
 
-#: ends of messages, of all algorithms together, that are simulated in some ten seconds
-MESSAGES = 10_000_000
-#: processes, of both groups together
-LARGEST = 1 << 16
+#: sends and receives of all algorithms together; simulated in about ten seconds
+MAX_SIMULATED_ENDS = 10_000_000
+#: processes of both groups together
+MAX_GROUPS_PROCESSES = 1 << 16
 
 
 def _case(
     collective: str, groups: str, bytes_: str, distribution: str, per_node: int
 ) -> Case:
-    """The collective of one or two groups."""
+    """The case of the options; inside one group or between two."""
     sizes = one_or_two_groups(groups)
-    if sum(sizes) > LARGEST:
-        raise ValueError(f"--groups {groups}: {LARGEST} processes are the most")
-    each = in_groups(bytes_, len(sizes))
+    if sum(sizes) > MAX_GROUPS_PROCESSES:
+        raise ValueError(
+            f"--groups {groups}: {MAX_GROUPS_PROCESSES} processes are the most"
+        )
+    block_bytes = bytes_of_groups_with_commas(bytes_, len(sizes))
     name = mpi_name(collective)
     if name not in predicted():
         raise ValueError(unknown("collective", collective, predicted()))
@@ -50,10 +52,10 @@ def _case(
     if distribution != "regular" and (record.groups != INSIDE or not has_counts):
         raise ValueError("--distribution is for allgatherv inside one group")
     if has_one_root(record.name):
-        sizes, each = (1, sizes[1]), each[-1:]
-    if record.gives == VECTOR and len(set(each)) > 1:
+        sizes, block_bytes = (1, sizes[1]), block_bytes[-1:]
+    if record.gives == VECTOR and len(set(block_bytes)) > 1:
         raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")
-    return Case(record.name, sizes, tuple(each), distribution, per_node)
+    return Case(record.name, sizes, tuple(block_bytes), distribution, per_node)
 
 
 def predicted() -> list[str]:
@@ -62,64 +64,68 @@ def predicted() -> list[str]:
 
 
 def _record(operation: str, groups: int) -> Collective:
-    """The collective of an operation; of blocks of one size the one of any sizes, as
-    the sum of any number of bytes can be cut into those."""
+    """The collective of an operation.
+
+    Reduce_scatter_block has the record of Reduce_scatter here, since a vector of any
+    number of bytes need not divide into equal blocks.
+    """
     return record_of(operation.lower().removesuffix("_block"), groups)
 
 
-def _table(found: Answer) -> Table:
+def _table(prediction: Answer) -> Table:
     """A row for each algorithm, best first; signs, since 80 columns have no room."""
     table = Table(box=None, pad_edge=False)
     table.add_column("algorithm", no_wrap=True)
     for name in ("time", "gain", "limit", "rounds", "messages"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in found.rows:
-        gain = f"{found.library / row.time:.2f}×" if found.library else "–"
-        far = f"{row.time / found.limit:.3f}×" if found.limit else "–"
+    for row in prediction.rows:
+        gain = f"{prediction.library / row.time:.2f}×" if prediction.library else "–"
+        limit_ratio = f"{row.time / prediction.limit:.3f}×" if prediction.limit else "–"
         counts = [
             f"{n:,}" if n is not None else "–" for n in (row.rounds, row.messages)
         ]
-        name = row.name + " *" * (row.name == found.chosen)
+        name = row.name + " *" * (row.name == prediction.chosen)
         time = "≈ " * row.formula + show_time(row.time)
-        table.add_row(name, time, gain, far, *counts)
+        table.add_row(name, time, gain, limit_ratio, *counts)
     return table
 
 
 def _heading(case: Case, machine: str | None) -> str:
-    """What was asked."""
+    """A line with collective, processes, bytes and machine."""
     ranks = " + ".join(map(str, case.groups))
-    each = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
+    block_words = " and ".join(show_bytes(k) for k in dict.fromkeys(case.each))
     if case.distribution != "regular":
-        each += f" on average, {case.distribution}"
+        block_words += f" on average, {case.distribution}"
     elif case.record.gives != VECTOR or not case.record.is_rooted:
-        each += " each"
-    where = machine or "2 µs and 12 GB/s"
+        block_words += " each"
+    machine_words = machine or "2 µs and 12 GB/s"
     if case.per_node:
-        where += f", {case.per_node} a node"
-    return f"{mpi_name(case.collective)}, {ranks} processes, {each}, on {where}"
+        machine_words += f", {case.per_node} a node"
+    name = mpi_name(case.collective)
+    return f"{name}, {ranks} processes, {block_words}, on {machine_words}"
 
 
-def _notes(found: Answer) -> list[str]:
-    """What the columns mean."""
+def _notes(prediction: Answer) -> list[str]:
+    """The lines that explain the columns of the table."""
     notes = []
-    if found.limit:
+    if prediction.limit:
         notes.append(
-            f"limit: multiple of {show_time(found.limit)}, the least in which one "
-            f"{found.limit_of} passes the {show_bytes(found.limit_bytes)} that must "
-            "enter or leave it."
+            f"limit: multiple of {show_time(prediction.limit)}, the least in which one "
+            f"{prediction.limit_of} passes the "
+            f"{show_bytes(prediction.limit_bytes)} that must enter or leave it."
         )
-    if found.library is not None:
+    if prediction.library is not None:
         notes.append(f"gain: over {LIBRARY}, what MPI libraries do between groups.")
-    if found.chosen == OPAQUE:
+    if prediction.chosen == OPAQUE:
         notes.append("isthmus's choice is the MPI library's own call.")
-    elif len(found.case.groups) == 1 and found.chosen is not None:
+    elif len(prediction.case.groups) == 1 and prediction.chosen is not None:
         notes.append(
-            f"* isthmus's choice is {found.chosen}, unless the MPI library's own call "
-            "is faster by what is measured on the communicator."
+            f"* isthmus's choice is {prediction.chosen}, unless the MPI library's own "
+            "call is faster by what is measured on the communicator."
         )
-    elif found.chosen is not None:
-        notes.append(f"* isthmus's choice is {found.chosen}.")
-    if any(row.formula for row in found.rows):
+    elif prediction.chosen is not None:
+        notes.append(f"* isthmus's choice is {prediction.chosen}.")
+    if any(row.formula for row in prediction.rows):
         notes.append(
             "≈: too much to simulate; from the closed form, as if every message went "
             "between far processes and nobody shared a port."
@@ -134,7 +140,7 @@ def predict(
             metavar="COLLECTIVE", help="as in MPI: allgather, bcast, gatherv, …"
         ),
     ],
-    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS)] = "512,128",
+    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS_HELP)] = "512,128",
     bytes_: Annotated[
         str,
         typer.Option(
@@ -152,12 +158,13 @@ def predict(
     ] = "regular",
     machine: sim.Machine = None,
     per_node: PerNode = None,
-    most: Annotated[
+    max_ends: Annotated[
         int | None,
         typer.Option(
+            "--most",
             metavar="N",
             help="ends of messages to simulate, for all algorithms together; the rest "
-            f"comes from formulas [default: {MESSAGES}]",
+            f"comes from formulas [default: {MAX_SIMULATED_ENDS}]",
             min=0,
         ),
     ] = None,
@@ -167,38 +174,41 @@ def predict(
 ) -> None:
     """Predict the time of every algorithm on a machine, best first.
 
-    With one group, as in --groups 64, inside it. Two sizes, as in --bytes 4MiB:1MiB,
-    are what each process of one group and of the other contributes: a block, the vector
-    of a sum, in an alltoall the block for each other process. A bcast, reduce, gather
-    or scatter between groups is between one process of the first group and all of the
-    second. With --per-node, processes share the port and the memory of their node, and
-    algorithms that use that memory are among the others.
+    With one group, as in --groups 64, inside the group. Two sizes, as in --bytes
+    4MiB:1MiB, are the contributions of each process of one group and of the other: a
+    block, the vector of a sum, in an alltoall the block for each other process. A
+    bcast, reduce, gather or scatter between groups is between one process of the first
+    group and all of the second. With --per-node, processes share the port and the
+    memory of their node, and algorithms that use the node's memory are among the
+    candidates.
     """
     case = _case(collective, groups, bytes_, distribution, per_node or 0)
     model = sim.machine(machine)
     if case.per_node:
         model = on_nodes(model, case.nodes)
-    # a bar must not come among what a program reads
+    # Otherwise the bar would be printed into the JSON that a program reads.
     console = Console(stderr=as_json)
-    most = MESSAGES if most is None else most
-    with Steps(console, many=True) as steps:
-        steps("weighing the algorithms", 0.0)
-        weights, every = candidates(case, model, most), []
-        simulated = [x for x in accumulate(weights.values()) if x <= most]
-        for row in rows(case, model, most, weights):
-            every.append(row)
-            # formulas take no time
-            done = simulated[min(len(every), len(simulated)) - 1] if simulated else 1
-            words = f"{len(every)} of {len(weights)} algorithms"
-            steps(words, done / (simulated[-1] or 1) if simulated else 1.0)
-        found = answer(case, model, every)
+    max_ends = MAX_SIMULATED_ENDS if max_ends is None else max_ends
+    with ProgressDisplay(console, has_many_steps=True) as progress:
+        progress("weighing the algorithms", 0.0)
+        weights, predictions = candidates(case, model, max_ends), []
+        simulated = [x for x in accumulate(weights.values()) if x <= max_ends]
+        for row in rows(case, model, max_ends, weights):
+            predictions.append(row)
+            # Formulas take no time, so only simulated algorithms advance the bar.
+            done = (
+                simulated[min(len(predictions), len(simulated)) - 1] if simulated else 1
+            )
+            words = f"{len(predictions)} of {len(weights)} algorithms"
+            progress(words, done / (simulated[-1] or 1) if simulated else 1.0)
+        prediction = answer(case, model, predictions)
     if as_json:
-        parts = asdict(found)
+        parts = asdict(prediction)
         parts["case"]["collective"] = mpi_name(case.collective)
         print(json.dumps(parts, indent=2))
         return
     console.print(_heading(case, machine), style="bold", highlight=False)
-    console.print(_table(found), highlight=False)
+    console.print(_table(prediction), highlight=False)
     console.print()
-    for words in (found.why, *_notes(found)):
+    for words in (prediction.why, *_notes(prediction)):
         console.print(words, highlight=False)

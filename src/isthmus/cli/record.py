@@ -1,4 +1,4 @@
-"""`isthmus record`: a real run, message by message, beside the simulated one."""
+"""`isthmus record`: a real run, message by message, beside a simulated run."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ from .options import (
     check_processes,
     one_or_two_groups,
 )
-from .sizes import GROUPS, in_groups
-from .terminal import Steps, ended_in_order
+from .sizes import GROUPS_HELP, bytes_of_groups_with_commas
+from .terminal import ProgressDisplay, ended_in_order
 
-#: seconds without a word after which processes of our own are ended
-LIMIT = 120.0
+#: time without a message after which processes of our own are ended
+SILENCE_LIMIT_SECONDS = 120.0
 
 
 def case_of(
     op: str, groups: tuple[int, ...], sizes: str, distribution: str | None
 ) -> BenchCase:
-    """A case in which blocks have one size, or one in each group."""
-    return jobs.of_groups(op, groups, in_groups(sizes, len(groups)), distribution)
+    """A case in which all blocks of a group are equally long."""
+    return jobs.of_groups(
+        op, groups, bytes_of_groups_with_commas(sizes, len(groups)), distribution
+    )
 
 
 def simulated(case: BenchCase, algorithm: str, machine: str) -> Timeline:
-    """The same on a machine."""
+    """The timeline of a case as simulated on a machine."""
     model = sim.machine(machine)
     return planned(case, algorithm, model).simulate(model, record=True)
 
@@ -57,20 +59,24 @@ def write_page(
     machine: str | None,
     recorded: dict[str, Timeline],
 ) -> None:
-    """A page to explore the run in, beside the simulated one."""
+    """Write a page to explore the recorded run, beside the simulated run."""
     model = sim.machine(machine)
     models = {Path(machine).stem if machine else DEFAULT_MACHINE_NAME: model}
     write(path, [planned(case, algorithm, model)], models, recorded)
 
 
-def _note(found: Timeline, simulation: Timeline) -> str:
-    """What to know if not the same messages were simulated."""
-    real, other = int(found.messages.sum()), int(simulation.messages.sum())
-    if real == other:
+def _note(recorded: Timeline, simulated: Timeline) -> str:
+    """A note where the recorded and the simulated run differ in messages."""
+    recorded_count, simulated_count = (
+        int(recorded.messages.sum()),
+        int(simulated.messages.sum()),
+    )
+    if recorded_count == simulated_count:
         return ""
     return (
-        f"\nnote: {real} messages were recorded, {other} simulated: the real call cuts "
-        "its blocks, or chooses its stage, by what it knows of this machine"
+        f"\nnote: {recorded_count} messages were recorded, {simulated_count} "
+        "simulated: the real call cuts its blocks, or chooses its stage, by what it "
+        "knows of this machine"
     )
 
 
@@ -79,7 +85,7 @@ def record(
         str,
         typer.Argument(metavar="ALGORITHM", help="such as ring or segmented+ring"),
     ],
-    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS)] = "8",
+    groups: Annotated[str, typer.Option(metavar="N,N", help=GROUPS_HELP)] = "8",
     bytes_: Annotated[
         str,
         typer.Option(
@@ -122,10 +128,9 @@ def record(
 ) -> None:
     """Record a real run message by message, and draw it.
 
-    With --machine, the same schedule as simulated there is drawn below, on one scale.
-    As an .html file, it is a page to step through, like those of isthmus explore. It
-    starts the processes itself, here or on a lab, or runs in those that your own
-    mpiexec started.
+    With --machine, a simulated run on that machine is drawn below, on one scale. An
+    .html file is a page to step through, as from isthmus explore. The command starts
+    the processes, here or on a lab, or runs under your own mpiexec.
     """
     sizes = one_or_two_groups(groups)
     check_processes(sum(sizes))
@@ -136,44 +141,60 @@ def record(
     path = output or Path(f"{op}-{algorithm.replace('+', '-')}-recorded.png")
     (check_file if path.suffix in (".json", ".html") else check_picture)(path)
     simulation = simulated(case, algorithm, machine) if machine is not None else None
-    told: list[timelines.RecordedRuns] = []
+    recorded_runs: list[timelines.RecordedRuns] = []
     job = timelines.RecordingJob(case, algorithm, runs)
     with (
         ended_in_order(),
-        place(lab, rate, lab_name) as where,
-        Steps(Console(stderr=True), many=True) as steps,
+        place(lab, rate, lab_name) as run_place,
+        ProgressDisplay(Console(stderr=True), has_many_steps=True) as progress,
     ):
 
-        def tell(said: Any) -> None:
-            if isinstance(said, ProgressReport):
-                steps(*said)
+        def receive(message: Any) -> None:
+            if isinstance(message, ProgressReport):
+                progress(*message)
             else:
-                told.append(said)
+                recorded_runs.append(message)
 
-        run(timelines.measure, job, sum(sizes), tell, LIMIT, where.start)
-    if not told:
+        run(
+            timelines.measure,
+            job,
+            sum(sizes),
+            receive,
+            SILENCE_LIMIT_SECONDS,
+            run_place.start,
+        )
+    if not recorded_runs:
         return
-    library, lines = told[0].library, [timeline(logs) for logs in told[0].logs]
+    library, lines = (
+        recorded_runs[0].library,
+        [timeline(logs) for logs in recorded_runs[0].logs],
+    )
     if not lines:
         raise ValueError(
             f"{algorithm}: a call of the MPI library's own, or in memory that all "
             "share, shows nothing"
         )
-    found = sorted(lines, key=lambda line: line.time)[len(lines) // 2]
+    median_run = sorted(lines, key=lambda line: line.time)[len(lines) // 2]
     if path.suffix == ".json":
-        chrome.write(path, found, sizes)
+        chrome.write(path, median_run, sizes)
     elif path.suffix == ".html":
-        write_page(path, case, algorithm, machine, {library: found})
+        write_page(path, case, algorithm, machine, {library: median_run})
     else:
-        sizes_of_blocks = dict.fromkeys(in_groups(bytes_, len(sizes)))
-        each = map(show_bytes, sizes_of_blocks)
-        at = f"{algorithm}, blocks of {' and '.join(each)}"
-        shown: dict[str, Timeline] = {f"recorded: {at}, {library}": found}
+        sizes_of_blocks = dict.fromkeys(bytes_of_groups_with_commas(bytes_, len(sizes)))
+        block_words = map(show_bytes, sizes_of_blocks)
+        heading = f"{algorithm}, blocks of {' and '.join(block_words)}"
+        timelines_by_title: dict[str, Timeline] = {
+            f"recorded: {heading}, {library}": median_run
+        }
         if simulation is not None:
-            shown[f"simulated: {at}, on {Path(machine or '').stem}"] = simulation
-        save(gantts(shown, sizes), path)
+            timelines_by_title[
+                f"simulated: {heading}, on {Path(machine or '').stem}"
+            ] = simulation
+        save(gantts(timelines_by_title, sizes), path)
     times = ", ".join(show_time(line.time) for line in lines)
-    words = ""
+    simulation_words = ""
     if simulation is not None:
-        words = f"; simulated: {show_time(simulation.time)}{_note(found, simulation)}"
-    print(f"{times}{words}\n{path}")
+        simulation_words = (
+            f"; simulated: {show_time(simulation.time)}{_note(median_run, simulation)}"
+        )
+    print(f"{times}{simulation_words}\n{path}")

@@ -22,14 +22,14 @@ from ..reproduce.unfinished import RESULTS_FILE
 from ..spelling import unknown
 from .files import check_folder, make_folder
 from .options import RATE, Hosts, Named, Rate
-from .terminal import Steps, ended_in_order
+from .terminal import ProgressDisplay, ended_in_order
 
-SIMULATED = {
+REPORTS_BY_PAPER = {
     "kang2019": kang2019_report.reproduce,
     "moody2011": moody2011_report.reproduce,
     "traff2008": traff2008_report.reproduce,
 }
-PAPERS = (*sorted((*SIMULATED, "silva1999")),)
+PAPERS = (*sorted((*REPORTS_BY_PAPER, "silva1999")),)
 
 
 def reproduce(
@@ -46,34 +46,38 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's figures and tables.
 
-    They are simulated, but for those of silva1999, which are measured. That takes
-    minutes to an hour; interrupted, what was simulated is kept in the folder, and the
-    same command goes on where it was.
+    The figures of silva1999 are measured, all others simulated, in minutes to an hour.
+    An interrupted command keeps its simulations in the folder, and the same command
+    goes on from there.
     """
     if paper not in PAPERS:
         raise ValueError(unknown("paper", paper, PAPERS))
     on_lab = lab is not None or lab_name is not None
-    if on_lab and paper in SIMULATED:
+    if on_lab and paper in REPORTS_BY_PAPER:
         raise ValueError(f"{paper} is simulated: it needs no lab")
     folder = output or Path(paper)
     check_folder(folder)
-    words = "simulations" if paper in SIMULATED else "measurements"
-    state = {"done": 0, "of": 0}
+    words = "simulations" if paper in REPORTS_BY_PAPER else "measurements"
+    done_cases = all_cases = 0
     try:
-        with ended_in_order(), Steps(Console(), many=True) as steps:
+        with (
+            ended_in_order(),
+            ProgressDisplay(Console(), has_many_steps=True) as display,
+        ):
 
-            def progress(done: int, of: int, part: float) -> None:
-                state.update(done=done, of=of)
-                steps(f"{done} of {of} {words}", part)
+            def progress(done: int, total: int, part: float) -> None:
+                nonlocal done_cases, all_cases
+                done_cases, all_cases = done, total
+                display(f"{done} of {total} {words}", part)
 
-            if paper in SIMULATED:
-                report = SIMULATED[paper](folder, progress)
+            if paper in REPORTS_BY_PAPER:
+                report = REPORTS_BY_PAPER[paper](folder, progress)
             else:
                 report = _measured(folder, progress, (lab, rate, lab_name))
     except (KeyboardInterrupt, SystemExit):
         if (folder / RESULTS_FILE).exists():
             print(
-                f"isthmus: {state['done']} of {state['of']} {words} are kept in "
+                f"isthmus: {done_cases} of {all_cases} {words} are kept in "
                 f"{folder / RESULTS_FILE}; the same command goes on from there",
                 file=sys.stderr,
             )
@@ -86,9 +90,9 @@ def _measured(
     progress: reports.Progress,
     lab: tuple[int | None, str, str | None],
 ) -> Path:
-    """Silva and Silva's, on a lab or here."""
-    with place(*lab) as at:
-        library, found = silva1999.measure(progress, at.start)
+    """Write the report of silva1999, measured on a lab or here."""
+    with place(*lab) as measurement_place:
+        library, times = silva1999.measure(progress, measurement_place.start)
     make_folder(folder)
-    where = at.words or "one machine, shared memory"
-    return silva1999_report.reproduce(folder, library, where, found)
+    place_words = measurement_place.words or "one machine, shared memory"
+    return silva1999_report.reproduce(folder, library, place_words, times)

@@ -1,4 +1,4 @@
-"""What commands that simulate have in common: a schedule, a machine, a timeline."""
+"""A schedule, a machine and a timeline for all commands that simulate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .. import schedule
+from .. import schedule as schedule_for
 from ..choose.tuning import is_tuning, read
 from ..cost.placement import MACHINE, placed
 from ..cost.timeline import Timeline
@@ -17,14 +17,14 @@ from ..schedules.names import described
 from ..schedules.schedule import Model, Schedule
 from ..units import show_bytes
 from .options import integers
-from .sizes import Given, resolve
+from .sizes import SizeOptions, resolve
 
-#: the machine where none is named, in words
-USUAL_MACHINE = "2 µs and 12 GB/s"
+#: the default machine in words
+DEFAULT_MACHINE_WORDS = "2 µs and 12 GB/s"
 #: characters of a title that fit over a picture
-LONGEST_TITLE = 96
-#: so many times as much for a timeline, where few bytes are start-ups only
-LARGER = 1024
+LONGEST_TITLE_CHARACTERS = 96
+#: default sizes are so much larger for a timeline, where few bytes are start-ups only
+TIMELINE_FACTOR = 1024
 
 Collective = Annotated[
     str,
@@ -48,50 +48,54 @@ Machine = Annotated[
 ]
 
 
-def made(collective: str, algorithm: str, given: Given, times: int) -> Schedule:
-    """The schedule of these sizes; the default ones are so many times as large."""
-    return all_made(collective, [algorithm], given, times)[0]
+def schedule_of(
+    collective: str, algorithm: str, size_options: SizeOptions, factor: int
+) -> Schedule:
+    """The schedule of an algorithm; default sizes are multiplied by a factor."""
+    return schedules_of(collective, [algorithm], size_options, factor)[0]
 
 
-def all_made(
-    collective: str, names: Sequence[str], given: Given, times: int
+def schedules_of(
+    collective: str, names: Sequence[str], size_options: SizeOptions, factor: int
 ) -> list[Schedule]:
-    """The schedules of several algorithms, of the same sizes."""
-    form, sizes = resolve(collective, names, given, times)
+    """The schedules of several algorithms for equal sizes."""
+    form, sizes = resolve(collective, names, size_options, factor)
     schedules: list[Schedule] = []
     for name in names:
-        flat = schedule(form, name, **sizes)
-        where = _placed(flat.n, given.get("nodes"), given.get("per_node"))
-        placed = schedule(form, name, nodes=where, **sizes) if where else flat
+        flat = schedule_for(form, name, **sizes)
+        nodes = _nodes_of_ranks(
+            flat.n, size_options.get("nodes"), size_options.get("per_node")
+        )
+        placed = schedule_for(form, name, nodes=nodes, **sizes) if nodes else flat
         schedules.append(placed)
     return schedules
 
 
-def _placed(n: int, nodes: str | None, per_node: int | None) -> list[int]:
-    """The node of each of n ranks, if anyone says."""
+def _nodes_of_ranks(n: int, nodes: str | None, per_node: int | None) -> list[int]:
+    """The node of each of n ranks; an empty list without options for nodes."""
     if nodes is not None and per_node is not None:
         raise ValueError("--nodes and --per-node say the same: give one of them")
     if per_node is not None:
         return [r // per_node for r in range(n)]
-    found = integers(nodes, "--nodes") if nodes is not None else []
-    if found and len(found) != n:
+    nodes_of_ranks = integers(nodes, "--nodes") if nodes is not None else []
+    if nodes_of_ranks and len(nodes_of_ranks) != n:
         raise ValueError(f"--nodes {nodes}: must be the nodes of {n} ranks")
-    return found
+    return nodes_of_ranks
 
 
-def groups(made: Schedule) -> tuple[int, ...]:
+def groups(schedule: Schedule) -> tuple[int, ...]:
     """The sizes of a schedule's groups."""
-    return tuple(map(len, made.groups))
+    return tuple(map(len, schedule.groups))
 
 
 def machine(name: str | None) -> Model:
-    """The machine of that name or file."""
+    """The machine of a name or file, or the tuned machine."""
     if name is None:
         return MACHINE
     if name == "tuned":
-        from .tune import find
+        from .tune import current_file
 
-        path = find()
+        path = current_file()
         if path is None:
             raise ValueError("nothing is tuned here; isthmus tune does it")
         return Tuned(read(path))
@@ -99,29 +103,35 @@ def machine(name: str | None) -> Model:
         return Tuned(read(name))
     from ..cost.machines import load
 
-    found: Model = load(name)
-    return found
+    model: Model = load(name)
+    return model
 
 
-def title(made: Schedule, machine: str | None) -> str:
-    """What is simulated: the collective, its groups, its blocks, the machine."""
-    ranks = " + ".join(map(str, groups(made)))
-    where = f"on {Path(machine).stem}" if machine else f"on {USUAL_MACHINE}"
-    head = f"{described(made.collective)}, {made.algorithm}: {ranks} ranks"
-    words = ", ".join(filter(None, (head, blocks(made))))
-    full = f"{words}; {where}"
-    return full if len(full) < LONGEST_TITLE else f"{words}\n{where}"
+def title(schedule: Schedule, machine: str | None) -> str:
+    """The title of a picture: collective, groups, blocks, machine."""
+    ranks = " + ".join(map(str, groups(schedule)))
+    machine_words = (
+        f"on {Path(machine).stem}" if machine else f"on {DEFAULT_MACHINE_WORDS}"
+    )
+    head = f"{described(schedule.collective)}, {schedule.algorithm}: {ranks} ranks"
+    subject = ", ".join(filter(None, (head, blocks(schedule))))
+    whole_title = f"{subject}; {machine_words}"
+    return (
+        whole_title
+        if len(whole_title) < LONGEST_TITLE_CHARACTERS
+        else f"{subject}\n{machine_words}"
+    )
 
 
-def blocks(made: Schedule) -> str:
+def blocks(schedule: Schedule) -> str:
     """The sizes of blocks, or of the vector, of a schedule; an element is a byte."""
-    sizes = [made.sizes[x] for x in ("ka", "kb", "k", "m") if x in made.sizes]
+    sizes = [schedule.sizes[x] for x in ("ka", "kb", "k", "m") if x in schedule.sizes]
     if not sizes:
         return ""
-    noun = "vectors" if "m" in made.sizes else "blocks"
+    noun = "vectors" if "m" in schedule.sizes else "blocks"
     return f"{noun} of {' and '.join(map(show_bytes, dict.fromkeys(sizes)))}"
 
 
-def timeline(made: Schedule, name: str | None) -> Timeline:
-    """When each rank does what, with every message."""
-    return made.simulate(placed(machine(name), made), record=True)
+def timeline(schedule: Schedule, name: str | None) -> Timeline:
+    """The timeline of all ranks on a machine, with every message."""
+    return schedule.simulate(placed(machine(name), schedule), record=True)

@@ -1,4 +1,4 @@
-"""What a person sees while something takes its time, and how it is ended."""
+"""The display of a long command on a terminal, and its end by a signal."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from ..launch.mpiexec import own_rank
 
 
 def busy(console: Console, words: str) -> AbstractContextManager[Any]:
-    """A turning sign; none in a process that measures, since it would take its time."""
+    """A turning sign on the terminal.
+
+    A process that measures shows none, since the sign would take processor time from
+    the measurement.
+    """
     if own_rank() is not None:
         return nullcontext()
     return console.status(words, refresh_per_second=4)
 
 
-#: seconds between two lines where there is no terminal
-OFTEN = 5.0
+#: between two lines of progress where the output is no terminal
+SECONDS_BETWEEN_LINES = 5.0
 
 
-#: seconds of work, and part of all of it, before a guess of how long the rest takes
+#: seconds of work, and part of all work, before a guess of the time left
 SECONDS_BEFORE_GUESS, PART_BEFORE_GUESS = 2.0, 0.02
 
 
-def show_left(seconds: float) -> str:
-    """About how long something still takes: one of few words, as it is a guess."""
+def show_time_left(seconds: float) -> str:
+    """A duration in few words; coarse, because the duration is a guess."""
     if seconds < 90:
         return f"about {max(5 * round(seconds / 5), 5)} s left"
     if seconds < 5400:
@@ -39,15 +43,17 @@ def show_left(seconds: float) -> str:
     return f"about {round(seconds / 3600)} h left"
 
 
-class Steps:
-    """How far something is and how long it may take: a bar on a terminal, else a line
-    for each new step; of what has many steps, a line every few seconds."""
+class ProgressDisplay:
+    """The progress of a command and a guess of the time left.
 
-    def __init__(self, console: Console, many: bool = False) -> None:
-        self.many, self.next = many, perf_counter() + 1.0
-        #: when the first step was told, and how much was done then: what is kept of an
-        #: earlier run took no time
-        self.first: tuple[float, float] | None = None
+    On a terminal a bar; otherwise a line for each new step, or, of many steps, a line
+    every few seconds.
+    """
+
+    def __init__(self, console: Console, has_many_steps: bool = False) -> None:
+        self.has_many_steps, self.next_line_at = has_many_steps, perf_counter() + 1.0
+        #: time and done part at the first step; the part of an earlier run took no time
+        self.first_report: tuple[float, float] | None = None
         columns = BarColumn(), TaskProgressColumn(), "{task.description}"
         self.bar: Progress | None = None
         if console.is_terminal and own_rank() is None:
@@ -59,31 +65,33 @@ class Steps:
                 refresh_per_second=4,
             )
             self.task = self.bar.add_task("starting", total=1.0)
-        self.last = ""
+        self.last_words = ""
 
     def __call__(self, words: str, done: float) -> None:
-        """So much of all is done, from 0 to 1."""
-        if left := self._left(done):
-            words = f"{words}, {left}"
+        """Show a step, and the done part of all work, from 0 to 1."""
+        if time_left := self._time_left(done):
+            words = f"{words}, {time_left}"
         if self.bar is not None:
             self.bar.update(self.task, description=words, completed=done)
-        elif words != self.last and (not self.many or perf_counter() > self.next):
+        elif words != self.last_words and (
+            not self.has_many_steps or perf_counter() > self.next_line_at
+        ):
             print(f"{done:4.0%}  {words}", file=sys.stderr, flush=True)
-            self.next = perf_counter() + OFTEN
-        self.last = words
+            self.next_line_at = perf_counter() + SECONDS_BETWEEN_LINES
+        self.last_words = words
 
-    def _left(self, done: float) -> str:
-        """How long the rest takes, if it goes on as until now."""
+    def _time_left(self, done: float) -> str:
+        """The time for the rest at the pace until now."""
         now = perf_counter()
-        if self.first is None:
-            self.first = now, done
+        if self.first_report is None:
+            self.first_report = now, done
             return ""
-        spent, part = now - self.first[0], done - self.first[1]
+        spent, part = now - self.first_report[0], done - self.first_report[1]
         if done >= 1 or spent < SECONDS_BEFORE_GUESS or part < PART_BEFORE_GUESS:
             return ""
-        return show_left(spent * (1 - done) / part)
+        return show_time_left(spent * (1 - done) / part)
 
-    def __enter__(self) -> Steps:
+    def __enter__(self) -> ProgressDisplay:
         if self.bar is not None:
             self.bar.start()
         return self
@@ -94,16 +102,17 @@ class Steps:
 
 
 def _end(number: int, frame: object) -> None:
-    """End this process in order; a second signal does not disturb that."""
+    """End the process in order; otherwise a second signal would interrupt its
+    clean-up."""
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """Let signals that end a process first end what it has started.
+    """Let a signal that ends a process first end all that the process started.
 
-    Not in a process that an mpiexec started: that is for mpiexec to end.
+    A process that an mpiexec started is left alone: mpiexec ends its own processes.
     """
     kinds = (signal.SIGTERM, signal.SIGHUP) if own_rank() is None else ()
     before = [signal.signal(kind, _end) for kind in kinds]

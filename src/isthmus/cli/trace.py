@@ -12,11 +12,11 @@ from ..cost.placement import nodes as nodes_of
 from ..export import chrome
 from . import simulate as sim
 from .files import check_file
-from .sizes import Given, sized
+from .sizes import SizeOptions, sized
 from .terminal import busy
 
-#: more messages than this no viewer opens
-MOST = 1_000_000
+#: no viewer opens a trace of more messages
+MAX_MESSAGES = 1_000_000
 
 
 @sized
@@ -24,7 +24,7 @@ def trace(
     *,
     collective: sim.Collective,
     algorithm: sim.Name,
-    given: Given,
+    size_options: SizeOptions,
     machine: sim.Machine = None,
     output: Annotated[
         Path | None,
@@ -33,15 +33,17 @@ def trace(
 ) -> None:
     """Write a simulated run as a trace for Perfetto or Chrome.
 
-    It shows when each rank sends and receives on a machine; open it at
+    The trace shows when each rank sends and receives on a machine; open it at
     ui.perfetto.dev. An element is one byte.
     """
-    made = sim.made(collective, algorithm, given, sim.LARGER)
+    schedule = sim.schedule_of(collective, algorithm, size_options, sim.TIMELINE_FACTOR)
     path = output or Path(f"{collective}-{algorithm.replace('+', '-')}.json")
     check_file(path, (".json",))
-    with busy(Console(stderr=True), f"simulating {made.n} ranks"):
-        line = sim.timeline(made, machine)
-        if (n := int(line.messages.sum())) > MOST:
-            raise ValueError(f"{n} messages: a trace has at most {MOST}")
-        chrome.write(path, line, sim.groups(made), nodes_of(made))
+    with busy(Console(stderr=True), f"simulating {schedule.n} ranks"):
+        timeline = sim.timeline(schedule, machine)
+        if (message_count := int(timeline.messages.sum())) > MAX_MESSAGES:
+            raise ValueError(
+                f"{message_count} messages: a trace has at most {MAX_MESSAGES}"
+            )
+        chrome.write(path, timeline, sim.groups(schedule), nodes_of(schedule))
     print(path)

@@ -1,4 +1,4 @@
-"""`isthmus tune`: what messages cost here, for isthmus to choose by."""
+"""`isthmus tune`: the costs of messages on a machine, by which isthmus chooses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..bench.crossovers import AutoChoice, MeasuredTime
 from ..bench.environment import load
 from ..bench.launch import Start, run
 from ..bench.outcome import ProgressReport
-from ..bench.place import place as where
+from ..bench.place import place as open_place
 from ..bench.tune import TuningResult, measure
 from ..choose.tuning import (
     FIELDS,
@@ -33,15 +33,15 @@ from ..launch.mpiexec import own_rank
 from ..units import show_bytes, show_time
 from .files import check_file, check_picture, save
 from .options import RATE, Named, check_processes
-from .terminal import Steps, ended_in_order
+from .terminal import ProgressDisplay, ended_in_order
 
-#: fields in bytes; `library` is a factor, all others are seconds
-SIZES = ("piece", "small", "ring")
+#: fields in bytes; `library` is a factor, all other fields are seconds
+BYTE_FIELDS = ("piece", "small", "ring")
 
 
 def _show(field: str, value: float) -> str:
-    """A field of a Machine, as people read it."""
-    if field in SIZES:
+    """A field of a machine, as people read numbers."""
+    if field in BYTE_FIELDS:
         return show_bytes(value) if value else "–"
     if field == "library":
         return f"{value:.2f}×"
@@ -51,7 +51,7 @@ def _show(field: str, value: float) -> str:
 
 
 def values(tuning: Tuning, before: Tuning | None) -> Table:
-    """What is known, what each value was before, and what it means."""
+    """The table of a tuning: each value, its value before, and its meaning."""
     table = Table(box=None, pad_edge=False)
     for column in ("", "value", "before", ""):
         table.add_column(column, no_wrap=column != "")
@@ -71,18 +71,19 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
     return table
 
 
-def comparison(rows: Sequence[MeasuredTime], taken: Sequence[AutoChoice]) -> Table:
-    """Of one kind: measured times, predicted ones as multiples, what "auto" takes."""
+def comparison(rows: Sequence[MeasuredTime], choices: Sequence[AutoChoice]) -> Table:
+    """The table of a kind: measured times, predicted times as multiples, the choice of
+    "auto"."""
     names = list(dict.fromkeys(row.algorithm for row in rows))
     table = Table(box=None, pad_edge=False)
     for name in ("block", *names, "auto", "loss"):
         table.add_column(name, justify="right", overflow="fold")
-    autos = {auto.size: auto for auto in taken}
+    autos = {auto.size: auto for auto in choices}
     for size in dict.fromkeys(row.size for row in rows):
         cells = {r.algorithm: _cell(r) for r in rows if r.size == size}
         auto = autos.get(size)
-        last = [auto.algorithm, f"{auto.loss - 1:.0%}"] if auto else ["–", "–"]
-        table.add_row(show_bytes(size), *(cells[name] for name in names), *last)
+        choice_cells = [auto.algorithm, f"{auto.loss - 1:.0%}"] if auto else ["–", "–"]
+        table.add_row(show_bytes(size), *(cells[name] for name in names), *choice_cells)
     return table
 
 
@@ -92,24 +93,24 @@ def _cell(row: MeasuredTime) -> str:
     return f"{show_time(row.measured)} ({row.predicted / row.measured:.2f})"
 
 
-def _print(console: Console, found: TuningResult) -> list[MeasuredTime]:
-    """Predicted against measured, kind by kind."""
-    rows = crossovers.rows(found.tuning, found.outcomes)
-    taken = crossovers.auto_choices(found.tuning, found.outcomes)
+def _print(console: Console, tuning_result: TuningResult) -> list[MeasuredTime]:
+    """Print predicted against measured times, kind by kind."""
+    rows = crossovers.rows(tuning_result.tuning, tuning_result.outcomes)
+    choices = crossovers.auto_choices(tuning_result.tuning, tuning_result.outcomes)
     console.print(
         "\nMeasured times (in parentheses: predicted / measured); what auto takes with "
         "this tuning, and its loss to the fastest",
         highlight=False,
     )
     for kind in dict.fromkeys(row.kind for row in rows):
-        some = [row for row in rows if row.kind == kind]
-        autos = [auto for auto in taken if auto.kind == kind]
+        rows_of_kind = [row for row in rows if row.kind == kind]
+        autos = [auto for auto in choices if auto.kind == kind]
         console.print(f"\n{kind}", style="bold", highlight=False)
-        console.print(comparison(some, autos), highlight=False)
+        console.print(comparison(rows_of_kind, autos), highlight=False)
     return rows
 
 
-def _target(output: Path | None, library: str = "", host: str = "") -> Path:
+def _output_path(output: Path | None, library: str = "", host: str = "") -> Path:
     """The file to write: as asked, as the variable says, or the user's own."""
     named = os.environ.get(VARIABLE, "")
     if output is None and named not in NO_FILE_VALUES:
@@ -117,33 +118,35 @@ def _target(output: Path | None, library: str = "", host: str = "") -> Path:
     return output or place(library, host)
 
 
-def _before(path: Path) -> Tuning | None:
-    """What the file said until now; nothing, if it is broken."""
+def _previous_tuning(path: Path) -> Tuning | None:
+    """The tuning in the file until now; none if the file is broken."""
     try:
         return read(path)
     except ValueError:
         return None
 
 
-def _write(console: Console, found: TuningResult, output: Path | None) -> None:
-    """Write the file and say what changed."""
-    path = _target(output, found.tuning.origin.library, found.tuning.origin.host)
-    before = _before(path)
+def _write(console: Console, tuning_result: TuningResult, output: Path | None) -> None:
+    """Write the tuning file and print the changes."""
+    tuning = tuning_result.tuning
+    library, host = tuning.origin.library, tuning.origin.host
+    path = _output_path(output, library, host)
+    before = _previous_tuning(path)
     if output is None and not os.environ.get(VARIABLE):
         path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(written(found.tuning), encoding="utf-8")
-    console.print(str(found.tuning.origin), style="bold", highlight=False)
-    console.print(values(found.tuning, before), highlight=False)
+    path.write_text(written(tuning), encoding="utf-8")
+    console.print(str(tuning.origin), style="bold", highlight=False)
+    console.print(values(tuning, before), highlight=False)
     words = "changed" if before else "wrote"
     console.print(f"\n{words} {path}", highlight=False, soft_wrap=True)
-    if path != wanted(found.tuning.origin.library, found.tuning.origin.host):
+    if path != wanted(library, host):
         words = f"it is used where {VARIABLE} names it"
         console.print(words, highlight=False, soft_wrap=True)
 
 
-def _present(console: Console) -> None:
-    """What is in use on this host."""
-    path = find()
+def _print_current(console: Console) -> None:
+    """Print the tuning in use on this host."""
+    path = current_file()
     if path is None:
         console.print("no tuning is in use here; isthmus tune writes one")
         return
@@ -152,10 +155,10 @@ def _present(console: Console) -> None:
     console.print(values(tuning, None), highlight=False)
 
 
-def find() -> Path | None:
-    """The file in use on this host by this Python's MPI library."""
+def current_file() -> Path | None:
+    """The tuning file in use on this host with the MPI library of this Python."""
     if own_rank() is None:
-        with _unstarted():
+        with _mpi_uninitialized():
             from ..mpi.costs.tuning import here
     else:
         from ..mpi.costs.tuning import here
@@ -163,8 +166,9 @@ def find() -> Path | None:
 
 
 @contextmanager
-def _unstarted() -> Iterator[None]:
-    """Let mpi4py be imported without starting MPI: its name is known before that."""
+def _mpi_uninitialized() -> Iterator[None]:
+    """Let mpi4py be imported without starting MPI, since the name of the library is
+    known before a start."""
     name = "MPI4PY_RC_INITIALIZE"
     before = os.environ.get(name)
     os.environ[name] = "0"
@@ -173,30 +177,32 @@ def _unstarted() -> Iterator[None]:
     os.environ |= {name: before} if before is not None else {}
 
 
-def _warn(console: Console) -> None:
-    """Say so if others keep the processors busy."""
+def _warn_of_load(console: Console) -> None:
+    """Warn of other load on the processors."""
     busy, cpus = load()[0], os.cpu_count() or 1
     if busy > 0.7 * cpus and not own_rank():
         words = f"warning: load {busy} on {cpus} processors; tune on a quiet machine"
         console.print(words, highlight=False, soft_wrap=True)
 
 
-def _measure(n: int, seconds: float, steps: Steps, start: Start) -> TuningResult | None:
-    """What was found, in the one process that is told."""
-    found: list[TuningResult] = []
+def _measure(
+    n: int, seconds: float, progress: ProgressDisplay, start: Start
+) -> TuningResult | None:
+    """The result of a tuning, in the only process that collects results."""
+    results: list[TuningResult] = []
 
-    def tell(one: TuningResult | ProgressReport) -> None:
-        if isinstance(one, ProgressReport):
-            steps(*one)
+    def receive(message: TuningResult | ProgressReport) -> None:
+        if isinstance(message, ProgressReport):
+            progress(*message)
         else:
-            found.append(one)
+            results.append(message)
 
     if own_rank() is not None:
         from ..bench.stand import world_size
 
         n = world_size()
-    run(measure, seconds, n, tell, start=start)
-    return found[0] if found else None
+    run(measure, seconds, n, receive, start=start)
+    return results[0] if results else None
 
 
 def tune(
@@ -229,24 +235,28 @@ def tune(
 ) -> None:
     """Measure what messages cost here, for isthmus to choose by.
 
-    It writes a tuning file with the costs of messages and the sizes at which one
-    algorithm overtakes another, and shows how well times are predicted. It starts the
-    processes itself, here or on a lab, or runs in those that your own mpiexec started:
-    use as many as your programs will.
+    The command writes a tuning file with the costs of messages and the sizes at which
+    one algorithm overtakes another, and shows how well times are predicted. It starts
+    the processes, here or on a lab, or runs under your own mpiexec: use as many as your
+    programs will.
     """
     console: Any = Console()
     if show:
-        _present(console)
+        _print_current(console)
         return
     check_processes(n)
-    target = _target(output)
+    target = _output_path(output)
     if output is None and not os.environ.get(VARIABLE):  # the user's own settings
         target.parent.mkdir(parents=True, exist_ok=True)
     check_file(target, (".toml",))
     check_picture(plot)
-    _warn(console)
-    with ended_in_order(), where(None, RATE, lab_name) as at, Steps(console) as steps:
-        result = _measure(n, seconds, steps, at.start)
+    _warn_of_load(console)
+    with (
+        ended_in_order(),
+        open_place(None, RATE, lab_name) as tuning_place,
+        ProgressDisplay(console) as progress,
+    ):
+        result = _measure(n, seconds, progress, tuning_place.start)
     if result is None:
         return
     _write(console, result, output)
