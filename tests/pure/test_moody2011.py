@@ -33,9 +33,10 @@ from isthmus.reproduce.moody2011 import (
     PeakMemory,
     SplitJob,
     SplitPoint,
-    compared,
+    compared_entries,
     entries,
     figure_jobs,
+    jobs_by_run,
     machine,
     measured,
     memory,
@@ -43,7 +44,6 @@ from isthmus.reproduce.moody2011 import (
     million_jobs,
     point,
     points,
-    together,
     varied_jobs,
 )
 from isthmus.reproduce.moody2011_claims import claims, ratios
@@ -160,13 +160,13 @@ def test_colours_have_the_length_that_is_asked_for():
 
 
 def test_local_work_is_what_a_sort_compares():
-    assert compared(SplitJob("allgather_mpi", 1024), 0) == 1024 * 10
-    assert compared(SplitJob("gather_scatter", 1024), 0) == 2048
-    assert compared(SplitJob("cheng128", 1024), 0) == 128 * (2 + 3)
-    assert compared(SplitJob("bitonic", 1024), 0) == 55
-    assert compared(SplitJob("hash", 1024, 8), 2400) == 100
-    assert compared(SplitJob("hash64", 1024, 8), 2400) == 100
-    assert compared(SplitJob("hash64", 1024, 512), 2400) == 100 + 64 * 6
+    assert compared_entries(SplitJob("allgather_mpi", 1024), 0) == 1024 * 10
+    assert compared_entries(SplitJob("gather_scatter", 1024), 0) == 2048
+    assert compared_entries(SplitJob("cheng128", 1024), 0) == 128 * (2 + 3)
+    assert compared_entries(SplitJob("bitonic", 1024), 0) == 55
+    assert compared_entries(SplitJob("hash", 1024, 8), 2400) == 100
+    assert compared_entries(SplitJob("hash64", 1024, 8), 2400) == 100
+    assert compared_entries(SplitJob("hash64", 1024, 512), 2400) == 100 + 64 * 6
 
 
 @pytest.mark.parametrize("n", [16, 256])
@@ -188,7 +188,7 @@ def test_a_process_of_its_own_knows_what_it_took():
 @pytest.mark.parametrize("name", ["radix", "cheng128", "allgather_mpi"])
 def test_other_start_up_times_are_the_same_run(name):
     jobs = [SplitJob(name, 60, startup=x) for x in (1.0, *STARTUP_FACTORS)]
-    assert together([*jobs, SplitJob("hash", 60)]) == [
+    assert jobs_by_run([*jobs, SplitJob("hash", 60)]) == [
         tuple(jobs),
         (SplitJob("hash", 60),),
     ]
@@ -201,7 +201,7 @@ def test_other_start_up_times_are_the_same_run(name):
 def small(tmp_path_factory):
     """A report on few processes: its folder and its points."""
     folder, sizes = tmp_path_factory.mktemp("moody"), (16, 64)
-    jobs = together((*figure_jobs(sizes, sizes), *varied_jobs(sizes)))
+    jobs = jobs_by_run((*figure_jobs(sizes, sizes), *varied_jobs(sizes)))
     found = [x for some in jobs for x in points(some)]
     found.append(replace(found[0], n=MILLION, resident=1))
     weighed = [memory(job) for job in memory_jobs(sizes)]

@@ -44,6 +44,7 @@ CLEANED = (
     "mpi/waiting",
     "redistribution",
     "remapping",
+    "reproduce",
     "schedules",
     "verify",
 )

@@ -61,9 +61,8 @@ def test_the_axis_is_the_maximum_message():
         for cluster in CLUSTERS:
             for size in BYTES_PER_NODE:
                 a, b = blocks(setting, cluster, size)
-                assert (
-                    max(a) == max(b) == size // cluster.each // kang2019.BYTES_OF_AN_INT
-                )
+                ints = size // kang2019.BYTES_OF_AN_INT
+                assert max(a) == max(b) == ints // cluster.processes_per_node
 
 
 @pytest.mark.parametrize("size", BYTES_PER_NODE if LONG else BYTES_PER_NODE[:1])
@@ -124,7 +123,8 @@ def test_gains_on_the_machine_grow_to_the_expected_ones(number):
         ]
         for name in contenders(setting, CLUSTERS[0])
     }
-    library, ours = times[kang2019.LIBRARY_ALGORITHM], times[f"{setting.ours}+ring"]
+    library = times[kang2019.LIBRARY_ALGORITHM]
+    ours = times[f"{setting.paper_algorithm}+ring"]
     for curve in (library, ours):
         assert all(1 < y / x < 2.05 for x, y in pairwise(curve))
     gains = [x / y for x, y in zip(library, ours, strict=True)]
@@ -219,7 +219,7 @@ def test_the_bound_of_circulant_schedules_holds_for_all_distributions():
 
 
 def test_nodes_with_one_port_slow_down_circulant_schedules_and_no_ring():
-    nodes, m = replace(LINUX, each=4), LINUX.totals[2]
+    nodes, m = replace(LINUX, processes_per_node=4), LINUX.totals[2]
     for way, low, high in ((BEST, 0.9, 1.01), (CIRCULANT, 2.0, 4.0)):
         ratio = time_of(nodes, "spike", m, way) / time_of(LINUX, "spike", m, way)
         assert low < ratio < high
@@ -324,7 +324,7 @@ def small(monkeypatch):
     monkeypatch.setattr(
         traff2008_report,
         "in_parallel",
-        lambda tasks, _, kept, work: [f(x) for f, x in tasks],
+        lambda tasks, _, unfinished, work: [f(x) for f, x in tasks],
     )
     for module in (traff, traff2008_figures):
         monkeypatch.setattr(module, "LINUX", few[1])
@@ -377,13 +377,14 @@ def test_an_interrupted_report_goes_on_where_it_was(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        in_parallel(TASKS, interrupt, kept=Unfinished(folder))
+        in_parallel(TASKS, interrupt, unfinished=Unfinished(folder))
     assert [path.name for path in folder.iterdir()] == ["unfinished.jsonl"]
     assert len(Unfinished(folder).results) == 2
     with (folder / "unfinished.jsonl").open("a") as file:
         file.write('["a line that was cut')
     seen = []
-    results = in_parallel(TASKS, lambda *x: seen.append(x), kept=Unfinished(folder))
+    earlier = Unfinished(folder)
+    results = in_parallel(TASKS, lambda *x: seen.append(x), unfinished=earlier)
     assert [x[:2] for x in seen] == [(2, 3), (3, 3)] and sorted(results) == [1, 2, 3]
     again = Unfinished(folder)
     assert sorted(again.results.values()) == [1, 2, 3]
@@ -402,7 +403,7 @@ def test_nothing_is_left_where_nothing_was_done(tmp_path):
 def test_the_results_of_every_paper_are_read_as_they_were_written(tmp_path):
     kept = Unfinished(tmp_path / "report")
     for number, result in enumerate(RESULTS):
-        kept.keep(f"task {number}", result)
+        kept.add(f"task {number}", result)
     assert Unfinished(tmp_path / "report").results == kept.results
 
 

@@ -1,7 +1,7 @@
 """Settings 1 to 8 of Kang, Träff et al. 2019, simulated.
 
-The paper gives the sizes it ran in words, and the gains it expects; where its text is
-damaged, the sizes below are those from which the expected gains follow exactly.
+The paper gives its sizes in words, and the gains it expects; where the text is damaged,
+the sizes below are those from which the expected gains follow exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BYTES_OF_AN_INT = 4
 
 @dataclass(frozen=True)
 class Setting:
-    """One of the paper's eight settings."""
+    """A setting of the paper: groups, block sizes, and the gain the paper expects."""
 
     number: int
     text: str
@@ -39,12 +39,12 @@ class Setting:
 
     @property
     def irregular(self) -> bool:
-        """Whether it is one of Allgatherv."""
+        """Whether the setting is one of Allgatherv."""
         return self.number > 4
 
     @property
-    def ours(self) -> str:
-        """The algorithm of the paper that it measures."""
+    def paper_algorithm(self) -> str:
+        """The algorithm of the paper that the setting measures."""
         return "balanced" if self.irregular else "segmented"
 
 
@@ -60,9 +60,9 @@ SETTINGS = (
 )
 
 
-#: settings of Allgatherv with the blocks of one of Allgather, by whose number they are
-#: simulated where only the blocks matter: by the node-aware algorithm, and in the
-#: paper's model with t_s = 0
+#: settings of Allgatherv whose blocks are those of a setting of Allgather; the second
+#: is simulated for both where only blocks matter: by the node-aware algorithm, and in
+#: the paper's model with t_s = 0
 SIMULATED_AS = {5: 1, 7: 2}
 
 
@@ -71,22 +71,22 @@ class ClusterShape:
     """A number of nodes with a number of processes each."""
 
     nodes: int
-    each: int
+    processes_per_node: int
 
     @property
     def n(self) -> int:
         """The number of processes."""
-        return self.nodes * self.each
+        return self.nodes * self.processes_per_node
 
     @property
     def placement(self) -> list[int]:
         """The node of each process."""
-        return [r // self.each for r in range(self.n)]
+        return [r // self.processes_per_node for r in range(self.n)]
 
     @property
     def name(self) -> str:
-        """As the paper's titles say it."""
-        return f"{self.nodes} × {self.each}"
+        """The shape as in the titles of the paper."""
+        return f"{self.nodes} × {self.processes_per_node}"
 
 
 CLUSTERS = ClusterShape(64, 1), ClusterShape(256, 1), ClusterShape(64, 32)
@@ -98,13 +98,16 @@ def groups(setting: Setting, n: int) -> tuple[int, int]:
     return p, n - p
 
 
-def _counts(n: int, each: int, arithmetic: bool) -> list[int]:
-    """Ints that each of n ranks contributes: equal, or an arithmetic sequence in whole
-    ints, of which the largest is `each`: the paper's axis is the maximum message."""
-    if not arithmetic:
-        return [each] * n
-    found: list[int] = (each * np.arange(1, n + 1) // n).tolist()
-    return found
+def _counts(n: int, largest_count: int, is_arithmetic: bool) -> list[int]:
+    """Ints that each of n ranks contributes: equal, or an arithmetic sequence.
+
+    The sequence is of whole ints up to `largest_count`, since the paper's axis is the
+    maximum message.
+    """
+    if not is_arithmetic:
+        return [largest_count] * n
+    counts: list[int] = (largest_count * np.arange(1, n + 1) // n).tolist()
+    return counts
 
 
 def blocks(
@@ -112,17 +115,18 @@ def blocks(
 ) -> tuple[list[int], list[int]]:
     """The ints that each rank of both groups contributes."""
     p, q = groups(setting, cluster.n)
-    each = per_node // cluster.each // BYTES_OF_AN_INT
+    ints_per_rank = per_node // cluster.processes_per_node // BYTES_OF_AN_INT
     return (
-        _counts(p, int(each * setting.ka), setting.arithmetic),
-        _counts(q, int(each * setting.kb), setting.arithmetic),
+        _counts(p, int(ints_per_rank * setting.ka), setting.arithmetic),
+        _counts(q, int(ints_per_rank * setting.kb), setting.arithmetic),
     )
 
 
 def problem(
     setting: Setting, cluster: ClusterShape, per_node: int, name: str
 ) -> Schedule:
-    """An algorithm on a setting, with so many bytes per node on the axis."""
+    """The schedule of an algorithm on a setting, for some bytes per node on the
+    axis."""
     a, b = blocks(setting, cluster, per_node)
     nodes: Sequence[int] = ()
     if name == NODE_AWARE:
@@ -138,7 +142,7 @@ def problem(
 
 @dataclass(frozen=True)
 class ExchangePoint:
-    """The simulated time of one algorithm at one place of a figure."""
+    """The simulated time of an algorithm at a place of a figure."""
 
     setting: int
     cluster: str
@@ -150,26 +154,27 @@ class ExchangePoint:
 
 LIBRARY_ALGORITHM = "root_gathering_sequential"
 NODE_AWARE = "node_aware"
-#: the library's way with either gather
+#: the library's algorithm with either gather
 LIBRARY_ALGORITHMS = (LIBRARY_ALGORITHM, "root_gathering_ring")
 #: algorithms that take minutes to simulate among 2048 processes
 TOO_MANY_ROUNDS = ("moving_entry",)
 
 
 def contenders(setting: Setting, cluster: ClusterShape) -> tuple[str, ...]:
-    """What a figure shows: the library's way, the paper's, and its forerunner; where
-    processes share nodes, also what makes use of that.
+    """The algorithms of a figure: the library's, the paper's, and its forerunner; where
+    processes share nodes, also the node-aware one.
 
-    Groups collect by a ring, as MPICH does with as many bytes as these.
+    Groups collect by a ring, as MPICH does for as many bytes as these.
     """
-    ours = (NODE_AWARE,) if cluster.each > 1 else ()
+    node_aware = (NODE_AWARE,) if cluster.processes_per_node > 1 else ()
     if setting.irregular:
-        return LIBRARY_ALGORITHM, "balanced+ring", *ours
-    return LIBRARY_ALGORITHM, "two_step+ring", "segmented+ring", *ours
+        return LIBRARY_ALGORITHM, "balanced+ring", *node_aware
+    return LIBRARY_ALGORITHM, "two_step+ring", "segmented+ring", *node_aware
 
 
 def sizes(cluster: ClusterShape) -> tuple[int, ...]:
-    """The places of the axis that are simulated: fewer of the large cluster."""
+    """The simulated places of the axis: fewer of the large cluster, since its
+    simulations are the slowest."""
     return (
         BYTES_PER_NODE
         if cluster.n < 1000
@@ -179,7 +184,7 @@ def sizes(cluster: ClusterShape) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class ExchangeJob:
-    """One point to simulate."""
+    """A point of a figure, to simulate."""
 
     setting: Setting
     cluster: ClusterShape
@@ -188,7 +193,8 @@ class ExchangeJob:
 
 
 def figure_jobs() -> Iterator[ExchangeJob]:
-    """Everything that figures 4 to 6 show, the slowest first."""
+    """All points of figures 4 to 6, the slowest first, so that no slow one is left for
+    a single process at the end."""
     for cluster in sorted(CLUSTERS, key=lambda c: -c.n):
         for setting in SETTINGS:
             for name in reversed(contenders(setting, cluster)):
@@ -199,28 +205,34 @@ def figure_jobs() -> Iterator[ExchangeJob]:
 
 
 def with_equal_settings(
-    found: Sequence[ExchangePoint | Multiple],
+    results: Sequence[ExchangePoint | Multiple],
 ) -> Iterator[ExchangePoint | Multiple]:
-    """What was found, and the same for the settings of `SAME`."""
-    yield from found
-    for setting, other in SIMULATED_AS.items():
-        for x in found:
-            both = isinstance(x, Multiple) or x.algorithm == NODE_AWARE
-            if both and x.setting == other:
-                yield replace(x, setting=setting)
+    """The results, and copies for the settings of `SIMULATED_AS`, whose blocks are
+    equal to those of a simulated setting."""
+    yield from results
+    for setting, simulated_setting in SIMULATED_AS.items():
+        for result in results:
+            has_equal_value = (
+                isinstance(result, Multiple) or result.algorithm == NODE_AWARE
+            )
+            if has_equal_value and result.setting == simulated_setting:
+                yield replace(result, setting=setting)
 
 
 def machine(cluster: ClusterShape) -> Machine:
-    """The paper's machine: nodes of the Cori-like file, with so many processes."""
+    """The paper's machine: nodes of the Cori-like file, with the cluster's
+    processes."""
     model = load("cori-like", unit=BYTES_OF_AN_INT)
     node, rest = model.levels
-    return replace(model, levels=(replace(node, size=cluster.each), rest))
+    return replace(model, levels=(replace(node, size=cluster.processes_per_node), rest))
 
 
 @dataclass(frozen=True)
 class NodeLimit:
-    """What no algorithm can beat in which ranks copy out of the memory of their node,
-    and how long the node-aware one takes."""
+    """The times of the node-aware and of the best flat algorithm beside a limit.
+
+    The limit holds for algorithms whose ranks copy out of the memory of their node.
+    """
 
     setting: int
     cluster: str
@@ -235,13 +247,13 @@ class NodeLimit:
 
     @property
     def least(self) -> float:
-        """The longer of the two."""
+        """The limit: the longer of port and memory."""
         return max(self.port, self.memory)
 
 
 def limits(points: Sequence[ExchangePoint]) -> Iterator[NodeLimit]:
     """The limits of every setting, where processes share nodes."""
-    shared = [c for c in CLUSTERS if c.each > 1]
+    shared = [c for c in CLUSTERS if c.processes_per_node > 1]
     for setting in SETTINGS:
         for cluster in shared:
             for per_node in sizes(cluster):
@@ -251,10 +263,10 @@ def limits(points: Sequence[ExchangePoint]) -> Iterator[NodeLimit]:
                     if (p.setting, p.cluster, p.per_node)
                     == (setting.number, cluster.name, per_node)
                 }
-                best = min(t for name, t in times.items() if name != NODE_AWARE)
-                least = _limit(setting, cluster, per_node)
-                where = setting.number, cluster.name, per_node
-                yield NodeLimit(*where, *least, times[NODE_AWARE], best)
+                flat_seconds = min(t for name, t in times.items() if name != NODE_AWARE)
+                limit_seconds = _limit(setting, cluster, per_node)
+                place = setting.number, cluster.name, per_node
+                yield NodeLimit(*place, *limit_seconds, times[NODE_AWARE], flat_seconds)
 
 
 def _limit(
@@ -268,10 +280,10 @@ def _limit(
 
 
 def point(job: ExchangeJob) -> ExchangePoint:
-    """Simulate one on the paper's machine."""
+    """The point of a job, simulated on the paper's machine."""
     c = job.cluster
-    made = problem(job.setting, c, job.per_node, job.algorithm)
-    seconds = made.simulate(machine(c)).time
+    exchange = problem(job.setting, c, job.per_node, job.algorithm)
+    seconds = exchange.simulate(machine(c)).time
     return ExchangePoint(
         job.setting.number, c.name, c.n, job.per_node, job.algorithm, seconds
     )
@@ -280,8 +292,8 @@ def point(job: ExchangeJob) -> ExchangePoint:
 def _transfer(job: ExchangeJob) -> float:
     """The simulated transfer time alone, in the paper's model, in bytes."""
     model = AlphaBeta(0.0, 1.0, unit=BYTES_OF_AN_INT)
-    made = problem(job.setting, job.cluster, job.per_node, job.algorithm)
-    return made.simulate(model).time
+    exchange = problem(job.setting, job.cluster, job.per_node, job.algorithm)
+    return exchange.simulate(model).time
 
 
 @dataclass(frozen=True)
@@ -294,7 +306,7 @@ class Multiple:
 
 
 def table_jobs() -> Iterator[ExchangeJob]:
-    """Every algorithm that the paper's model has a time for, on every setting, on the
+    """Every algorithm for which the paper's model has a time, on every setting, on the
     largest cluster."""
     flat = (
         a
@@ -315,7 +327,7 @@ def ring_jobs() -> Iterator[ExchangeJob]:
 
 
 def multiple(job: ExchangeJob) -> Multiple:
-    """How far an algorithm is from the lower bound."""
+    """The distance of an algorithm from the lower bound, as a multiple."""
     a, b = blocks(job.setting, job.cluster, job.per_node)
     bound = BYTES_OF_AN_INT * max(sum(a), sum(b))
     return Multiple(job.setting.number, job.algorithm, _transfer(job) / bound)
@@ -323,7 +335,8 @@ def multiple(job: ExchangeJob) -> Multiple:
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times faster than the library's way, by transfer time alone."""
+    """How many times faster an algorithm is than the library's, by transfer time
+    alone."""
 
     setting: int
     cluster: str
@@ -335,13 +348,21 @@ def transfer_gain(
     setting: Setting, cluster: ClusterShape, per_node: int = BYTES_PER_NODE[-1]
 ) -> Gain:
     """The gain in the paper's model with t_s = 0, at a size of the axis."""
-    names = LIBRARY_ALGORITHM, f"{setting.ours}+ring"
-    both = [multiple(ExchangeJob(setting, cluster, per_node, name)) for name in names]
-    return gain(setting, cluster, both)
+    names = LIBRARY_ALGORITHM, f"{setting.paper_algorithm}+ring"
+    multiples = [
+        multiple(ExchangeJob(setting, cluster, per_node, name)) for name in names
+    ]
+    return gain(setting, cluster, multiples)
 
 
-def gain(setting: Setting, cluster: ClusterShape, found: Sequence[Multiple]) -> Gain:
-    """The gain at a size where these multiples of the bound were found."""
-    mine = {x.algorithm: x.multiple for x in found if x.setting == setting.number}
-    simulated = mine[LIBRARY_ALGORITHM] / mine[f"{setting.ours}+ring"]
+def gain(
+    setting: Setting, cluster: ClusterShape, multiples: Sequence[Multiple]
+) -> Gain:
+    """The gain of a setting, from multiples of the lower bound."""
+    multiple_of = {
+        x.algorithm: x.multiple for x in multiples if x.setting == setting.number
+    }
+    simulated = (
+        multiple_of[LIBRARY_ALGORITHM] / multiple_of[f"{setting.paper_algorithm}+ring"]
+    )
     return Gain(setting.number, cluster.name, setting.expected, simulated)

@@ -44,7 +44,7 @@ def exchanges() -> Iterator[tuple[str, Any]]:
         "figure2",
         schedule("inter_allgather", "segmented+ring", p=8, q=3, ka=6, kb=6),
     )
-    # a_3 and a_4 have two receivers each, and so have b_1 and b_2 two such senders
+    # a_3 and a_4 have two receivers each, and b_1 and b_2 two senders each
     a, b = [3, 3, 4, 5, 4, 5], [7, 5, 8, 4]
     yield "figure3", schedule("inter_allgatherv", "balanced+ring", a=a, b=b)
 
@@ -52,16 +52,16 @@ def exchanges() -> Iterator[tuple[str, Any]]:
 def _curve(
     points: Sequence[ExchangePoint], setting: Setting, cluster: ClusterShape, name: str
 ) -> tuple[list[int], list[float]]:
-    found = sorted(
+    curve_points = sorted(
         (p.per_node, p.seconds)
         for p in points
         if (p.setting, p.cluster, p.algorithm) == (setting.number, cluster.name, name)
     )
-    return [x for x, _ in found], [y for _, y in found]
+    return [x for x, _ in curve_points], [y for _, y in curve_points]
 
 
 def _axis(ax: Axes) -> None:
-    """Bytes per node, in powers of two, as people read them."""
+    """Show bytes per node on the axis, in powers of two, as people read sizes."""
     ticks = [1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 23]
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, ["64K", "256K", "1M", "4M", "8M"])
@@ -78,17 +78,17 @@ def times(points: Sequence[ExchangePoint], settings: Sequence[Setting]) -> Figur
                 x, y = _curve(points, setting, cluster, name)
                 if x:
                     ms = [1e3 * t for t in y]
-                    # The forerunner often lies on the curve it led to: draw it above.
-                    above = name.startswith("two_step")
+                    # Otherwise the curve of Algorithm 1 would often hide EuroMPI's.
+                    is_above = name.startswith("two_step")
                     ax.plot(
                         x,
                         ms,
                         color=colour,
                         marker=marker,
-                        markersize=3 if above else 6,
-                        linewidth=1.2 if above else 2,
-                        linestyle="--" if above else "-",
-                        zorder=3 if above else 2,
+                        markersize=3 if is_above else 6,
+                        linewidth=1.2 if is_above else 2,
+                        linestyle="--" if is_above else "-",
+                        zorder=3 if is_above else 2,
                         label=label,
                     )
             ax.set_title(f"{cluster.n} ({setting.number})", fontsize=10)
@@ -108,9 +108,13 @@ def improvements(points: Sequence[ExchangePoint]) -> Figure:
     figure, axes = panels((13, 4.8), 1, len(CLUSTERS), sharey=True)
     for ax, cluster in zip(axes, CLUSTERS, strict=True):
         for setting, (colour, marker) in zip(SETTINGS, SETTING_MARKS, strict=True):
-            x, old = _curve(points, setting, cluster, "root_gathering_sequential")
-            _, new = _curve(points, setting, cluster, f"{setting.ours}+ring")
-            gains = [a / b for a, b in zip(old, new, strict=True)]
+            x, library_seconds = _curve(
+                points, setting, cluster, "root_gathering_sequential"
+            )
+            _, paper_seconds = _curve(
+                points, setting, cluster, f"{setting.paper_algorithm}+ring"
+            )
+            gains = [a / b for a, b in zip(library_seconds, paper_seconds, strict=True)]
             operation = "Allgatherv" if setting.irregular else "Allgather"
             ax.plot(
                 x,

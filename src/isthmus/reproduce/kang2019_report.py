@@ -1,4 +1,4 @@
-"""The report on Kang, Träff et al. 2019: figures, numbers, and what differs."""
+"""The report on Kang, Träff et al. 2019: figures, numbers, and differences."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ from .unfinished import Unfinished
 
 
 def simulate(
-    progress: Progress, kept: Unfinished | None = None
+    progress: Progress, unfinished: Unfinished | None = None
 ) -> tuple[list[ExchangePoint], list[Multiple]]:
     """All points of the figures and the table, in a few processes."""
     tasks: list[Task] = [(point, job) for job in figure_jobs()]
     tasks += [(multiple, job) for job in table_jobs()]
-    found = list(with_equal_settings(in_parallel(tasks, progress, kept=kept)))
-    points = [x for x in found if isinstance(x, ExchangePoint)]
-    multiples = [x for x in found if isinstance(x, Multiple)]
+    results = list(
+        with_equal_settings(in_parallel(tasks, progress, unfinished=unfinished))
+    )
+    points = [x for x in results if isinstance(x, ExchangePoint)]
+    multiples = [x for x in results if isinstance(x, Multiple)]
     points.sort(key=lambda p: (p.processes, p.setting, p.algorithm, p.per_node))
     multiples.sort(key=lambda m: (m.algorithm, m.setting))
     return points, multiples
@@ -54,40 +56,48 @@ def simulate(
 def _measured(
     points: Sequence[ExchangePoint], setting: int, cluster: str, name: str
 ) -> float:
-    (found,) = (
+    (seconds,) = (
         p.seconds
         for p in points
         if (p.setting, p.cluster, p.per_node) == (setting, cluster, BYTES_PER_NODE[-1])
         and p.algorithm.startswith(name)
     )
-    return found
+    return seconds
 
 
 def _gains(points: Sequence[ExchangePoint], gains: Sequence[Gain]) -> str:
     by_number = {s.number: s for s in SETTINGS}
 
     def row(g: Gain) -> Sequence[str]:
-        ours = by_number[g.setting].ours
-        old = _measured(points, g.setting, g.cluster, "root_gathering_sequential")
-        new = _measured(points, g.setting, g.cluster, ours)
+        paper_algorithm = by_number[g.setting].paper_algorithm
+        library_seconds = _measured(
+            points, g.setting, g.cluster, "root_gathering_sequential"
+        )
+        paper_seconds = _measured(points, g.setting, g.cluster, paper_algorithm)
         values = f"{g.expected:.2f}", f"{g.simulated:.2f}"
-        off = f"{g.simulated / g.expected - 1:+.1%}"
-        return f"{g.setting} ({ours})", g.cluster, *values, off, f"{old / new:.2f}"
+        difference = f"{g.simulated / g.expected - 1:+.1%}"
+        return (
+            f"{g.setting} ({paper_algorithm})",
+            g.cluster,
+            *values,
+            difference,
+            f"{library_seconds / paper_seconds:.2f}",
+        )
 
     head = "setting", "processes", "expected", "transfer only", "off", "on the machine"
     return table("rrrrrr", head, map(row, gains))
 
 
-def _multiples(found: Sequence[Multiple]) -> str:
+def _multiples(multiples: Sequence[Multiple]) -> str:
     numbers = [s.number for s in SETTINGS]
     rows = []
-    for name in dict.fromkeys(m.algorithm for m in found):
-        row = {m.setting: m.multiple for m in found if m.algorithm == name}
+    for name in dict.fromkeys(m.algorithm for m in multiples):
+        row = {m.setting: m.multiple for m in multiples if m.algorithm == name}
         rows.append((name, *(f"{row[n]:.2f}" for n in numbers)))
     return table("l" + "r" * len(numbers), ("algorithm", *map(str, numbers)), rows)
 
 
-def _limits(found: Sequence[NodeLimit]) -> str:
+def _limits(node_limits: Sequence[NodeLimit]) -> str:
     def row(x: NodeLimit) -> Sequence[str]:
         by = "port" if x.port > x.memory else "memory"
         least = f"{x.per_node >> 10} KiB", f"{1e3 * x.least:.2f} ms"
@@ -96,18 +106,18 @@ def _limits(found: Sequence[NodeLimit]) -> str:
         return str(x.setting), *least, by, *cells
 
     head = "setting", "per node", "limit", "by", "node-aware", "of it", "flat", "of it"
-    return table("rrrlrrrr", head, map(row, found))
+    return table("rrrlrrrr", head, map(row, node_limits))
 
 
 def reproduce(folder: Path, progress: Progress) -> Path:
-    """Write figures, tables and the report into a folder; give the report's path."""
+    """Write figures, tables and the report into a folder; return the report's path."""
     from ..draw.schedule import figure
 
-    kept = Unfinished(folder)
-    points, multiples = simulate(progress, kept)
+    unfinished = Unfinished(folder)
+    points, multiples = simulate(progress, unfinished)
     folder.mkdir(exist_ok=True)
-    for name, made in figures.exchanges():
-        save(figure(made), folder, name)
+    for name, exchange in figures.exchanges():
+        save(figure(exchange), folder, name)
     write_csv(folder / "points.csv", points)
     write_csv(folder / "multiples.csv", multiples)
     save(figures.times(points, SETTINGS[:4]), folder, "figure4")
@@ -119,15 +129,15 @@ def reproduce(folder: Path, progress: Progress) -> Path:
         for c in CLUSTERS
     ]
     write_csv(folder / "gains.csv", gains)
-    found = list(limits(points))
-    write_csv(folder / "limits.csv", found)
+    node_limits = list(limits(points))
+    write_csv(folder / "limits.csv", node_limits)
     words = text(
         "kang2019",
-        limits=_limits(found),
+        limits=_limits(node_limits),
         gains=_gains(points, gains),
         multiples=_multiples(multiples),
         ring=_multiples([multiple(job) for job in ring_jobs()]),
     )
     report = write_report(folder, words)
-    kept.remove()
+    unfinished.remove()
     return report

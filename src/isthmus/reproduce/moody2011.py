@@ -1,7 +1,7 @@
-"""Moody, Ahn, de Supinski 2011, figures 3 to 5: the points that are simulated.
+"""Moody, Ahn, de Supinski 2011, figures 3 to 5: the simulated points.
 
-The paper prints no times, no keys, no numbers of groups and no numbers of bins: what is
-chosen here is said in the report.
+The paper prints no times, no keys, no numbers of groups and no numbers of bins: the
+report says what is assumed in their place.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ PROCESS_COUNTS = tuple(1 << k for k in range(4, 17, 2))
 MIN_PROCESSES, MAX_PROCESSES, MILLION = PROCESS_COUNTS[0], PROCESS_COUNTS[-1], 1 << 20
 #: numbers of processes whose dialogues run one by one, to weigh what they hold
 WEIGHED_PROCESSES = 16, 64, 256, 1024, 4096
-#: up to so many, where everyone has a table of all
+#: processes up to which sorts are weighed that hold a table of all processes
 MAX_TABLE_PROCESSES = 1024
-#: groups where there are few; where there are many it is half the processes
+#: groups of splits into few groups; splits into many have half as many as processes
 FEW_GROUPS = 8
 DAWN, SIERRA = "dawn-like", "sierra-like"
 #: processes on Sierra, which had 21 600 cores
 SIERRA_PROCESS_COUNTS = tuple(n for n in PROCESS_COUNTS if n <= 21600)
 #: characters of a colour
 COLOR_LENGTHS = 5, 80
-#: start-up times, as multiples of what is assumed
+#: start-up times, as multiples of the assumed time
 STARTUP_FACTORS = 0.5, 2.0
 #: bins of the paper's own example, its figure 2
 FEW_BINS = 4
 CHENG_SORTS = tuple(f"cheng{m}" for m in (128, 512, 2048, 8192))
 SERIAL_SORTS = "allgather_group", "allgather_mpi"
-#: with random keys of 32 bits; and with keys below N in words of which no bits are left
-#: out, as the paper does not say what it sorted
+#: with random keys of 32 bits, and with keys below N in whole words, since the paper
+#: does not say which keys were sorted
 RADIX_SORTS = "radix", "radix_full"
 SORTS = *SERIAL_SORTS, "gather_scatter", *CHENG_SORTS, "bitonic", *RADIX_SORTS
 SPLITS = "bitonic", "hash", "hash64"
@@ -57,7 +57,7 @@ SPLITS = "bitonic", "hash", "hash64"
 
 @dataclass(frozen=True)
 class SplitJob:
-    """One algorithm at one place of a figure; groups 0 is reordering alone."""
+    """An algorithm at a place of a figure; groups 0 is reordering alone."""
 
     algorithm: str
     n: int
@@ -82,7 +82,7 @@ def figure_jobs(
     sizes: tuple[int, ...] = PROCESS_COUNTS,
     sierra: tuple[int, ...] = SIERRA_PROCESS_COUNTS,
 ) -> Iterator[SplitJob]:
-    """Everything that figures 3 to 5 show, the slowest first."""
+    """All points of figures 3 to 5, the slowest first."""
     for n in reversed(sierra):
         for name in SORTS:
             yield SplitJob(name, n, machine=SIERRA)
@@ -100,7 +100,8 @@ def figure_jobs(
 def varied_jobs(
     sizes: tuple[int, ...] = (MIN_PROCESSES, MAX_PROCESSES),
 ) -> Iterator[SplitJob]:
-    """The same with other start-up times, and hash splits with fewer bins."""
+    """The smallest and largest points with other start-up times, and hash splits with
+    fewer bins."""
     for job in figure_jobs(sizes, ()):
         yield from (replace(job, startup=startup) for startup in STARTUP_FACTORS)
     n = sizes[-1]
@@ -109,7 +110,7 @@ def varied_jobs(
 
 
 def million_jobs() -> Iterator[SplitJob]:
-    """What the paper's abstract speaks of."""
+    """Splits of a million processes, as in the paper's abstract."""
     yield SplitJob("radix", MILLION)
     yield SplitJob("bitonic", MILLION)
     for groups in (FEW_GROUPS, MILLION // 2):
@@ -118,7 +119,7 @@ def million_jobs() -> Iterator[SplitJob]:
 
 
 def memory_jobs(sizes: tuple[int, ...] = WEIGHED_PROCESSES) -> Iterator[SplitJob]:
-    """What is weighed, the slowest first."""
+    """Splits whose memory is weighed, the slowest first."""
     for n in reversed(sizes):
         sorts = *SERIAL_SORTS, "gather_scatter", CHENG_SORTS[0], "bitonic", "radix"
         for name in sorts if n <= MAX_TABLE_PROCESSES else sorts[2:]:
@@ -129,11 +130,11 @@ def memory_jobs(sizes: tuple[int, ...] = WEIGHED_PROCESSES) -> Iterator[SplitJob
 
 
 def entries(job: SplitJob) -> list[SplitEntry]:
-    """Colours that are dealt out at random, and random keys of the job's bits; whole
-    words hold keys below n."""
+    """Colours dealt out at random, and random keys of the job's bits; whole words hold
+    keys below n."""
     rng = np.random.default_rng(job.n + job.groups)
-    most = job.n if job.algorithm == "radix_full" else 1 << job.bits
-    keys = rng.integers(0, most, job.n).tolist()
+    key_limit = job.n if job.algorithm == "radix_full" else 1 << job.bits
+    keys = rng.integers(0, key_limit, job.n).tolist()
     if not job.groups:
         return [entry_of(None, key, False, True) for key in keys]
     names = [np.base_repr(g, 36).rjust(job.length, "-") for g in range(job.groups)]
@@ -153,17 +154,17 @@ BIN_BYTES = 3 * WORD_BYTES
 
 @dataclass(frozen=True, kw_only=True)
 class SplitPoint(SplitJob):
-    """A job and what came of it: counts, the time of messages, and of local work."""
+    """A job and its result: counts, the time of messages, and of local work."""
 
     rounds: int
     messages: int
     bytes: int
-    #: bytes that the process sends that sends most
+    #: bytes sent by the process that sends most
     busiest: int
     network: float
     #: entries of tables that the busiest process compares and moves
     entries: float
-    #: seconds of a core to simulate it, and bytes if it had a process of its own
+    #: seconds of a core for the simulation, and bytes of a process with no other work
     took: float
     resident: int = 0
 
@@ -179,17 +180,17 @@ class SplitPoint(SplitJob):
 
 
 def machine(name: str = DAWN, startup: float = 1.0) -> Machine:
-    """A machine that is assumed, or one with other start-up times."""
+    """The assumed machine, or a copy with another start-up time."""
     model = load(name)
     return AlphaBeta(startup * model.alpha, model.beta)
 
 
-def compared(job: SplitJob, busiest: int) -> float:
-    """How many entries the process that has most to do compares and moves.
+def compared_entries(job: SplitJob, busiest: int) -> float:
+    """Entries that the busiest process compares and moves.
 
-    A serial sort does it n log n times, a merge once for every entry. In the others
-    an entry of a table is looked at once for every time it is sent, and Hash64 sorts
-    chains of up to 64 entries if groups are that small.
+    A serial sort takes n log n, a merge one for every entry. In all others an entry of
+    a table is looked at once for every time it is sent, and Hash64 sorts chains of up
+    to 64 entries if groups are that small.
     """
     n, name = job.n, job.algorithm
     cheng = re.fullmatch(r"cheng(\d+)", name)
@@ -208,50 +209,56 @@ def compared(job: SplitJob, busiest: int) -> float:
     return busiest / BIN_BYTES
 
 
-def together(jobs: Iterable[SplitJob]) -> list[tuple[SplitJob, ...]]:
-    """Those that differ in their start-up times only, which are one run."""
-    found: dict[SplitJob, list[SplitJob]] = {}
+def jobs_by_run(jobs: Iterable[SplitJob]) -> list[tuple[SplitJob, ...]]:
+    """Jobs in groups that differ in start-up times only, since a run in lanes takes
+    several start-up times at once."""
+    jobs_of_run: dict[SplitJob, list[SplitJob]] = {}
     for job in jobs:
-        found.setdefault(replace(job, startup=1.0), []).append(job)
-    return [tuple(some) for some in found.values()]
+        jobs_of_run.setdefault(replace(job, startup=1.0), []).append(job)
+    return [tuple(run_jobs) for run_jobs in jobs_of_run.values()]
 
 
 def point(job: SplitJob) -> SplitPoint:
-    """Run one in lanes, and put a time on it."""
-    (found,) = points((job,))
-    return found
+    """The point of a job, run in lanes."""
+    (split_point,) = points((job,))
+    return split_point
 
 
 def points(jobs: tuple[SplitJob, ...]) -> list[SplitPoint]:
-    """Run some in lanes that differ in their start-up times only."""
-    job, began = jobs[0], time.process_time()
+    """The points of jobs that differ in their start-up times only, from a run in
+    lanes."""
+    job, start_seconds = jobs[0], time.process_time()
     models, n = [machine(x.machine, x.startup) for x in jobs], job.n
     link, entry = from_size(np.arange(n), n), in_lanes(entries(job))
-    talk = place(link, entry, find(job.algorithm))
+    dialogues = place(link, entry, find(job.algorithm))
     if job.bins != BIN_COUNT:
         choose = partial(bin_of, bins=job.bins)
-        talk = hash_split(link, entry, hash_function=choose, bins=job.bins)
+        dialogues = hash_split(link, entry, hash_function=choose, bins=job.bins)
     alphas = np.array([[model.alpha] for model in models])
-    done = vm_lanes.run(talk, n, alpha=alphas, beta=models[0].beta)
-    busiest = int(done.bytes.max())
+    result = vm_lanes.run(dialogues, n, alpha=alphas, beta=models[0].beta)
+    busiest = int(result.bytes.max())
     counts: dict[str, Any] = {
-        "rounds": int(done.rounds.max()),
-        "messages": int(done.messages.sum()),
-        "bytes": int(done.bytes.sum()),
+        "rounds": int(result.rounds.max()),
+        "messages": int(result.messages.sum()),
+        "bytes": int(result.bytes.sum()),
         "busiest": busiest,
-        "entries": compared(job, busiest),
-        "took": (time.process_time() - began) / len(jobs),
+        "entries": compared_entries(job, busiest),
+        "took": (time.process_time() - start_seconds) / len(jobs),
     }
-    times = zip(jobs, done.time.max(axis=-1).tolist(), strict=True)
+    times = zip(jobs, result.time.max(axis=-1).tolist(), strict=True)
     return [SplitPoint(**vars(x), **counts, network=seconds) for x, seconds in times]
 
 
 def measured(job: SplitJob) -> SplitPoint:
-    """The same in a process that does nothing else, with the memory that it took."""
-    found = point(job)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The point of a job, with the peak memory of its process.
+
+    The process must do nothing else, because the peak is over the whole life of a
+    process.
+    """
+    split_point = point(job)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unit = 1 if sys.platform == "darwin" else 1024
-    return replace(found, resident=unit * most)
+    return replace(split_point, resident=unit * peak)
 
 
 @dataclass(frozen=True)
@@ -265,10 +272,17 @@ class PeakMemory:
 
 
 def memory(job: SplitJob) -> PeakMemory:
-    """Run the dialogues, and weigh both ends and some others."""
-    n, found = job.n, find(job.algorithm)
-    done = vm.run(
-        [place(from_size(i, n), entry, found) for i, entry in enumerate(entries(job))],
+    """The peak memory of a job.
+
+    Only the first and last process and some between are weighed, since weighing every
+    state of all is slow.
+    """
+    n, algorithm = job.n, find(job.algorithm)
+    result = vm.run(
+        [
+            place(from_size(i, n), entry, algorithm)
+            for i, entry in enumerate(entries(job))
+        ],
         memory={0, 1, n // 3, n // 2, n - 1},
     )
-    return PeakMemory(job.algorithm, n, job.groups, done.peak)
+    return PeakMemory(job.algorithm, n, job.groups, result.peak)

@@ -1,4 +1,4 @@
-"""What Moody, Ahn, de Supinski 2011 say in ratios and words, and what is so here."""
+"""The ratios and claims of Moody, Ahn, de Supinski 2011, beside simulated points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .moody2011 import (
     SplitPoint,
 )
 
-#: how far from a number of the paper still agrees with it: a quarter
+#: a ratio within a quarter of the paper's agrees with the paper
 AGREEMENT_FACTOR = 1.25
 LABELS = {
     "allgather_group": "AllgatherGroup",
@@ -38,39 +38,39 @@ LABELS = {
 }
 
 
-def pick(points: Sequence[SplitPoint], *names: str, **wanted: Any) -> list[SplitPoint]:
-    """The points of these algorithms with these values; as assumed unless told."""
-    wanted = {"bits": 32, "startup": 1.0, "bins": BIN_COUNT, "machine": DAWN, **wanted}
+def pick(points: Sequence[SplitPoint], *names: str, **values: Any) -> list[SplitPoint]:
+    """The points of algorithms with values of their fields; by default as assumed."""
+    values = {"bits": 32, "startup": 1.0, "bins": BIN_COUNT, "machine": DAWN, **values}
     return [
         p
         for p in points
-        if p.algorithm in names and all(getattr(p, k) == v for k, v in wanted.items())
+        if p.algorithm in names and all(getattr(p, k) == v for k, v in values.items())
     ]
 
 
 def as_assumed(points: Sequence[SplitPoint]) -> list[SplitPoint]:
-    """The points with the machine and the bins that are assumed."""
+    """The points with the assumed machine, start-up time and bins."""
     return [
         p for p in points if (p.machine, p.startup, p.bins) == (DAWN, 1.0, BIN_COUNT)
     ]
 
 
-def only(points: Sequence[SplitPoint], name: str, **wanted: Any) -> SplitPoint:
-    """The one point of an algorithm with these values."""
-    (found,) = pick(points, name, **wanted)
-    return found
+def only(points: Sequence[SplitPoint], name: str, **values: Any) -> SplitPoint:
+    """The single point of an algorithm with values of its fields."""
+    (split_point,) = pick(points, name, **values)
+    return split_point
 
 
 def fastest(points: Sequence[SplitPoint]) -> SplitPoint:
-    """The best of several."""
+    """The point with the least time."""
     return min(points, key=lambda p: p.seconds)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times slower one is than another: in the paper and here.
+    """How many times slower an algorithm is than another, in the paper and simulated.
 
-    `low` and `high` are what agrees with the paper; `halved` and `doubled` are with
+    `low` and `high` bound what agrees with the paper; `halved` and `doubled` are with
     other start-up times, `messages` is without local work.
     """
 
@@ -85,7 +85,7 @@ class Ratio:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is what the paper says, nearly."""
+        """Whether the ratio is near the paper's."""
         return self.low <= self.here <= self.high
 
 
@@ -100,46 +100,53 @@ def _ratio(
     bounds: tuple[float, float],
     slow: tuple[str, ...],
     fast: str,
-    **where: Any,
+    **values: Any,
 ) -> Ratio:
-    """The fastest of the slow ones against the fast one."""
+    """The ratio of the fastest of several slow algorithms to a fast algorithm."""
 
     def slower(startup: float) -> float:
-        some = fastest(pick(points, *slow, **where, startup=startup))
-        return some.seconds / only(points, fast, **where, startup=startup).seconds
+        fastest_slow = fastest(pick(points, *slow, **values, startup=startup))
+        return (
+            fastest_slow.seconds / only(points, fast, **values, startup=startup).seconds
+        )
 
     here, halved, doubled = (slower(x) for x in (1.0, *STARTUP_FACTORS))
-    least = min(p.network for p in pick(points, *slow, **where))
-    messages = least / only(points, fast, **where).network
+    least_network = min(p.network for p in pick(points, *slow, **values))
+    messages = least_network / only(points, fast, **values).network
     return Ratio(what, paper, *bounds, here, halved, doubled, messages)
 
 
 def sort_ratios(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[Ratio]:
-    """Figure 3: reordering alone."""
+    """The ratios of figure 3: reordering alone."""
     for slow, words, paper in (
         (SERIAL_SORTS, "serial sorts", 100.0),
         (CHENG_SORTS, "fastest Cheng", 4.4),
     ):
         what = f"reorder, {big} processes: {words} / Bitonic"
-        where = {"figure": 3, "n": big}
-        yield _ratio(points, what, f"{paper:g}", _near(paper), slow, "bitonic", **where)
+        values = {"figure": 3, "n": big}
+        yield _ratio(
+            points, what, f"{paper:g}", _near(paper), slow, "bitonic", **values
+        )
     for name in RADIX_SORTS:
         for n, paper in ((small, 5.5), (big, 3.0)):
             what = f"reorder, {n} processes: {LABELS[name]} / Bitonic"
-            where = {"figure": 3, "n": n}
+            values = {"figure": 3, "n": n}
             yield _ratio(
-                points, what, f"{paper}", _near(paper), (name,), "bitonic", **where
+                points, what, f"{paper}", _near(paper), (name,), "bitonic", **values
             )
 
 
 def split_ratios(points: Sequence[SplitPoint], big: int) -> Iterator[Ratio]:
-    """Figures 4 and 5: Bitonic against both hash splits."""
-    par = ("on par", _near(1.0))
-    for number, words, few in (
+    """The ratios of figures 4 and 5: Bitonic against both hash splits."""
+    par_bounds = ("on par", _near(1.0))
+    for number, words, few_groups_bounds in (
         (4, "split", ("1.7 to 2.1", _near(1.7, 2.1))),
         (5, "split and reorder", ("below 1", (0.0, 1.0))),
     ):
-        for groups, (paper, bounds) in ((FEW_GROUPS, few), (big // 2, par)):
+        for groups, (paper, bounds) in (
+            (FEW_GROUPS, few_groups_bounds),
+            (big // 2, par_bounds),
+        ):
             for length in COLOR_LENGTHS:
                 for name in ("hash", "hash64"):
                     yield _ratio(
@@ -160,13 +167,13 @@ def split_ratios(points: Sequence[SplitPoint], big: int) -> Iterator[Ratio]:
 def ratios(
     points: Sequence[SplitPoint], small: int = MIN_PROCESSES, big: int = MAX_PROCESSES
 ) -> list[Ratio]:
-    """The paper's numbers, each with its own setting."""
+    """All ratios of the paper, each with its own setting."""
     return [*sort_ratios(points, small, big), *split_ratios(points, big)]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, what is seen here, and whether that is the same."""
+    """A sentence of the paper, the simulated finding, and whether the two agree."""
 
     paper: str
     here: str
@@ -174,7 +181,7 @@ class Claim:
 
 
 def sort_claims(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[Claim]:
-    """What is said of figure 3."""
+    """The claims on figure 3."""
     sizes = sorted({p.n for p in as_assumed(points)})
     curves = {x: {p.n: p.seconds for p in pick(points, x, figure=3)} for x in SORTS}
     bitonic = curves["bitonic"]
@@ -210,12 +217,19 @@ def sort_claims(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[
 
 
 def sierra_claims(points: Sequence[SplitPoint]) -> Iterator[Claim]:
-    """What is said of Sierra's half of figure 3."""
-    found = pick(points, *SORTS, figure=3, machine=SIERRA)
-    sizes = sorted({p.n for p in found})
-    at = {n: {p.algorithm: p.seconds for p in found if p.n == n} for n in sizes}
-    spread = [max(at[n].values()) / min(at[n].values()) for n in (sizes[0], sizes[-1])]
-    first, last = (min(at[n], key=lambda x: at[n][x]) for n in (sizes[0], sizes[-1]))
+    """The claims on Sierra's half of figure 3."""
+    points_of_sierra = pick(points, *SORTS, figure=3, machine=SIERRA)
+    sizes = sorted({p.n for p in points_of_sierra})
+    seconds = {
+        n: {p.algorithm: p.seconds for p in points_of_sierra if p.n == n} for n in sizes
+    }
+    spread = [
+        max(seconds[n].values()) / min(seconds[n].values())
+        for n in (sizes[0], sizes[-1])
+    ]
+    first, last = (
+        min(seconds[n], key=lambda x: seconds[n][x]) for n in (sizes[0], sizes[-1])
+    )
     yield Claim(
         "Sierra: serial sorts at small scale, Bitonic at large scale",
         f"{LABELS[first]} with {sizes[0]} processes, {LABELS[last]} with {sizes[-1]}",
@@ -237,12 +251,12 @@ def _seconds(
     groups: int,
     length: int,
 ) -> float:
-    where = {"figure": figure, "n": n, "groups": groups, "length": length}
-    return only(points, name, **where).seconds
+    values = {"figure": figure, "n": n, "groups": groups, "length": length}
+    return only(points, name, **values).seconds
 
 
 def length_claim(points: Sequence[SplitPoint], big: int) -> Claim:
-    """What longer colours do."""
+    """The claim on longer colours."""
     short, long = COLOR_LENGTHS
     slower = {}
     for name in SPLITS:
@@ -260,7 +274,7 @@ def length_claim(points: Sequence[SplitPoint], big: int) -> Claim:
 
 
 def best_claim(points: Sequence[SplitPoint]) -> Claim:
-    """Who is best at splitting alone."""
+    """The claim on the best algorithm for splits alone."""
     places = sorted({(p.n, p.groups, p.length) for p in points if p.figure == 4})
     best = [
         fastest(pick(points, *SPLITS, figure=4, n=n, groups=groups, length=length))
@@ -275,7 +289,7 @@ def best_claim(points: Sequence[SplitPoint]) -> Claim:
 
 
 def alike_claim(points: Sequence[SplitPoint], big: int) -> Claim:
-    """What reordering adds where groups are many."""
+    """The claim on the cost of reordering many groups."""
     change = [
         _seconds(points, name, 5, big, big // 2, length)
         / _seconds(points, name, 4, big, big // 2, length)
@@ -290,7 +304,8 @@ def alike_claim(points: Sequence[SplitPoint], big: int) -> Claim:
 
 
 def slower_claim(points: Sequence[SplitPoint], big: int) -> Claim:
-    """Where both hash splits are slower than Bitonic, reordering few groups."""
+    """The claim that Bitonic is faster than both hash splits where few groups are
+    reordered."""
     slow = [
         n
         for n in sorted(
@@ -313,7 +328,7 @@ def slower_claim(points: Sequence[SplitPoint], big: int) -> Claim:
 def claims(
     points: Sequence[SplitPoint], small: int = MIN_PROCESSES, big: int = MAX_PROCESSES
 ) -> list[Claim]:
-    """What the paper says in words."""
+    """All claims of the paper."""
     return [
         *sort_claims(points, small, big),
         *sierra_claims(points),

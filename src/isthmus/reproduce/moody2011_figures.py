@@ -44,20 +44,21 @@ def _milliseconds(p: SplitPoint) -> float:
 
 
 def _curve(
-    ax: Axes, found: Sequence[tuple[int, float]], name: str, more: str = ""
+    ax: Axes, curve_points: Sequence[tuple[int, float]], name: str, suffix: str = ""
 ) -> None:
-    """One algorithm: a value for every number of processes; dashed if there is more."""
+    """Draw a value of an algorithm for every number of processes; dashed with a
+    suffix."""
     colour, marker = SPLIT_STYLES[name]
-    xs, ys = zip(*sorted(found), strict=True)
-    style = "--" if more else "-"
-    label = LABELS[name] + more
+    xs, ys = zip(*sorted(curve_points), strict=True)
+    style = "--" if suffix else "-"
+    label = LABELS[name] + suffix
     ax.plot(xs, ys, color=colour, marker=marker, linestyle=style, label=label)
 
 
 def _draw(
-    ax: Axes, points: Sequence[SplitPoint], name: str, value: Value, more: str = ""
+    ax: Axes, points: Sequence[SplitPoint], name: str, value: Value, suffix: str = ""
 ) -> None:
-    _curve(ax, [(p.n, value(p)) for p in points], name, more)
+    _curve(ax, [(p.n, value(p)) for p in points], name, suffix)
 
 
 def _short(n: int) -> str:
@@ -78,13 +79,13 @@ def reorder(points: Sequence[SplitPoint]) -> Figure:
     """Figure 3: reordering without a split, by keys of 32 bits."""
     figure, axes = panels((11, 5.2), 1, 2, sharey=True)
     for ax, machine in zip(axes, (DAWN, SIERRA), strict=True):
-        some = [p for p in points if p.machine == machine]
+        machine_points = [p for p in points if p.machine == machine]
         for name in SORTS:
-            found = pick(some, name, figure=3, machine=machine)
-            _draw(ax, found, name, _milliseconds)
-        _axis(ax, machine, [p.n for p in some])
-    few = [p for p in as_assumed(points) if p.figure == 3 and p.bits < 32]
-    _draw(axes[0], few, "radix", _milliseconds, ", keys below N")
+            sort_points = pick(machine_points, name, figure=3, machine=machine)
+            _draw(ax, sort_points, name, _milliseconds)
+        _axis(ax, machine, [p.n for p in machine_points])
+    few_bits = [p for p in as_assumed(points) if p.figure == 3 and p.bits < 32]
+    _draw(axes[0], few_bits, "radix", _milliseconds, ", keys below N")
     axes[0].set_ylabel("time in ms, under the model")
     legend(figure, axes[0], loc="outside right upper", ncols=1, fontsize=9)
     return figure
@@ -94,15 +95,17 @@ def splits(points: Sequence[SplitPoint], number: int) -> Figure:
     """Figures 4 and 5: a split of strings, with many groups and with few."""
     figure, axes = panels((9, 4.4), 1, 2, sharey=True)
     titles = "(a) N/2 groups", f"(b) {FEW_GROUPS} groups"
-    for ax, title, many in zip(axes, titles, (True, False), strict=True):
+    for ax, title, has_many_groups in zip(axes, titles, (True, False), strict=True):
         for length in COLOR_LENGTHS:
-            more = f", {length} characters" if length == COLOR_LENGTHS[1] else ""
+            suffix = f", {length} characters" if length == COLOR_LENGTHS[1] else ""
             for name in SPLITS:
-                found = pick(points, name, figure=number, length=length)
-                chosen = [
-                    p for p in found if p.groups == (p.n // 2 if many else FEW_GROUPS)
+                length_points = pick(points, name, figure=number, length=length)
+                group_points = [
+                    p
+                    for p in length_points
+                    if p.groups == (p.n // 2 if has_many_groups else FEW_GROUPS)
                 ]
-                _draw(ax, chosen, name, _milliseconds, more)
+                _draw(ax, group_points, name, _milliseconds, suffix)
         _axis(ax, title, [p.n for p in points])
     axes[0].set_ylabel("time in ms, under the model")
     legend(figure, axes[0], ncols=2, fontsize=9)
@@ -110,7 +113,8 @@ def splits(points: Sequence[SplitPoint], number: int) -> Figure:
 
 
 def counts(points: Sequence[SplitPoint]) -> Figure:
-    """Rounds, and what a process sends, when reordering and when splitting."""
+    """Rounds, and messages and bytes of a process, when reordering and when
+    splitting."""
     figure, axes = panels((10, 6.4), 2, 3, sharey="col")
     values: dict[str, Value] = {
         "rounds": lambda p: p.rounds,
@@ -123,15 +127,15 @@ def counts(points: Sequence[SplitPoint]) -> Figure:
     ):
         for ax, (title, value) in zip(row, values.items(), strict=True):
             for name in names:
-                found = pick(points, name, figure=3)
+                algorithm_points = pick(points, name, figure=3)
                 if names is SPLITS:
-                    where = {
+                    split_place = {
                         "figure": 4,
                         "groups": FEW_GROUPS,
                         "length": COLOR_LENGTHS[0],
                     }
-                    found = pick(points, name, **where)
-                _draw(ax, found, name, value)
+                    algorithm_points = pick(points, name, **split_place)
+                _draw(ax, algorithm_points, name, value)
             _axis(ax, title, [p.n for p in points])
         row[0].set_ylabel(words)
     legend(figure, axes[0][0], axes[1][0], ncols=6, fontsize=9)
@@ -139,17 +143,17 @@ def counts(points: Sequence[SplitPoint]) -> Figure:
 
 
 def memory(weighed: Sequence[PeakMemory]) -> Figure:
-    """The most that a process holds."""
+    """The peak memory of a process, by algorithm and number of groups."""
     figure, axes = panels((10, 4.2), 1, 3, sharey=True)
     kinds: dict[str, Callable[[PeakMemory], bool]] = {
         "reorder": lambda m: m.groups == 0,
         f"split, {FEW_GROUPS} groups": lambda m: m.groups == FEW_GROUPS,
         "split, N/2 groups": lambda m: m.groups == m.n // 2,
     }
-    for ax, (title, chosen) in zip(axes, kinds.items(), strict=True):
-        some = [m for m in weighed if chosen(m)]
-        for name in dict.fromkeys(m.algorithm for m in some):
-            _curve(ax, [(m.n, m.peak) for m in some if m.algorithm == name], name)
+    for ax, (title, is_of_kind) in zip(axes, kinds.items(), strict=True):
+        kind_peaks = [m for m in weighed if is_of_kind(m)]
+        for name in dict.fromkeys(m.algorithm for m in kind_peaks):
+            _curve(ax, [(m.n, m.peak) for m in kind_peaks if m.algorithm == name], name)
         _axis(ax, title, [m.n for m in weighed])
     axes[0].set_ylabel("bytes")
     legend(figure, *axes, ncols=6, fontsize=9)

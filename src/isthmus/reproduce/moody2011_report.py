@@ -1,4 +1,4 @@
-"""The report on Moody, Ahn, de Supinski 2011: figures, counts, and what differs."""
+"""The report on Moody, Ahn, de Supinski 2011: figures, counts, and differences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .moody2011 import (
     PeakMemory,
     SplitPoint,
     figure_jobs,
+    jobs_by_run,
     machine,
     measured,
     memory,
     memory_jobs,
     million_jobs,
     points,
-    together,
     varied_jobs,
 )
 from .moody2011_claims import LABELS, Claim, Ratio, as_assumed, claims, ratios
@@ -39,30 +39,39 @@ from .unfinished import Unfinished
 
 
 def simulate(
-    progress: Progress, kept: Unfinished | None = None
+    progress: Progress, unfinished: Unfinished | None = None
 ) -> tuple[list[SplitPoint], list[PeakMemory]]:
     """All points of the figures, memory, and a million processes."""
-    jobs = together((*figure_jobs(), *varied_jobs()))
-    few: list[Task] = [(points, some) for some in jobs]
-    few += [(memory, job) for job in memory_jobs()]
-    many: list[Task] = [(measured, job) for job in million_jobs()]
-    total = len(few) + len(many)
+    jobs = jobs_by_run((*figure_jobs(), *varied_jobs()))
+    tasks: list[Task] = [(points, run_jobs) for run_jobs in jobs]
+    tasks += [(memory, job) for job in memory_jobs()]
+    million_tasks: list[Task] = [(measured, job) for job in million_jobs()]
+    total = len(tasks) + len(million_tasks)
 
-    def tell(done: int) -> None:
+    def report(done: int) -> None:
         progress(done, total, done / total)
 
-    tell(0)
-    found = in_parallel(few, lambda done, *_: tell(done), kept=kept)
-    found += in_parallel(many, lambda done, *_: tell(len(few) + done), True, kept)
-    every = [x for one in found for x in (one if isinstance(one, list) else [one])]
-    simulated = [x for x in every if isinstance(x, SplitPoint)]
-    weighed = [x for x in every if isinstance(x, PeakMemory)]
+    report(0)
+    results = in_parallel(tasks, lambda done, *_: report(done), unfinished=unfinished)
+    results += in_parallel(
+        million_tasks,
+        lambda done, *_: report(len(tasks) + done),
+        fresh_processes=True,
+        unfinished=unfinished,
+    )
+    flat_results = [
+        x
+        for result in results
+        for x in (result if isinstance(result, list) else [result])
+    ]
+    simulated = [x for x in flat_results if isinstance(x, SplitPoint)]
+    weighed = [x for x in flat_results if isinstance(x, PeakMemory)]
     return sorted(simulated, key=_order), sorted(weighed, key=_weighed_order)
 
 
 def _order(p: SplitPoint) -> tuple[object, ...]:
-    where = p.machine, p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
-    return *where, list(LABELS).index(p.algorithm)
+    place = p.machine, p.startup, p.bins, p.n, p.figure, p.groups, p.length, -p.bits
+    return *place, list(LABELS).index(p.algorithm)
 
 
 def _weighed_order(m: PeakMemory) -> tuple[object, ...]:
@@ -74,8 +83,8 @@ def spaced(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ")
 
 
-def _yes(so: bool) -> str:
-    return "yes" if so else "no"
+def _yes_or_no(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _ratios(rows: Sequence[Ratio]) -> str:
@@ -85,7 +94,7 @@ def _ratios(rows: Sequence[Ratio]) -> str:
         (*head, "messages alone"),
         (
             (
-                *(r.what, r.paper, f"**{r.here:.3g}**", _yes(r.agrees)),
+                *(r.what, r.paper, f"**{r.here:.3g}**", _yes_or_no(r.agrees)),
                 *(f"{x:.3g}" for x in (r.halved, r.doubled, r.messages)),
             )
             for r in rows
@@ -94,11 +103,11 @@ def _ratios(rows: Sequence[Ratio]) -> str:
 
 
 def _claims(rows: Sequence[Claim]) -> str:
-    cells = ((c.paper, c.here, _yes(c.holds)) for c in rows)
+    cells = ((c.paper, c.here, _yes_or_no(c.holds)) for c in rows)
     return table("lll", ("the paper", "here", "holds"), cells)
 
 
-def _what(p: SplitPoint) -> str:
+def _split_words(p: SplitPoint) -> str:
     if p.figure == 3:
         return f"reorder, {p.bits} bits"
     kind = "split" if p.figure == 4 else "split and reorder"
@@ -112,7 +121,7 @@ def _counts(points: Sequence[SplitPoint]) -> str:
         (*head, "ms: messages", "ms: local work"),
         (
             (
-                *(_what(p), LABELS[p.algorithm], str(p.rounds)),
+                *(_split_words(p), LABELS[p.algorithm], str(p.rounds)),
                 *map(spaced, (p.messages, p.bytes, p.busiest)),
                 *(f"{1e3 * x:.3g}" for x in (p.network, p.work)),
             )
@@ -147,7 +156,7 @@ def _million(points: Sequence[SplitPoint]) -> str:
         (*head, "ms in the model", "simulated in", "memory"),
         (
             (
-                *(_what(p), LABELS[p.algorithm], str(p.rounds)),
+                *(_split_words(p), LABELS[p.algorithm], str(p.rounds)),
                 *map(spaced, (p.messages, p.busiest)),
                 *(f"{1e3 * p.seconds:.3g}", f"{p.took:.0f} s"),
                 f"{p.resident / 2**30:.2f} GiB",
@@ -158,12 +167,12 @@ def _million(points: Sequence[SplitPoint]) -> str:
 
 
 def reproduce(folder: Path, progress: Progress) -> Path:
-    """Write figures, tables and the report into a folder; give the report's path."""
-    kept = Unfinished(folder)
-    points_and_memory = simulate(progress, kept)
+    """Write figures, tables and the report into a folder; return the report's path."""
+    unfinished = Unfinished(folder)
+    points_and_memory = simulate(progress, unfinished)
     folder.mkdir(exist_ok=True)
     report = write(folder, *points_and_memory)
-    kept.remove()
+    unfinished.remove()
     return report
 
 
@@ -174,7 +183,7 @@ def write(
     small: int = MIN_PROCESSES,
     big: int = MAX_PROCESSES,
 ) -> Path:
-    """The report on points that were simulated."""
+    """Write the report on simulated points; return its path."""
     paper = [p for p in points if p.n != MILLION]
     assumed = as_assumed(paper)
     write_csv(folder / "points.csv", points)

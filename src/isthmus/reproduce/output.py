@@ -1,5 +1,5 @@
-"""What all reports do: many jobs in a few processes, pictures and tables as files, and
-the words, of which each paper has a file here."""
+"""What all reports share: many jobs in a few processes, figures and tables as files,
+and the words, from a file for each paper."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: called with the number of points done, of all, and the part of the work that they are
+#: called with the number of finished points, of all points, and the finished part of
+#: all work
 Progress = Callable[[int, int, float], None]
-#: a function and its argument, of a kind that another process can be told
+#: a function and its argument, which can be pickled for another process
 Task = tuple[Callable[[Any], Any], Any]
 
 
@@ -32,41 +33,44 @@ def _do(numbered: tuple[int, Task]) -> tuple[int, Any]:
 def in_parallel(
     tasks: Sequence[Task],
     progress: Progress,
-    alone: bool = False,
-    kept: Unfinished | None = None,
+    fresh_processes: bool = False,
+    unfinished: Unfinished | None = None,
     work: Callable[[Any], float] = lambda argument: 1.0,
 ) -> list[Any]:
-    """The results of all tasks: those that were kept, then others as they are ready.
+    """The results of all tasks: earlier ones first, then new ones as they arrive.
 
-    `alone`: each in a process that has done nothing before, two at a time, as they may
-    need much memory. `work`: about how long a task takes beside the others.
+    With `fresh_processes`, each task has a process that has done nothing before, and
+    only two run at a time, because such tasks may need much memory. `work` is the
+    relative time of a task.
     """
-    before = kept.results if kept is not None else {}
+    earlier_results = unfinished.results if unfinished is not None else {}
     names = [task_name(task) for task in tasks]
-    results = [before[name] for name in names if name in before]
-    missing = [(i, task) for i, task in enumerate(tasks) if names[i] not in before]
+    results = [earlier_results[name] for name in names if name in earlier_results]
+    missing = [
+        (i, task) for i, task in enumerate(tasks) if names[i] not in earlier_results
+    ]
     weights = [work(argument) for _, argument in tasks]
-    rest = sum(weights[i] for i, _ in missing)
-    every = sum(weights) or 1.0
+    missing_work = sum(weights[i] for i, _ in missing)
+    whole_work = sum(weights) or 1.0
     if results:
-        progress(len(results), len(tasks), 1 - rest / every)
+        progress(len(results), len(tasks), 1 - missing_work / whole_work)
     if not missing:
         return results
-    processes = min(2 if alone else 8, os.cpu_count() or 1)
-    with pool(processes, tasks_each=1 if alone else None) as workers:
+    processes = min(2 if fresh_processes else 8, os.cpu_count() or 1)
+    with pool(processes, tasks_each=1 if fresh_processes else None) as workers:
         for i, result in workers.imap_unordered(_do, missing):
-            if kept is not None:
-                kept.keep(names[i], result)
+            if unfinished is not None:
+                unfinished.add(names[i], result)
             results.append(result)
-            rest -= weights[i]
-            progress(len(results), len(tasks), 1 - rest / every)
+            missing_work -= weights[i]
+            progress(len(results), len(tasks), 1 - missing_work / whole_work)
     return results
 
 
 def panels(
     size: tuple[float, float], rows: int = 1, columns: int = 1, **shared: Any
 ) -> tuple[Figure, Any]:
-    """A figure of so many inches, and its axes."""
+    """A figure of a size in inches, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
@@ -74,24 +78,24 @@ def panels(
 
 
 def legend(figure: Figure, *axes: Axes, **style: Any) -> None:
-    """An entry for every curve of some axes; below them, unless it is told."""
-    found = {
+    """Add an entry for every curve of several axes, by default below the axes."""
+    handles = {
         label: handle
         for ax in axes
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }
-    style = {"loc": "outside lower center", "ncols": len(found), **style}
-    figure.legend(found.values(), found.keys(), **style)
+    style = {"loc": "outside lower center", "ncols": len(handles), **style}
+    figure.legend(handles.values(), handles.keys(), **style)
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
-    """A picture, for pages and for print."""
+    """Write a figure twice, for pages and for print."""
     for kind in ("png", "svg"):
         figure.savefig(folder / f"{name}.{kind}", dpi=120)
 
 
 def write_csv(path: Path, rows: Sequence[Any]) -> None:
-    """Dataclasses of one kind, a line each."""
+    """Write dataclasses of one class, a line for each."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [f.name for f in fields(rows[0])])
         writer.writeheader()
@@ -99,10 +103,10 @@ def write_csv(path: Path, rows: Sequence[Any]) -> None:
 
 
 def table(align: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; `align` has a letter for every column, l or r."""
+    """A table in Markdown; `align` has a letter for every column, l or r."""
     rule = "|" + "".join({"l": "---|", "r": "---:|"}[x] for x in align)
-    first, *others = (f"| {' | '.join(row)} |" for row in (head, *rows))
-    return "\n".join((first, rule, *others))
+    header, *lines = (f"| {' | '.join(row)} |" for row in (head, *rows))
+    return "\n".join((header, rule, *lines))
 
 
 def text(paper: str, **parts: str) -> str:
@@ -111,8 +115,8 @@ def text(paper: str, **parts: str) -> str:
     return words.format(**parts)
 
 
-def write_report(folder: Path, made: str) -> Path:
-    """The report of a folder; its path."""
+def write_report(folder: Path, words: str) -> Path:
+    """Write the report into a folder; return its path."""
     path = folder / "report.md"
-    path.write_text(made, encoding="utf-8")
+    path.write_text(words, encoding="utf-8")
     return path

@@ -28,7 +28,8 @@ TIMED_STYLES = {
 
 
 def _depths(pattern: Pattern, events: Events) -> np.ndarray:
-    """How many messages inside its group are between a rank and its leader."""
+    """For each rank, the number of messages inside its group on the way to the
+    leader."""
     group = np.array([g for g, _ in pattern.seats])
     inside = group[events.source] == group[events.target]
     pairs = np.stack((events.source, events.target), 1)[inside].tolist()
@@ -38,36 +39,39 @@ def _depths(pattern: Pattern, events: Events) -> np.ndarray:
     while (depth < 0).any() and pairs:
         before = depth.copy()
         for a, b in pairs:
-            for near, far in ((a, b), (b, a)):
-                if before[near] >= 0 and before[far] < 0:
-                    depth[far] = before[near] + 1
+            for reached, unreached in ((a, b), (b, a)):
+                if before[reached] >= 0 and before[unreached] < 0:
+                    depth[unreached] = before[reached] + 1
         if (before == depth).all():
             break
-    found: np.ndarray = np.maximum(depth, 0)
-    return found
+    non_negative: np.ndarray = np.maximum(depth, 0)
+    return non_negative
 
 
 def _places(pattern: Pattern, events: Events) -> dict[tuple[int, int], np.ndarray]:
-    """Where each process is: the leaders face each other, those who are further from
-    them lie further out, in rank order."""
+    """The position of each process in a picture.
+
+    Leaders face each other; ranks further from their leader lie further out, in rank
+    order.
+    """
     depth = _depths(pattern, events)
-    out = dict(zip(pattern.seats, depth.tolist(), strict=True))
-    out |= dict.fromkeys(pattern.passive, 0)
-    sizes = [1 + max(i for h, i in out if h == g) for g in (0, 1)]
-    tallest = max(sizes)
-    found = {}
-    for (g, i), d in out.items():
-        step = tallest / sizes[g]
-        x = (-1.0 - d) if g == 0 else (1.0 + d)
-        found[g, i] = np.array((x, -(i + 0.5) * step))
-    return found
+    depth_of = dict(zip(pattern.seats, depth.tolist(), strict=True))
+    depth_of |= dict.fromkeys(pattern.passive, 0)
+    sizes = [1 + max(i for h, i in depth_of if h == g) for g in (0, 1)]
+    largest_group = max(sizes)
+    places = {}
+    for (g, i), distance in depth_of.items():
+        step = largest_group / sizes[g]
+        x = (-1.0 - distance) if g == 0 else (1.0 + distance)
+        places[g, i] = np.array((x, -(i + 0.5) * step))
+    return places
 
 
-def _circle(ax: Axes, at: np.ndarray, text: str, passive: bool) -> None:
-    face, edge = (EMPTY, FAINT) if passive else ("white", INK)
+def _circle(ax: Axes, place: np.ndarray, text: str, is_passive: bool) -> None:
+    face, edge = (EMPTY, FAINT) if is_passive else ("white", INK)
     ax.text(
-        at[0],
-        at[1],
+        place[0],
+        place[1],
         text,
         ha="center",
         va="center",
@@ -81,22 +85,22 @@ def _circle(ax: Axes, at: np.ndarray, text: str, passive: bool) -> None:
 def _panel(
     ax: Axes, pattern: Pattern, events: Events, rounds: range, title: str
 ) -> None:
-    """The messages of some rounds, each with the step in which it goes."""
+    """Draw the messages of some rounds, each with the number of its step."""
     places = _places(pattern, events)
-    at = [places[seat] for seat in pattern.seats]
-    for source, target, when, k in zip(
+    rank_places = [places[seat] for seat in pattern.seats]
+    for source, target, start, k in zip(
         events.source, events.target, events.start, events.round, strict=True
     ):
         if k not in rounds:
             continue
-        step = round(float(when))
-        # those of the second group bend the other way: the picture is symmetric
+        step = round(float(start))
+        # Arrows of the second group bend the other way for a symmetric picture.
         bend = -0.12 if pattern.seats[source][0] else 0.12
         colour = STEP_COLOURS[step % len(STEP_COLOURS)]
         ax.annotate(
             "",
-            at[target],
-            at[source],
+            rank_places[target],
+            rank_places[source],
             arrowprops={
                 "arrowstyle": "-|>",
                 "color": colour,
@@ -106,10 +110,10 @@ def _panel(
                 "linewidth": 1.3,
             },
         )
-        a, b = at[source], at[target]
-        aside = np.array(((b - a)[1], (a - b)[0])) * bend * 0.5
+        a, b = rank_places[source], rank_places[target]
+        offset = np.array(((b - a)[1], (a - b)[0])) * bend * 0.5
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        x, y = a + 0.6 * (b - a) + aside
+        x, y = a + 0.6 * (b - a) + offset
         text = ax.text(x, y, str(step + 1), color=colour, fontsize=8, bbox=box)
         text.set(ha="center", va="center")
     for seat, place in places.items():
@@ -122,11 +126,13 @@ def _panel(
 
 
 def pattern_figure(pattern: Pattern) -> Figure:
-    """A pattern; the number at a message is the step in which it goes, if every message
-    takes one. An operation of two phases has a panel for each."""
-    line = pattern.schedule.simulate(AlphaBeta(1.0, 0.0), record=True)
-    assert line.events is not None
-    last = line.rounds - 1
+    """A pattern; the number at a message is its step, if every message takes one step.
+
+    An operation of two phases has a panel for each.
+    """
+    timeline = pattern.schedule.simulate(AlphaBeta(1.0, 0.0), record=True)
+    assert timeline.events is not None
+    last = timeline.rounds - 1
     phases = {"": range(last + 1)}
     if len(pattern.schedule.groups) == 2 and not pattern.passive:
         phases = {
@@ -136,28 +142,32 @@ def pattern_figure(pattern: Pattern) -> Figure:
     tall = 0.36 * max(sum(g == h for h, _ in pattern.seats) for g in (0, 1))
     figure, axes = panels((5.6 * len(phases), max(tall, 2.8)), 1, len(phases))
     for ax, (words, rounds) in zip(np.ravel(axes), phases.items(), strict=True):
-        _panel(ax, pattern, line.events, rounds, pattern.title + words)
+        _panel(ax, pattern, timeline.events, rounds, pattern.title + words)
     return figure
 
 
-def times(found: Sequence[ProcessTimes], operation: str, where: str) -> Figure:
+def times(
+    process_times: Sequence[ProcessTimes], operation: str, place_words: str
+) -> Figure:
     """Figures 4 and 5: the mean over all processes against the size."""
     figure, ax = panels((6.4, 4.4))
-    for label, (colour, marker, line) in TIMED_STYLES.items():
-        some = [x for x in found if (x.operation, x.label) == (operation, label)]
-        sizes = [x.nbytes for x in some]
-        means = [1e3 * x.mean for x in some]
-        style = {"color": colour, "marker": marker, "linestyle": line}
+    for label, (colour, marker, line_style) in TIMED_STYLES.items():
+        label_times = [
+            x for x in process_times if (x.operation, x.label) == (operation, label)
+        ]
+        sizes = [x.nbytes for x in label_times]
+        means = [1e3 * x.mean for x in label_times]
+        style = {"color": colour, "marker": marker, "linestyle": line_style}
         ax.plot(sizes, means, label=label, **style)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    ticks = sorted({x.nbytes for x in found if x.operation == operation})
+    ticks = sorted({x.nbytes for x in process_times if x.operation == operation})
     names = [f"{n >> 20}M" if n >> 20 else f"{n >> 10}K" for n in ticks]
     ax.set_xticks(ticks, names)
     ax.minorticks_off()
     ax.grid(True, linewidth=0.4, alpha=0.5)
     ax.set_xlabel("bytes of the vector")
     ax.set_ylabel("mean time of the processes in ms")
-    ax.set_title(f"{operation.capitalize()} of 8 processes, {where}", fontsize=10)
+    ax.set_title(f"{operation.capitalize()} of 8 processes, {place_words}", fontsize=10)
     ax.legend()
     return figure

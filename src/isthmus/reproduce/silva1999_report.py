@@ -1,4 +1,4 @@
-"""The report on Silva and Silva 1999: patterns, times of each process, what differs."""
+"""The report on Silva and Silva 1999: patterns, times of processes, differences."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ def _row(label: str, seconds: Sequence[float]) -> Sequence[str]:
     return label, *(f"{1e3 * x:.1f}" for x in (*seconds, sum(seconds) / len(seconds)))
 
 
-def _largest(found: Sequence[ProcessTimes], operation: str) -> str:
-    """The largest size of an operation: the time of each process, and the mean."""
+def _largest(process_times: Sequence[ProcessTimes], operation: str) -> str:
+    """A table of the times of each process, and the mean, at the largest size."""
     rows: list[Sequence[str]] = []
     if operation == "reduce_scatter":
         rows += [_row("the paper, between", [1e-6 * x for x in TABLE1])]
         mean = f"{1e-3 * TABLE1_INSIDE:.1f}"
         rows += [("the paper, inside", *[""] * PAPER_PROCESSES, mean)]
-        rows += [_row(made.label, made.seconds) for made in simulated()]
-    some = [x for x in found if x.operation == operation]
-    largest = max(x.nbytes for x in some)
-    rows += [_row(x.label, x.seconds) for x in some if x.nbytes == largest]
+        rows += [_row(x.label, x.seconds) for x in simulated()]
+    operation_times = [x for x in process_times if x.operation == operation]
+    largest = max(x.nbytes for x in operation_times)
+    rows += [_row(x.label, x.seconds) for x in operation_times if x.nbytes == largest]
     head = "", *map(str, range(PAPER_PROCESSES)), "mean"
     return table("l" + "r" * (PAPER_PROCESSES + 1), head, rows)
 
 
-def _compared(found: Sequence[ProcessTimes]) -> str:
-    """Between two groups against inside one, in the paper, simulated and measured."""
+def _compared(process_times: Sequence[ProcessTimes]) -> str:
+    """A table of ratios of between two groups to inside one, in the paper, simulated
+    and measured."""
     inside, between = simulated()
     paper = sum(TABLE1) / len(TABLE1) / TABLE1_INSIDE
     rows = [
@@ -46,7 +47,7 @@ def _compared(found: Sequence[ProcessTimes]) -> str:
     ]
     measured = {
         x.label: x.mean
-        for x in found
+        for x in process_times
         if (x.operation, x.nbytes) == ("reduce_scatter", inside.nbytes)
     }
     base = measured.get("inside, the library")
@@ -59,32 +60,32 @@ def _compared(found: Sequence[ProcessTimes]) -> str:
     return table("lr", ("Reduce_scatter, between / inside", ""), rows)
 
 
-def _taken(found: Sequence[ProcessTimes]) -> str:
+def _taken(process_times: Sequence[ProcessTimes]) -> str:
     rows = (
         (x.operation, str(x.nbytes), f"`{x.taken}`")
-        for x in found
+        for x in process_times
         if x.label.endswith("isthmus")
     )
     return table("lrl", ("operation", "bytes", "isthmus took"), rows)
 
 
 def reproduce(
-    folder: Path, library: str, where: str, found: Sequence[ProcessTimes]
+    folder: Path, library: str, place_words: str, process_times: Sequence[ProcessTimes]
 ) -> Path:
-    """Write figures, tables and the report into a folder; give the report's path."""
+    """Write figures, tables and the report into a folder; return the report's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for pattern in patterns():
         save(figures.pattern_figure(pattern), folder, pattern.name)
-    save(figures.times(found, "reduce", where), folder, "figure4")
-    save(figures.times(found, "allgather", where), folder, "figure5")
-    write_csv(folder / "times.csv", found)
-    made = text(
+    save(figures.times(process_times, "reduce", place_words), folder, "figure4")
+    save(figures.times(process_times, "allgather", place_words), folder, "figure5")
+    write_csv(folder / "times.csv", process_times)
+    words = text(
         "silva1999",
         library=library,
-        where=where,
-        table=_largest(found, "reduce_scatter"),
-        compared=_compared(found),
-        allgather=_largest(found, "allgather"),
-        taken=_taken(found),
+        where=place_words,
+        table=_largest(process_times, "reduce_scatter"),
+        compared=_compared(process_times),
+        allgather=_largest(process_times, "allgather"),
+        taken=_taken(process_times),
     )
-    return write_report(folder, made)
+    return write_report(folder, words)

@@ -2,7 +2,7 @@
 problems" (EuroPVM/MPI, slides): the linear and the blocked ring, simulated.
 
 The slides give process counts and block sizes, but no start-up times and bandwidths:
-those are assumptions, in the machine files named below.
+both are assumptions, in the machine files named below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..cost.timeline import Timeline
 from ..distributions import SIX, counts
 from ..schedules.schedule import Model, Schedule
 
-#: the ways to do it, as the figures and tables name them
+#: the ways of an allgather, as figures and tables name them
 RING, FIXED, BEST, CIRCULANT, BOUND = (
     "linear ring",
     "blocked ring, fixed B",
@@ -34,9 +34,9 @@ RING, FIXED, BEST, CIRCULANT, BOUND = (
     "circulant",
     "circulant, bound",
 )
-#: where ranks are dealt out to the nodes in turn
+#: the way for ranks that are dealt out to the nodes in turn
 NODE_RING = "node ring, best B"
-#: from so many processes on all messages of a circulant round are too many to simulate
+#: with more processes, a circulant round has too many messages to simulate
 MAX_CIRCULANT_PROCESSES = 2048
 
 
@@ -44,7 +44,7 @@ MAX_CIRCULANT_PROCESSES = 2048
 class System:
     """A machine of the slides: its processes, its fixed block size, our total sizes.
 
-    `each` processes make a node, and what leaves or enters it takes its one port.
+    All processes of a node send and receive through a single port of the node.
     """
 
     name: str
@@ -52,17 +52,19 @@ class System:
     model: Machine
     size: int
     totals: tuple[int, ...]
-    each: int = 1
+    processes_per_node: int = 1
     #: the machine file that the model is from
     file: str = ""
 
     @property
     def machine(self) -> Model:
-        """The model with its nodes; only ports differ, alpha and beta are the same."""
-        if self.each == 1:
+        """The model with its nodes; all levels have one alpha and beta, only ports
+        differ."""
+        if self.processes_per_node == 1:
             return self.model
         levels = (
-            Level(n, self.model.alpha, self.model.beta) for n in (self.each, None)
+            Level(n, self.model.alpha, self.model.beta)
+            for n in (self.processes_per_node, None)
         )
         return Machine(tuple(levels))
 
@@ -72,16 +74,23 @@ class System:
         return self.model.alpha / self.model.beta
 
     def limit(self, m: int) -> float:
-        """The time in which a process can receive everything."""
+        """The time in which a process can receive all blocks."""
         return self.model.beta * m
 
 
 def _system(
-    name: str, p: int, machine: str, size: int, bits: Sequence[int], each: int = 1
+    name: str,
+    p: int,
+    machine: str,
+    size: int,
+    bits: Sequence[int],
+    processes_per_node: int = 1,
 ) -> System:
     """A system with totals of 2^k bytes for each process."""
     model = load(machine)
-    return System(name, p, model, size, tuple(p << k for k in bits), each, machine)
+    return System(
+        name, p, model, size, tuple(p << k for k in bits), processes_per_node, machine
+    )
 
 
 # Totals are multiples of p, so that the regular distribution is quite regular.
@@ -89,29 +98,29 @@ SX8 = _system("SX-8", 30, "nec-sx8", 1 << 20, range(11, 24, 2))
 LINUX = _system("Linux cluster", 96, "ddr-infiniband", 32 << 10, range(7, 20, 2))
 BLUEGENE = _system("Blue Gene/P", 4096, "bluegene-p", 64 << 10, range(8, 15, 3))
 SYSTEMS = SX8, LINUX, BLUEGENE
-#: at one size only, as a table: a ring of so many takes seconds to simulate
+#: at one size only, as a table: a ring of 5784 processes takes seconds to simulate
 SICORTEX = _system("SiCortex", 5784, "sicortex", 1 << 20, [14])
-#: the same with the processes of a node behind one port
+#: systems with the processes of a node behind one port
 SX8_NODES = _system("SX-8, 30 × 8", 240, "nec-sx8", 1 << 20, (12, 16, 20), 8)
 LINUX_PAIRS = _system(
     "Linux, 16 × 2", 32, "ddr-infiniband", 32 << 10, (7, 11, 15, 19), 2
 )
 LINUX_NODES = _system("Linux, 24 × 4", 96, "ddr-infiniband", 32 << 10, [19], 4)
-#: the slides' other cluster, of whose runs they show none
+#: the slides' second cluster, without any runs in the slides
 GIGABIT = _system("Linux, gigabit, 24 × 4", 96, "gigabit-ethernet", 32 << 10, [19], 4)
 NODE_SYSTEMS = SX8_NODES, LINUX_PAIRS, LINUX_NODES, GIGABIT
-#: those whose ranks are also dealt out in turn: a few seconds to simulate
+#: systems whose ranks are also dealt out in turn: a few seconds to simulate
 DEALT_SYSTEMS = LINUX_PAIRS, LINUX_NODES
 #: a machine of today, for a goal of our own
 TODAY = System("2 µs, 12 GB/s", 1024, AlphaBeta(2e-6, 1 / 12e9), 32 << 10, (1 << 24,))
-#: the total size at which the effect of B, of p and the load balance are looked at
+#: the total size for the effect of B and of p, and for the load balance
 STUDIED_BYTES = 96 << 17
 #: the Linux cluster with other numbers of processes, for the plot over p
 OVER_P = tuple(
     replace(LINUX, name=f"Linux, {p} of 96", p=p, totals=(STUDIED_BYTES,))
     for p in (6, 12, 24, 48)
 )
-#: distributions that show the load balance: one that is mild, one that is not
+#: distributions that show the load balance: a mild and an extreme one
 BALANCE_DISTRIBUTIONS = "linear", "spike"
 
 
@@ -122,7 +131,7 @@ def parts(p: int, m: int, startup: float) -> int:
 
 @dataclass(frozen=True)
 class GatherJob:
-    """One point to simulate; `size` is that of a piece, or the number of parts."""
+    """A point to simulate; `size` is that of a piece, or the number of parts."""
 
     system: System
     distribution: str
@@ -134,19 +143,19 @@ class GatherJob:
 
     @property
     def nodes(self) -> list[int]:
-        """The node of every rank, where that matters."""
-        p, each = self.system.p, self.system.each
-        return [r % (p // each) for r in range(p)] if self.dealt else []
+        """The node of every rank; an empty list unless ranks are dealt out."""
+        p, processes_per_node = self.system.p, self.system.processes_per_node
+        return [r % (p // processes_per_node) for r in range(p)] if self.dealt else []
 
     @property
     def counts(self) -> list[int]:
-        """What every process contributes."""
+        """The bytes that each process contributes."""
         return counts(self.distribution, self.system.p, self.m)
 
 
 @dataclass(frozen=True)
 class GatherPoint:
-    """The simulated time of one way, in seconds and as a multiple of beta m."""
+    """The simulated time of a way, in seconds and as a multiple of beta m."""
 
     system: str
     processes: int
@@ -161,20 +170,20 @@ class GatherPoint:
 
 def chosen(system: System, distribution: str, m: int, way: str) -> GatherJob:
     """A job with the size that its way calls for."""
-    each = np.array(counts(distribution, system.p, m))
+    block_bytes = np.array(counts(distribution, system.p, m))
     sizes: dict[str, Callable[[], int]] = {
         RING: lambda: 0,
         FIXED: lambda: system.size,
-        BEST: lambda: best(each, 1, system.startup),
-        NODE_RING: lambda: best(each, 1, system.startup),
-        CIRCULANT: lambda: best_n(each, system.startup),
+        BEST: lambda: best(block_bytes, 1, system.startup),
+        NODE_RING: lambda: best(block_bytes, 1, system.startup),
+        CIRCULANT: lambda: best_n(block_bytes, system.startup),
     }
     size = sizes.get(way, lambda: parts(system.p, m, system.startup))
     return GatherJob(system, distribution, m, way, size())
 
 
 def problem(job: GatherJob) -> Schedule:
-    """What all processes do."""
+    """The schedule of a job, for all processes."""
     names = {RING: "ring", CIRCULANT: f"circulant(n={job.size})"}
     if job.way == NODE_RING:
         names[NODE_RING] = f"node_ring(size={job.size})"
@@ -183,34 +192,35 @@ def problem(job: GatherJob) -> Schedule:
 
 
 def bound(job: GatherJob) -> tuple[int, float]:
-    """Rounds and time that a circulant schedule of any distribution does not exceed.
-
-    Of every block a message carries one part at the most, and parts are rounded up.
-    """
+    """Rounds and time that a circulant schedule of any distribution does not exceed,
+    since a message carries at most one part of every block, and parts are rounded
+    up."""
     p, n, model = job.system.p, job.size, job.system.model
     rounds = n - 1 + log2(p)
     return rounds, rounds * (model.alpha + model.beta * (job.m / n + p))
 
 
 def point(job: GatherJob) -> GatherPoint:
-    """Simulate one, or give its bound."""
+    """The point of a job: simulated, or its bound."""
     if job.way == BOUND:
         rounds, seconds = bound(job)
     else:
-        made = problem(job)
+        gather = problem(job)
         model = job.system.machine
-        line = made.simulate(placed(model, made) if job.dealt else model)
-        rounds, seconds = line.rounds, line.time
-    s, multiple = job.system, seconds / job.system.limit(job.m)
-    name = s.name + ", dealt out" * job.dealt
-    where = name, s.p, job.distribution, job.m
-    return GatherPoint(*where, job.way, job.size, rounds, seconds, multiple)
+        timeline = gather.simulate(placed(model, gather) if job.dealt else model)
+        rounds, seconds = timeline.rounds, timeline.time
+    system, multiple = job.system, seconds / job.system.limit(job.m)
+    name = system.name + ", dealt out" * job.dealt
+    place = name, system.p, job.distribution, job.m
+    return GatherPoint(*place, job.way, job.size, rounds, seconds, multiple)
 
 
 def work(job: GatherJob) -> float:
-    """About how long it takes to simulate a point, beside others: a round of a ring
-    takes nearly the same for any number of processes, one of a circulant schedule has
-    messages of pieces from each."""
+    """The relative time to simulate a point.
+
+    A round of a ring takes nearly the same time for any number of processes; a round of
+    a circulant schedule has messages of pieces from each.
+    """
     p = job.system.p
     if job.way == BOUND:
         return 0.0
@@ -221,7 +231,7 @@ def work(job: GatherJob) -> float:
 
 
 def ways(system: System) -> tuple[str, ...]:
-    """What a figure of a system shows."""
+    """The ways in a figure of a system."""
     return RING, FIXED, BEST, BOUND if system.p > MAX_CIRCULANT_PROCESSES else CIRCULANT
 
 
@@ -237,24 +247,26 @@ def time_jobs() -> Iterator[GatherJob]:
 
 
 def dealt_jobs() -> Iterator[GatherJob]:
-    """The rings where neighbours of a rank are on other nodes, and the ring that goes
+    """The rings on ranks whose neighbours are on other nodes, and the ring that goes
     from node to node."""
     for system in DEALT_SYSTEMS:
         for distribution in SIX:
             for way in (RING, BEST, NODE_RING):
-                found = chosen(system, distribution, system.totals[-1], way)
-                yield replace(found, dealt=True)
+                job = chosen(system, distribution, system.totals[-1], way)
+                yield replace(job, dealt=True)
 
 
 def rules(distribution: str) -> dict[str, int | None]:
     """The block sizes that the rules choose, and the best, on the Linux cluster."""
-    each = np.array(counts(distribution, LINUX.p, STUDIED_BYTES))
+    block_bytes = np.array(counts(distribution, LINUX.p, STUDIED_BYTES))
     return {
-        # its threshold is a start-up; it says nothing where a block is empty
-        "rule 1": smallest(each, int(LINUX.startup), 0.0) if each.min() else None,
+        # The threshold of rule 1 is a start-up; empty blocks have no size by the rule.
+        "rule 1": smallest(block_bytes, int(LINUX.startup), 0.0)
+        if block_bytes.min()
+        else None,
         "rule 2": LINUX.size,
-        "rule 3": square_root(each, 1, LINUX.startup),
-        "best": best(each, 1, LINUX.startup),
+        "rule 3": square_root(block_bytes, 1, LINUX.startup),
+        "best": best(block_bytes, 1, LINUX.startup),
     }
 
 
@@ -271,22 +283,30 @@ def size_jobs() -> Iterator[GatherJob]:
 
 
 def balance(distribution: str, way: str) -> Timeline:
-    """Who communicates when, on the Linux cluster."""
+    """The timeline of a way on the Linux cluster."""
     job = chosen(LINUX, distribution, STUDIED_BYTES, way)
     return problem(job).simulate(LINUX.model, record=True)
 
 
 def same_messages(a: Schedule, b: Schedule) -> bool:
-    """Whether two schedules send the same messages, round by round."""
-    for x, y in zip_longest(steps(a), steps(b)):
-        if x is None or y is None:
+    """Whether two schedules send equal messages, round by round."""
+    for own_step, other_step in zip_longest(steps(a), steps(b)):
+        if own_step is None or other_step is None:
             return False
         pairs = zip(
-            (x.messages.source, x.messages.target, x.messages.size),
-            (y.messages.source, y.messages.target, y.messages.size),
+            (
+                own_step.messages.source,
+                own_step.messages.target,
+                own_step.messages.size,
+            ),
+            (
+                other_step.messages.source,
+                other_step.messages.target,
+                other_step.messages.size,
+            ),
             strict=True,
         )
-        if not all(np.array_equal(one, other) for one, other in pairs):
+        if not all(np.array_equal(own, counterpart) for own, counterpart in pairs):
             return False
     return True
 

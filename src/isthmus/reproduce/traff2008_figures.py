@@ -39,7 +39,7 @@ GATHER_STYLES: dict[str, tuple[str, str, str, float]] = {
     CIRCULANT: ("#009E73", "D", "--", 1.3),
     BOUND: ("#009E73", "", ":", 1.6),
 }
-#: colour and marker of what each rule chooses
+#: colour and marker of the choice of each rule
 RULE_MARKS: dict[str, tuple[str, str]] = {
     "rule 1": ("#CC79A7", "s"),
     "rule 2": ("#E69F00", "^"),
@@ -49,13 +49,13 @@ RULE_MARKS: dict[str, tuple[str, str]] = {
 
 #: the ends of the axis of times in the picture of block sizes, as multiples of beta m
 MIN_MULTIPLE, MAX_MULTIPLE = 0.45, 10.0
-#: what a process does, from light to dark: for every kind of colour vision
+#: the states of a process, from light to dark: for every kind of colour vision
 PORT_COLOURS = {
     "idle": IDLE_COLOUR,
     "sends or receives": "#6baed6",
     "sends and receives": SEND_COLOUR,
 }
-#: columns of a picture of the load balance: as many as it has pixels on a page
+#: columns of a picture of the load balance: as many as pixels on a page
 BALANCE_COLUMNS = 560
 
 
@@ -71,7 +71,7 @@ def _panels(title: str, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def _bytes_axis(axes: Sequence[Axes], step: int) -> None:
-    """A logarithmic axis of bytes, with a tick at every `step` powers of two."""
+    """Show bytes on logarithmic axes, with a tick at every `step` powers of two."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     for ax in axes:
@@ -82,7 +82,7 @@ def _bytes_axis(axes: Sequence[Axes], step: int) -> None:
 
 
 def _labels(figure: Figure, axes: Sequence[Axes], x: str, y: str) -> None:
-    """What is on the axes of panels, and the legend below them."""
+    """Label the axes of panels, and add the legend below."""
     for ax in axes[::3]:
         ax.set_ylabel(y, fontsize=9)
     for ax in axes[3:]:
@@ -112,13 +112,14 @@ def times(points: Sequence[GatherPoint], system: System) -> Figure:
 
 
 def _curve(ax: Axes, points: Sequence[GatherPoint], key: tuple[str, str, str]) -> None:
-    """One way's time; the first is drawn broad, so that others on it can be seen."""
-    found = sorted(
+    """Draw the time of a way; the first way is drawn broad, so that curves on it can be
+    seen."""
+    curve_points = sorted(
         (p.m, 1e3 * p.seconds)
         for p in points
         if (p.system, p.distribution, p.way) == key
     )
-    ax.plot(*zip(*found, strict=True), label=key[2], **_style(key[2]))
+    ax.plot(*zip(*curve_points, strict=True), label=key[2], **_style(key[2]))
 
 
 def _style(way: str) -> dict[str, Any]:
@@ -135,18 +136,18 @@ def over_p(points: Sequence[GatherPoint]) -> Figure:
     )
     figure, axes = _panels(title, 6.2)
     names = {LINUX.name, *(system.name for system in OVER_P)}
-    some = [p for p in points if p.system in names and p.m == STUDIED_BYTES]
+    linux_points = [p for p in points if p.system in names and p.m == STUDIED_BYTES]
     for ax, distribution in zip(axes, SIX, strict=True):
         for way in ways(LINUX):
-            found = sorted(
+            curve_points = sorted(
                 (p.processes, 1e3 * p.seconds)
-                for p in some
+                for p in linux_points
                 if (p.distribution, p.way) == (distribution, way)
             )
-            ax.plot(*zip(*found, strict=True), label=way, **_style(way))
+            ax.plot(*zip(*curve_points, strict=True), label=way, **_style(way))
         ax.set_xscale("log", base=2)
         ax.set_yscale("log")
-        processes = sorted({p.processes for p in some})
+        processes = sorted({p.processes for p in linux_points})
         ax.set_xticks(processes, list(map(str, processes)))
         ax.minorticks_off()
     _labels(figure, axes, "processes", "time in ms")
@@ -154,18 +155,24 @@ def over_p(points: Sequence[GatherPoint]) -> Figure:
 
 
 def sizes(
-    points: Sequence[GatherPoint], picked: Mapping[str, Mapping[str, Any]]
+    points: Sequence[GatherPoint], sizes_of_rules: Mapping[str, Mapping[str, Any]]
 ) -> Figure:
-    """Time against block size; below the limit, what the rules choose."""
+    """Time against block size; below the limit, the choices of the rules."""
     title = (
         f"{LINUX.name}, {LINUX.p} processes, m = {show_bytes(STUDIED_BYTES)}: "
         "blocked ring with pieces of B bytes"
     )
     figure, axes = _panels(title, 6.6)
     for ax, distribution in zip(axes, SIX, strict=True):
-        mine = {p.size: p.multiple for p in points if p.distribution == distribution}
-        ax.plot(*zip(*sorted(mine.items()), strict=True), color="#0072B2", lw=1.8)
-        _choices(ax, mine, picked[distribution])
+        multiple_of_size = {
+            p.size: p.multiple for p in points if p.distribution == distribution
+        }
+        ax.plot(
+            *zip(*sorted(multiple_of_size.items()), strict=True),
+            color="#0072B2",
+            lw=1.8,
+        )
+        _choices(ax, multiple_of_size, sizes_of_rules[distribution])
         ax.axhline(1, color="black", lw=1, ls=(0, (1, 1)), label="βm")
         ax.set(yscale="log", ylim=(MIN_MULTIPLE, MAX_MULTIPLE))
     _bytes_axis(axes, 4)
@@ -175,85 +182,94 @@ def sizes(
 
 
 def _choices(
-    ax: Axes, multiples: Mapping[int, float], picked: Mapping[str, Any]
+    ax: Axes, multiples: Mapping[int, float], sizes_of_rules: Mapping[str, Any]
 ) -> None:
-    """Each rule's size as a mark on a level of its own, with a line up to the curve."""
+    """Mark each rule's size on a level of its own, with a line up to the curve.
+
+    Marks of several rules at one size would cover each other otherwise.
+    """
     levels = np.geomspace(1, MIN_MULTIPLE, len(RULE_MARKS) + 2)[1:-1]
     for level, (rule, (colour, marker)) in zip(levels, RULE_MARKS.items(), strict=True):
-        size = picked[rule]
+        size = sizes_of_rules[rule]
         x = [] if size is None else [size]
         style: dict[str, Any] = {"color": colour, "marker": marker, "ls": ""}
         style |= {"markersize": 11 if rule == "best" else 6.5, "zorder": 3}
         style |= {"markeredgecolor": "black", "markeredgewidth": 0.5}
         ax.plot(x, [level] * len(x), **style, label=rule)
-        for place in x:
-            ax.vlines(place, level, multiples[place], color=colour, lw=1.1, zorder=1)
+        for position in x:
+            ax.vlines(
+                position, level, multiples[position], color=colour, lw=1.1, zorder=1
+            )
 
 
 def _plain(axes: Sequence[Axes], ticks: Sequence[float]) -> None:
-    """Ticks of a logarithmic axis as plain numbers."""
+    """Show plain numbers at the ticks of logarithmic axes."""
     for ax in axes:
         ax.set_yticks(ticks, [f"{y:g}" for y in ticks])
         ax.minorticks_off()
 
 
-def balance(lines: Mapping[str, Timeline], distribution: str) -> Figure:
-    """Who communicates (blue) and who idles (yellow), on one time axis."""
+def balance(timelines: Mapping[str, Timeline], distribution: str) -> Figure:
+    """The communication (blue) and idle time (yellow) of processes, on one time
+    axis."""
     from matplotlib.patches import Patch
 
-    figure, axes = panels((10, 5.4), 1, len(lines), sharex=True, sharey=True)
-    whole = max(line.time for line in lines.values())
-    for ax, (name, line) in zip(axes, lines.items(), strict=True):
-        share = line.time / whole
-        _rows(ax, line, max(1, round(BALANCE_COLUMNS * share)))
+    figure, axes = panels((10, 5.4), 1, len(timelines), sharex=True, sharey=True)
+    longest = max(timeline.time for timeline in timelines.values())
+    for ax, (name, timeline) in zip(axes, timelines.items(), strict=True):
+        share = timeline.time / longest
+        _rows(ax, timeline, max(1, round(BALANCE_COLUMNS * share)))
         if share < 0.2:
-            _magnified(ax, line)
-        words = f"{name}: {show_time(line.time)}, ports idle {line.idle:.0%} of it"
-        ax.set_title(words, fontsize=10)
+            _magnified(ax, timeline)
+        title = (
+            f"{name}: {show_time(timeline.time)}, ports idle {timeline.idle:.0%} of it"
+        )
+        ax.set_title(title, fontsize=10)
         ax.set_xlabel("time in ms", fontsize=9)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set(xlim=(0, 1e3 * whole), ylim=(LINUX.p - 0.5, -0.5))
+    axes[0].set(xlim=(0, 1e3 * longest), ylim=(LINUX.p - 0.5, -0.5))
     axes[0].set_ylabel("process", fontsize=9)
     figure.suptitle(
         f"{LINUX.name}, {LINUX.p} processes, {distribution} distribution, "
         f"m = {show_bytes(STUDIED_BYTES)}",
         fontsize=11,
     )
-    keys = [Patch(color=c, label=words) for words, c in PORT_COLOURS.items()]
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
-    figure.legend(handles=keys, fontsize=8.5, frameon=False, **where)
+    keys = [Patch(color=c, label=title) for title, c in PORT_COLOURS.items()]
+    placement: dict[str, Any] = {"loc": "outside lower center", "ncols": len(keys)}
+    figure.legend(handles=keys, fontsize=8.5, frameon=False, **placement)
     return figure
 
 
-def _magnified(ax: Axes, line: Timeline) -> None:
-    """The same once more, beside it, with a time axis of its own."""
+def _magnified(ax: Axes, timeline: Timeline) -> None:
+    """Draw the rows of a short run again, beside the first, with a time axis of their
+    own."""
     inset = ax.inset_axes((0.22, 0.16, 0.76, 0.74))
-    _rows(inset, line, round(0.76 * BALANCE_COLUMNS))
+    _rows(inset, timeline, round(0.76 * BALANCE_COLUMNS))
     inset.set_title("the same, magnified", fontsize=8.5)
     inset.set_xlabel("time in ms", fontsize=8)
     inset.tick_params(labelsize=7)
 
 
-def _rows(ax: Axes, line: Timeline, columns: int) -> None:
-    """A row for each process; colours mix where a column of the picture sees several.
-
-    So messages too short to be drawn are neither lost nor made longer.
-    """
+def _rows(ax: Axes, timeline: Timeline, columns: int) -> None:
+    """Draw a row for each process; colours mix where a column of the picture covers
+    several states, so that short messages are neither lost nor made longer."""
     from matplotlib.colors import to_rgb
 
-    assert line.events is not None
-    idle, one, two = (np.array(to_rgb(colour)) for colour in PORT_COLOURS.values())
-    edges = np.linspace(0, line.time, columns + 1)
-    rank, start, end, ports = busy(line.events, line.time)
-    picture = np.tile(idle, (line.n, columns, 1))
-    for number, colour in ((1, one), (2, two)):
-        some = ports == number
-        for r in range(line.n):
-            mine = some & (rank == r)
-            share = covered(start[mine], end[mine], edges)
+    assert timeline.events is not None
+    idle, one_port, two_ports = (
+        np.array(to_rgb(colour)) for colour in PORT_COLOURS.values()
+    )
+    edges = np.linspace(0, timeline.time, columns + 1)
+    rank, start, end, ports = busy(timeline.events, timeline.time)
+    picture = np.tile(idle, (timeline.n, columns, 1))
+    for number, colour in ((1, one_port), (2, two_ports)):
+        has_number = ports == number
+        for r in range(timeline.n):
+            is_of_rank = has_number & (rank == r)
+            share = covered(start[is_of_rank], end[is_of_rank], edges)
             picture[r] += share[:, None] * (colour - idle)
-    extent = (0.0, 1e3 * line.time, line.n - 0.5, -0.5)
+    extent = (0.0, 1e3 * timeline.time, timeline.n - 0.5, -0.5)
     ax.imshow(picture.clip(0, 1), extent=extent, aspect="auto", interpolation="nearest")
 
 

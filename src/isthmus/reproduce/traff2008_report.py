@@ -1,4 +1,4 @@
-"""The report on Träff et al. 2008: figures, numbers, and what differs."""
+"""The report on Träff et al. 2008: figures, numbers, and differences."""
 
 from __future__ import annotations
 
@@ -48,18 +48,23 @@ from .unfinished import Unfinished
 
 #: the ways of the time figures; the other points are of the block size figure
 TIME_WAYS = RING, FIXED, BEST, CIRCULANT, BOUND, NODE_RING
-#: of the limit, what the better of two ways should come within on today's machine
+#: the multiple of the limit within which the better of two ways should be, today
 GOAL_MULTIPLE = 1.35
 
 
-def simulate(progress: Progress, kept: Unfinished | None = None) -> list[GatherPoint]:
-    """All points, in a few processes."""
+def simulate(
+    progress: Progress, unfinished: Unfinished | None = None
+) -> list[GatherPoint]:
+    """All points, simulated in a few processes."""
     tasks: list[Task] = [(point, job) for job in time_jobs()]
     tasks += [(point, job) for job in size_jobs()]
     tasks += [(point, job) for job in dealt_jobs()]
-    found: list[GatherPoint] = in_parallel(tasks, progress, kept=kept, work=work)
+    gather_points: list[GatherPoint] = in_parallel(
+        tasks, progress, unfinished=unfinished, work=work
+    )
     return sorted(
-        found, key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size)
+        gather_points,
+        key=lambda p: (p.system, p.m, SIX.index(p.distribution), p.way, p.size),
     )
 
 
@@ -76,16 +81,16 @@ def _at_largest(
 
 
 def _multiples(points: Sequence[GatherPoint], systems: Sequence[System]) -> str:
-    """Every distribution's times as multiples of beta m, and the gains."""
+    """Tables of all distributions' times as multiples of beta m, and the gains."""
     return "\n".join(_multiples_of(points, s) for s in systems)
 
 
 def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
-    found, circulant = _at_largest(points, system), ways(system)[-1]
+    largest, circulant = _at_largest(points, system), ways(system)[-1]
 
     def row(name: str) -> Sequence[str]:
         ring, fixed, best, last = (
-            found[name, way] for way in (RING, FIXED, BEST, circulant)
+            largest[name, way] for way in (RING, FIXED, BEST, circulant)
         )
         gains = (f"{ring.seconds / x.seconds:.1f}" for x in (fixed, best))
         values = f"{ring.multiple:.2f}", f"{fixed.multiple:.2f}", next(gains)
@@ -101,15 +106,16 @@ def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
 
 
 def _dealt(points: Sequence[GatherPoint]) -> str:
-    """The rings where ranks are dealt out to the nodes in turn: multiples of beta m."""
+    """A table of the rings on ranks dealt out to the nodes in turn: multiples of beta
+    m."""
 
     def row(system: System, name: str) -> Sequence[str]:
-        found = {
+        multiple_of = {
             p.way: p.multiple
             for p in points
             if (p.system, p.distribution) == (f"{system.name}, dealt out", name)
         }
-        times = [found[way] for way in (RING, BEST, NODE_RING)]
+        times = [multiple_of[way] for way in (RING, BEST, NODE_RING)]
         gain = f"{min(times[:2]) / times[2]:.1f}"
         return system.name, name, *(f"{t:.2f}" for t in times), gain
 
@@ -119,13 +125,14 @@ def _dealt(points: Sequence[GatherPoint]) -> str:
 
 
 def _spread(points: Sequence[GatherPoint]) -> str:
-    """How much slower than equal blocks the worst distribution is, by each way."""
+    """A table of how much slower the worst distribution is than equal blocks, by
+    way."""
 
     def row(system: System) -> Iterator[str]:
-        found = _at_largest(points, system)
+        largest = _at_largest(points, system)
         yield f"{system.name}, p = {system.p}"
         for way in ways(system):
-            times = [found[name, way].seconds for name in SIX]
+            times = [largest[name, way].seconds for name in SIX]
             yield "–" if way == BOUND else f"{max(times) / times[0]:.2f}"
 
     head = "system", RING, FIXED, BEST, CIRCULANT
@@ -134,7 +141,7 @@ def _spread(points: Sequence[GatherPoint]) -> str:
 
 
 def _assumed() -> str:
-    """What is known of the systems, and what is assumed."""
+    """A table of the systems: the slides' numbers, and the assumed ones."""
 
     def row(s: System) -> Sequence[str]:
         alpha, rate = show_time(s.model.alpha), f"{1e-6 / s.model.beta:.0f} MB/s"
@@ -145,7 +152,8 @@ def _assumed() -> str:
 
 
 def _rules(sizes: Sequence[GatherPoint]) -> str:
-    """Block size and time of each rule, and the least time of all sizes tried."""
+    """A table of the block size and time of each rule, and the least time of all
+    sizes."""
     names = list(rules(SIX[0]))
 
     def row(distribution: str) -> Sequence[str]:
@@ -163,39 +171,39 @@ def _cell(p: GatherPoint | None) -> str:
 
 
 def _verdict(points: Sequence[GatherPoint]) -> str:
-    """Whether the goal of today's machine is met, and by whom."""
-    found = _at_largest(points, TODAY)
+    """A paragraph that says whether the goal for a machine of today is met."""
+    largest = _at_largest(points, TODAY)
     worst = max(
-        min(found[name, way].multiple for way in (BEST, CIRCULANT)) for name in SIX
+        min(largest[name, way].multiple for way in (BEST, CIRCULANT)) for name in SIX
     )
-    met = "met" if worst <= GOAL_MULTIPLE else "missed"
+    verdict = "met" if worst <= GOAL_MULTIPLE else "missed"
     m = TODAY.totals[-1]
-    same = "the same" if is_the_ring(TODAY, m) else "not the same"
+    sameness = "the same" if is_the_ring(TODAY, m) else "not the same"
     return (
         f"The goal, {GOAL_MULTIPLE} βm for every distribution by the better of blocked "
-        f"ring and circulant, is {met}: the worst is {worst:.2f}. For the regular "
+        f"ring and circulant, is {verdict}: the worst is {worst:.2f}. For the regular "
         f"distribution the messages of the blocked ring and of the linear ring are "
-        f"{same}, compared one by one."
+        f"{sameness}, compared one by one."
     )
 
 
-def write(folder: Path, found: Sequence[GatherPoint]) -> Path:
-    """Figures, tables and the report of simulated points."""
-    points = [p for p in found if p.way in TIME_WAYS]
-    sizes = [p for p in found if p.way not in TIME_WAYS]
+def write(folder: Path, gather_points: Sequence[GatherPoint]) -> Path:
+    """Write figures, tables and the report of simulated points; return its path."""
+    points = [p for p in gather_points if p.way in TIME_WAYS]
+    sizes = [p for p in gather_points if p.way not in TIME_WAYS]
     write_csv(folder / "points.csv", points)
     write_csv(folder / "sizes.csv", sizes)
     for number, system in enumerate(SYSTEMS, 1):
         save(figures.times(points, system), folder, f"figure{number}")
-    picked = {name: rules(name) for name in SIX}
-    save(figures.sizes(sizes, picked), folder, "figure4")
+    sizes_of_rules = {name: rules(name) for name in SIX}
+    save(figures.sizes(sizes, sizes_of_rules), folder, "figure4")
     for number, name in enumerate(BALANCE_DISTRIBUTIONS, 5):
         lines = {RING: balance(name, RING), "blocked ring": balance(name, FIXED)}
         save(figures.balance(lines, name), folder, f"figure{number}")
     for number, system in enumerate(NODE_SYSTEMS[:2], 7):
         save(figures.times(points, system), folder, f"figure{number}")
     save(figures.over_p(points), folder, "figure9")
-    made = text(
+    words = text(
         "traff2008",
         multiples=_multiples(points, [*SYSTEMS, SICORTEX]),
         nodes=_multiples(points, NODE_SYSTEMS),
@@ -206,14 +214,14 @@ def write(folder: Path, found: Sequence[GatherPoint]) -> Path:
         spread=_spread(points),
         assumptions=_assumed(),
     )
-    return write_report(folder, made)
+    return write_report(folder, words)
 
 
 def reproduce(folder: Path, progress: Progress) -> Path:
-    """Write figures, tables and the report into a folder; give the report's path."""
-    kept = Unfinished(folder)
-    points = simulate(progress, kept)
+    """Write figures, tables and the report into a folder; return the report's path."""
+    unfinished = Unfinished(folder)
+    points = simulate(progress, unfinished)
     folder.mkdir(exist_ok=True)
     report = write(folder, points)
-    kept.remove()
+    unfinished.remove()
     return report

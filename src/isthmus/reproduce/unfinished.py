@@ -1,10 +1,10 @@
-"""Results of a report that is not finished, kept in its folder: the same command goes
-on where it was interrupted.
+"""Results of an unfinished report, stored in its folder: the command, started again,
+goes on from them.
 
 The simulations of a paper take minutes to hours. Each result is a line of JSON, written
-when it is there. Of a process that is killed, the last line may be cut off: it is left
-out. They are results of this very source; with another one, all begins anew. The file
-goes when the report is written.
+at once. If the process is killed, the last line may be cut off, and is left out.
+Results are of one state of the source; after a change all begins anew, since a figure
+must not mix results of two states. The file is removed when the report is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PACKAGE = __package__
 
 @cache
 def source_checksum() -> int:
-    """A number that changes when anything of isthmus does."""
+    """A number that changes with any file of isthmus."""
     root = Path(__file__).parents[1]
     files = sorted((*root.rglob("*.py"), *root.rglob("*.toml")))
     return zlib.crc32(b"".join(path.read_bytes() for path in files))
@@ -34,7 +34,7 @@ def source_checksum() -> int:
 def _encode(result: Any) -> Any:
     """A result as JSON: dataclasses of this package, alone or in a list."""
     if isinstance(result, list):
-        return [_encode(one) for one in result]
+        return [_encode(item) for item in result]
     if not is_dataclass(result):
         return result
     kind = type(result)
@@ -43,14 +43,14 @@ def _encode(result: Any) -> Any:
     return {"is": f"{module}.{kind.__name__}", **values}
 
 
-def _decode(found: Any) -> Any:
-    """The result that was written as this."""
-    if isinstance(found, list):
-        return [_decode(one) for one in found]
-    if not isinstance(found, dict):
-        return found
-    module, _, name = found.pop("is").partition(".")
-    return getattr(import_module(f".{module}", PACKAGE), name)(**found)
+def _decode(encoded: Any) -> Any:
+    """The result of which `_encode` made the JSON."""
+    if isinstance(encoded, list):
+        return [_decode(item) for item in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    module, _, name = encoded.pop("is").partition(".")
+    return getattr(import_module(f".{module}", PACKAGE), name)(**encoded)
 
 
 def _line(task: str, result: Any) -> str:
@@ -59,7 +59,7 @@ def _line(task: str, result: Any) -> str:
 
 
 class Unfinished:
-    """The results of a report so far."""
+    """The results of a report so far, in memory and in a file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RESULTS_FILE
@@ -67,7 +67,7 @@ class Unfinished:
         self._open = False
 
     def _read(self) -> list[tuple[str, Any]]:
-        """The task and the result of each line; none of another source."""
+        """The task and the result of each line; none from another source."""
         try:
             head, *lines = self.path.read_text("utf-8").splitlines() or [""]
         except FileNotFoundError:
@@ -86,8 +86,8 @@ class Unfinished:
     def _head(self) -> str:
         return json.dumps({"isthmus": source_checksum()})
 
-    def keep(self, task: str, result: Any) -> None:
-        """Keep a result; the folder is made for the first one."""
+    def add(self, task: str, result: Any) -> None:
+        """Add a result, and write it; the first result creates the folder."""
         if not self._open:  # without a line that was cut off, or those of other sources
             self.path.parent.mkdir(exist_ok=True)
             lines = [self._head(), *(_line(*entry) for entry in self.results.items())]
@@ -98,11 +98,11 @@ class Unfinished:
             file.write(_line(task, result) + "\n")
 
     def remove(self) -> None:
-        """Forget all: the report is written."""
+        """Remove the file, as the report is written."""
         self.path.unlink(missing_ok=True)
 
 
 def task_name(task: Sequence[Any]) -> str:
-    """A function and its argument, as text."""
+    """The name of a task: its function and argument as text."""
     function, argument = task
     return f"{function.__module__}.{function.__qualname__} {argument!r}"
