@@ -15,7 +15,7 @@ from isthmus.cost.alphabeta import AlphaBeta
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.distributions import SIX
 from isthmus.predict.case import Case
-from isthmus.predict.predict import LIBRARY, candidates, default, predict
+from isthmus.predict.predict import LIBRARY_ALGORITHM, candidates, default, predict
 from isthmus.predict.times import limit
 from isthmus.schedules.registry import algorithms
 from sampling import some
@@ -39,7 +39,8 @@ def test_every_algorithm_has_a_row_and_the_best_is_first(collective):
     assert names == {e.name for e in algorithms(collective) if not e.node_memory}
     times = [row.time for row in found.rows]
     assert times == sorted(times) and not any(row.formula for row in found.rows)
-    assert found.library == next(r.time for r in found.rows if r.name == LIBRARY)
+    library = next(r.time for r in found.rows if r.name == LIBRARY_ALGORITHM)
+    assert found.library == library
     assert found.why.startswith(found.rows[0].name)
 
 
@@ -59,15 +60,15 @@ def test_only_stages_that_work_are_tried():
 
 def test_formulas_stand_in_for_what_is_too_much():
     exact = {r.name: r for r in predict(case(8, 4, 26880), MODEL).rows}
-    claimed = {r.name: r for r in predict(case(8, 4, 26880), MODEL, most=0).rows}
+    claimed = {r.name: r for r in predict(case(8, 4, 26880), MODEL, max_ends=0).rows}
     assert all(r.formula and r.messages is None for r in claimed.values())
-    for name in ("direct", "segmented+bruck", "root_gathering", LIBRARY):
+    for name in ("direct", "segmented+bruck", "root_gathering", LIBRARY_ALGORITHM):
         assert claimed[name].time == pytest.approx(exact[name].time, rel=1e-9)
 
 
 def test_the_heaviest_are_left_to_their_formula():
     weights = candidates(case(8, 4, 4096), MODEL)
-    found = predict(case(8, 4, 4096), MODEL, most=sum(weights.values()) - 1)
+    found = predict(case(8, 4, 4096), MODEL, max_ends=sum(weights.values()) - 1)
     assert [r.name for r in found.rows if r.formula] == [list(weights)[-1]]
 
 

@@ -18,7 +18,7 @@ from ..collectives.records import schedule
 from ..cost.placement import MACHINE
 from ..launch.mpiexec import own_rank
 from ..predict.case import Case as Predicted
-from ..predict.predict import LIBRARY, default
+from ..predict.predict import LIBRARY_ALGORITHM, default
 from ..schedules.registry import algorithms
 from ..units import show_bytes, show_time
 from . import field, worker
@@ -142,7 +142,7 @@ def gain_on_hosts(groups: tuple[int, int], blocks: tuple[int, int]) -> float:
     """How many times faster than MPI libraries isthmus is, simulated, where every
     process has a link of its own."""
     case = Predicted("inter_allgather", groups, blocks)
-    names = LIBRARY, default(case, MACHINE) or LIBRARY
+    names = LIBRARY_ALGORITHM, default(case, MACHINE) or LIBRARY_ALGORITHM
     native, ours = (MACHINE.simulate(case.schedule(name)).time for name in names)
     return native / ours
 

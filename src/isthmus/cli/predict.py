@@ -15,7 +15,14 @@ from ..collectives.collective import BETWEEN, INSIDE, VECTOR, Collective
 from ..collectives.records import operations, record_of
 from ..cost.placement import on_nodes
 from ..predict.case import Case
-from ..predict.predict import LIBRARY, OPAQUE, Answer, answer, candidates, rows
+from ..predict.predict import (
+    LIBRARY_ALGORITHM,
+    LIBRARY_CALL_NAME,
+    Answer,
+    answer,
+    candidates,
+    rows,
+)
 from ..schedules.names import mpi_name
 from ..spelling import unknown
 from ..units import show_bytes, show_time
@@ -115,8 +122,10 @@ def _notes(prediction: Answer) -> list[str]:
             f"{show_bytes(prediction.limit_bytes)} that must enter or leave it."
         )
     if prediction.library is not None:
-        notes.append(f"gain: over {LIBRARY}, what MPI libraries do between groups.")
-    if prediction.chosen == OPAQUE:
+        notes.append(
+            f"gain: over {LIBRARY_ALGORITHM}, what MPI libraries do between groups."
+        )
+    if prediction.chosen == LIBRARY_CALL_NAME:
         notes.append("isthmus's choice is the MPI library's own call.")
     elif len(prediction.case.groups) == 1 and prediction.chosen is not None:
         notes.append(

@@ -1,1 +1,1 @@
-"""What a collective would take on a machine: `isthmus predict`."""
+"""The time of a collective on a machine, by every algorithm: `isthmus predict`."""

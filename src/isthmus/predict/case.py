@@ -1,4 +1,4 @@
-"""What a prediction is asked for: a collective, the groups, the bytes, the nodes."""
+"""The case of a prediction: a collective, the groups, the bytes, the nodes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from ..verify.contracts import Contract
 
 @dataclass(frozen=True)
 class Case:
-    """A collective of one or two groups, and the bytes each process of one gives: a
-    block, the vector of a sum, in an alltoall what goes to each other process. Those of
-    the root, if only it has or gets them; between groups the first of the two is then
-    the root alone, and the bytes are all of them, or those of each of the others."""
+    """A collective of one or two groups, and the contribution of each process in bytes.
+
+    `each` has a size for each group: of a block, of the vector of a sum, of the block
+    for each process in an alltoall. A rooted collective has a single size, because only
+    the root sends or only the root receives. Between groups the first group is then the
+    root alone, and the size is of all its data, or of the block of each process of the
+    second group.
+    """
 
     collective: str
     groups: tuple[int, ...]
     each: tuple[int, ...]
-    #: of allgatherv inside one group; `each` is then the average
+    #: of block sizes, for allgatherv inside one group; `each` is then the average
     distribution: str = "regular"
-    #: processes of a node, in order; each has its own if nobody says
+    #: processes of a node, in order; 0 for a node for each process
     per_node: int = 0
 
     @property
@@ -33,45 +37,48 @@ class Case:
         return COLLECTIVES[self.collective]
 
     @property
-    def _is_of_one_root(self) -> bool:
+    def _has_single_root(self) -> bool:
         """Whether the first group is a root alone."""
         return self.record.is_rooted and self.record.groups == BETWEEN
 
     @property
     def counts(self) -> list[int]:
-        """The bytes of every process of the one group."""
+        """The bytes of every process of a single group."""
         (p,), (k,) = self.groups, self.each
         return distributions.counts(self.distribution, p, p * k)
 
     @property
     def totals(self) -> tuple[int, ...]:
-        """The bytes that each group gives."""
+        """The bytes that each group contributes."""
         if self.record.is_rooted or self.record.combines:
             return self.each
         return tuple(n * k for n, k in zip(self.groups, self.each, strict=True))
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The node of each process; none, if nobody says. A root of another group is
-        on a node of that group, unless all fit on one."""
-        n, every = self.per_node, sum(self.groups)
-        if not n:
+        """The node of each process; empty without `per_node`.
+
+        A root of another group has a node of its group, unless all processes fit on one
+        node.
+        """
+        per_node, processes = self.per_node, sum(self.groups)
+        if not per_node:
             return ()
-        if self._is_of_one_root and every > n:
-            return 0, *(1 + r // n for r in range(every - 1))
-        return tuple(r // n for r in range(every))
+        if self._has_single_root and processes > per_node:
+            return 0, *(1 + r // per_node for r in range(processes - 1))
+        return tuple(r // per_node for r in range(processes))
 
     @property
     def contract(self) -> Contract:
-        """What is promised, the same by whichever algorithm."""
+        """The contract of the collective, for every algorithm."""
         return self.record.promise(self.sizes)
 
     def doubled(self) -> Case:
-        """The same with twice the bytes."""
+        """A copy with twice the bytes."""
         return replace(self, each=tuple(2 * k for k in self.each))
 
     def schedule(self, name: str) -> Schedule:
-        """What all ranks do; an element is a byte."""
+        """The schedule of an algorithm for all ranks; an element is a byte."""
         nodes = self.nodes if self.per_node else ()
         return schedule(self.collective, name, nodes=nodes, **self.sizes)
 
@@ -80,7 +87,7 @@ class Case:
         """The sizes that closed forms take."""
         if self.record.gives == NOTHING:
             return self.groups
-        if len(self.groups) == 1 or self._is_of_one_root:
+        if len(self.groups) == 1 or self._has_single_root:
             return sum(self.groups), self.each[0]
         if self.record.combines:
             return (*self.groups, self.each[0])
@@ -88,10 +95,12 @@ class Case:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """The sizes of the schedule."""
+        """The sizes of the schedule, by the names of its parameters."""
         of_bytes = self.record.of_bytes
         assert of_bytes is not None, self.collective
         if self.distribution != "regular":
             return of_bytes(self.counts)
-        each = self.each * len(self.groups)  # of a root and others there is one
-        return of_bytes(*([k] * n for n, k in zip(self.groups, each, strict=False)))
+        block_bytes = self.each * len(self.groups)  # a rooted case has one size
+        return of_bytes(
+            *([k] * n for n, k in zip(self.groups, block_bytes, strict=False))
+        )

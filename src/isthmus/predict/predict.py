@@ -1,4 +1,5 @@
-"""What a collective would take on a machine: every algorithm, best first, and why."""
+"""The times of every algorithm of a collective on a machine, best first, with a
+reason."""
 
 from __future__ import annotations
 
@@ -17,169 +18,190 @@ from .case import Case
 from .times import Row, formula, limit, line, simulated, startups
 from .tuned import Tuned
 
-#: what MPI libraries do between two groups
-LIBRARY = "root_gathering_sequential"
-#: what may be simulated for one answer: ends of messages, over all algorithms
-MOST = 20_000_000
-#: the stage that only the MPI library knows
-OPAQUE = "library"
-#: times closer than this are called equal
-CLOSE = 0.01
-#: what passes what must enter or leave it, by the level of the machine
-UNITS = {-1: "process", 0: "node", 1: "group of nodes"}
-#: so many of those are named
-SHOWN = 4
+#: the algorithm of MPI libraries between two groups
+LIBRARY_ALGORITHM = "root_gathering_sequential"
+#: sends and receives of all algorithms together that are simulated for an answer
+DEFAULT_MAX_ENDS = 20_000_000
+#: the MPI library's own call, whose messages are unknown; also as a stage
+LIBRARY_CALL_NAME = "library"
+#: times that differ by a smaller part are called equal
+EQUAL_TIME_PART = 0.01
+#: of the algorithms with equal times
+MAX_NAMED_ALGORITHMS = 4
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The algorithms, best first; the limit; the time of the library's way."""
+    """The algorithms, best first; the limit; the time of the library's algorithm."""
 
     case: Case
     rows: tuple[Row, ...]
     limit: float
-    #: the bytes that some process, or node, must pass in that time, and which
+    #: the bytes that must pass a process or node within the limit, and which of the two
     limit_bytes: int
     limit_of: str
     library: float | None
-    #: what isthmus takes when nobody says, where it has a choice to make
+    #: the algorithm that isthmus chooses; None where there is no choice
     chosen: str | None
     why: str
 
 
 def _names(case: Case) -> Iterator[str]:
-    """All algorithms, with every stage of which the time can be known; those that share
-    memory only if the case says who is on which node."""
+    """All algorithms, with all stages whose time can be known; algorithms that share
+    memory only in cases with nodes."""
     stages = [
         entry.name
         for entry in algorithms("allgatherv")
-        if entry.name != OPAQUE and not entry.node_memory
+        if entry.name != LIBRARY_CALL_NAME and not entry.node_memory
     ]
     for entry in algorithms(case.collective):
         if entry.node_memory and not case.per_node:
             continue
         if entry.staged:
             yield from (f"{entry.name}+{stage}" for stage in stages)
-        elif entry.name != OPAQUE:
+        elif entry.name != LIBRARY_CALL_NAME:
             yield entry.name
 
 
-def _weigh(made: Schedule, rank: int, most: int) -> int:
-    """The ends of messages of a rank, or their pieces if they have many, counted not
-    far beyond `most`."""
-    found = 0
-    for r in made.program(rank):
-        many = (getattr(c, "data", None) for c in r.comm)
-        found += sum(len(x) if isinstance(x, Pieces) else 1 for x in many)
-        if found > most:
+def _ends_of_rank(schedule: Schedule, rank: int, max_ends: int) -> int:
+    """The sends and receives of a rank; a message of many pieces counts by its pieces.
+
+    Counting stops soon after `max_ends`, so that weighing a large case is quick.
+    """
+    ends = 0
+    for round_ in schedule.program(rank):
+        payloads = (getattr(c, "data", None) for c in round_.comm)
+        ends += sum(len(x) if isinstance(x, Pieces) else 1 for x in payloads)
+        if ends > max_ends:
             break
-    return found
+    return ends
 
 
-def weight(case: Case, name: str, most: int) -> int:
-    """The work to simulate it: what the first rank of a group does, for all of it."""
-    made, firsts = case.schedule(name), (0, case.groups[0])
-    ranks = zip(firsts, case.groups, strict=False)
-    return sum(n * _weigh(made, first, most // n) for first, n in ranks)
+def weight(case: Case, name: str, max_ends: int) -> int:
+    """The work to simulate an algorithm; the first rank of a group stands for all ranks
+    of the group."""
+    schedule, first_ranks = case.schedule(name), (0, case.groups[0])
+    ranks = zip(first_ranks, case.groups, strict=False)
+    return sum(
+        n * _ends_of_rank(schedule, first_rank, max_ends // n)
+        for first_rank, n in ranks
+    )
 
 
-def candidates(case: Case, model: Model, most: int = MOST) -> dict[str, int]:
-    """The algorithms that work for these groups, lightest first, and their weights."""
-    found = {}
+def candidates(
+    case: Case, model: Model, max_ends: int = DEFAULT_MAX_ENDS
+) -> dict[str, int]:
+    """The algorithms that work for the groups, lightest first, and their weights."""
+    weights = {}
     chosen = default(case, model)
-    for name in (*_names(case), *([chosen] if chosen not in (None, OPAQUE) else [])):
-        # a stage may work for groups of some sizes only
+    for name in (
+        *_names(case),
+        *([chosen] if chosen not in (None, LIBRARY_CALL_NAME) else []),
+    ):
+        # A stage may be for certain sizes of groups only.
         with suppress(ValueError):
-            found[name] = weight(case, name, most)
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+            weights[name] = weight(case, name, max_ends)
+    return dict(sorted(weights.items(), key=lambda item: item[1]))
 
 
 def default(case: Case, model: Model) -> str | None:
-    """What isthmus takes when nobody says; inside a group, if the library's own call is
-    not faster."""
+    """The algorithm that isthmus chooses; inside a group, unless the library's own call
+    is faster."""
     if case.per_node > 1:
         return None
     machine = model.machine if isinstance(model, Tuned) else None
     if machine is None and len(case.groups) == 1:
         machine = MessageCosts(*line(case, model), library=inf)
-    taken = choice(case.record, case.sizes, machine or BUILT_IN)
-    return None if taken is None else taken.name
+    algorithm = choice(case.record, case.sizes, machine or BUILT_IN)
+    return None if algorithm is None else algorithm.name
 
 
-def _others(rows: Sequence[Row]) -> str:
-    """Those that are as good as the best."""
-    close = [r.name for r in rows[1:] if r.time <= (1 + CLOSE) * rows[0].time]
-    if not close:
+def _equal_algorithms(rows: Sequence[Row]) -> str:
+    """A sentence with the algorithms as fast as the best, or nothing."""
+    names = [r.name for r in rows[1:] if r.time <= (1 + EQUAL_TIME_PART) * rows[0].time]
+    if not names:
         return ""
-    shown = ", ".join(close[:SHOWN]) + f" and {len(close) - SHOWN} more" * (
-        len(close) > SHOWN
-    )
-    return f" Within {CLOSE:.0%} of it: {shown}."
+    named_words = ", ".join(names[:MAX_NAMED_ALGORITHMS])
+    if len(names) > MAX_NAMED_ALGORITHMS:
+        named_words += f" and {len(names) - MAX_NAMED_ALGORITHMS} more"
+    return f" Within {EQUAL_TIME_PART:.0%} of it: {named_words}."
 
 
-def why(case: Case, model: Model, rows: Sequence[Row], least: float) -> str:
-    """What the best algorithm does better than the library's way, or than the worst."""
+def why(case: Case, model: Model, rows: Sequence[Row], limit_seconds: float) -> str:
+    """The reason why the best algorithm is faster than the library's, or than the
+    worst."""
     best = rows[0]
-    other = next((r for r in rows if r.name == LIBRARY), rows[-1])
+    reference = next((r for r in rows if r.name == LIBRARY_ALGORITHM), rows[-1])
     if not best.time:
         return "Nothing moves, and that takes no time."
-    if best.name == other.name:
-        return f"{best.name} is already the best." + _others(rows)
-    setup, also = (startups(case, model, r) for r in (best, other))
-    moved, wasted = best.time - setup, other.time - also
-    decides = "start-ups" if also - setup > wasted - moved else "transfer"
-    far = f", {moved / least:.2f} times the limit" if least else ""
+    if best.name == reference.name:
+        return f"{best.name} is already the best." + _equal_algorithms(rows)
+    setup, reference_setup = (startups(case, model, r) for r in (best, reference))
+    transfer, reference_transfer = best.time - setup, reference.time - reference_setup
+    cause = (
+        "start-ups"
+        if reference_setup - setup > reference_transfer - transfer
+        else "transfer"
+    )
+    limit_words = (
+        f", {transfer / limit_seconds:.2f} times the limit" if limit_seconds else ""
+    )
     return (
-        f"{best.name} wins by its {decides}: {setup / best.time:.1%} of its time is "
-        f"start-ups, the rest transfer{far}; "
-        f"{other.name} takes {_times(also, setup)} the start-ups and "
-        f"{_times(wasted, moved)} the transfer." + _others(rows)
+        f"{best.name} wins by its {cause}: {setup / best.time:.1%} of its time is "
+        f"start-ups, the rest transfer{limit_words}; "
+        f"{reference.name} takes {_ratio_words(reference_setup, setup)} the start-ups "
+        f"and {_ratio_words(reference_transfer, transfer)} the transfer."
+        + _equal_algorithms(rows)
     )
 
 
-def _times(much: float, little: float) -> str:
-    return f"{much / little:.3g} times" if little else "more than"
+def _ratio_words(larger: float, smaller: float) -> str:
+    """The words for a ratio of times, also where the smaller is zero."""
+    return f"{larger / smaller:.3g} times" if smaller else "more than"
 
 
 def rows(
     case: Case,
     model: Model,
-    most: int = MOST,
+    max_ends: int = DEFAULT_MAX_ENDS,
     weights: Mapping[str, int] | None = None,
 ) -> Iterator[Row]:
-    """Every algorithm: simulated, lightest first, until that would be too much work.
+    """The rows of all algorithms: simulated, lightest first, up to `max_ends`; for the
+    rest by formulas.
 
-    `weights`: the candidates, for callers that know them: to weigh them is a fifth of
-    all the work.
+    Callers that know the candidates pass them as `weights`, since weighing is a fifth
+    of all the work.
     """
     if weights is None:
-        weights = candidates(case, model, most)
+        weights = candidates(case, model, max_ends)
     for name, work in weights.items():
-        most -= work
-        if most >= 0:
+        max_ends -= work
+        if max_ends >= 0:
             yield simulated(case, model, name)
         elif case.distribution == "regular":
             yield formula(case, model, name)
 
 
-def answer(case: Case, model: Model, found: Iterable[Row]) -> Answer:
-    """The algorithms in order, against the limit and the library's way."""
-    # of equals, the fewer messages
-    best = sorted(found, key=lambda r: (r.time, r.messages or 0))
-    library = next((r.time for r in best if r.name == LIBRARY), None)
-    least = limit(case, model)
-    words = why(case, model, best, least.seconds)
-    who = (
+def answer(case: Case, model: Model, unsorted_rows: Iterable[Row]) -> Answer:
+    """The algorithms in order, beside the limit and the library's algorithm."""
+    # Of equal times, the algorithm with fewer messages comes first.
+    sorted_rows = sorted(unsorted_rows, key=lambda r: (r.time, r.messages or 0))
+    library = next((r.time for r in sorted_rows if r.name == LIBRARY_ALGORITHM), None)
+    case_limit = limit(case, model)
+    words = why(case, model, sorted_rows, case_limit.seconds)
+    level_name = (
         "process"
-        if least.level < 0
+        if case_limit.level < 0
         else "node"
-        if not least.level
+        if not case_limit.level
         else "group of nodes"
     )
-    bound = least.seconds, least.size, who
-    return Answer(case, tuple(best), *bound, library, default(case, model), words)
+    bound = case_limit.seconds, case_limit.size, level_name
+    return Answer(
+        case, tuple(sorted_rows), *bound, library, default(case, model), words
+    )
 
 
-def predict(case: Case, model: Model, most: int = MOST) -> Answer:
-    """Every algorithm's time on a machine, best first, and why the best wins."""
-    return answer(case, model, rows(case, model, most))
+def predict(case: Case, model: Model, max_ends: int = DEFAULT_MAX_ENDS) -> Answer:
+    """The times of every algorithm on a machine, best first, and why the best wins."""
+    return answer(case, model, rows(case, model, max_ends))

@@ -1,4 +1,4 @@
-"""The times of a prediction: of one algorithm, of one message; the limit."""
+"""The times of a prediction: of an algorithm, of a message; the limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..algorithms.node_costs import Cluster
 from ..algorithms.parts.stages import stage_for
-from ..cost.limit import Limit, limit as least
+from ..cost.limit import Limit, limit as limit_of_contract
 from ..cost.machine import Machine
 from ..schedules.ir import Index, Program, Recv, Round, Send, Span
 from ..schedules.registry import find, resolve
@@ -19,7 +19,7 @@ from .tuned import Tuned
 
 @dataclass(frozen=True)
 class Row:
-    """One algorithm: its time, by its formula where it was not simulated."""
+    """The time of an algorithm, simulated or by its closed form."""
 
     name: str
     time: float
@@ -28,12 +28,12 @@ class Row:
 
     @property
     def formula(self) -> bool:
-        """Whether the time is the closed form's."""
+        """Whether the time is from the closed form."""
         return self.rounds is None
 
 
 def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
-    """The time of one message between two of n ranks."""
+    """The time of a message between two of n ranks."""
     source, target = ends
 
     def program(r: Index) -> Program:
@@ -41,15 +41,19 @@ def message(model: Model, n: int, ends: tuple[int, int], size: int) -> float:
         send = Send(target, (sent,), r == source)
         yield Round((Recv(source, (received,), r == target), send))
 
-    nothing = Contract(lambda r: {}, lambda r: {})
-    one = Schedule("message", "", lambda: nothing, program, (range(n),))
-    return model.simulate(one).time
+    no_contract = Contract(lambda r: {}, lambda r: {})
+    message_schedule = Schedule(
+        "message", "", lambda: no_contract, program, (range(n),)
+    )
+    return model.simulate(message_schedule).time
 
 
 def limit(case: Case, model: Model) -> Limit:
-    """The limit of a case, where one is known for the machine."""
+    """The limit of a case, where a limit is known for the machine."""
     n = sum(case.groups)
-    return least(case.contract, n, model.model if isinstance(model, Tuned) else model)
+    return limit_of_contract(
+        case.contract, n, model.model if isinstance(model, Tuned) else model
+    )
 
 
 def line(case: Case, model: Model) -> tuple[float, float]:
@@ -61,7 +65,7 @@ def line(case: Case, model: Model) -> tuple[float, float]:
 
 
 def _stage_cost(name: str) -> Callable[..., float]:
-    """The closed form of the stage in an algorithm's name, or of the default one."""
+    """The closed form of the stage in an algorithm's name, or of the default stage."""
     tail = name.partition("+")[2]
 
     def cost(n: int, k: float, alpha: float, beta: float) -> float:
@@ -72,7 +76,7 @@ def _stage_cost(name: str) -> Callable[..., float]:
 
 
 def formula(case: Case, model: Model, name: str) -> Row:
-    """The time that the algorithm claims in the alpha-beta model nearest to this."""
+    """The row by the closed form, in the alpha-beta model nearest to the machine."""
     entry, _ = resolve(case.collective, name)
     machine = line(case, model)
     if entry.node_memory:
@@ -83,7 +87,7 @@ def formula(case: Case, model: Model, name: str) -> Row:
 
 
 def _cluster(case: Case, model: Model, alpha: float, beta: float) -> Cluster:
-    """The nodes of a machine, as closed forms have them."""
+    """The nodes of a machine, as parameters of closed forms."""
     if not isinstance(model, Machine) or model.flat:
         return Cluster(max(case.per_node, 1), alpha, beta)
     memory = model.memory
@@ -91,8 +95,8 @@ def _cluster(case: Case, model: Model, alpha: float, beta: float) -> Cluster:
     return Cluster(max(case.per_node, 1), alpha, beta, *costs)
 
 
-def _tuned(case: Case, model: Model, name: str) -> str:
-    """The name with the machine's own start-up, if the algorithm asks for it."""
+def _with_startup(case: Case, model: Model, name: str) -> str:
+    """The name with the machine's own start-up, for algorithms with the option."""
     if "(" in name or "+" in name:
         return name
     if "startup" not in resolve(case.collective, name)[0].options:
@@ -102,14 +106,18 @@ def _tuned(case: Case, model: Model, name: str) -> str:
 
 
 def simulated(case: Case, model: Model, name: str) -> Row:
-    """The time that the simulation of all ranks takes."""
-    found = case.schedule(_tuned(case, model, name)).simulate(model)
-    return Row(name, found.time, found.rounds, int(found.messages.sum()))
+    """The row by simulation of all ranks."""
+    timeline = case.schedule(_with_startup(case, model, name)).simulate(model)
+    return Row(name, timeline.time, timeline.rounds, int(timeline.messages.sum()))
 
 
 def startups(case: Case, model: Model, row: Row) -> float:
-    """The part of a time that does not grow with the bytes."""
-    way = formula if row.formula else simulated
+    """The part of a time that does not grow with the bytes.
+
+    Twice the time less the time of twice the bytes leaves the start-ups, if a time is
+    start-ups and a multiple of the bytes.
+    """
+    row_of = formula if row.formula else simulated
     return min(
-        max(2 * row.time - way(case.doubled(), model, row.name).time, 0), row.time
+        max(2 * row.time - row_of(case.doubled(), model, row.name).time, 0), row.time
     )
