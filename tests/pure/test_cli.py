@@ -70,7 +70,7 @@ def test_check_shows_the_first_failure_of_each_algorithm(cli, monkeypatch):
             raise Deadlock("rank 2 waits")
 
     monkeypatch.setattr(sweep, "verify", verify)
-    monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
+    monkeypatch.setattr(sweep, "CASES_PER_CHUNK", 10**9)  # in this process
     if not LONG:
         two = ["inter_allgather", "allgatherv"]
         monkeypatch.setattr(sweep, "collectives", lambda: two)
@@ -98,10 +98,10 @@ def test_only_a_named_stage_may_decline(monkeypatch):
         raise ValueError("does not work")
 
     monkeypatch.setattr(sweep, "schedule", decline)
-    staged = sweep.Case("inter_allgather", "segmented+ring", {})
+    staged = sweep.SweepCase("inter_allgather", "segmented+ring", {})
     assert sweep.examine([staged]).declined.total() == 1
     with pytest.raises(ValueError):
-        sweep.examine([sweep.Case("inter_allgather", "segmented", {})])
+        sweep.examine([sweep.SweepCase("inter_allgather", "segmented", {})])
 
 
 def test_list_names_papers_and_ideas(cli):

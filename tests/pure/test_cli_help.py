@@ -116,7 +116,7 @@ def test_check_prints_json(cli, monkeypatch, right):
             raise Deadlock("rank 2 waits")
 
     monkeypatch.setattr(sweep, "verify", verify)
-    monkeypatch.setattr(sweep, "CHUNK", 10**9)  # in this process
+    monkeypatch.setattr(sweep, "CASES_PER_CHUNK", 10**9)  # in this process
     monkeypatch.setattr(sweep, "collectives", lambda: ["barrier"])
     status, out, _ = cli("check", "--max", "2", "--placements", "1", "--json")
     found = json.loads(out)

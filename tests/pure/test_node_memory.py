@@ -14,7 +14,13 @@ from hypothesis import given, settings, strategies as st
 import isthmus
 from isthmus.algorithms.node_costs import Cluster
 from isthmus.check import sweep
-from isthmus.check.placements import every, in_a_row, loads, placements, scattered
+from isthmus.check.placements import (
+    all_placements,
+    in_a_row,
+    loads,
+    placements,
+    scattered,
+)
 from isthmus.collectives.records import COLLECTIVES
 from isthmus.cost.hierarchy import Hierarchy, Level, Memory
 from isthmus.schedules import registry
@@ -329,7 +335,7 @@ def test_without_any_one_of_its_meetings_an_algorithm_is_wrong(of, entry):
 
 @pytest.mark.parametrize(("n", "bell"), [(1, 1), (2, 2), (3, 5), (4, 15), (7, 877)])
 def test_all_placements_up_to_the_names_of_nodes(n, bell):
-    found = list(every(n))
+    found = list(all_placements(n))
     assert len(set(found)) == len(found) == bell
 
 
@@ -343,7 +349,7 @@ def test_loads_are_all_placements_up_to_the_order_of_ranks(sizes):
 
     found = list(loads(sizes))
     assert len(set(found)) == len(found)
-    assert set(found) == {loads_of(nodes) for nodes in every(sum(sizes))}
+    assert set(found) == {loads_of(nodes) for nodes in all_placements(sum(sizes))}
     rng = np.random.default_rng(1)
     for x in found:
         nodes = in_a_row(x)
@@ -362,7 +368,7 @@ def test_a_sweep_tries_all_options_on_all_placements_of_few_ranks():
         (x.algorithm, x.sizes["nodes"]) for x in found if len(x.sizes["nodes"]) == 3
     }
     names = sweep.with_options(registry.find("inter_allgatherv", "node_aware"), 3)
-    assert three == {(name, nodes) for name in names for nodes in every(3)}
+    assert three == {(name, nodes) for name in names for nodes in all_placements(3)}
     assert len(names) == 7 and "node_aware(size=9,lanes=3)" in names
 
 

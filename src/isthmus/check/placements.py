@@ -1,4 +1,4 @@
-"""The placements on nodes that algorithms are verified on."""
+"""The placements on nodes on which algorithms are verified."""
 
 from __future__ import annotations
 
@@ -9,38 +9,44 @@ import numpy as np
 
 #: the node of each rank
 Nodes = tuple[int, ...]
-#: how many ranks of each group a node has, for all nodes
+#: for all nodes, the number of ranks of each group
 Loads = tuple[tuple[int, ...], ...]
 
 
-def every(n: int, before: Nodes = ()) -> Iterator[Nodes]:
-    """All placements of n ranks, up to the names of the nodes: a rank is on the node of
-    one before it, or on the next new one."""
-    if len(before) == n:
-        yield before
+def all_placements(n: int, earlier_nodes: Nodes = ()) -> Iterator[Nodes]:
+    """All placements of n ranks, up to the names of the nodes.
+
+    A rank is on the node of an earlier rank or on the next new node, so that no
+    placement comes twice.
+    """
+    if len(earlier_nodes) == n:
+        yield earlier_nodes
         return
-    for node in range(max(before, default=-1) + 2):
-        yield from every(n, (*before, node))
+    for node in range(max(earlier_nodes, default=-1) + 2):
+        yield from all_placements(n, (*earlier_nodes, node))
 
 
-def loads(left: tuple[int, ...], most: tuple[int, ...] = ()) -> Iterator[Loads]:
-    """All ways to divide ranks of each group among nodes, up to the order of nodes: no
-    node has more, in the order of tuples, than the one before it."""
+def loads(left: tuple[int, ...], max_load: tuple[int, ...] = ()) -> Iterator[Loads]:
+    """All ways to divide ranks of each group among nodes, up to the order of nodes.
+
+    A node has at most the load before, in the order of tuples, so that no division
+    comes twice.
+    """
     if not any(left):
         yield ()
         return
     for load in product(*(range(n + 1) for n in left)):
-        if any(load) and load <= (most or left):
+        if any(load) and load <= (max_load or left):
             rest = tuple(n - k for n, k in zip(left, load, strict=True))
-            for others in loads(rest, load):
-                yield (load, *others)
+            for further_loads in loads(rest, load):
+                yield (load, *further_loads)
 
 
-def in_a_row(found: Loads) -> Nodes:
-    """The placement in which the ranks of a group on one node follow each other."""
+def in_a_row(node_loads: Loads) -> Nodes:
+    """The placement in which the ranks of a group on a node follow each other."""
     return tuple(
         node
-        for group in zip(*found, strict=True)
+        for group in zip(*node_loads, strict=True)
         for node, n in enumerate(group)
         for _ in range(n)
     )
@@ -54,19 +60,22 @@ def scattered(nodes: Nodes, groups: tuple[int, ...], rng: np.random.Generator) -
 
 
 def placements(
-    groups: tuple[int, ...], few: int, rng: np.random.Generator
+    groups: tuple[int, ...], max_ranks: int, rng: np.random.Generator
 ) -> Iterator[Nodes]:
-    """All placements of up to so few ranks; of more, all up to the order of ranks in a
-    group, each in a row and scattered."""
-    if sum(groups) <= few:
-        yield from every(sum(groups))
+    """All placements of up to `max_ranks` ranks; of more, all up to the order of ranks
+    in a group, each in a row and scattered.
+
+    All placements of more ranks would be too many: 877 of seven ranks.
+    """
+    if sum(groups) <= max_ranks:
+        yield from all_placements(sum(groups))
         return
     for nodes in map(in_a_row, loads(groups)):
         yield nodes
         yield scattered(nodes, groups, rng)
 
 
-def anywhere(groups: tuple[int, ...], rng: np.random.Generator) -> Nodes:
+def random_placement(groups: tuple[int, ...], rng: np.random.Generator) -> Nodes:
     """A random placement, on any number of nodes."""
     n = sum(groups)
     return tuple(rng.integers(rng.integers(1, n + 1), size=n).tolist())
