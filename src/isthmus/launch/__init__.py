@@ -1,1 +1,1 @@
-"""Starting MPI programs with the mpiexec that is installed, here or on other hosts."""
+"""Starting MPI programs with the installed mpiexec, on this host or on others."""

@@ -1,4 +1,4 @@
-"""An MPI program on this host, which ends with the `with` that started it."""
+"""An MPI program on this host, from the start to the end of a `with`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from .environment import on_one_host
 from .mpiexec import find_mpiexec, is_open_mpi
 
-#: seconds that mpiexec has to end its ranks when it is asked to, before it is killed
+#: the time for mpiexec to end its ranks after a SIGTERM, before a SIGKILL
 SECONDS_TO_END_POLITELY = 5.0
 
 
 class Running(Protocol):
-    """A program on many ranks, all of them ended at the end of a `with`."""
+    """A program on many ranks; the end of a `with` ends all of them."""
 
     process: subprocess.Popen[Any]
 
@@ -48,7 +48,8 @@ class Here:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the process group of mpiexec, which ends its ranks if asked politely."""
+        """End the process group of mpiexec, politely at first, so that mpiexec can end
+        its ranks."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, number)

@@ -1,4 +1,4 @@
-"""The installed mpiexec, and whether one started this process."""
+"""The installed mpiexec, and the rank of a process under an mpiexec."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LaunchError(Exception):
 
 
 def own_rank(environ: Mapping[str, str] | None = None) -> int | None:
-    """This process's rank if an mpiexec started it, else None."""
+    """The rank of this process under an mpiexec, else None."""
     environ = os.environ if environ is None else environ
     ranks = (
         environ[name] for name in RANK_VARIABLES if environ.get(name, "").isdigit()
@@ -33,7 +33,7 @@ def own_rank(environ: Mapping[str, str] | None = None) -> int | None:
 
 
 def find_mpiexec() -> str:
-    """The mpiexec beside this Python, else the one on the PATH."""
+    """The mpiexec beside this Python, else the first on the PATH."""
     beside = str(Path(sys.executable).parent)
     mpiexec = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
     if mpiexec is None:
