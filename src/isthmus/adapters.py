@@ -1,7 +1,7 @@
 """Arrays of other packages as layouts: torch's DTensor, dask, xarray.
 
-Nothing is imported from a package before an array of the package is passed, so that
-isthmus needs none of them.
+Each package is imported only when an array of the package is passed, so that isthmus
+needs none of them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from .redistribution.layouts import Layout, Replicate, Shard
 
 
 def layout_of_dtensor(tensor: Any) -> Layout:
-    """The layout of a DTensor on its device mesh, whose ranks must be the ranks of the
-    communicator, row by row."""
+    """The layout of a DTensor on its device mesh.
+
+    The ranks of the mesh must be the ranks of the communicator, row by row.
+    """
     mesh = tensor.device_mesh
     mesh_ranks = mesh.mesh.flatten().tolist()
     if mesh_ranks != [*range(len(mesh_ranks))]:
@@ -93,7 +95,10 @@ def local_array(
     dtype: Any = np.float64,
 ) -> Any:
     """An empty DataArray for the part that a rank receives, with all dimensions of the
-    array and the rank's part of the coordinates. Move into its `values`."""
+    array and the rank's part of the coordinates.
+
+    Redistribute into its `values`.
+    """
     indexers = dict(zip(dims, _indexers(layout, rank), strict=True))
     own_coords = {
         name: np.asarray(values)[indexers[name]] for name, values in coords.items()
@@ -104,9 +109,9 @@ def local_array(
 
 
 def _indexers(layout: Layout, rank: int) -> Iterator[Any]:
-    """The indices of a rank's part, axis by axis, as xarray takes them.
+    """The indices of a rank's part, axis by axis, as xarray takes indices.
 
-    Scattered points are refused, since they leave no axis to have coordinates.
+    Scattered points are refused, since no axis would be left for coordinates.
     """
     index = layout.local(rank if layout.is_regular else None)
     lists = [axis for axis in index if not isinstance(axis, slice)]

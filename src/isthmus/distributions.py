@@ -1,6 +1,6 @@
 """How m elements may lie on p ranks: the six distributions of Träff et al. 2008.
 
-The slides name them, but their pictures are lost; the shares below are our reading.
+The slides name all six, but the pictures are lost; the shares below are our reading.
 Counts always add up to m: every rank gets its share rounded down, and the elements left
 over go one each to the largest fractions, among equal fractions to the lower rank.
 """

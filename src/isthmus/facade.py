@@ -26,7 +26,7 @@ class UserSchedule(Schedule):
 
     @classmethod
     def of(cls, schedule: Schedule) -> UserSchedule:
-        """The schedule of the same data, with these methods."""
+        """A user's schedule with the data of a plain schedule."""
         return cls(**{x.name: getattr(schedule, x.name) for x in fields(schedule)})
 
     def verify(self) -> None:
@@ -40,7 +40,7 @@ class UserSchedule(Schedule):
         machines: Mapping[str, Model] | None = None,
         recorded: Mapping[str, Timeline] | None = None,
     ) -> Path:
-        """Write a page to step through this schedule in a browser, beside other
+        """Write a page to step through the schedule in a browser, beside other
         schedules; with the times on machines and of recorded runs, by their names."""
         from .explore.page import write
 
@@ -65,31 +65,29 @@ def schedule(
 
     `p=, q=, ka=, kb=` (ranks, and elements each contributes) for "inter_allgather";
     `a=[…], b=[…]` (the counts of each group) for "inter_allgatherv"; `counts=[…]` for
-    "allgatherv", which is in place inside one group; `p=, m=, root=` (ranks, elements,
-    and who has or gets them all) for "bcast" and "reduce"; `counts=[…]` (the block of
-    the sum that each gets) for "reduce_scatter"; `p=, m=` for "allreduce"; `counts=[…],
-    root=` for "gatherv" and "scatterv"; `p=, k=` (what one sends to each) for
-    "alltoall"; `table=[[…]]` (a row for each sender) for "alltoallv"; `p=` for
-    "barrier".
+    "allgatherv", in place inside a group; `p=, m=, root=` (ranks, elements, and the
+    root's rank) for "bcast" and "reduce"; `counts=[…]` (each rank's block of the sum)
+    for "reduce_scatter"; `p=, m=` for "allreduce"; `counts=[…], root=` for "gatherv"
+    and "scatterv"; `p=, k=` (elements from each rank to each) for "alltoall";
+    `table=[[…]]` (a row for each sender) for "alltoallv"; `p=` for "barrier".
 
     Between a root and the q ranks of the other group: `q=, m=` for "inter_bcast" and
-    "inter_reduce", `q=, k=` (elements of each of them) for "inter_gather" and
+    "inter_reduce", `q=, k=` (elements of each of the q) for "inter_gather" and
     "inter_scatter", `counts=[…]` for "inter_gatherv" and "inter_scatterv".
 
     Between groups also `p=, q=, m=` for "inter_allreduce"; `a=[…], b=[…]` or `p=, q=,
-    ka=, kb=` (what each gets of the other group's sum) for "inter_reduce_scatter" and
-    "inter_reduce_scatter_block"; `p=, q=, ka=, kb=` (what one sends to each of the
-    others) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender) for
-    "inter_alltoallv"; `p=, q=` for "inter_barrier".
+    ka=, kb=` (each rank's part of the remote group's sum) for "inter_reduce_scatter"
+    and "inter_reduce_scatter_block"; `p=, q=, ka=, kb=` (elements from each rank to
+    each remote rank) for "inter_alltoall"; `ab=[[…]], ba=[[…]]` (a row for each sender)
+    for "inter_alltoallv"; `p=, q=` for "inter_barrier".
 
     Among several groups, where each leaves out its own: `groups=[[…], …]` (the counts
     of each) for "multi_allgatherv"; `sizes=[…], table=[[…]]` (the ranks of each group,
     and a row for each sender) for "multi_alltoallv".
 
-    `nodes=[…]` says on which node each rank is, in the order of their numbers; without
-    it, all are on one. `hosts` is what messages of each rank cost, for the algorithms
-    that ask for it. An intragroup stage may follow the algorithm's name:
-    "segmented+ring".
+    `nodes=[…]` has the node of each rank, in the order of ranks; without `nodes`, all
+    are on one node. `hosts` has the costs of each rank's messages, for algorithms with
+    that option. An intragroup stage may follow the algorithm's name: "segmented+ring".
     """
     plain = records.schedule(collective, algorithm, nodes=nodes, hosts=hosts, **sizes)
     return UserSchedule.of(plain)

@@ -88,7 +88,7 @@ def device(environ: Mapping[str, str] | None = None) -> str | None:
 
 
 def timeout(environ: Mapping[str, str] | None = None) -> float | None:
-    """The most seconds that this process waits; None if there is no limit."""
+    """The most seconds that the process waits; None without a limit."""
     environ = os.environ if environ is None else environ
     return seconds(environ.get(TIMEOUT) or None, TIMEOUT)
 

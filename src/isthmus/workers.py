@@ -1,9 +1,10 @@
-"""Processes that work for this one and leave Ctrl-C to it.
+"""Worker processes that leave Ctrl-C to the process that started them.
 
-All processes of a terminal hear Ctrl-C. Workers that end by it themselves print a
-traceback each, and one that is still starting cannot have a handler yet. So workers
-have SIGINT blocked from their first instruction: they are started where it is blocked,
-by this thread and by the pool's own, which starts others later. This process ends them.
+All processes of a terminal hear Ctrl-C. A worker that ends by Ctrl-C prints a
+traceback, and a worker still starting cannot have a handler yet. So workers have SIGINT
+blocked from their first instruction: the thread that starts the pool blocks SIGINT, and
+the pool's own thread, which starts further workers later, inherits the block. The
+process with the pool ends all workers.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from multiprocessing.pool import Pool
 
 @contextmanager
 def pool(processes: int, tasks_each: int | None = None) -> Iterator[Pool]:
-    """A pool of processes that start afresh, as threads must not be copied; each ends
-    after so many tasks, where that is said."""
+    """A pool of workers, started afresh, since threads must not be copied; each worker
+    ends after `tasks_each` tasks, or only with the pool."""
     resource_tracker.ensure_running()  # which unblocks SIGINT when it is started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,9 +1,9 @@
 """Confidence intervals of medians and of their ratios, by resampling (Efron 1979).
 
-Launches differ more than the repetitions of one launch do, so the obvious resampling of
-all repetitions together would give intervals that are too narrow. Launches are drawn
-first, and then repetitions of each. Contenders that took turns in a repetition stay
-together, since whatever disturbed the repetition disturbed all of them.
+Launches differ more than the repetitions of a launch do, so the obvious resampling of
+all repetitions together would give too narrow intervals. Launches are drawn first, and
+then repetitions of each. Contenders that took turns in a repetition stay together,
+since any disturbance of the repetition disturbed all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Resampled:
         return _central(self.medians[i])
 
     def ratio(self, i: int, j: int) -> Interval:
-        """The interval of the median of contender i divided by that of contender j."""
+        """The interval of the median of contender i divided by the median of contender
+        j."""
         return _central(self.medians[i] / self.medians[j])
 
 

@@ -1,8 +1,8 @@
 """Redistributions to be measured: isthmus's, Alltoallw, and two written by hand.
 
 By hand, people send a message to each partner, or gather the whole array and broadcast
-it. Both are here as contenders, since a user asks whether a library call gains anything
-over them.
+it. Both are contenders, since a user asks whether a library call gains anything over
+them.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def indices_by_peer(
 
 
 class MatrixSide:
-    """A rank of a redistribution, in the group that sends or in the one that receives.
+    """A rank of a redistribution, in the sending or in the receiving group.
 
-    All contenders share its array, since where arrays lie changes their speed.
+    All contenders share the array, since the place of an array changes their speed.
     """
 
     def __init__(self, stand: Stand, case: BenchCase) -> None:
@@ -133,7 +133,7 @@ class MatrixSide:
         return run
 
     def gather_bcast(self) -> Callable[[], Any]:
-        """By hand: gather in the one group, broadcast to the other, take a part."""
+        """By hand: gather in a group, broadcast to the remote group, take a part."""
         source = self.source
         sizes = [prod(source.local_shape(r)) for r in range(source.ranks)]
         matrix = np.empty(source.shape)

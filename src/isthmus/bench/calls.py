@@ -1,9 +1,9 @@
 """The buffers of every operation that can be measured, and the data that must arrive.
 
 Across two groups the root of a rooted operation is rank 0 of group A. Inside one group
-the senders are the ranks of the local group. Data have no pattern: a block for the
-wrong rank, or from the wrong rank, never looks right. Sums are of small whole numbers,
-mostly as doubles, so that they are exact in any order.
+the senders are the ranks of the local group. Data have no pattern, so that a block for
+the wrong rank, or from the wrong rank, never looks right. Sums are of small whole
+numbers, mostly as doubles, so that all are exact in any order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ELEMENT_TYPES = tuple(map(np.dtype, ("f8", "f4", "u1")))
 
 
 class CheckedCall(NamedTuple):
-    """The arguments of a call, its receive buffer, and the data that must arrive."""
+    """The arguments of a call, its receive buffer, and the expected data."""
 
     arguments: tuple[Any, ...]
     recv: np.ndarray
@@ -43,17 +43,17 @@ class Seat:
 
     @property
     def senders(self) -> Sizes:
-        """The blocks of the group whose data this rank receives."""
+        """The blocks of the group that sends to this rank."""
         return self.remote_blocks or self.own_blocks
 
     @property
     def senders_side(self) -> int:
-        """The number of the group whose data this rank receives."""
+        """The number of the group that sends to this rank."""
         return 1 - self.side if self.remote_blocks else self.side
 
     @property
     def root(self) -> int:
-        """The root argument of this rank: 0 inside one group and in group B, in group A
+        """The root argument of the rank: 0 inside one group and in group B, in group A
         MPI.ROOT or MPI.PROC_NULL."""
         if self.side or not self.remote_blocks:
             return 0
@@ -83,7 +83,7 @@ def _empty() -> np.ndarray:
 def _receiving_call(
     arguments: Callable[[np.ndarray], tuple[Any, ...]], data: Any
 ) -> CheckedCall:
-    """A call that must receive these blocks, one after the other."""
+    """A call that must receive blocks, back to back."""
     expected = np.concatenate(data or [_empty()])
     recv = np.empty_like(expected)
     return CheckedCall(arguments(recv), recv, expected)
@@ -95,7 +95,7 @@ def _silent_call(*arguments: Any) -> CheckedCall:
 
 
 class Vectors(NamedTuple):
-    """Vectors that are added up: element type, length, and a bound on the elements.
+    """Vectors to add up: element type, length, and a bound on the elements.
 
     No sum overflows: MPI leaves the result of an overflow to the library, and with Open
     MPI on x86-64 the result for small integers depends on the place in the vector.
@@ -220,7 +220,7 @@ def scatter(seat: Seat, v: bool = False) -> CheckedCall:
 def alltoall(seat: Seat, form: str = "") -> CheckedCall:
     """A block of each rank to each rank of the remote group, or of the only group.
 
-    All blocks that a rank sends have the size of its own block.
+    All blocks of a sending rank have the size of its own block.
     """
     n = len(seat.senders)
     own = seat.own_blocks[seat.rank]

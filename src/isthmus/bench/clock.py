@@ -1,8 +1,8 @@
-"""One clock for all ranks of a communicator.
+"""A common clock for all ranks of a communicator.
 
-Recorded messages have a time at the sender and one at the receiver, which can only be
-compared when both are read from the same clock. Hosts have clocks of their own, so each
-rank adds to its clock an offset to that of rank 0.
+Recorded messages have a time at the sender and a time at the receiver, and a comparison
+needs both from a common clock. Hosts have clocks of their own, so each rank adds to its
+clock an offset to the clock of rank 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ now = monotonic
 
 
 def _clock_identity() -> str:
-    """A text that is equal on ranks that share a clock.
+    """A text that is equal on ranks with a common clock.
 
     Processes of one running system share its clock, also from inside containers and
     network namespaces, but not from inside time namespaces.

@@ -1,7 +1,7 @@
 """Timing contenders against each other, on all ranks at once.
 
-Contenders take turns in random order, so that whatever else the machine does in the
-meantime hits all of them alike.
+Contenders take turns in random order, so that any disturbance of the machine hits all
+of them alike.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def plan(
 ) -> tuple[int, int]:
     """The calls in a repetition, and the repetitions, for contenders' call times.
 
-    All contenders make equally many calls, one if any of them is long. Otherwise what a
-    call does for the next one would count for some contenders and not for others.
+    All contenders make equally many calls, a single call if any contender is slow.
+    Otherwise the effect of a call on the next call would count for only a part of the
+    contenders.
     """
     calls, longest = 1, max(*call_seconds, 1e-7)
     if longest < SHORT_CALL_SECONDS and not single:
@@ -62,7 +63,7 @@ def plan(
 
 
 class TimingRace:
-    """Trials that take turns, and which of them received wrong bytes on this rank."""
+    """Trials that take turns, and the trials with wrong bytes on this rank."""
 
     def __init__(self, stand: Stand, trials: Sequence[Trial], seed: int = 0) -> None:
         self.stand, self.trials, self.seed = stand, trials, seed
@@ -72,7 +73,7 @@ class TimingRace:
     def repetition(self, i: int, calls: int) -> float:
         """The seconds of a call of trial i on this rank, as the mean of `calls` calls.
 
-        The receive buffer is checked after the last of them.
+        The receive buffer is checked after the last call.
         """
         trial = self.trials[i]
         run = trial.run  # looked up here, outside of the time
@@ -98,7 +99,7 @@ class TimingRace:
         return estimates
 
     def _turn_of_each(self) -> list[float]:
-        """The seconds of one call of each trial, on the slowest rank."""
+        """The seconds of a call of each trial, on the slowest rank."""
         times = [self.repetition(i, 1) for i in range(len(self.trials))]
         return self.stand.worst(times)
 

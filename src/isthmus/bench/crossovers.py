@@ -1,8 +1,8 @@
-"""The sizes at which one algorithm overtakes another, as `isthmus tune` measures them.
+"""The sizes at which an algorithm overtakes another, as `isthmus tune` measures sizes.
 
 The cost of messages predicts most times well, but not where the MPI library's own call
 is faster, and not to the byte where two algorithms cross. So `isthmus tune` measures
-some cases after the messages, and corrects the description of the machine.
+cases after the messages, and corrects the description of the machine.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ UNEQUAL_DISTRIBUTION = "spike"
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """The measured seconds of an algorithm in a case, beside the predicted ones.
+    """The measured seconds of an algorithm in a case, beside the predicted seconds.
 
-    `predicted` is None for what the model cannot predict.
+    `predicted` is None where the model has no prediction.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class MeasuredTime:
 
 @dataclass(frozen=True)
 class AutoChoice:
-    """The algorithm that "auto" takes in a case, and the loss by that choice."""
+    """The choice of "auto" in a case, and the loss by that choice."""
 
     kind: str
     size: int
@@ -54,7 +54,7 @@ class AutoChoice:
 
 
 def sizes(p: int, machine: MessageCosts) -> list[int]:
-    """The bytes of a rank's block that are measured in a group of p."""
+    """The bytes of a rank's block to be measured in a group of p."""
     block_sizes = [MIN_BLOCK_BYTES]
     while block_sizes[-1] < MAX_BLOCK_BYTES:
         larger = BLOCK_FACTOR * block_sizes[-1]
@@ -130,8 +130,8 @@ def _certain_gain(outcome: Outcome) -> float:
 
 
 def refined(machine: MessageCosts, p: int, outcomes: Sequence[Outcome]) -> MessageCosts:
-    """A machine with the measured crossover sizes, and with the factor by which the MPI
-    library's own call takes longer than its messages."""
+    """A machine with the measured crossover sizes, and with the time of the MPI
+    library's own call as a multiple of the time of its messages."""
     equal = _inside(outcomes, "regular")
     unequal = _inside(outcomes, UNEQUAL_DISTRIBUTION)
     block_sizes = [x.case.each for x in equal]
@@ -158,8 +158,8 @@ def conclude(tuning: Tuning, outcomes: Sequence[Outcome]) -> Tuning:
 def predicted(case: BenchCase, name: str, tuned: Tuned) -> float | None:
     """The simulated seconds of an algorithm.
 
-    None for the MPI library's own call, which has no schedule, and for the node ring,
-    whose time depends on the placement of the ranks.
+    None for the MPI library's own call, because the call has no schedule, and for the
+    node ring, because its time depends on the placement of the ranks.
     """
     if name == NATIVE.name or name == "node_ring":
         return None
@@ -197,7 +197,7 @@ def _auto(case: BenchCase, machine: MessageCosts) -> str:
 
 
 def auto_choices(tuning: Tuning, outcomes: Sequence[Outcome]) -> list[AutoChoice]:
-    """The algorithms that "auto" will take by a tuning, and the losses by that."""
+    """The choices of "auto" by a tuning, and their losses."""
     choices = []
     for outcome in sorted(outcomes, key=lambda outcome: outcome.case.each):
         case, times = outcome.case, _times(outcome)

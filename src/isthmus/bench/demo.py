@@ -1,7 +1,7 @@
 """A first tour: an ocean and an atmosphere, two groups of processes, swap their fields.
 
-The cases are those of coupled models, at the grids that these use, so that a first run
-of isthmus shows what a user can expect from it in such a program.
+The cases are from coupled models, at usual grids, so that a first run of isthmus shows
+a user what to expect in a coupled model.
 
 `python -m isthmus.bench.demo` is `isthmus demo`, also under mpiexec.
 """
@@ -43,7 +43,7 @@ RATIOS_ON_16_CORES = {
     "MPICH": (1.39, 0.57, 4.66, 1.39, 4.81, 2.66),
     "Open MPI": (0.70, 0.55, 3.57, 2.71, 3.81, 3.01),
 }
-#: nobody could read the picture of an exchange between more processes
+#: with more processes, nobody could read the picture of an exchange
 MAX_DRAWN_PROCESSES = 24
 
 
@@ -59,7 +59,7 @@ def job(groups: tuple[int, int]) -> BenchJob:
 
 
 class Tour(worker.Display):
-    """The display of a tour: prints its table row by row, and keeps its outcomes."""
+    """The display of a tour: prints a table row by row, and keeps the outcomes."""
 
     def __init__(
         self, console: Console, groups: tuple[int, int], steps: ShowProgress
@@ -72,7 +72,7 @@ class Tour(worker.Display):
 
     @property
     def takes_turns(self) -> bool:
-        """Whether isthmus itself started more processes here than there are cores."""
+        """Whether isthmus started more processes than cores on this host."""
         return own_rank() is None and sum(self.groups) > (os.cpu_count() or 1)
 
     def about(self, software: Software) -> None:
@@ -111,9 +111,9 @@ class Tour(worker.Display):
         self.table.row([outcome.case.label, size, *times, ratio, *usual])
 
     def shared_cores(self) -> Iterator[str]:
-        """Sentences on how to read the times of processes that share cores.
+        """Sentences on the times of processes that share cores.
 
-        None where each process has a core of its own.
+        No sentences where each process has a core of its own.
         """
         if not self.takes_turns:
             return
@@ -148,7 +148,7 @@ def gain_on_hosts(groups: tuple[int, int], blocks: tuple[int, int]) -> float:
 
 
 def drawable(taken: str) -> bool:
-    """Whether the name that a call took is an algorithm, which has a picture.
+    """Whether the algorithm of a call has a picture.
 
     The MPI library's own call has no schedule to draw.
     """

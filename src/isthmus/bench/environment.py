@@ -1,7 +1,7 @@
 """The environment of a measurement: all that is needed to repeat the measurement.
 
-Times without the library, the machine and the variables that change them cannot be
-compared, so each file of results has them.
+Times cannot be compared without the library, the machine and the variables that change
+times, so each file of results has all three.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ JOB_VARIABLES = (
 
 @dataclass(frozen=True)
 class Software:
-    """The MPI library, and the variables that its processes had."""
+    """The MPI library, and the variables of its processes."""
 
     library: str
     variables: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The fields that an ocean and an atmosphere of a coupled model exchange.
 
-They are made of sums and products of small numbers only, so that every processor gets
-the same bytes, and received fields can be compared byte by byte.
+All values are sums and products of small numbers, so that every processor gets equal
+bytes, and received fields can be compared byte by byte.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def field(rows: int, side: int) -> np.ndarray:
 
 
 def rows_of(sizes: tuple[int, ...]) -> int:
-    """The number of rows of a grid whose strips have these bytes."""
+    """The number of rows of a grid with strips of the given bytes."""
     return isqrt(sum(sizes) // 16)
 
 
 def content(sizes: tuple[int, ...], side: int) -> np.ndarray:
-    """The whole field of a group whose ranks own strips of these bytes."""
+    """The whole field of a group with strips of the given bytes."""
     return field(rows_of(sizes), side)
 
 
@@ -49,9 +49,9 @@ def even(rows: int, groups: tuple[int, int], label: str) -> BenchCase:
 
 
 def uneven(rows: int, groups: tuple[int, int], label: str) -> BenchCase:
-    """A case in which some ranks own up to four times as many rows as the least.
+    """A case in which ranks own up to four times as many rows as the least.
 
-    So do models that give more rows to ranks whose strips have much land.
+    As in models that give more rows to ranks with much land in their strips.
     """
     a, b = (_strips(rows, [1 + i * 3 % 4 for i in range(n)]) for n in groups)
     return BenchCase(label, "allgatherv", a, b)

@@ -1,6 +1,6 @@
 """Cases, contenders and jobs of a measurement, as plain values.
 
-A job travels to the ranks as a pickle and into the file of results as JSON, so these
+A job travels to the ranks as a pickle and into the file of results as JSON, so its
 classes hold no array and no communicator.
 """
 
@@ -27,10 +27,10 @@ from .operations import REDISTRIBUTION, check, is_vector, may_be_uneven
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One operation, and the bytes of the block of each rank of both groups.
+    """An operation, and the bytes of the block of each rank of both groups.
 
     Inside one group `b` is empty. `kind` separates cases of equal size, for instance by
-    their distribution. `each` is the size: bytes of a rank's block on average.
+    distribution. `each` is the size: bytes of a rank's block on average.
     """
 
     label: str
@@ -64,8 +64,9 @@ class BenchJob:
     """Cases for one or two groups of processes, and the contenders of each.
 
     `seconds` is the time for a case, roughly. `content` names the data in the buffers,
-    "random" or "field". With `single` a repetition is one call, however short. Calls
-    get a new view of the same memory each time, or with `same_arrays` the same objects.
+    "random" or "field". With `single` a repetition is one call, however short. Each
+    call gets a new view of its memory, or with `same_arrays` the objects of the call
+    before.
     """
 
     groups: tuple[int, ...]
@@ -151,7 +152,7 @@ def must_move(case: BenchCase, hosts: Sequence[int]) -> Crossing:
     """The bytes that must enter and leave each host.
 
     `hosts` has the host of each rank, from 0 on. Across two groups the root of a rooted
-    operation is rank 0 of group A; the other ranks of A take no part in it.
+    operation is rank 0 of group A; all other ranks of A take no part.
     """
     if case.op == "redistribution":
         p, q = len(case.a), len(case.b)
@@ -183,7 +184,7 @@ def _sizes(case: BenchCase) -> tuple[str, dict[str, Any]]:
 
 def _block_tables(blocks: Sequence[list[int]]) -> dict[str, Any]:
     """The sizes of an Alltoall or a Reduce_scatter, whose records want a size for each
-    pair of ranks: here a rank has one size for all receivers."""
+    pair of ranks: here a rank has equal blocks for all receivers."""
     if len(blocks) == 1:
         return {"table": [[n] * len(blocks[0]) for n in blocks[0]]}
     a, b = blocks

@@ -1,9 +1,9 @@
 """Work on many ranks: in place under the user's mpiexec, or in processes of our own.
 
 The work of all ranks is a function of a job and of `tell`, which passes results to the
-one process that shows them. Processes of our own cannot return results, and their
-output is also the MPI library's, so rank 0 appends each result to a file, where the
-process that started them reads it.
+process with the display. Processes of our own cannot return results, and their output
+is also the MPI library's, so rank 0 appends each result to a file, and the process that
+started them reads the file.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def launch(
     limit: float = MAX_SILENT_SECONDS,
     start: Start = Here,
 ) -> Generator[Any, None, None]:
-    """The results of a job on `size` ranks, in the order in which rank 0 tells them."""
+    """The results of a job on `size` ranks, in the order of rank 0."""
     with TemporaryDirectory(prefix="isthmus-") as folder:
         job_file, results, log = (
             Path(folder, name) for name in ("job", "results", "log")
@@ -121,7 +121,7 @@ def run(
 
 
 def _run_in_place(work: Work, job: Any, size: int, tell: Tell) -> None:
-    """Do a job on the ranks of the world, this process among them."""
+    """Do a job on the ranks of the world, with this process as a rank."""
     from .stand import abort, world_size
 
     if size != world_size():

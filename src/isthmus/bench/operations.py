@@ -1,6 +1,6 @@
 """The operations that can be measured, and the properties of their buffers.
 
-The operations are those of the records that MPI has too, and redistribution.
+Operations are those of the records that MPI has too, and redistribution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BY_HAND = ("isend", "gather_bcast")
 
 
 def measured(groups: int) -> list[str]:
-    """The operations that can be measured inside one group or between two."""
+    """The operations to be measured inside one group or between two."""
     names = [name.lower() for name in operations(groups, on_mpi=True)]
     return [*names, REDISTRIBUTION] if groups > 1 else names
 
@@ -36,7 +36,7 @@ def may_be_uneven(op: str) -> bool:
 
 
 def check(op: str, groups: tuple[int, ...]) -> None:
-    """Refuse an operation that cannot be measured in so many groups."""
+    """Refuse an operation that cannot be measured in the number of groups."""
     known = measured(len(groups))
     if op not in known:
         raise ValueError(unknown("operation", op, known, WHERE[len(groups)]))
@@ -46,7 +46,7 @@ def buffer_bytes(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> int:
     """The bytes of all buffers of a measurement on one machine, roughly.
 
     Data to be received count three times: in the receive buffer, as the expected data,
-    and as the blocks from which these are put together.
+    and as the blocks from which the expected data are put together.
     """
     total = 0
     for local, remote in ((a, b), (b, a)) if b else ((a, a),):

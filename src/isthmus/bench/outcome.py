@@ -14,7 +14,7 @@ from .job import COPY, NATIVE, BenchCase, Contender
 
 
 class ProgressReport(NamedTuple):
-    """The case that is being measured, and the part of it that is done, from 0 to 1."""
+    """The case under measurement, and the finished part of the case, from 0 to 1."""
 
     words: str
     part: float
@@ -93,7 +93,7 @@ def merge(outcomes: Sequence[Outcome]) -> Outcome:
 class Line:
     """A contender in a case: medians with their intervals, in seconds.
 
-    `ratio` is the time of native divided by that of the contender. `limit` is the
+    `ratio` is the time of native divided by the time of the contender. `limit` is the
     physical limit: on a lab the time of the links, on one host the time of a copy; None
     if not known.
     """

@@ -1,7 +1,7 @@
-"""The place of a measurement: this host or a lab, and the physical limit there.
+"""The place of a measurement: this host or a lab, and the physical limit.
 
-A time says little by itself. On a lab the rates of the links are known, and with them
-the time in which the bytes of a case can cross the links at best.
+A time says little by itself. On a lab the rates of the links are known, and so is the
+least time in which the bytes of a case can cross the links.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MIN_BURSTS = 4
 
 @dataclass(frozen=True)
 class Place:
-    """How ranks are started, and on a lab the rates of its links.
+    """The way to start ranks, and on a lab the rates of its links.
 
-    `rates` are the bytes a second that TCP gets on the link of each host. `words` name
-    the lab; they are empty on this host.
+    `rates` are the bytes a second of TCP on the link of each host. `words` name the
+    lab; they are empty on this host.
     """
 
     start: Start = Here

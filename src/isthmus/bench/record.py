@@ -1,4 +1,4 @@
-"""The record of a measurement, and the files that are made from it."""
+"""The record of a measurement, and the files of a record."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Recording of real runs: the times at which each message was started and complete.
+"""Recording of real runs: the start and the end of each message.
 
 While a communicator is recorded, its blocking calls are made by operations that read
-the clock between any two steps, which costs some microseconds a message. Operations of
-communicators that are not recorded have no branch for recording, and lose no time.
+the clock between any two steps, at a cost of some microseconds a message. Operations of
+unrecorded communicators have no branch for recording, and lose no time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MESSAGE_STEPS = (Post, PostTyped, Send, SendTyped)
 
 
 class ObservedOperation(Operation):
-    """An operation that logs the times at which messages are started and complete."""
+    """An operation that logs the start and the end of messages."""
 
     recorder: Recorder
     _started: dict[int, float]
@@ -30,7 +30,7 @@ class ObservedOperation(Operation):
     _begin = 0.0
 
     def _run(self, stop: int, waits: bool) -> bool:
-        """Do the steps one by one, and read the clock between any two."""
+        """Do the steps in order, and read the clock after each."""
         if not self._step_index and self.number >= 0 and not self._begin:
             self._begin, self._started, self._completed = now(), {}, {}
         while self._step_index < stop:

@@ -1,5 +1,5 @@
-"""Named sets of cases: those of papers, at sizes that fit a lab of 32 hosts, and those
-of users, who have one node, or several ranks behind one link."""
+"""Named sets of cases: sets of papers, at sizes that fit a lab of 32 hosts, and sets of
+users with a single node, or with several ranks behind a link."""
 
 from __future__ import annotations
 

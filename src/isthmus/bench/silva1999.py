@@ -1,9 +1,9 @@
 """The times of Silva and Silva 1999, measured in processes of our own: the time of each
 process, inside one group or between two.
 
-The paper shows times of single processes, so the slowest rank alone, which other
-measurements report, is not enough. A vector of ones is reduced to the first process,
-reduced and scattered, or gathered, so that every result is known.
+The paper shows times of single processes, so the slowest rank alone, as in all other
+measurements, is not enough. A vector of ones is reduced to the first process, reduced
+and scattered, or gathered, so that every result is known.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _reduce_scatter(comm: Any, rank: int, n: int) -> CallOnVectors:
 
 
 def _allgather(comm: Any, rank: int, n: int) -> CallOnVectors:
-    """Blocks that make up one vector in each group."""
+    """Blocks that make up a vector in each group."""
     send, recv = np.ones(n // comm.Get_size()), np.zeros(n)
     return (send, recv), recv, 1.0
 

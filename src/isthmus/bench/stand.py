@@ -1,8 +1,8 @@
 """The processes of the world in groups, and the trials of a comparison.
 
-A trial owns no buffers: all contenders of a case share them, since a call's speed
-depends on where its arrays lie. Before each repetition the receive buffer is made wrong
-everywhere, so that a call that writes nothing is noticed.
+A trial owns no buffers: all contenders of a case share buffers, since a call's speed
+depends on the places of its arrays. Before each repetition the receive buffer is made
+wrong everywhere, so that a call without an effect is noticed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def random_bytes(sizes: tuple[int, ...], side: int) -> np.ndarray:
 def fresh(argument: Any) -> Any:
     """An argument with a new view of its array.
 
-    Programs pass slices, which are new objects at each call, so a call must not profit
-    from objects that it knows from an earlier call.
+    Programs pass slices, new objects at each call, so a call must not profit from
+    objects of an earlier call.
     """
     if isinstance(argument, np.ndarray):
         return argument[:]
@@ -61,7 +61,7 @@ def on_views(
 
 
 class Trial:
-    """A call that is timed, with the data that it must receive."""
+    """A timed call, with the data that must arrive."""
 
     def __init__(
         self,
@@ -100,15 +100,15 @@ class PersistentTrial(Trial):
         self.request.Wait()
 
     def free(self) -> None:
-        """Free the request."""
+        """Free the persistent request."""
         self.request.Free()
 
 
 class Stand:
     """The processes of the world in one group, or in two with an intercommunicator.
 
-    `side` is the number of this rank's group, `sender_side` that of the group from
-    which it receives.
+    `side` is the number of this rank's group, `sender_side` the number of the group
+    that sends to this rank.
     """
 
     def __init__(
@@ -212,7 +212,8 @@ class Stand:
     def _bound(
         self, call: Callable[..., Any], arguments: Sequence[Any], **options: Any
     ) -> Callable[[], Any]:
-        """A call with its arguments: the same arrays, or new views of them."""
+        """A call with its arguments: fixed arrays, or new views of the arrays at each
+        call."""
         if self.same_arrays:
             return partial(call, *arguments, **options)
         return on_views(call, arguments, **options)
@@ -221,8 +222,8 @@ class Stand:
         """Wait for all ranks, twice: after the second time all begin close together.
 
         In round k each rank sends to the rank 2^k after its own (dissemination,
-        Hensgen, Finkel and Manber 1988). One barrier for all libraries and contenders
-        lets all of them begin with equal messages behind them.
+        Hensgen, Finkel and Manber 1988). A common barrier for all libraries and
+        contenders lets all of them begin with equal messages behind them.
         """
         n = self.comm.size
         for _ in range(2):
@@ -239,7 +240,7 @@ class Stand:
         return [float(value) for value in largest]
 
     def free(self) -> None:
-        """Free the communicators; inside one group two of them are one."""
+        """Free the communicators; inside one group two are one."""
         for comm in {id(x): x for x in (self.native, self.local, self.comm)}.values():
             comm.Free()
 
@@ -255,7 +256,7 @@ def world_size() -> int:
 
 
 def abort(error: BaseException) -> None:
-    """End all processes, since the others would wait for this one for ever."""
+    """End all processes, since all others would wait for this process for ever."""
     traceback.print_exception(error)
     sys.stderr.flush()
     MPI.COMM_WORLD.Abort(1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """The heading of a column, its width, and whether its cells are aligned left."""
+    """The heading of a column, its width, and whether cells are aligned left."""
 
     heading: str
     width: int
@@ -31,8 +31,8 @@ def show_ratio(ratio: float) -> str:
 
 
 class PrintedTable:
-    """A table whose rows are printed one by one, so that each is seen at once, also in
-    a pipe."""
+    """A table whose rows are printed at once, so that each is seen early, also in a
+    pipe."""
 
     def __init__(self, console: Console, columns: list[Column]) -> None:
         self.console, self.columns = console, columns

@@ -17,7 +17,7 @@ SHARE_FOR_MESSAGES = 0.1
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A tuning, and the outcomes of the cases that corrected it."""
+    """A tuning, and the outcomes of the cases by which it was corrected."""
 
     tuning: Tuning
     outcomes: tuple[Outcome, ...]

@@ -1,8 +1,8 @@
-"""A job in several fresh launches, its cases one after the other.
+"""A job in several fresh launches, with its cases in order.
 
 A launch is a factor of its own (Hunold and Carpen-Amarie 2016): the places of ranks and
-buffers are chosen anew in each launch, and stay until its end. The repetitions of one
-launch would hide how much these places change the times.
+buffers are chosen anew in each launch, and stay until its end. The repetitions of a
+single launch would hide the effect of these places on the times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .outcome import Outcome, ProgressReport, merge
 
 
 class Display:
-    """Receives the results of a job as it runs, in the one process that shows them."""
+    """Receives the results of a job as it runs, in the process with the display."""
 
     def about(self, software: Software) -> None:
         """Show the software on which the job runs."""
@@ -55,7 +55,7 @@ def run(
     limit: float = MAX_SILENT_SECONDS,
     start: Start = Here,
 ) -> None:
-    """Run a job in place if mpiexec started this process, else in one launch."""
+    """Run a job in place if mpiexec started this process, else in a launch."""
 
     def tell(result: Any) -> None:
         match result:
@@ -100,7 +100,7 @@ class LaunchMerger(Display):
 def repeat(job: BenchJob, display: Display, launches: int, start: Start = Here) -> None:
     """Run a job in several launches.
 
-    Where the user's mpiexec started this process, there is one launch only.
+    Where the user's mpiexec started this process, there is a single launch.
     """
     launches = 1 if own_rank() is not None else launches
     merger = LaunchMerger(job, display, launches)

@@ -45,7 +45,7 @@ ENTER_SWITCH = ["sh", "-c", f'{GIVE_UP_SILENT_HOSTS}; exec "$@"', "sh"]
 
 
 class OutOfTime(LaunchError):
-    """A job was not over within its time limit; `output` is what it had written."""
+    """A job exceeded its time limit; `output` is the output until then."""
 
     def __init__(self, limit: float, output: Any = None) -> None:
         cause = f"not over within its time limit of {limit:g} s"
@@ -80,13 +80,15 @@ def open_mpi_command(mpiexec: str, ranks: Sequence[int]) -> list[str]:
 
 
 def environment(open_mpi: bool, environ: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment, completed for a lab, this Python first on the PATH."""
+    """The user's environment, completed for a lab, with this Python first on the
+    PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", "")])
     return between_hosts(open_mpi, environ, str(SUBNET)) | {"PATH": path}
 
 
 class Job:
-    """A program that runs on the hosts of a lab; closing it ends all its processes."""
+    """A running program on the hosts of a lab; the end of a `with` ends all
+    processes."""
 
     def __init__(
         self, lab: str, command: Sequence[str], ranks: Sequence[int], **popen: Any
@@ -114,7 +116,8 @@ class Job:
         )
 
     def wait(self, timeout: float | None = None) -> tuple[Any, Any]:
-        """Wait for the end of the job; its output and errors, if they go to pipes."""
+        """Wait for the end of the job; return output and errors as far as both are
+        pipes."""
         try:
             return self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -127,7 +130,7 @@ class Job:
         return [pid for pid in spaces.inside(self.lab) if self._owns(pid)]
 
     def _owns(self, pid: int) -> bool:
-        """Whether a process was started by this job."""
+        """Whether a process is of this job."""
         return f"{JOB_VARIABLE}={self.token}".encode() in spaces.environment(pid)
 
     def stop(self) -> None:

@@ -1,8 +1,8 @@
-"""A process that outlives the maker of a lab, and takes the lab down after it.
+"""A process that outlives the maker of a lab, and then takes the lab down.
 
-The keeper waits for the end of its input, which comes however its maker ends. It has a
-session of its own, since otherwise Ctrl-C would end it too, and holds the lock on the
-lab's name.
+The keeper waits for the end of its input, which comes however the maker ends. The
+keeper has a session of its own, since otherwise Ctrl-C would end the keeper too, and
+holds the lock on the lab's name.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _numbers = count()
 def state(name: str) -> str:
     """Whether a lab is "kept" until down, "held" by a process, or left by a "dead" one.
 
-    A lab that is being made is held.
+    A lab under construction is held.
     """
     if spaces.is_permanent(name):
         return "kept"
@@ -39,15 +39,15 @@ def sweep() -> list[str]:
 
 
 def down(name: str) -> bool:
-    """Take down a lab that no process holds; return whether the lab was there."""
+    """Take down a lab that no process holds; return whether the lab was up."""
     with keeper.hold(check_name(name)):
         return spaces.take_down(name)
 
 
 class Lab:
-    """Hosts with shaped links, there for the time of a `with`.
+    """Hosts with shaped links, up for the time of a `with`.
 
-    The lab is taken down at the end, also when this process is interrupted or killed.
+    The lab is taken down at the end, also when the process is interrupted or killed.
     `slow` gives single hosts another rate.
     """
 
@@ -73,7 +73,8 @@ class Lab:
         self._keeper: subprocess.Popen[bytes] | None = None
 
     def up(self) -> Network:
-        """Make the lab; a keeper takes it down in the end, whatever happens here."""
+        """Make the lab; in the end a keeper takes the lab down, whatever happens until
+        then."""
         if lack := missing():
             raise LabError(lack)
         sweep()
@@ -89,12 +90,12 @@ class Lab:
         return Network(self.name, len(self.rates))
 
     def keep(self) -> None:
-        """Let the lab stay when this process has ended, until `isthmus lab down`."""
+        """Let the lab stay after the end of the process, until `isthmus lab down`."""
         spaces.keep(self.name)
         self._release(keeper.LEAVE_LAB_ALONE)
 
     def down(self) -> None:
-        """Take the lab down; if this is interrupted, the keeper does so."""
+        """Take the lab down; after an interrupt, the keeper does so."""
         word = b""
         try:
             if self._keeper is not None:

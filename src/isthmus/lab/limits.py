@@ -54,7 +54,7 @@ def _once(lab: str, sender: int, receiver: int, size: int) -> Limits:
 
 
 def _python(lab: str, host: int, *arguments: str) -> subprocess.Popen[str]:
-    """The script of one side of a stream, started on its host."""
+    """The script of a side of a stream, started on its host."""
     command = inside(
         names.host(lab, host), [sys.executable, "-I", STREAM_SCRIPT, *arguments]
     )

@@ -1,11 +1,12 @@
-"""Hosts and links, of which a lab consists, and the commands that make them.
+"""The hosts and links of a lab, and the commands that make them.
 
 Each host is a network namespace with one link to a bridge, shaped in both directions.
-The bridge is in a namespace of its own too: the machine's network stays as it is.
+The bridge is in a namespace of its own too, so that the machine's network stays
+untouched.
 
-A host knows only the bridge and sends everything there. All namespaces share the
-kernel's one table of neighbours, of 1024 by default: were 32 hosts to look for each
-other, the table would overflow, and the kernel drop packets.
+A host knows only the bridge and sends all packets to the bridge. All namespaces share
+the kernel's only table of neighbours, of 1024 by default: were 32 hosts to look for
+each other, the table would overflow, and the kernel drop packets.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Link:
 
 
 def shape(device: str, rate: int, verb: str = "add") -> str:
-    """The tc command that limits what goes into a device."""
+    """The tc command that limits the rate into a device."""
     bucket = f"tbf rate {rate}bit burst {BURST_BYTES >> 10}kb limit 4mb"
     return f"qdisc {verb} dev {device} root {bucket}"
 
@@ -71,7 +72,7 @@ def port_commands(name: str, number: int) -> list[str]:
 
 
 def host_commands(number: int) -> list[str]:
-    """The ip commands that give a host its address and its route, inside the host."""
+    """The ip commands for the address and the route of a host, run inside the host."""
     bridge = names.bridge_address()
     return [
         "link set lo up",
@@ -124,6 +125,6 @@ def set_rate(name: str, number: int, rate: int) -> None:
 
 
 def set_joined(name: str, number: int, joined: bool) -> None:
-    """Pull a host's cable, or put it back."""
+    """Pull a host's cable, or put the cable back."""
     state = "up" if joined else "down"
     batch("ip", [f"link set {PORT_PREFIX}{number} {state}"], names.switch(name))

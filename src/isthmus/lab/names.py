@@ -1,8 +1,7 @@
 """The names of a lab's namespaces, devices and addresses, and rates as text.
 
-A lab's name is in the name of each of its namespaces, so labs are known by name alone.
-All else is inside the namespaces, where no name or address can clash with another
-lab's.
+The names of all namespaces contain the lab's name, so labs are known by name alone. All
+else is inside the namespaces, where no name or address can clash with another lab's.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ MIN_BITS_PER_SECOND = 64_000
 
 
 def check_name(name: str) -> str:
-    """The name of a lab, or an error if it is not allowed."""
+    """The name of a lab, or an error if the name is not allowed."""
     if not LAB_NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a lab: lower-case letters and digits")
     return name
 
 
 def switch(name: str) -> str:
-    """The namespace that holds a lab's bridge, and where mpiexec runs."""
+    """The namespace of a lab's bridge and of mpiexec."""
     return f"isthmus-{name}-switch"
 
 
@@ -42,7 +41,7 @@ def host(name: str, number: int) -> str:
 
 
 def owner(namespace: str) -> tuple[str, int | None] | None:
-    """The lab and the host's number of a namespace; None if it is of no lab."""
+    """The lab and the host's number of a namespace; None outside of labs."""
     match = LAB_NAMESPACE.fullmatch(namespace)
     if match is None:
         return None
@@ -60,7 +59,7 @@ def bridge_address() -> str:
 
 
 def hardware(address: str) -> str:
-    """The hardware address that goes with an address."""
+    """The hardware address that belongs to an address."""
     return "02:00:" + ":".join(f"{int(x):02x}" for x in address.split("."))
 
 
@@ -78,7 +77,7 @@ def read_rate(text: str) -> int:
 
 
 def show_rate(rate: float) -> str:
-    """A rate as it is written."""
+    """A rate as users write rates."""
     letter, factor = next(
         ((x, f) for x, f in reversed(BITS_PER_UNIT.items()) if rate >= f), ("k", 10**3)
     )

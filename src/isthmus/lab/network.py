@@ -1,4 +1,4 @@
-"""A lab that is up: running programs on it, changing its links, measuring it."""
+"""A lab that is up: running programs, changing links, measuring."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Network:
         timeout: float | None = None,
         **popen: Any,
     ) -> subprocess.CompletedProcess[Any]:
-        """Run an MPI program as `start` does, until it ends or its time is over."""
+        """Run an MPI program as `start` does, until its end or its time limit."""
         with self.start(command, n, per_host=per_host, **popen) as job:
             output, errors = job.wait(timeout)
             status = job.process.returncode
@@ -56,7 +56,7 @@ class Network:
         links.set_rate(self.name, self._known(host), names.read_rate(rate))
 
     def cut(self, host: int) -> None:
-        """Pull a host's cable: nothing reaches it or comes from it."""
+        """Pull a host's cable, so that no packet reaches or leaves the host."""
         links.set_joined(self.name, self._known(host), False)
 
     def join(self, host: int) -> None:
@@ -64,7 +64,7 @@ class Network:
         links.set_joined(self.name, self._known(host), True)
 
     def links(self) -> dict[int, links.Link]:
-        """The rate of each host's link, and whether it is joined."""
+        """The rate of each host's link, and whether the link is joined."""
         return links.links(self.name)
 
     def measure(self, sender: int = 0, receiver: int = 1) -> limits.Limits:
@@ -78,14 +78,14 @@ class Network:
         return limits.measure(self.name, sender, receiver, slower)
 
     def _known(self, host: int) -> int:
-        """A host's number, or an error if the lab has no such host."""
+        """A host's number, or an error if the lab has no host of the number."""
         if not 0 <= host < self.hosts:
             raise ValueError(f"no host {host}: they are 0 to {self.hosts - 1}")
         return host
 
 
 def find(name: str) -> Network:
-    """The lab of that name."""
+    """The lab of a name."""
     if name not in spaces.everything():
         running = spaces.everything()
         if running:

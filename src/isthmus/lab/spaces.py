@@ -36,7 +36,7 @@ def everything() -> dict[str, list[str]]:
 
 
 def inside(name: str) -> list[int]:
-    """The processes that are on a host of a lab or in its switch."""
+    """The processes on a host of a lab or in its switch."""
     files = (NAMESPACE_FOLDER / namespace for namespace in everything().get(name, ()))
     # Our own network is never a lab's, whatever a file of that name says.
     lab_networks = {_identity(file) for file in files} - {
@@ -53,8 +53,8 @@ def inside(name: str) -> list[int]:
 def environment(pid: int) -> list[bytes]:
     """The environment of a process in a lab; empty if the process is gone.
 
-    A process shows none while it begins a program or ends, so this looks until there is
-    one, or the process has left the lab.
+    A process has no environment to read while a program begins or ends, so reading is
+    repeated, until the environment appears or the process has left the lab.
     """
     process, deadline = (
         Path(f"/proc/{pid}"),
@@ -69,7 +69,7 @@ def environment(pid: int) -> list[bytes]:
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
-    """The device and inode of a namespace, which identify it; None if it is gone."""
+    """The device and inode, by which a namespace is known; None without a namespace."""
     try:
         status = file.stat()
     except OSError:
@@ -78,10 +78,10 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 
 def end(who: Callable[[], list[int]]) -> None:
-    """Kill processes, and those that they start meanwhile.
+    """Kill processes, and all that start meanwhile.
 
-    They are not asked to end: MPI libraries then wait for hosts that are cut off, and
-    print errors on all hosts.
+    Processes are not asked to end, since MPI libraries would then wait for cut-off
+    hosts, and print errors on all hosts.
     """
     deadline = time.monotonic() + SECONDS_TO_END_PROCESSES
     while pids := who():
@@ -94,7 +94,7 @@ def end(who: Callable[[], list[int]]) -> None:
 
 
 def take_down(name: str) -> bool:
-    """End all processes of a lab and remove it; return whether the lab was there."""
+    """End all processes of a lab and remove the lab; return whether the lab was up."""
     namespaces = everything().get(name, [])
     end(lambda: inside(name))
     if namespaces:
@@ -112,14 +112,15 @@ def folder(name: str) -> Path:
 def _prefix(name: str) -> str:
     """The prefix of a lab's folders, with the inode of our own network.
 
-    Other users, without root, may have a lab of the same name in a network of their
+    Other users, without root, may have a lab of an equal name in a network of their
     own.
     """
     return f"isthmus-lab-{name}-{OWN_NAMESPACE.stat().st_ino}-"
 
 
 def keep(name: str) -> None:
-    """Mark a lab as complete, so that it is not swept as the rest of a dead one."""
+    """Mark a lab as complete; otherwise a sweep would remove the lab as the rest of a
+    dead one."""
     command = f"link set {BRIDGE_DEVICE} alias {PERMANENT_ALIAS}"
     batch("ip", [command], names.switch(name))
 

@@ -1,7 +1,7 @@
 """Plain sockets between two hosts; `limits.py` runs this file inside namespaces.
 
-`stream.py receive SKIP` prints its port, then alpha and the bytes a second that came
-after the first SKIP; `stream.py send ADDRESS PORT BYTES` is the other side.
+`stream.py receive SKIP` prints its port, then alpha and the bytes a second after the
+first SKIP; `stream.py send ADDRESS PORT BYTES` is the sending side.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def receive(skip: int) -> None:
 
 
 def trip(peer: socket.socket) -> float:
-    """The time of one byte to the other side and back."""
+    """The time of a byte to the peer and back."""
     start = time.perf_counter()
     peer.sendall(b"?")
     peer.recv(1)

@@ -34,7 +34,7 @@ class LabError(LaunchError):
 
 
 def run(command: Sequence[str], text: str = "") -> str:
-    """The output of a command; if it fails, its message is the error."""
+    """The output of a command, or an error with the message of the command."""
     try:
         completed = subprocess.run(command, input=text, capture_output=True, text=True)
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def run(command: Sequence[str], text: str = "") -> str:
 
 
 def inside(namespace: str, command: Sequence[str]) -> list[str]:
-    """A command line that runs another one inside a namespace."""
+    """A command line that runs another command line inside a namespace."""
     return ["ip", "netns", "exec", namespace, *command]
 
 
@@ -59,9 +59,9 @@ def batch(tool: str, lines: Sequence[str], namespace: str | None = None) -> None
 
 
 def rootless(command: Sequence[str]) -> list[str]:
-    """A command line that runs another one as root of a network of its own.
+    """A command line that runs another command line as root of a network of its own.
 
-    Everyone may do that where the kernel lets users have namespaces of their own. All
+    Everyone may do so where the kernel lets users have namespaces of their own. All
     namespaces made inside end with the command.
     """
     own = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
@@ -70,13 +70,14 @@ def rootless(command: Sequence[str]) -> list[str]:
 
 
 def _look_in_sbin() -> None:
-    """Add the folders of ip and tc to PATH; who becomes root may lack them."""
+    """Add the folders of ip and tc to PATH, since a user who becomes root may lack
+    both."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(dict.fromkeys([*folders, *SBIN_FOLDERS]))
 
 
 def missing() -> str | None:
-    """The first thing that this machine lacks for a lab, in one line, or None."""
+    """The first requirement of a lab that the machine lacks, as a line, or None."""
     if not sys.platform.startswith("linux"):
         return "a lab needs Linux"
     _look_in_sbin()
@@ -89,7 +90,7 @@ def missing() -> str | None:
 
 
 def _lacking_feature() -> str | None:
-    """The first kernel feature that cannot be had, in one line, or None."""
+    """The first missing kernel feature, as a line, or None."""
     for feature, command in KERNEL_FEATURES.items():
         try:
             run(["unshare", *command.split()])

@@ -1,1 +1,1 @@
-"""Starting MPI programs with the installed mpiexec, on this host or on others."""
+"""Starting MPI programs with the installed mpiexec, locally or on several hosts."""

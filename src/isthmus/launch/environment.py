@@ -1,7 +1,7 @@
 """The environment of MPI programs: variables for a launch on a small machine.
 
-The user's own values stay. No library minds the variables of another, but only Open MPI
-gets its variables, since they are many.
+The user's own values stay. Only Open MPI gets Open MPI's variables, since there are
+many.
 """
 
 from __future__ import annotations
@@ -77,6 +77,6 @@ def between_hosts(
 
 
 def started_by(remote_shell: str, folder: str) -> dict[str, str]:
-    """The variables by which Open MPI starts its daemons with a command of ours."""
+    """The variables by which Open MPI starts daemons with a command of ours."""
     shells = dict.fromkeys(REMOTE_SHELLS, remote_shell)
     return shells | dict.fromkeys(DAEMON_FOLDERS, folder)

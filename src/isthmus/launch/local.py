@@ -1,4 +1,4 @@
-"""An MPI program on this host, from the start to the end of a `with`."""
+"""A local MPI program, from the start to the end of a `with`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_TO_END_POLITELY = 5.0
 
 
 class Running(Protocol):
-    """A program on many ranks; the end of a `with` ends all of them."""
+    """A program on many ranks; all ranks end with a `with`."""
 
     process: subprocess.Popen[Any]
 
@@ -31,7 +31,7 @@ Start = Callable[[Sequence[str], int, Any], Running]
 
 
 class Here:
-    """A program under an mpiexec on this host."""
+    """A program under a local mpiexec."""
 
     def __init__(self, command: Sequence[str], n: int, output: Any) -> None:
         mpiexec = find_mpiexec()
@@ -48,8 +48,8 @@ class Here:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the process group of mpiexec, politely at first, so that mpiexec can end
-        its ranks."""
+        """End the process group of mpiexec, at first by SIGTERM; otherwise mpiexec
+        could not end its ranks."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, number)
