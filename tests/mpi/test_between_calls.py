@@ -13,7 +13,7 @@ import pytest
 from mpi4py import MPI
 
 from between import MUTUAL, OPERATIONS, REDUCING, ROOTED, Kit, call, in_order
-from groups import pairs, same
+from groups import pair, pairs, same
 from isthmus.choose.between import TrialTimes
 from isthmus.collectives.records import record_of, trial_operations
 from isthmus.mpi.context import inter as context_inter
@@ -102,31 +102,27 @@ def sum_of_spread():
     return MPI.Op.Create(add, commute=True)
 
 
-def with_gaps(case, op, groups, at_root, kind, by):
+def with_gaps(case, op, groups, kind, by):
     """The arguments with gaps in every buffer, and the buffer that receives."""
     args, out = list(case.args), None
     for i, x in enumerate(args[:2]):
         array, *counts = x if isinstance(x, list) else [x]
         if isinstance(array, np.ndarray):
-            several = op == "Alltoall" or (op == "Allgather" and i == 1)
-            several |= at_root and op in ("Gather", "Scatter")
-            blocks = len(groups.there) if several else 1
-            if op == "Reduce_scatter_block" and i == 0:
-                blocks = groups.ours.size
-            n = len(array) // blocks
+            is_block = op == "Reduce_scatter_block" and i == 0
+            n = len(array) // (groups.ours.size if is_block else 1)
             args[i] = [spread(array), counts[0] if counts else n, kind]
             out = args[i][0] if array is case.out else out
     return [by if isinstance(x, MPI.Op) else x for x in args], out
 
 
-@pytest.mark.parametrize("op", sorted({*OPERATIONS} - {"Barrier", "Alltoallw"}))
-def test_types_with_gaps(comm, op):
+@pytest.mark.parametrize("op", REDUCING)
+def test_sums_of_types_with_gaps(comm, op):
     """Gaps in what is sent and in what is received, and what lies in them stays."""
     by, kind = sum_of_spread(), MPI.INT64_T.Create_resized(0, 16).Commit()
     for groups in pairs(comm, turn=OPERATIONS.index(op)):
         for root in (0, comm.size - 1):
             case = call(Kit(groups), op, "long", root)
-            args, out = with_gaps(case, op, groups, comm.rank == root, kind, by)
+            args, out = with_gaps(case, op, groups, kind, by)
             for form in ("blocking", "nonblocking"):
                 if form == "blocking":
                     getattr(groups.ours, op)(*args)
@@ -285,14 +281,6 @@ def test_an_order_that_must_be_kept(comm, op):
         with pytest.raises(ValueError, match="not commutative"):
             getattr(groups.ours, op)(*case.args, algorithm=name)
     by.Free()
-
-
-@pytest.mark.parametrize("op", [*ROOTED, *MUTUAL])
-def test_the_native_call_by_its_name(comm, op):
-    for groups in pairs(comm, turn=OPERATIONS.index(op)):
-        case = call(Kit(groups), op, "long", comm.size - 1)
-        getattr(groups.ours, op)(*case.args, algorithm="native")
-        agree(comm, not case.fault, case.fault)
 
 
 def as_if(monkeypatch, **seconds):
@@ -499,3 +487,26 @@ def test_the_environment_names_an_algorithm(comm, monkeypatch):
         case = call(Kit(groups), "Allreduce", "long")
         groups.ours.Allreduce(*case.args)
         agree(comm, not case.fault, case.fault)
+
+
+def test_allgatherv_takes_what_the_environment_names_for_allgather(comm, monkeypatch):
+    monkeypatch.setenv("ISTHMUS_ALLGATHER", "two_step")
+    for groups in pairs(comm):
+        n = len(groups.there)
+        for op in ("Allgather", "Allgatherv"):
+            recv = np.empty(5 * n)
+            getattr(groups.ours, op)(np.full(5, float(comm.rank)), recv)
+            taken = groups.ours._taken()
+            agree(comm, same(recv, np.repeat(groups.there, 5).astype("f8")), op)
+            agree(comm, taken == "two_step", taken)
+
+
+def test_a_view_of_a_freed_communicator_raises(comm):
+    groups = pair(comm, 1)
+    send, recv = np.zeros(1), np.empty(len(groups.there))
+    ours = groups.ours
+    ours.Allgather(send, recv)
+    ours.Free()
+    with pytest.raises(MPI.Exception):
+        ours.Allgather(send, recv)
+    groups.local.Free()

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.mpi(3)
 
 def _variables():
     """Those that name an algorithm."""
-    names = [settings.BETWEEN + op.upper() for op in operations(2)]
-    return [*names, *[settings.INSIDE + op.upper() for op in operations(1)]]
+    names = [settings.BETWEEN_PREFIX + op.upper() for op in operations(2)]
+    return [*names, *[settings.INSIDE_PREFIX + op.upper() for op in operations(1)]]
 
 
 @pytest.mark.parametrize("op", operations(2))
