@@ -119,10 +119,10 @@ def measure() -> None:
         send, recv = np.ones(n if op != "Allgather" else n // there), np.ones(n)
         args = (send, root) if op == "Bcast" else (send, recv)
         call, on = getattr(inter, op), tuple(map(on_device, args))
-        copies = staged.copies(op, on, root == MPI.ROOT)
+        copies = staged.copies(op, on, sends=root == MPI.ROOT)
         written = [root != MPI.ROOT] if op == "Bcast" else [False, True]
-        for _ in range(17):  # until what may be chosen is tried
-            inter.Bcast(np.ones(1), root) if op == "Bcast" else call(send, recv)
+        while inter._context().warm_up(op) is not None:  # all candidates are tried
+            inter._try(op)
         return call, args, on, copies, written
 
     def rows_to_columns(nbytes):
@@ -134,7 +134,9 @@ def measure() -> None:
         args = (np.ones(mine.local_shape(inter.rank)),)
         on = tuple(map(on_device, args))
         stand = staged.standing(on[0], not sends)
-        copies = staged.Copies([stand], (stand.host,), [not sends], [sends])
+        copies = staged.Copies(
+            [stand], (stand.host,), written=[not sends], read=[sends], arrays={0: 0}
+        )
         return move, args, on, copies, [not sends]
 
     if world.rank == 0:

@@ -52,6 +52,10 @@ OURS_INSIDE = (
 #: where the MPI library's own nonblocking call leaves requests of others hanging, on
 #: ranks without a part in it (MPICH 5.0.2, Open MPI 5.0.11)
 HANGS_OTHERS = ("Bcast", "Reduce")
+#: where Open MPI's own call between groups takes the send type of rank 0 for that of
+#: all ranks of a group, and fails where some send pairs and others numbers (5.0.11)
+IS_OPEN_MPI = MPI.get_vendor()[0] == "Open MPI"
+TAKES_ONE_TYPE_FOR_ALL = ("Allgatherv",) if IS_OPEN_MPI else ()
 
 #: the variables that have every call printed before it is made, and that name
 #: operations to leave out, or "refused" calls, where one fault hides others
@@ -327,7 +331,9 @@ def algorithms(place: Place, drawn: Drawn, *, is_ordered: bool) -> list[str]:
             names.append(entry.name)
     # mpi4py knows no None between groups; inside one it holds Python's lock while it
     # asks for the counts, and no other call goes forward then (4.1)
-    return names + ["native"] * (place.kind != "several" and not drawn.brief)
+    is_wrong = place.kind == "between" and drawn.op in TAKES_ONE_TYPE_FOR_ALL
+    has_native = place.kind != "several" and not drawn.brief and not is_wrong
+    return names + ["native"] * has_native
 
 
 def _how(algorithm: str | None, **more: Any) -> dict[str, Any]:
