@@ -348,8 +348,8 @@ def test_what_is_tried_is_there(comm, monkeypatch):
     whatever they pass or keep; what was chosen before is forgotten."""
     monkeypatch.setenv("ISTHMUS_TRIAL", "1")
     monkeypatch.setattr(context_inter, "WARM_UP_CALLS", 4)
-    monkeypatch.setattr(trial, "MANY", (2, 2))
-    monkeypatch.setattr(trial, "SIZES", trial.SIZES[:2])
+    monkeypatch.setattr(trial, "MANY_CALLS", (2, 2))
+    monkeypatch.setattr(trial, "TRIAL_BYTES_ON_NODE", (8, 1 << 16))
     for groups in pairs(comm):
         context = groups.ours._context()
         for turn, how in enumerate(("equal", "long", "equal", "zeros", "equal")):
@@ -402,7 +402,9 @@ def test_a_call_makes_one_step_of_a_trial(comm, monkeypatch):
             ours.Allgather(x, y)
             agree(comm, (y == np.array(groups.there)[:, None]).all(), str(y))
             longest, steps = max(longest, len(names) - 1), steps + 1
-        most = max(calls for calls, _ in (trial.MANY, trial.FEW, trial.SLOW))
+        most = max(
+            calls for calls, _ in (trial.MANY_CALLS, trial.FEW_CALLS, trial.ONE_CALL)
+        )
         agree(comm, longest <= most and steps > 10, f"{longest} calls, {steps} steps")
 
 
@@ -431,7 +433,7 @@ def test_what_takes_long_is_tried_a_few_times_only(comm, monkeypatch):
 
         def slow(op, name, *args, made=made):
             made.append(name)
-            time.sleep(trial.LIMIT / 10)
+            time.sleep(trial.TRIAL_SECONDS / 10)
 
         make = ours._blocking
         list(ours._context().measure())

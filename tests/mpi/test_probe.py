@@ -9,10 +9,16 @@ import pytest
 
 import isthmus
 from isthmus.mpi.costs import probe
-from isthmus.mpi.costs.probe import MOST, SLOW, SPENT, TURNS, worst
+from isthmus.mpi.costs.probe import (
+    MAX_SLOW_TURNS,
+    PROBE_TURNS,
+    SLOW_STEP_SECONDS,
+    SLOW_STEPS_SECONDS,
+    slowest_rank_seconds,
+)
 from support import agree
 
-FAST = SLOW / 100
+FAST = SLOW_STEP_SECONDS / 100
 
 
 class Steps:
@@ -30,24 +36,29 @@ class Steps:
 @pytest.mark.mpi(2)
 def test_the_first_message_does_not_count(comm, monkeypatch):
     """It opens a connection."""
-    step = Steps(monkeypatch, lambda k: FAST if k else 10 * SLOW)
-    found = worst(comm, step, 20)
-    agree(comm, found == pytest.approx(FAST) and step.made == 2 + 20 * TURNS, found)
+    step = Steps(monkeypatch, lambda k: FAST if k else 10 * SLOW_STEP_SECONDS)
+    found = slowest_rank_seconds(comm, step, 20)
+    agree(
+        comm, found == pytest.approx(FAST) and step.made == 2 + 20 * PROBE_TURNS, found
+    )
 
 
 @pytest.mark.mpi(2)
 def test_a_step_that_is_late_now_and_then_is_made_more_often(comm, monkeypatch):
     """The second is late, so that all look slow, and four of five after it."""
-    step = Steps(monkeypatch, lambda k: FAST if k > 1 and k % 5 == 1 else 2 * SLOW)
-    found = worst(comm, step, 20)
-    agree(comm, found == pytest.approx(FAST) and step.made == 2 + MOST, found)
+    step = Steps(
+        monkeypatch, lambda k: FAST if k > 1 and k % 5 == 1 else 2 * SLOW_STEP_SECONDS
+    )
+    found = slowest_rank_seconds(comm, step, 20)
+    steps = 2 + MAX_SLOW_TURNS
+    agree(comm, found == pytest.approx(FAST) and step.made == steps, found)
 
 
 @pytest.mark.mpi(2)
 def test_slow_steps_are_made_twice(comm, monkeypatch):
-    step = Steps(monkeypatch, lambda k: SPENT)
-    found = worst(comm, step, 20)
-    agree(comm, found == pytest.approx(SPENT) and step.made == 4, found)
+    step = Steps(monkeypatch, lambda k: SLOW_STEPS_SECONDS)
+    found = slowest_rank_seconds(comm, step, 20)
+    agree(comm, found == pytest.approx(SLOW_STEPS_SECONDS) and step.made == 4, found)
 
 
 @pytest.mark.mpi(2)

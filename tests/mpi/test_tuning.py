@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from isthmus.mpi.context.context import context_of
 from isthmus.mpi.context.inter import InterContext
 from isthmus.mpi.context.intra import IntraContext
 from isthmus.mpi.costs import links
-from isthmus.mpi.costs.tuning import CHANGING, here
+from isthmus.mpi.costs.tuning import CHANGING_PARTNERS_RATIO, library_and_host
 from support import agree
 
 pytestmark = pytest.mark.mpi(3)
@@ -34,10 +35,10 @@ def file(comm, tmp_path, monkeypatch):
     monkeypatch.delenv("ISTHMUS_TUNING")
     other = tmp_path / str(comm.rank)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(other))
-    path = place(*here())
+    path = place(*library_and_host())
     if comm.rank == 0:
         path.parent.mkdir(parents=True)
-        origin = Origin(here()[0], here()[1], "", "", 3)
+        origin = Origin(library_and_host()[0], library_and_host()[1], "", "", 3)
         path.write_text(written(Tuning(origin, MACHINE)))
     comm.Barrier()
     return path
@@ -103,20 +104,21 @@ def test_several_nodes_are_known_to_all_that_asks(comm, monkeypatch):
         yield
         return MACHINE
 
-    monkeypatch.setattr(context_inter, "probing", probing)
+    monkeypatch.setattr(context_inter, "probe_in_steps", probing)
     monkeypatch.setattr(on_devices, "present", lambda: False)
     groups = pair(comm, 2)
     found = context_of(groups.ours, InterContext)
-    agree(comm, found.machine == replace(NETWORK, sharing=2, changing=CHANGING))
+    shared = partial(replace, sharing=2, changing=CHANGING_PARTNERS_RATIO)
+    agree(comm, found.machine == shared(NETWORK))
     list(found.measure())
-    agree(comm, found.machine == replace(MACHINE, sharing=2, changing=CHANGING))
+    agree(comm, found.machine == shared(MACHINE))
     agree(comm, (found.cut > 0) == (MPI.get_vendor()[0] == "Open MPI"))
     groups.free()
 
 
 def test_measuring_gives_a_tuning(comm, monkeypatch):
     monkeypatch.setattr(crossovers, "MAX_BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(links, "SIZES", (1, 1 << 14))
+    monkeypatch.setattr(links, "SAMPLED_BYTES", (1, 1 << 14))
     told = []
     tune.measure(0.001, told.append)
     *steps, result = told

@@ -38,6 +38,7 @@ CLEANED = (
     "lab",
     "launch",
     "mpi/arguments",
+    "mpi/costs",
     "mpi/plan",
     "mpi/redistribution",
     "mpi/remapping",

@@ -25,13 +25,13 @@ class TuningResult:
 
 def measure(seconds: float, tell: Tell) -> None:
     """Tune on all ranks of the world; each case takes about `seconds`."""
-    from ..mpi.costs.links import measured
+    from ..mpi.costs.links import measure_tuning
     from ..mpi.costs.tuning import using
     from .stand import Stand, world
 
     comm = world()
     tell(ProgressReport("messages", 0.0))
-    tuning = measured(comm)
+    tuning = measure_tuning(comm)
     jobs = crossovers.tuning_jobs(comm.size, tuning.widest, seconds)
     total = sum(len(job.cases) for job in jobs)
     outcomes: list[Outcome] = []

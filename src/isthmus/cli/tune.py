@@ -159,10 +159,10 @@ def current_file() -> Path | None:
     """The tuning file in use on this host with the MPI library of this Python."""
     if own_rank() is None:
         with _mpi_uninitialized():
-            from ..mpi.costs.tuning import here
+            from ..mpi.costs.tuning import library_and_host
     else:
-        from ..mpi.costs.tuning import here
-    return wanted(*here())
+        from ..mpi.costs.tuning import library_and_host
+    return wanted(*library_and_host())
 
 
 @contextmanager

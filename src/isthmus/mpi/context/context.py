@@ -33,7 +33,7 @@ from ..buffers.node_memory import (
 )
 from ..costs import tuning
 from ..costs.hosts import probe_hosts
-from ..costs.tuning import eager, node_ranks
+from ..costs.tuning import message_piece_bytes, node_ranks
 from ..plan.cache import Plans, Scratch
 from ..requests.native import finish
 from ..requests.progress import progress
@@ -97,7 +97,7 @@ def _tell_once(why: str) -> None:
 def _settings_and_tuning() -> tuple[Settings | None, Any]:
     """What the environment asks for, and the tuning, or what is wrong with either."""
     try:
-        return read(), tuning.found()
+        return read(), tuning.load_tuning()
     except ValueError as error:
         return None, str(error)
 
@@ -153,11 +153,12 @@ class Context:
         self._use(memory)
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
-        hosts = tuning.hosts(tuned, comm)
+        hosts = tuning.host_costs(tuned, comm)
         half = memory.segments[0].half
         self.placement = Placement(self.nodes, hosts, half // CHUNKS)
-        self.cut = eager(self.nodes) or (DEVICE_PIECE_BYTES if self.devices else 0)
-        self.tuned = tuning.machine(tuned, self.nodes)
+        device_piece = DEVICE_PIECE_BYTES if self.devices else 0
+        self.cut = message_piece_bytes(self.nodes) or device_piece
+        self.tuned = tuning.message_costs(tuned, self.nodes)
 
     # -- the ranks of a node
 

@@ -25,8 +25,8 @@ from ..buffers.node_memory import (
     NodeMemory,
     RootedTurns,
 )
-from ..costs.probe import advanced, probing
-from ..costs.tuning import shared
+from ..costs.probe import advance, probe_in_steps
+from ..costs.tuning import with_shared_ports
 from ..waiting.bounded import bounded
 from ..waiting.errors import ProcessLost
 from .attribute import limit_of
@@ -86,7 +86,7 @@ class InterContext(Context):
         self.trial: tuple[str, Trial] | None = None
         #: the calls of collectives that were not tried yet
         self._warm_ups: dict[str, WarmUp] = {}
-        guess = BUILT_IN if self.one_node else shared(NETWORK, self.nodes)
+        guess = BUILT_IN if self.one_node else with_shared_ports(NETWORK, self.nodes)
         self._machine: MessageCosts = self.tuned or guess
         self._is_measured = self.tuned is not None or self.one_node
 
@@ -202,10 +202,10 @@ class InterContext(Context):
         """Measure messages, if nobody did; by all ranks together, in steps."""
         if self._is_measured:
             return
-        steps = probing(self.comm, self.nodes)
-        while (machine := bounded(partial(advanced, steps), self.limit)) is None:
+        steps = probe_in_steps(self.comm, self.nodes)
+        while (machine := bounded(partial(advance, steps), self.limit)) is None:
             yield
-        self._machine = shared(machine, self.nodes)
+        self._machine = with_shared_ports(machine, self.nodes)
         self._is_measured = True
 
     def warm_up(self, op: str) -> Callable[[], bool] | None:

@@ -18,7 +18,7 @@ from ...schedules.registry import Algorithm, named
 from ...settings import INSIDE_PREFIX
 from ..arguments.inside_rooted import INSIDE_READERS
 from ..costs.probe import probe
-from ..costs.tuning import shared
+from ..costs.tuning import with_shared_ports
 from ..waiting.bounded import bounded
 from .attribute import limit_of
 from .context import Context, Native
@@ -77,5 +77,5 @@ class IntraContext(Context):
             if self._measured is None:
                 with self.uninterrupted():
                     machine = bounded(partial(probe, self.comm, self.nodes), self.limit)
-                self._measured = shared(machine, self.nodes)
+                self._measured = with_shared_ports(machine, self.nodes)
         return self._measured

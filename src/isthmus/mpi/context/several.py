@@ -15,7 +15,7 @@ from ...collectives.collective import SEVERAL
 from ...collectives.placement import Placement
 from ...schedules.registry import Algorithm
 from ..arguments.several import SEVERAL_READERS
-from ..costs.tuning import shared
+from ..costs.tuning import with_shared_ports
 from .attribute import limit_of
 from .context import Context, Native
 
@@ -74,7 +74,7 @@ class SeveralContext(Context):
     def machine(self) -> MessageCosts:
         """What a message costs, the same on every rank: tuned, or a guess."""
         one_node = len(set(self.nodes)) == 1
-        guess = BUILT_IN if one_node else shared(NETWORK, self.nodes)
+        guess = BUILT_IN if one_node else with_shared_ports(NETWORK, self.nodes)
         return self.tuned or guess
 
     def asked_for(self, op: str, algorithm: str | None) -> str:

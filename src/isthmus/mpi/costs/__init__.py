@@ -1,1 +1,1 @@
-"""What messages and candidates cost on a communicator: measured, or from a file."""
+"""The costs of messages on a communicator, and the times of candidates."""

@@ -1,11 +1,12 @@
-"""What messages of each host cost, measured by one process of each host in pairs.
+"""The costs of messages of each host, measured in pairs by one process of each host.
 
-What is measured decides which hosts are slow, so that of equal hosts must vary by less
-than MIN_UNEQUAL_RATIO. One message of 128 KiB does not do that: a shaped link lets 64
+The costs decide which hosts are slow, so the costs of equal hosts must vary by less
+than MIN_UNEQUAL_RATIO. A single message of 128 KiB varies more: a shaped link lets 64
 KiB through at once after a pause, and a process that waits for a processor loses
-milliseconds. So messages are as long as it takes to be long against both, they go to
-and fro several times, and the median counts. Of short ones the least does: on two cores
-the median of 15 to and fro was 16 µs on some of eight equal hosts and 267 on others.
+milliseconds. Long messages are therefore as long as needed to outweigh both, go to and
+fro several times, and the median counts. Of short messages the least time counts: on
+two cores the median of 15 times was 16 µs on a part of eight equal hosts, and 267 µs on
+the rest.
 """
 
 from __future__ import annotations
@@ -18,91 +19,94 @@ from mpi4py import MPI
 
 from ...schedules.hosts import Hosts
 
-#: bytes of short messages, and how often they go to and fro
-SHORT_BYTES, SHORT_TIMES = 1, 15
-#: bytes of the first long message, by what the next one is longer, and the longest
-FIRST_LONG_BYTES, LONGER, LONGEST_BYTES = 1 << 17, 4, 1 << 23
-#: seconds: a long message takes so long to and fro, and all of a size so long in all
-LONG_SECONDS, PAIR_SECONDS = 0.01, 0.1
-#: of a size, how often messages go to and fro at the most
-LONG_TIMES = 7
-#: in so many rounds at the most a host meets others; no more after so many seconds, but
-#: for the first few: a slow partner makes a fast host look slow
-ROUNDS, LIMIT_SECONDS, LEAST_ROUNDS = 8, 2.0, 3
+#: the bytes of a short message, and how often it goes to and fro
+SHORT_PING_BYTES, SHORT_PINGS = 1, 15
+#: the bytes of the first long message, the ratio of the next one, and the longest
+FIRST_LONG_PING_BYTES, LONG_PING_RATIO, LONGEST_PING_BYTES = 1 << 17, 4, 1 << 23
+#: messages get longer until they take so many seconds to and fro
+LONG_PING_SECONDS = 0.01
+#: the seconds of all long messages of a pair, and how many they are at the most
+PAIR_SECONDS, MAX_LONG_PINGS = 0.1, 7
+#: the most rounds in which hosts meet, and the seconds after which no round follows;
+#: but the first rounds always take place, since a slow partner makes a fast host look
+#: slow
+MAX_PAIR_ROUNDS, PAIR_ROUNDS_SECONDS, MIN_PAIR_ROUNDS = 8, 2.0, 3
 
 
 def probe_hosts(comm: MPI.Intracomm, nodes: Sequence[int]) -> Hosts:
-    """Start-up time and time per byte of the host of each rank, the same on all ranks.
+    """The start-up time and the time per byte of each rank's host, equal on all ranks.
 
-    In each round every host exchanges messages with one other, all pairs at once; what
-    a host takes is the least of what it took with any. So a process sends a fixed
-    number of messages, however many hosts there are.
+    In each round every host exchanges messages with a partner, all pairs at once. The
+    cost of a host is the least over its partners. A process sends a fixed number of
+    messages, whatever the number of hosts.
     """
     rank = comm.Get_rank()
     heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
-    costs_of_heads = _costs(heads) if nodes[rank] == rank else None
+    head_costs = _measure_costs(heads) if nodes[rank] == rank else None
     heads.Free()
-    costs = comm.bcast(costs_of_heads)
+    head_costs = comm.bcast(head_costs)
     places = {node: i for i, node in enumerate(sorted(set(nodes)))}
-    each = [costs[places[node]] for node in nodes]
-    return Hosts(*(tuple(x) for x in zip(*each, strict=True)))
+    alphas, betas = zip(*(head_costs[places[node]] for node in nodes), strict=True)
+    return Hosts(alphas, betas)
 
 
-def _costs(comm: MPI.Intracomm) -> list[tuple[float, float]]:
-    """Both times of every rank; of one alone, nothing to speak of."""
-    h, i = comm.Get_size(), comm.Get_rank()
-    best = np.array((np.inf, np.inf))
-    spent, begin = np.zeros(1), perf_counter()
-    # t from 1 to h: nobody is its own partner in two rounds that follow each other
-    for t in range(1, min(h, ROUNDS) + 1):
-        partner = (t - i) % h
-        if partner != i:
-            best = np.minimum(best, _with(comm, partner))
-        spent[0] = perf_counter() - begin
-        comm.Allreduce(MPI.IN_PLACE, spent, MPI.MAX)
-        if t >= LEAST_ROUNDS and spent[0] > LIMIT_SECONDS:
+def _measure_costs(comm: MPI.Intracomm) -> list[tuple[float, float]]:
+    """The start-up time and the time per byte of each rank; of a single rank, zeros."""
+    hosts, rank = comm.Get_size(), comm.Get_rank()
+    least = np.array((np.inf, np.inf))
+    seconds, begin = np.zeros(1), perf_counter()
+    # numbers of partners add up to t, so no host is without a partner twice in a row
+    for t in range(1, min(hosts, MAX_PAIR_ROUNDS) + 1):
+        partner = (t - rank) % hosts
+        if partner != rank:
+            least = np.minimum(least, _measure_pair(comm, partner))
+        seconds[0] = perf_counter() - begin
+        comm.Allreduce(MPI.IN_PLACE, seconds, MPI.MAX)
+        if t >= MIN_PAIR_ROUNDS and seconds[0] > PAIR_ROUNDS_SECONDS:
             break
-    short, byte = np.where(np.isfinite(best), best, 0.0).tolist()
-    gathered: list[tuple[float, float]] = comm.allgather((short, byte))
-    return gathered
+    alpha, beta = np.where(np.isfinite(least), least, 0.0).tolist()
+    costs: list[tuple[float, float]] = comm.allgather((alpha, beta))
+    return costs
 
 
-def _with(comm: MPI.Intracomm, partner: int) -> tuple[float, float]:
-    """The time of a short message and that of a byte of a long one."""
-    short = _one_way(comm, partner, SHORT_BYTES, SHORT_TIMES, np.min)
-    nbytes = FIRST_LONG_BYTES
+def _measure_pair(comm: MPI.Intracomm, partner: int) -> tuple[float, float]:
+    """The seconds of a short message, and of a byte of a long message."""
+    short = _one_way_seconds(comm, partner, SHORT_PING_BYTES, SHORT_PINGS, np.min)
+    nbytes = FIRST_LONG_PING_BYTES
     while True:
-        # what a link lets through at once after a pause goes first
-        once = _one_way(comm, partner, nbytes, 1)
-        if 2 * once >= LONG_SECONDS or nbytes == LONGEST_BYTES:
+        # also to use up what a link lets through at once after a pause
+        single = _one_way_seconds(comm, partner, nbytes, 1)
+        if 2 * single >= LONG_PING_SECONDS or nbytes == LONGEST_PING_BYTES:
             break
-        nbytes = min(nbytes * LONGER, LONGEST_BYTES)
-    times = int(min(max(PAIR_SECONDS / (2 * once), 1), LONG_TIMES))
-    long = _one_way(comm, partner, nbytes, times)
-    # a byte takes something, however late the short messages were
+        nbytes = min(nbytes * LONG_PING_RATIO, LONGEST_PING_BYTES)
+    pings = int(min(max(PAIR_SECONDS / (2 * single), 1), MAX_LONG_PINGS))
+    long = _one_way_seconds(comm, partner, nbytes, pings)
+    # the time per byte is above zero even if the short messages were late
     return short, max(long - short, long / 10) / nbytes
 
 
-def _one_way(
+def _one_way_seconds(
     comm: MPI.Intracomm,
     partner: int,
     nbytes: int,
-    times: int,
+    pings: int,
     average: Callable[[np.ndarray], float] = np.median,
 ) -> float:
-    """The time of a message, as an average of some that go to and fro; the same for
-    both, who so do the same next."""
+    """The seconds of a message, as an average over several times to and fro.
+
+    Both partners get an equal result, so that both decide alike on further messages.
+    """
     data, is_first = np.zeros(nbytes, np.uint8), comm.Get_rank() < partner
-    ends = (comm.Send, comm.Recv) if is_first else (comm.Recv, comm.Send)
-    taken = np.empty(times)
-    for k in range(times):
+    directions = (comm.Send, comm.Recv) if is_first else (comm.Recv, comm.Send)
+    seconds = np.empty(pings)
+    for k in range(pings):
         begin = perf_counter()
-        for end in ends:
-            end(data, partner)
-        taken[k] = perf_counter() - begin
-    half = np.array([average(taken) / 2])
-    if is_first:  # it has seen all of every message, the other one waits before
-        comm.Send(half, partner)
+        for move in directions:
+            move(data, partner)
+        seconds[k] = perf_counter() - begin
+    result = np.array([average(seconds) / 2])
+    if is_first:  # whose clock covers both ways; the partner's covers waiting as well
+        comm.Send(result, partner)
     else:
-        comm.Recv(half, partner)
-    return float(half[0])
+        comm.Recv(result, partner)
+    return float(result[0])

@@ -1,5 +1,8 @@
-"""Messages of many sizes on a communicator, timed by all its ranks together: what
-`isthmus tune` knows of a machine before it tries algorithms."""
+"""The times of messages of many sizes: the costs in a tuning file.
+
+`isthmus tune` has more time than a first call, so messages of many sizes are timed, by
+all ranks together, before any algorithm is tried.
+"""
 
 from __future__ import annotations
 
@@ -16,88 +19,96 @@ from ...choose.estimate import MessageCosts
 from ...choose.fit import Samples, machine
 from ...choose.tuning import Origin, Tuning
 from .hosts import probe_hosts
-from .probe import PIECES, shift, worst
-from .tuning import here, nodes_of, shared
+from .probe import LIBRARY_PIECE_BYTES, shift, slowest_rank_seconds
+from .tuning import first_ranks, library_and_host, with_shared_ports
 
-#: bytes of messages; no longer ones once a message takes ENOUGH seconds
-SIZES = (1, 1 << 8, 1 << 11, 1 << 14, 1 << 17, 1 << 20)
-ENOUGH = 0.1
-#: to how many ranks short messages go at once
-FAN = (1, 2, 4, 8)
-#: messages are sent in so many turns of about SLICE seconds; the fastest turn counts
-TURNS, SLICE, MOST = 5, 0.02, 200
+#: the sizes of messages that are timed; no longer ones once a message takes
+#: LONGEST_MESSAGE_SECONDS
+SAMPLED_BYTES = (1, 1 << 8, 1 << 11, 1 << 14, 1 << 17, 1 << 20)
+LONGEST_MESSAGE_SECONDS = 0.1
+#: the numbers of ranks to which short messages go at once
+FAN_RANKS = (1, 2, 4, 8)
+#: messages are sent in turns of about SAMPLE_TURN_SECONDS; the fastest turn counts
+SAMPLE_TURNS, SAMPLE_TURN_SECONDS, MAX_STEPS_PER_TURN = 5, 0.02, 200
 
 
-def measured(comm: MPI.Intracomm) -> Tuning:
-    """What messages cost in the node of rank 0, and between one process of each node,
-    and of each host where these are unequal; the same on all ranks."""
-    rank, nodes = comm.Get_rank(), nodes_of(comm)
+def measure_tuning(comm: MPI.Intracomm) -> Tuning:
+    """The costs of messages in the node of rank 0, between nodes, and of unequal hosts.
+
+    Only one process of each node takes part in the messages between nodes. The result
+    is equal on all ranks.
+    """
+    rank, nodes = comm.Get_rank(), first_ranks(comm)
     node = MPI.Intracomm(comm.Split(nodes[rank], rank))
     heads = MPI.Intracomm(comm.Split(int(nodes[rank] != rank), rank))
-    inside = _cost(node)
-    between = _cost(heads) if nodes[rank] == rank else None
+    inside = _measure_costs(node)
+    between = _measure_costs(heads) if nodes[rank] == rank else None
     node.Free()
     heads.Free()
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    origin = Origin(*here(), date, __version__, comm.Get_size(), len(set(nodes)))
-    far, hosts = between and shared(between, nodes), probe_hosts(comm, nodes)
+    size, node_count = comm.Get_size(), len(set(nodes))
+    origin = Origin(*library_and_host(), date, __version__, size, node_count)
+    far = between and with_shared_ports(between, nodes)
+    hosts = probe_hosts(comm, nodes)
     names = comm.allgather(socket.gethostname())
-    each = dict(zip(names, zip(hosts.alphas, hosts.betas, strict=True), strict=True))
-    told: Tuning = comm.bcast(
-        Tuning(origin, inside, far, each if hosts.unequal else {})
-    )
-    return told
+    host_costs: dict[str, tuple[float, float]] = {}
+    if hosts.unequal:
+        pairs = zip(hosts.alphas, hosts.betas, strict=True)
+        host_costs = dict(zip(names, pairs, strict=True))
+    tuning: Tuning = comm.bcast(Tuning(origin, inside, far, host_costs))
+    return tuning
 
 
-def _cost(comm: MPI.Intracomm) -> MessageCosts | None:
-    """What messages cost on a communicator; None for one process alone."""
+def _measure_costs(comm: MPI.Intracomm) -> MessageCosts | None:
+    """The costs of messages on a communicator; None for a single process."""
     if comm.Get_size() == 1:
         return None
-    # into what pieces this MPI library cuts blocks, if it is known to do so
-    piece = PIECES.get(MPI.get_vendor()[0], 0)
-    return machine(samples(comm), piece)
+    piece = LIBRARY_PIECE_BYTES.get(MPI.get_vendor()[0], 0)
+    return machine(measure_samples(comm), piece)
 
 
-def samples(comm: MPI.Intracomm) -> Samples:
-    """The times of messages, the same on all ranks."""
+def measure_samples(comm: MPI.Intracomm) -> Samples:
+    """The times of messages by size, equal on all ranks."""
     p = comm.Get_size()
     contended: dict[int, float] = {}
     alone: dict[int, float] = {}
-    for n in SIZES:
-        for everyone, times in ((True, contended), (False, alone)):
-            with shift(comm, n, None if everyone else 1) as step:
-                times[n] = _seconds(comm, step)
-        if contended[n] > ENOUGH:
+    for nbytes in SAMPLED_BYTES:
+        for receiver, times in ((None, contended), (1, alone)):
+            with shift(comm, nbytes, receiver) as step:
+                times[nbytes] = _step_seconds(comm, step)
+        if contended[nbytes] > LONGEST_MESSAGE_SECONDS:
             break
     fan = {}
-    for k in (k for k in FAN if k < p):
-        with _fan(comm, k) as step:
-            fan[k] = _seconds(comm, step)
+    for ranks in (ranks for ranks in FAN_RANKS if ranks < p):
+        with _fan(comm, ranks) as step:
+            fan[ranks] = _step_seconds(comm, step)
     return Samples(p, contended, alone, fan)
 
 
-def _seconds(comm: MPI.Intracomm, step: Callable[[], None]) -> float:
-    """The time of a step; as many in a row as their time allows."""
-    once = worst(comm, step, 1, turns=1)
-    times = int(min(max(SLICE / max(once, 1e-7), 1), MOST))
-    return worst(comm, step, times, TURNS if once < ENOUGH else 2)
+def _step_seconds(comm: MPI.Intracomm, step: Callable[[], None]) -> float:
+    """The seconds of a step, repeated as often as fits into a turn."""
+    single = slowest_rank_seconds(comm, step, 1, turns=1)
+    fitting = SAMPLE_TURN_SECONDS / max(single, 1e-7)
+    steps_per_turn = int(min(max(fitting, 1), MAX_STEPS_PER_TURN))
+    turns = SAMPLE_TURNS if single < LONGEST_MESSAGE_SECONDS else 2
+    return slowest_rank_seconds(comm, step, steps_per_turn, turns)
 
 
 @contextmanager
-def _fan(comm: MPI.Intracomm, k: int) -> Iterator[Callable[[], None]]:
-    """A short message to each of the next k ranks, from every rank."""
-    p, r = comm.Get_size(), comm.Get_rank()
-    out, into = np.zeros(1, np.uint8), np.zeros(k, np.uint8)
-    near = range(1, k + 1)
-    steps = [
-        *(comm.Recv_init(into[d - 1 : d], (r - d) % p, 0) for d in near),
-        *(comm.Send_init(out, (r + d) % p, 0) for d in near),
+def _fan(comm: MPI.Intracomm, ranks: int) -> Iterator[Callable[[], None]]:
+    """A step in which each rank sends a short message to each of the next ranks."""
+    p, rank = comm.Get_size(), comm.Get_rank()
+    sent, received = np.zeros(1, np.uint8), np.zeros(ranks, np.uint8)
+    distances = range(1, ranks + 1)
+    requests = [
+        *(comm.Recv_init(received[d - 1 : d], (rank - d) % p, 0) for d in distances),
+        *(comm.Send_init(sent, (rank + d) % p, 0) for d in distances),
     ]
 
     def step() -> None:
-        MPI.Prequest.Startall(steps)
-        MPI.Request.Waitall(steps)
+        MPI.Prequest.Startall(requests)
+        MPI.Request.Waitall(requests)
 
     yield step
-    for request in steps:
+    for request in requests:
         request.Free()

@@ -1,4 +1,8 @@
-"""What messages cost on a communicator, measured by all its ranks together."""
+"""The costs of messages on a communicator, measured by all ranks together.
+
+The probe runs inside calls of the user, so a few messages must do. A rank may lose its
+processor for a while, and every message then looks slow, so the fastest turn counts.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +18,32 @@ from mpi4py import MPI
 from ...choose import estimate
 from ...choose.estimate import MessageCosts
 
-#: bytes of a short and of a long message
-SHORT, LONG = 1, 1 << 16
-#: in how many turns, each so often, messages are sent; the fastest turn counts
-TURNS, SHORTS, LONGS = 3, 20, 3
-#: a step that takes so many seconds is made once a turn, and no more often than fits
-#: into so many, but twice: one is easily late where processes wait for a processor
-SLOW, SPENT, MOST = 2e-3, 0.06, 10
-#: the same for the library's own call where it takes no time to speak of: one that is
-#: measured too slow would be passed over for nothing
-MANY = 15
-#: bytes of the blocks of all ranks together, at the most, when they are gathered
-TOGETHER = 1 << 20
-#: into what pieces MPI libraries cut the long blocks of an Allgatherv
-PIECES = {"MPICH": 32 << 10}
-
+#: the bytes of a short and of a long message of the probe
+SHORT_PROBE_BYTES, LONG_PROBE_BYTES = 1, 1 << 16
+#: the turns of a step, of which the fastest counts
+PROBE_TURNS = 3
+#: the short and the long messages in a turn
+SHORT_PER_TURN, LONG_PER_TURN = 20, 3
+#: a step is slow if it takes so many seconds. Slow steps are made once a turn, in as
+#: many turns as fit into SLOW_STEPS_SECONDS, but at least two: a single step is often
+#: late where processes wait for a processor
+SLOW_STEP_SECONDS, SLOW_STEPS_SECONDS, MAX_SLOW_TURNS = 2e-3, 0.06, 10
+#: the turns of the library's own call on one node, where a turn is short: a call that
+#: is measured too slow would never be chosen again
+LIBRARY_TURNS_ON_NODE = 15
+#: the most bytes of the blocks of all ranks together in the library's own Allgather
+MAX_GATHERED_BYTES = 1 << 20
+#: the size of pieces into which MPI libraries cut the long blocks of an Allgatherv
+LIBRARY_PIECE_BYTES = {"MPICH": 32 << 10}
 
 Result = TypeVar("Result")
 #: a measurement by all ranks together, cut into steps that can be spread over the calls
-#: of a program; it returns its result
+#: of a program; the generator returns the result
 Measurement: TypeAlias = "Generator[None, None, Result]"
 
 
-def advanced(measurement: Measurement[Result]) -> Result | None:
-    """The result of a measurement after one more step; None before the last step."""
+def advance(measurement: Measurement[Result]) -> Result | None:
+    """Make a step of a measurement: the result of the last step, before it None."""
     try:
         next(measurement)
     except StopIteration as end:
@@ -46,79 +52,92 @@ def advanced(measurement: Measurement[Result]) -> Result | None:
     return None
 
 
-def completed(measurement: Measurement[Result]) -> Result:
-    """The result of a measurement whose steps are all made now."""
-    while (result := advanced(measurement)) is None:
+def complete(measurement: Measurement[Result]) -> Result:
+    """Make all steps of a measurement, and return the result."""
+    while (result := advance(measurement)) is None:
         pass
     return result
 
 
 def probe(comm: MPI.Intracomm, nodes: Sequence[int]) -> MessageCosts:
-    """Start-up and byte times of our messages, measured now."""
-    return completed(probing(comm, nodes))
+    """The costs of messages, measured in one go."""
+    return complete(probe_in_steps(comm, nodes))
 
 
-def probing(comm: MPI.Intracomm, nodes: Sequence[int]) -> Measurement[MessageCosts]:
-    """Measure start-up and byte times of our messages, and the library's own speed.
+def probe_in_steps(
+    comm: MPI.Intracomm, nodes: Sequence[int]
+) -> Measurement[MessageCosts]:
+    """Measure messages of isthmus, and the slowdown of the library's own calls.
 
-    All ranks pass messages to the right; then rank 0 alone sends one, to another node
-    if there are several; then the library's Allgather is compared with the time that
-    the first two predict for a ring.
+    All ranks pass messages to the right; then rank 0 alone sends a message, to another
+    node if there are several. The library's Allgather is then compared with the time of
+    a ring by these costs.
     """
     p = comm.Get_size()
     if p == 1:
         return MessageCosts(1e-6, 1e-10)
-    far = next((r for r, node in enumerate(nodes) if node != nodes[0]), 1)
-    with shift(comm, SHORT) as step:
-        alpha = yield from timing(comm, step, SHORTS)
-    with shift(comm, LONG) as step:
-        contended = yield from timing(comm, step, LONGS)
-    with shift(comm, LONG, only_to=far) as step:
-        alone = yield from timing(comm, step, LONGS)
-    beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG
-    gamma = max(contended - alpha, 0.0) / (p * LONG)
-    piece = PIECES.get(MPI.get_vendor()[0], 0)
-    # from where the bytes of a ring's steps, which overlap, hide their start-ups
+    far = next((rank for rank, node in enumerate(nodes) if node != nodes[0]), 1)
+    with shift(comm, SHORT_PROBE_BYTES) as step:
+        alpha = yield from time_in_steps(comm, step, SHORT_PER_TURN)
+    with shift(comm, LONG_PROBE_BYTES) as step:
+        contended = yield from time_in_steps(comm, step, LONG_PER_TURN)
+    with shift(comm, LONG_PROBE_BYTES, only_to=far) as step:
+        alone = yield from time_in_steps(comm, step, LONG_PER_TURN)
+    beta = max(min(contended, alone) - alpha, 0.05 * alpha) / LONG_PROBE_BYTES
+    gamma = max(contended - alpha, 0.0) / (p * LONG_PROBE_BYTES)
+    piece = LIBRARY_PIECE_BYTES.get(MPI.get_vendor()[0], 0)
+    # the steps of a ring overlap: with blocks of so many bytes their start-ups are
+    # hidden
     ring = int(alpha / beta)
-    machine = MessageCosts(alpha, beta, gamma, piece, ring=ring)
-    each = min(LONG, max(TOGETHER // p, 1))
-    turns = TURNS if len(set(nodes)) > 1 else MANY
-    native = yield from timing(comm, _gather(comm, each), 1, turns)
-    return replace(machine, library=native / estimate.ring(np.full(p, each), machine))
+    costs = MessageCosts(alpha, beta, gamma, piece, ring=ring)
+    block_bytes = min(LONG_PROBE_BYTES, max(MAX_GATHERED_BYTES // p, 1))
+    turns = PROBE_TURNS if len(set(nodes)) > 1 else LIBRARY_TURNS_ON_NODE
+    allgather = _native_allgather(comm, block_bytes)
+    native = yield from time_in_steps(comm, allgather, 1, turns)
+    expected = estimate.ring(np.full(p, block_bytes), costs)
+    return replace(costs, library=native / expected)
 
 
-def worst(
-    comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
+def slowest_rank_seconds(
+    comm: MPI.Intracomm,
+    step: Callable[[], None],
+    steps_per_turn: int,
+    turns: int = PROBE_TURNS,
 ) -> float:
-    """The time of a step: in the fastest turn, on the slowest rank."""
-    return completed(timing(comm, step, times, turns))
+    """The seconds of a step in the fastest turn, on the slowest rank."""
+    return complete(time_in_steps(comm, step, steps_per_turn, turns))
 
 
-def timing(
-    comm: MPI.Intracomm, step: Callable[[], None], times: int, turns: int = TURNS
+def time_in_steps(
+    comm: MPI.Intracomm,
+    step: Callable[[], None],
+    steps_per_turn: int,
+    turns: int = PROBE_TURNS,
 ) -> Measurement[float]:
-    """Time a step, a turn at a time: the fastest turn counts, on the slowest rank.
+    """Time a step, a turn at a time; the fastest turn on the slowest rank counts.
 
-    The first step does not count: it opens connections, and waits behind what was sent
-    before.
+    The first step does not count, since it opens connections, and waits behind earlier
+    messages.
     """
     step()
     yield
     comm.Barrier()
     begin = perf_counter()
     step()
-    once = np.array(perf_counter() - begin)
-    comm.Allreduce(MPI.IN_PLACE, once, MPI.MAX)
-    if once > SLOW:
-        times, turns = 1, min(max(int(SPENT / once), 2), max(turns, MOST))
+    single = np.array(perf_counter() - begin)
+    comm.Allreduce(MPI.IN_PLACE, single, MPI.MAX)
+    if single > SLOW_STEP_SECONDS:
+        steps_per_turn = 1
+        most_turns = max(turns, MAX_SLOW_TURNS)
+        turns = min(max(int(SLOW_STEPS_SECONDS / single), 2), most_turns)
     seconds = np.empty(turns)
     for turn in range(turns):
         yield
         comm.Barrier()
         begin = perf_counter()
-        for _ in range(times):
+        for _ in range(steps_per_turn):
             step()
-        seconds[turn] = (perf_counter() - begin) / times
+        seconds[turn] = (perf_counter() - begin) / steps_per_turn
     comm.Allreduce(MPI.IN_PLACE, seconds, MPI.MAX)
     return float(seconds.min())
 
@@ -127,18 +146,23 @@ def timing(
 def shift(
     comm: MPI.Intracomm, nbytes: int, only_to: int | None = None
 ) -> Iterator[Callable[[], None]]:
-    """A message to the right from every rank, or one from rank 0 only."""
-    p, r = comm.Get_size(), comm.Get_rank()
-    out, into = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
-    everyone = only_to is None
-    send = comm.Send_init(out, (r + 1) % p if only_to is None else only_to, 0)
-    receive = comm.Recv_init(into, (r - 1) % p if everyone else 0, 0)
-    steps = [receive] * (everyone or r == only_to) + [send] * (everyone or r == 0)
+    """A step in which all ranks send a message to the right, or rank 0 alone sends."""
+    p, rank = comm.Get_size(), comm.Get_rank()
+    sent, received = np.zeros(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    all_send = only_to is None
+    target = (rank + 1) % p if only_to is None else only_to
+    send = comm.Send_init(sent, target, 0)
+    receive = comm.Recv_init(received, (rank - 1) % p if all_send else 0, 0)
+    requests: list[MPI.Prequest] = []
+    if all_send or rank == only_to:
+        requests.append(receive)
+    if all_send or rank == 0:
+        requests.append(send)
 
     def step() -> None:
-        for request in steps:
+        for request in requests:
             request.Start()
-        for request in steps:
+        for request in requests:
             request.Wait()
 
     yield step
@@ -146,8 +170,8 @@ def shift(
     receive.Free()
 
 
-def _gather(comm: MPI.Intracomm, nbytes: int) -> Callable[[], None]:
-    """The library's own Allgather of equal blocks."""
-    out = np.zeros(nbytes, np.uint8)
-    into = np.zeros(nbytes * comm.Get_size(), np.uint8)
-    return lambda: comm.Allgather(out, into)
+def _native_allgather(comm: MPI.Intracomm, nbytes: int) -> Callable[[], None]:
+    """A step with the library's own Allgather of equal blocks."""
+    sent = np.zeros(nbytes, np.uint8)
+    received = np.zeros(nbytes * comm.Get_size(), np.uint8)
+    return lambda: comm.Allgather(sent, received)

@@ -1,13 +1,14 @@
 """The times of the candidates for an operation, measured between a program's calls.
 
-Between groups there are up to three candidates: the best algorithm without node memory,
-the one with it, and the MPI library's own call. All ranks try them together, with a few
-sizes, so that a choice rests on the times of this machine and this communicator.
+Calls between groups have up to three candidates: the best algorithm without node
+memory, the algorithm with node memory, and the MPI library's own call. All ranks
+together try the candidates with a few sizes, so that a choice rests on times on the
+user's machine, and not on times measured elsewhere.
 
 A trial in one go stops a program: for 84 ms on 8 ranks, for 5.9 s on 256 ranks of 64
-hosts. So a trial is a generator, and each call of the operation makes one step of it:
-some calls of one candidate, timed together, or one where that is long. No call then
-waits for much more than a call of a candidate.
+hosts. So a trial is a generator, and each call of the operation makes a step: a few
+calls of a candidate, timed together, or a single call if long. No call of the program
+then waits for much longer than a call of a candidate takes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from math import lcm
 from operator import methodcaller
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from mpi4py import MPI
@@ -27,27 +28,84 @@ from ...collectives.records import COLLECTIVES
 from ..arguments.call import Call
 from ..arguments.readers import BLOCKING
 
-#: bytes of a block or vector, on one node and between nodes; two tell most
-SIZES = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
-FAR_SIZES = (8, 1 << 12)
-#: no more of them are tried after so many seconds
-LIMIT = 0.04
-#: calls that are timed together, and how often: of short messages in one memory, where
-#: a few microseconds decide, of others, and where one of each takes a tenth of LIMIT
-SHORT, MANY, FEW, SLOW = 1 << 10, (10, 5), (4, 5), (1, 1)
+if TYPE_CHECKING:
+    from ..comm.intercomm import Intercomm
+    from ..context.inter import InterContext
 
-#: a trial takes the communicator object of each call that makes a step of it, and keeps
-#: none of them, as users make them anew
-Trial: TypeAlias = "Generator[None, Any, TrialTimes]"
+#: the bytes of a block or vector on one node, the most telling sizes first
+TRIAL_BYTES_ON_NODE = (8, 1 << 16, 1 << 12, 1 << 14, 1 << 10, 1 << 18)
+#: the bytes of a block or vector between nodes
+TRIAL_BYTES_BETWEEN_NODES = (8, 1 << 12)
+#: no further sizes are tried after so many seconds
+TRIAL_SECONDS = 0.04
+#: up to so many bytes on one node a few microseconds decide, which takes many calls
+MANY_CALLS_BYTES = 1 << 10
+#: the calls of a turn, and the turns: of short messages, of others, and of calls of
+#: which one by each candidate takes a tenth of TRIAL_SECONDS
+MANY_CALLS, FEW_CALLS, ONE_CALL = (10, 5), (4, 5), (1, 1)
+
+#: a trial is sent the communicator object of each call that makes a step, and keeps
+#: none of these objects, as users make them anew
+Trial: TypeAlias = "Generator[None, Intercomm, TrialTimes]"
 
 
-def arguments(c: Any, collective: str, nbytes: int) -> tuple[Any, ...]:
-    """The arguments of a call of about so many bytes."""
+def trial(context: InterContext, collective: str) -> Trial:
+    """Try the candidates for a collective; all ranks together."""
     record = COLLECTIVES[collective]
-    here, there, n = c.here, c.there, max(nbytes // 8, 1)
+    (operation,) = record.operations
+    yield from context.measure()
+    names = candidates(context, collective)
+    columns: dict[int, np.ndarray] = {}
+    spent = 0.0
+    sizes = TRIAL_BYTES_ON_NODE if context.one_node else TRIAL_BYTES_BETWEEN_NODES
+    for nbytes in sizes[:1] if record.gives == NOTHING else sizes:
+        if spent > TRIAL_SECONDS and len(columns) > 1:
+            break
+        args = trial_arguments(context, collective, nbytes)
+        algorithms = {FLAT: _flat_algorithm(context, collective, args)}
+        calls = [
+            methodcaller("_blocking", operation, algorithms.get(name, name), *args)
+            for name in names
+        ]
+        for call in calls:
+            call((yield))  # the first call of an algorithm makes the plan
+        single = yield from _time_calls(context, calls, *ONE_CALL)
+        is_frequent = context.one_node and nbytes <= MANY_CALLS_BYTES
+        per_turn, turns = MANY_CALLS if is_frequent else FEW_CALLS
+        if single.sum() > TRIAL_SECONDS / 10:
+            per_turn, turns = ONE_CALL
+        least = yield from _time_calls(context, calls, per_turn, turns)
+        columns[nbytes] = np.minimum(single, least)
+        spent += (2 + turns * per_turn) * columns[nbytes].sum()
+    tried = tuple(sorted(columns))
+    rows = np.array([columns[nbytes] for nbytes in tried]).T.tolist()
+    seconds = {name: tuple(row) for name, row in zip(names, rows, strict=True)}
+    return TrialTimes(tried, seconds, context.per_byte(collective))
 
-    def buffer(k: int) -> np.ndarray:
-        return np.ones(k)  # zeros that nobody wrote share one page of memory
+
+def candidates(context: InterContext, collective: str) -> list[str]:
+    """The names of the candidates for a collective."""
+    names = [FLAT]
+    if context.node_memory:
+        names.append(WITH_NODE_MEMORY)
+    record = COLLECTIVES[collective]
+    is_cut = record.combines and record.gets == BLOCK
+    if context.p == context.q or not is_cut:
+        # for groups of different sizes mpi4py compares the bytes sent with the size of
+        # the wrong group
+        names.append(LIBRARY_CALL)
+    return names
+
+
+def trial_arguments(
+    context: InterContext, collective: str, nbytes: int
+) -> tuple[Any, ...]:
+    """The arguments of a call with blocks or vectors of about `nbytes`."""
+    record = COLLECTIVES[collective]
+    here, there, n = context.here, context.there, max(nbytes // 8, 1)
+
+    def buffer(size: int) -> np.ndarray:
+        return np.ones(size)  # untouched zeros would all be one page of memory
 
     if record.gives == NOTHING:
         return ()
@@ -61,81 +119,52 @@ def arguments(c: Any, collective: str, nbytes: int) -> tuple[Any, ...]:
     return buffer(n), buffer(n // here), MPI.SUM
 
 
-def _seconds(c: Any, way: Callable[[Any], Any], comm: Any, calls: int) -> float:
-    """The seconds of a call, of some that are timed together; all ranks begin
-    together."""
-    c.finish(c.comm.Ibarrier())
-    start = time.perf_counter()
-    for _ in range(calls):
-        way(comm)
-    return (time.perf_counter() - start) / calls
+def _time_calls(
+    context: InterContext,
+    calls: Sequence[Callable[[Intercomm], Any]],
+    per_turn: int,
+    turns: int,
+) -> Generator[None, Intercomm, np.ndarray]:
+    """Time each call, in the fastest turn on the slowest rank.
 
-
-def _best(
-    c: Any, ways: Sequence[Callable[[Any], Any]], calls: int, times: int
-) -> Generator[None, Any, np.ndarray]:
-    """Time calls by each way, at the best of some times, on the slowest rank.
-
-    The ways take turns, since other work of the machine must not meet one way alone.
+    The calls take turns, since otherwise a disturbance would meet a single call.
     """
-    seconds = np.empty((times, len(ways)))
-    for turn in range(times):
-        for k, way in enumerate(ways):
-            seconds[turn, k] = _seconds(c, way, (yield), calls)
-    c.finish(c.comm.Iallreduce(MPI.IN_PLACE, seconds, MPI.MAX), seconds)
-    best: np.ndarray = seconds.min(axis=0)
-    return best
+    seconds = np.empty((turns, len(calls)))
+    for turn in range(turns):
+        for k, call in enumerate(calls):
+            seconds[turn, k] = _turn_seconds(context, call, (yield), per_turn)
+    context.finish(context.comm.Iallreduce(MPI.IN_PLACE, seconds, MPI.MAX), seconds)
+    least: np.ndarray = seconds.min(axis=0)
+    return least
 
 
-def candidates(c: Any, collective: str) -> list[str]:
-    """What may be chosen for a collective."""
-    names = [FLAT]
-    if c.node_memory:
-        names.append(WITH_NODE_MEMORY)
-    record = COLLECTIVES[collective]
-    is_cut = record.combines and record.gets == BLOCK
-    if c.p == c.q or not is_cut:
-        # else mpi4py compares what is sent with the wrong group's size
-        names.append(LIBRARY_CALL)
-    return names
+def _turn_seconds(
+    context: InterContext,
+    call: Callable[[Intercomm], Any],
+    comm: Intercomm,
+    per_turn: int,
+) -> float:
+    """The seconds of a call, as the mean of a turn that all ranks begin together."""
+    context.finish(context.comm.Ibarrier())
+    begin = time.perf_counter()
+    for _ in range(per_turn):
+        call(comm)
+    return (time.perf_counter() - begin) / per_turn
 
 
-def _flat(c: Any, collective: str, args: tuple[Any, ...]) -> str:
-    """The algorithm that is taken without node memory."""
-    c.times[collective] = TrialTimes((0,), {FLAT: (0.0,)}, {})
+def _flat_algorithm(
+    context: InterContext, collective: str, args: tuple[Any, ...]
+) -> str:
+    """The algorithm that "auto" takes without node memory.
+
+    While the arguments are read, the context has times by which the flat candidate
+    always wins, so that the choice goes the way of every call.
+    """
+    times = context.times
+    times[collective] = TrialTimes((0,), {FLAT: (0.0,)}, {})
     try:
-        (op,) = COLLECTIVES[collective].operations
-        return Call(c, op, BLOCKING, "auto", args).task().algorithm
+        (operation,) = COLLECTIVES[collective].operations
+        call = Call(context, operation, BLOCKING, "auto", args)
+        return call.task().algorithm
     finally:
-        del c.times[collective]
-
-
-def trial(c: Any, collective: str) -> Trial:
-    """Try the candidates for a collective, by all ranks together."""
-    (op,) = COLLECTIVES[collective].operations
-    yield from c.measure()
-    names = candidates(c, collective)
-    columns: dict[int, np.ndarray] = {}
-    spent, sizes = 0.0, SIZES if c.one_node else FAR_SIZES
-    for nbytes in sizes[:1] if COLLECTIVES[collective].gives == NOTHING else sizes:
-        if spent > LIMIT and len(columns) > 1:
-            break
-        args = arguments(c, collective, nbytes)
-        calls, times = MANY if c.one_node and nbytes <= SHORT else FEW
-        algorithms = {FLAT: _flat(c, collective, args)}
-        ways = [
-            methodcaller("_blocking", op, algorithms.get(name, name), *args)
-            for name in names
-        ]
-        for way in ways:
-            way((yield))  # the first call makes its plan
-        once = yield from _best(c, ways, *SLOW)
-        if once.sum() > LIMIT / 10:
-            calls, times = SLOW
-        best = yield from _best(c, ways, calls, times)
-        columns[nbytes] = np.minimum(once, best)
-        spent += (2 + times * calls) * columns[nbytes].sum()
-    done = tuple(sorted(columns))
-    seconds = np.array([columns[nbytes] for nbytes in done]).T.tolist()
-    table = {x: tuple(row) for x, row in zip(names, seconds, strict=True)}
-    return TrialTimes(done, table, c.per_byte(collective))
+        del times[collective]

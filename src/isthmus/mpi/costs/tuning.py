@@ -1,4 +1,4 @@
-"""The tuning that holds for a communicator: rank 0 reads it, and tells all others."""
+"""The tuning of a communicator: rank 0 reads the file, and tells the other ranks."""
 
 from __future__ import annotations
 
@@ -18,44 +18,53 @@ from ...choose.tuning import Tuning, read, wanted
 from ...schedules.hosts import Hosts
 
 _log = logging.getLogger("isthmus")
-_given: Tuning | None = None
+#: the slowdown of bytes whose partner changes, on labs with TCP
+CHANGING_PARTNERS_RATIO = 1.25
+#: the longest message that Open MPI sends over TCP without asking the receiver: its
+#: eager limit less the headers
+TCP_EAGER_BYTES = (64 << 10) - 1024
+#: the tuning in place of a file, inside of `using`
+_tuning_in_use: Tuning | None = None
 
 
 @cache
 def library() -> str:
     """The MPI library and its version, in a few words; also before MPI is started."""
-    first = MPI.Get_library_version().replace("\0", "").split("\n")[0]
-    return " ".join(first.split(",")[0].replace("Version:", "").split())
+    first_line = MPI.Get_library_version().replace("\0", "").split("\n")[0]
+    return " ".join(first_line.split(",")[0].replace("Version:", "").split())
 
 
-def here() -> tuple[str, str]:
-    """By what a file is found: the MPI library, and this host."""
+def library_and_host() -> tuple[str, str]:
+    """The MPI library and the host, by which a tuning file is looked up."""
     return library(), socket.gethostname()
 
 
 @contextmanager
 def using(tuning: Tuning) -> Iterator[None]:
-    """Give a tuning to the communicators that are first used in here, on all ranks."""
-    global _given
-    before, _given = _given, tuning
+    """Use a tuning for communicators with their first call inside; on all ranks."""
+    global _tuning_in_use
+    outer, _tuning_in_use = _tuning_in_use, tuning
     try:
         yield
     finally:
-        _given = before
+        _tuning_in_use = outer
 
 
-def found() -> Tuning | str | None:
-    """What this rank finds: a tuning, what is wrong with it, or none."""
-    if _given is not None:
-        return _given
+def load_tuning() -> Tuning | str | None:
+    """The tuning for this rank, if any, or the error in the file.
+
+    Errors are returned, since the other ranks wait for an answer.
+    """
+    if _tuning_in_use is not None:
+        return _tuning_in_use
     try:
-        path = wanted(*here())
+        path = wanted(*library_and_host())
         if path is None:
             return None
         tuning = read(path)
     except ValueError as error:
         return str(error)
-    except Exception as error:  # whatever it is, the others wait for an answer
+    except Exception as error:
         return f"the tuning file cannot be read: {error}"
     if tuning.origin.library != library():
         _warn(f"{path} was measured with {tuning.origin.library}, this is {library()}")
@@ -63,19 +72,19 @@ def found() -> Tuning | str | None:
 
 
 @cache
-def _warn(words: str) -> None:
-    """Say it once."""
-    _log.warning(words)
+def _warn(message: str) -> None:
+    """Log a warning once in this process."""
+    _log.warning(message)
 
 
-def machine(tuning: Tuning | None, nodes: Sequence[int]) -> MessageCosts | None:
-    """What messages cost on a communicator, if a tuning says so."""
-    found = None if tuning is None else tuning.machine(len(set(nodes)))
-    return None if found is None else shared(found, nodes)
+def message_costs(tuning: Tuning | None, nodes: Sequence[int]) -> MessageCosts | None:
+    """The costs of messages on a communicator, if a tuning has them."""
+    costs = None if tuning is None else tuning.machine(len(set(nodes)))
+    return None if costs is None else with_shared_ports(costs, nodes)
 
 
-def hosts(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:
-    """What messages of each rank cost, if a tuning knows the hosts of all."""
+def host_costs(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:
+    """The costs of each rank's host, if a tuning has the hosts of all ranks."""
     if tuning is None or not tuning.hosts:
         return None
     own = tuning.hosts.get(socket.gethostname(), (np.nan, np.nan))
@@ -86,45 +95,42 @@ def hosts(tuning: Tuning | None, comm: MPI.Intracomm) -> Hosts | None:
 
 
 def node_ranks(comm: MPI.Intracomm, per_node: int = 0) -> list[int]:
-    """The ranks of this rank's node, or so many of them that follow each other."""
+    """The ranks of this rank's node; with `per_node`, of a part of the node.
+
+    A part has `per_node` successive ranks, as if it were a node.
+    """
     node = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
-    found = np.empty(node.Get_size(), np.int64)
-    node.Allgather(np.array([comm.Get_rank()]), found)
-    first = node.Get_rank() - node.Get_rank() % per_node if per_node else 0
+    table = np.empty(node.Get_size(), np.int64)
+    node.Allgather(np.array([comm.Get_rank()]), table)
+    start = node.Get_rank() - node.Get_rank() % per_node if per_node else 0
     node.Free()
-    here: list[int] = found.tolist()
-    return here[first : first + per_node] if per_node else here
+    ranks: list[int] = table.tolist()
+    return ranks[start : start + per_node] if per_node else ranks
 
 
-def nodes_of(comm: MPI.Intracomm) -> tuple[int, ...]:
-    """The node of every rank, as the number of the first rank there."""
-    found = np.empty(comm.Get_size(), np.int64)
-    comm.Allgather(np.array(node_ranks(comm)[:1]), found)
-    return tuple(found.tolist())
+def first_ranks(comm: MPI.Intracomm) -> tuple[int, ...]:
+    """The node of each rank, as the number of the first rank there."""
+    nodes = np.empty(comm.Get_size(), np.int64)
+    comm.Allgather(np.array(node_ranks(comm)[:1]), nodes)
+    return tuple(nodes.tolist())
 
 
-#: on a network, as measured on labs with TCP
-CHANGING = 1.25
+def with_shared_ports(costs: MessageCosts, nodes: Sequence[int]) -> MessageCosts:
+    """The costs where processes of a node share a port; on a single node, unchanged."""
+    processes = Counter(nodes)
+    if len(processes) == 1:
+        return costs
+    sharing = max(processes.values())
+    return replace(costs, sharing=sharing, changing=CHANGING_PARTNERS_RATIO)
 
 
-def shared(machine: MessageCosts, nodes: Sequence[int]) -> MessageCosts:
-    """The same where so many processes of a node share its way out."""
-    found = Counter(nodes)
-    if len(found) == 1:
-        return machine
-    return replace(machine, sharing=max(found.values()), changing=CHANGING)
+def message_piece_bytes(nodes: Sequence[int]) -> int:
+    """The size of pieces into which long messages are cut; 0 for uncut messages.
 
-
-#: bytes that Open MPI sends over TCP without asking, less what it says of them
-EAGER = (64 << 10) - 1024
-
-
-def eager(nodes: Sequence[int]) -> int:
-    """Into what pieces long messages are cut; 0 for none.
-
-    Open MPI asks the receiver before it sends a long message over TCP, and the answer
-    waits behind what goes the other way: an exchange takes up to twice as long.
+    Messages are cut for Open MPI over TCP, since the library asks the receiver before a
+    long message, and the answer waits behind data in the opposite direction: an
+    exchange takes up to twice as long.
     """
     if MPI.get_vendor()[0] != "Open MPI" or len(set(nodes)) == 1:
         return 0
-    return EAGER
+    return TCP_EAGER_BYTES
