@@ -77,9 +77,9 @@ def _bounds_line(case_bounds: Bounds) -> str:
     )
 
 
-def _names(form: str, sizes: dict[str, Any]) -> list[str]:
+def _names(record_name: str, sizes: dict[str, Any]) -> list[str]:
     """The ranks as named in pictures: a0, a1, b0, …"""
-    ranks = COLLECTIVES[form].ranks(sizes)
+    ranks = COLLECTIVES[record_name].ranks(sizes)
     if len(ranks) == 1:
         return [str(i) for i in range(ranks[0])]
     return [f"{'abcdefghijkl'[g]}{i}" for g, n in enumerate(ranks) for i in range(n)]
@@ -123,10 +123,10 @@ def bound(
     """
     if any(size_options[name] is not None for name in NODE_OPTIONS):
         raise ValueError("a bound is for processes that share no node")
-    form, sizes = resolve(collective, [], size_options, factor=1)
-    demands = problem(form, **sizes)
-    distances = list(rows(form, sizes))
-    case_bounds = bounds(form, sizes, distances, ports, seconds)
+    record_name, sizes = resolve(collective, [], size_options, factor=1)
+    demands = problem(record_name, **sizes)
+    distances = list(rows(record_name, sizes))
+    case_bounds = bounds(record_name, sizes, distances, ports, seconds)
     if as_json:
         print(
             json.dumps(
@@ -138,10 +138,12 @@ def bound(
     title = ", ".join(f"{name} = {size}" for name, size in sizes.items())
     ports_words = f", {ports} ports" if ports > 1 else ""
     console.print(
-        f"{described(form)}: {title}{ports_words}", style="bold", highlight=False
+        f"{described(record_name)}: {title}{ports_words}", style="bold", highlight=False
     )
     console.print(_table(case_bounds, distances), highlight=False)
     console.print(_bounds_line(case_bounds), highlight=False)
     if show:
-        for line in _schedules(case_bounds, _names(form, sizes), demands.reversed):
+        for line in _schedules(
+            case_bounds, _names(record_name, sizes), demands.reversed
+        ):
             console.print(line, highlight=False, markup=False)

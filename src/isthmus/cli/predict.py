@@ -58,7 +58,7 @@ def _case(
     has_counts = record.is_irregular and not record.is_rooted and not record.combines
     if distribution != "regular" and (record.groups != INSIDE or not has_counts):
         raise ValueError("--distribution is for allgatherv inside one group")
-    if has_one_root(record.name):
+    if has_one_root(record):
         sizes, block_bytes = (1, sizes[1]), block_bytes[-1:]
     if record.gives == VECTOR and len(set(block_bytes)) > 1:
         raise ValueError(f"--bytes {bytes_}: the vectors of a sum are of one size")

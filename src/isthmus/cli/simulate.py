@@ -59,14 +59,16 @@ def schedules_of(
     collective: str, names: Sequence[str], size_options: SizeOptions, factor: int
 ) -> list[Schedule]:
     """The schedules of several algorithms for equal sizes."""
-    form, sizes = resolve(collective, names, size_options, factor)
+    record_name, sizes = resolve(collective, names, size_options, factor)
     schedules: list[Schedule] = []
     for name in names:
-        flat = schedule_for(form, name, **sizes)
+        flat = schedule_for(record_name, name, **sizes)
         nodes = _nodes_of_ranks(
             flat.n, size_options.get("nodes"), size_options.get("per_node")
         )
-        placed = schedule_for(form, name, nodes=nodes, **sizes) if nodes else flat
+        placed = (
+            schedule_for(record_name, name, nodes=nodes, **sizes) if nodes else flat
+        )
         schedules.append(placed)
     return schedules
 

@@ -16,9 +16,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ..collectives.collective import BETWEEN, NOTHING, VECTOR, shares
+from ..collectives.collective import (
+    BETWEEN,
+    INSIDE,
+    NOTHING,
+    SEVERAL,
+    VECTOR,
+    Collective,
+    shares,
+)
 from ..collectives.records import COLLECTIVES, groups_of, record_of
-from ..schedules.names import WHERE, mpi_name, number_of_groups
+from ..schedules.names import WHERE, mpi_name
 from ..schedules.registry import algorithms
 from ..spelling import unknown
 from ..units import read_bytes, show_bytes
@@ -104,7 +112,7 @@ def sized(command: Callable[..., None]) -> Callable[..., None]:
 def resolve(
     collective: str, names: Sequence[str], size_options: SizeOptions, factor: int
 ) -> tuple[str, dict[str, Any]]:
-    """The form of a collective and its sizes, for all of several algorithms.
+    """The name of a collective's record and the sizes, for all of several algorithms.
 
     Default sizes fit on a picture of steps, and are multiplied by a factor for other
     uses.
@@ -116,57 +124,55 @@ def resolve(
     if "sizes" in options:
         note(f"--sizes {options['sizes']} is now --groups {options['sizes']}")
         options["groups"] = options.pop("sizes")
-    form = _form(collective, names, options)
-    return form, _sizes(form, options, factor)
+    record = _record(collective, names, options)
+    return record.name, _sizes(record, options, factor)
 
 
-def _form(collective: str, names: Sequence[str], options: SizeOptions) -> str:
-    """The form of a collective that options and algorithms ask for."""
-    number = _asked_group_count(options)
+def _record(collective: str, names: Sequence[str], options: SizeOptions) -> Collective:
+    """The record of a collective for the groups of options and algorithms."""
+    groups = _asked_groups(options)
     if collective in COLLECTIVES and not groups_of(collective):
-        record_groups = number_of_groups(collective)
-        if number not in (None, record_groups):
+        record = COLLECTIVES[collective]
+        if groups not in (None, record.groups):
             raise ValueError(
-                f"{collective} is {WHERE[record_groups]}: --groups has {number}"
+                f"{collective} is {WHERE[record.groups]}: --groups has {groups}"
             )
-        sizes = COLLECTIVES[collective].example
-        ranks = ",".join(map(str, COLLECTIVES[collective].ranks(sizes)))
+        ranks = ",".join(map(str, record.ranks(record.example)))
         note(f"{collective} is now {mpi_name(collective)}, with --groups as in {ranks}")
-        return collective
-    if number is not None:
-        form = record_of(collective, number).name
-        _check_algorithms(collective, form, names)
-        return form
-    forms = {n: record_of(collective, n).name for n in groups_of(collective)}
-    if not forms:
-        return record_of(collective, 1).name  # says what there is
-    for form in forms.values():
-        if all(_has_algorithm(form, name) for name in names):
-            return form
-    known_names = [entry.name for form in forms.values() for entry in algorithms(form)]
+        return record
+    if groups is not None:
+        record = record_of(collective, groups)
+        _check_algorithms(collective, record, names)
+        return record
+    records = [record_of(collective, n) for n in groups_of(collective)]
+    if not records:
+        return record_of(collective, 1)  # an error with the known names
+    for record in records:
+        if all(_has_algorithm(record, name) for name in names):
+            return record
+    known_names = {entry.name for x in records for entry in algorithms(x.name)}
     for name in names:
         if _base(name) not in known_names:
-            words = unknown(
-                "algorithm", name, sorted({*known_names}), f"for {collective}"
+            raise ValueError(
+                unknown("algorithm", name, sorted(known_names), f"for {collective}")
             )
-            raise ValueError(words)
     places = {
-        name: next(WHERE[n] for n, form in forms.items() if _has_algorithm(form, name))
+        name: next(WHERE[x.groups] for x in records if _has_algorithm(x, name))
         for name in names
     }
     words = ", ".join(f"{name} is {place}" for name, place in places.items())
     raise ValueError(f"{words}: a page has one collective")
 
 
-def _asked_group_count(options: Mapping[str, str]) -> int | None:
+def _asked_groups(options: Mapping[str, str]) -> int | None:
     """The number of groups, as far as options tell: 3 for several."""
     if "groups" in options:
-        return min(len(integers(options["groups"], "--groups")), 3)
+        return min(len(integers(options["groups"], "--groups")), SEVERAL)
     if ";" in options.get("counts", ""):
-        return min(options["counts"].count(";") + 1, 3)
+        return min(options["counts"].count(";") + 1, SEVERAL)
     if any(name in options for name in ("q", "ka", "kb", "a", "b", "ab", "ba")):
-        return 2
-    return 2 if ":" in options.get("bytes", "") else None
+        return BETWEEN
+    return BETWEEN if ":" in options.get("bytes", "") else None
 
 
 def _base(algorithm: str) -> str:
@@ -174,23 +180,25 @@ def _base(algorithm: str) -> str:
     return algorithm.partition("+")[0].partition("(")[0]
 
 
-def _has_algorithm(form: str, algorithm: str) -> bool:
-    return any(entry.name == _base(algorithm) for entry in algorithms(form))
+def _has_algorithm(record: Collective, algorithm: str) -> bool:
+    return any(entry.name == _base(algorithm) for entry in algorithms(record.name))
 
 
-def _check_algorithms(collective: str, form: str, names: Sequence[str]) -> None:
+def _check_algorithms(
+    collective: str, record: Collective, names: Sequence[str]
+) -> None:
     """Refuse an algorithm for another number of groups, and name that number."""
     for name in names:
-        group_counts = [
-            n
-            for n in groups_of(collective)
-            if _has_algorithm(record_of(collective, n).name, name)
+        known_groups = [
+            groups
+            for groups in groups_of(collective)
+            if _has_algorithm(record_of(collective, groups), name)
         ]
-        if group_counts and number_of_groups(form) not in group_counts:
-            count = group_counts[0]
-            example = {1: "8", 2: "6,2", 3: "3,2,2"}[count]
+        if known_groups and record.groups not in known_groups:
+            groups = known_groups[0]
+            example = {INSIDE: "8", BETWEEN: "6,2", SEVERAL: "3,2,2"}[groups]
             raise ValueError(
-                f"{name} is an {collective} {WHERE[count]}: --groups {example}"
+                f"{name} is an {collective} {WHERE[groups]}: --groups {example}"
             )
 
 
@@ -213,100 +221,96 @@ def bytes_of_groups_with_commas(text: str, groups: int) -> tuple[int, ...]:
     return bytes_of_groups(text, groups)
 
 
-def _sizes(form: str, options: SizeOptions, factor: int) -> dict[str, Any]:
-    """The sizes of a form, by the names of the schedule's parameters."""
-    example = COLLECTIVES[form].example
+def _sizes(record: Collective, options: SizeOptions, factor: int) -> dict[str, Any]:
+    """The sizes of a collective, by the names of the schedule's parameters."""
+    example = record.example
     sizes = {name: _scaled(name, size, factor) for name, size in example.items()}
-    ranks = _ranks(form, options)
-    if "bytes" in options and COLLECTIVES[form].gives == NOTHING:
+    ranks = _ranks(record, options)
+    if "bytes" in options and record.gives == NOTHING:
         raise ValueError(f"--bytes {options['bytes']}: a barrier moves nothing")
-    derived_options = {"groups", "bytes", "counts"} & options.keys()
-    if derived_options or ranks != COLLECTIVES[form].ranks(example):
-        sizes |= _derived(form, ranks, options, factor)
-    other_options = {
+    has_sizes_of_users = bool({"groups", "bytes", "counts"} & options.keys())
+    if has_sizes_of_users or ranks != record.ranks(example):
+        sizes |= _derived(record, ranks, options, factor)
+    schedule_sizes = {
         name: counts_in(name, x) if isinstance(x, str) else x
         for name, x in options.items()
         if name not in ("groups", "bytes", "counts", "p", "q", *NODE_OPTIONS)
     }
-    refused = [f"--{name}" for name in other_options if name not in example]
+    refused = [f"--{name}" for name in schedule_sizes if name not in example]
     if refused:
-        accepted = ["--groups", "--bytes"] + ["--counts"] * _accepts_counts(form)
+        accepted = ["--groups", "--bytes"] + ["--counts"] * _accepts_counts(record)
         accepted += [f"--{x}" for x in ("table", "ab", "ba", "root") if x in example]
-        accepted_words = ", ".join(accepted)
         raise ValueError(
-            f"{mpi_name(form)} takes {accepted_words}; not {', '.join(refused)}"
+            f"{mpi_name(record.name)} takes {', '.join(accepted)}; "
+            f"not {', '.join(refused)}"
         )
-    _note_older_options(form, other_options, sizes)
-    return sizes | other_options
+    _note_older_options(record, schedule_sizes, sizes)
+    return sizes | schedule_sizes
 
 
-def has_one_root(form: str) -> bool:
+def has_one_root(record: Collective) -> bool:
     """Whether the first group is a root alone, as no other rank has a part."""
-    record = COLLECTIVES[form]
     return record.is_rooted and record.groups == BETWEEN
 
 
-def _accepts_counts(form: str) -> bool:
-    return bool({"counts", "a", "groups"} & COLLECTIVES[form].example.keys())
+def _accepts_counts(record: Collective) -> bool:
+    return bool({"counts", "a", "groups"} & record.example.keys())
 
 
-def _ranks(form: str, options: SizeOptions) -> tuple[int, ...]:
+def _ranks(record: Collective, options: SizeOptions) -> tuple[int, ...]:
     """The ranks of each group: from the options, else from the record's example."""
-    record = COLLECTIVES[form]
-    ranks, is_rooted = list(record.ranks(record.example)), has_one_root(form)
+    ranks, is_root_alone = list(record.ranks(record.example)), has_one_root(record)
     if "groups" in options:
         ranks = integers(options["groups"], "--groups")
-    elif "p" in options and not is_rooted:
+    elif "p" in options and not is_root_alone:
         ranks[0] = options["p"]
     if "q" in options and "groups" not in options:
-        if number_of_groups(form) != 2:
-            raise ValueError(f"{form} is {WHERE[number_of_groups(form)]}; not --q")
+        if record.groups != BETWEEN:
+            raise ValueError(f"{record.name} is {WHERE[record.groups]}; not --q")
         ranks[1] = options["q"]
     names = ("--p", "--q") if "groups" not in options else ("--groups",) * len(ranks)
     for name, n in zip(names, ranks, strict=False):
         if n < 1:
             raise ValueError(f"{name.strip('-')} = {n}: must be at least 1")
-    return (1, *ranks[1:]) if is_rooted else tuple(ranks)
+    return (1, *ranks[1:]) if is_root_alone else tuple(ranks)
 
 
 def _block_bytes(
-    form: str, ranks: tuple[int, ...], options: SizeOptions, factor: int
+    record: Collective, ranks: tuple[int, ...], options: SizeOptions, factor: int
 ) -> tuple[int, ...]:
     """The bytes of a block, or of a vector, in each group."""
-    is_rooted, is_vector = has_one_root(form), COLLECTIVES[form].gives == VECTOR
+    example, is_vector = record.example, record.gives == VECTOR
     if "bytes" in options:
         block_bytes = bytes_of_groups(options["bytes"], len(ranks))
         if is_vector and len(set(block_bytes)) > 1:
             raise ValueError(f"--bytes {options['bytes']}: all vectors have one size")
-        return (block_bytes[-1],) * len(ranks) if is_rooted else block_bytes
-    example = COLLECTIVES[form].example
+        if has_one_root(record):
+            return (block_bytes[-1],) * len(ranks)
+        return block_bytes
     if "ka" in example and not is_vector:
         return example["ka"] * factor, example["kb"] * factor
-    if (
-        not {"m", "k"} & example.keys() and is_vector
-    ):  # each gets two elements of the sum
-        return (2 * lcm(*ranks) * factor,) * len(ranks)
-    block = next(
-        (example[name] for name in ("m", "k") if name in example), DEFAULT_BLOCK_BYTES
-    )
-    return (block * factor,) * len(ranks)
+    block = example.get("m", example.get("k"))
+    if block is None and is_vector:  # two elements of the sum for each rank
+        block = 2 * lcm(*ranks)
+    return ((block or DEFAULT_BLOCK_BYTES) * factor,) * len(ranks)
 
 
 def _derived(
-    form: str, ranks: tuple[int, ...], options: SizeOptions, factor: int
+    record: Collective, ranks: tuple[int, ...], options: SizeOptions, factor: int
 ) -> dict[str, Any]:
-    """The sizes of a form, derived from ranks and the bytes or counts of blocks."""
-    block_bytes = _block_bytes(form, ranks, options, factor)
-    counts = _counts(form, ranks, block_bytes, options)
+    """The sizes of a collective, derived from ranks and the bytes or counts of
+    blocks."""
+    block_bytes = _block_bytes(record, ranks, options, factor)
+    counts = _counts(record, ranks, block_bytes, options)
     (p, q), (ka, kb) = (*ranks, 0)[:2], (*block_bytes, 0)[:2]
-    if COLLECTIVES[form].gives == VECTOR and "ka" in COLLECTIVES[form].example:
+    if record.gives == VECTOR and "ka" in record.example:
         if block_bytes[0] % lcm(p, q):
             raise ValueError(
                 f"--bytes {show_bytes(block_bytes[0])}: the vector is cut into {p} and "
                 f"into {q} equal parts: must be a multiple of {lcm(p, q)}"
             )
         ka, kb = block_bytes[0] // p, block_bytes[0] // q
-    sizes_by_name = {
+    sizes = {
         "p": p,
         "q": q,
         "ka": ka,
@@ -322,15 +326,11 @@ def _derived(
         "ab": [[ka] * q for _ in range(p)],
         "ba": [[kb] * p for _ in range(q)],
     }
-    return {
-        name: sizes_by_name[name]
-        for name in COLLECTIVES[form].example
-        if name in sizes_by_name
-    }
+    return {name: sizes[name] for name in record.example if name in sizes}
 
 
 def _counts(
-    form: str,
+    record: Collective,
     ranks: tuple[int, ...],
     block_bytes: tuple[int, ...],
     options: SizeOptions,
@@ -338,26 +338,21 @@ def _counts(
     """The blocks of the ranks of each group."""
     text = options.get("counts")
     if text is None:
-        is_cut = COLLECTIVES[form].gives == VECTOR
-        cut = shares if is_cut else lambda k, n: [k] * n
+        cut = shares if record.gives == VECTOR else lambda k, n: [k] * n
         return [cut(k, n) for n, k in zip(ranks, block_bytes, strict=True)]
-    if not _accepts_counts(form):
-        raise ValueError(f"{mpi_name(form)} has blocks of one size: --bytes")
+    if not _accepts_counts(record):
+        raise ValueError(f"{mpi_name(record.name)} has blocks of one size: --bytes")
     rows = [integers(row, "--counts") for row in text.split(";")]
-    if len(rows) == 1 and number_of_groups(form) == 2 and "a" not in _example(form):
-        rows = [[0], *rows]  # of the ranks of the other group
+    if len(rows) == 1 and record.groups == BETWEEN and "a" not in record.example:
+        rows = [[0], *rows]  # the counts are of the ranks of the second group
     if len(rows) != len(ranks):
         words = "3,0,5" if len(ranks) == 1 else ";".join(["3,0"] * len(ranks))
         raise ValueError(f"--counts {text}: must be as in {words}")
-    rank_options = {"groups", "p", "q"} & options.keys()
-    if rank_options and tuple(map(len, rows)) != ranks:
+    names_ranks = bool({"groups", "p", "q"} & options.keys())
+    if names_ranks and tuple(map(len, rows)) != ranks:
         lengths = " and ".join(str(len(row)) for row in rows)
         raise ValueError(f"--counts {text} are of {lengths} ranks, not {list(ranks)}")
     return rows
-
-
-def _example(form: str) -> dict[str, Any]:
-    return COLLECTIVES[form].example
 
 
 def _table(ranks: tuple[int, ...], block_bytes: tuple[int, ...]) -> list[list[int]]:
@@ -368,18 +363,18 @@ def _table(ranks: tuple[int, ...], block_bytes: tuple[int, ...]) -> list[list[in
 
 
 def _note_older_options(
-    form: str, old_options: dict[str, Any], sizes: dict[str, Any]
+    record: Collective, older_options: dict[str, Any], sizes: dict[str, Any]
 ) -> None:
     """Note the new spelling of older options."""
-    blocks = {x: old_options[x] for x in ("ka", "kb", "k", "m") if x in old_options}
-    lists = {x: old_options[x] for x in ("a", "b") if x in old_options}
+    blocks = {x: older_options[x] for x in ("ka", "kb", "k", "m") if x in older_options}
+    lists = {x: older_options[x] for x in ("a", "b") if x in older_options}
     if blocks:
         words = " ".join(f"--{name} {size}" for name, size in blocks.items())
         ka, kb = (blocks.get(x, sizes.get(x, 0)) for x in ("ka", "kb"))
         both_sizes = str(ka) if ka == kb else f"{ka}:{kb}"
         is_between = "ka" in blocks or "kb" in blocks
         new_size = both_sizes if is_between else str(next(iter(blocks.values())))
-        if COLLECTIVES[form].gives == VECTOR and is_between:  # the whole vector
+        if record.gives == VECTOR and is_between:  # the whole vector
             new_size = str(sizes["p"] * ka)
         note(f"{words} is now --bytes {new_size}")
     if lists:
