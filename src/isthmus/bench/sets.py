@@ -140,10 +140,10 @@ def kinds(name: str) -> list[str]:
 
 
 def named(
-    name: str, how: BenchJob, scale: float = 1.0, smallest: bool = False
+    name: str, base_job: BenchJob, scale: float = 1.0, smallest: bool = False
 ) -> list[BenchJob]:
     """The jobs of a set, one for each pair of groups, with the contenders, the seconds
-    and the options of `how`.
+    and the options of `base_job`.
 
     Sizes are multiplied by `scale`; `smallest` leaves out all but the smallest.
     """
@@ -157,6 +157,6 @@ def named(
     for groups, sized in cases:
         by_groups.setdefault(groups, []).append(sized)
     return [
-        replace(how, groups=groups, cases=tuple(cases_of_groups))
+        replace(base_job, groups=groups, cases=tuple(cases_of_groups))
         for groups, cases_of_groups in by_groups.items()
     ]

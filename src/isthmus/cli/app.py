@@ -77,8 +77,7 @@ def _say_notes(has_succeeded: bool) -> None:
 
 
 def _complain(message: str, status: int) -> int:
-    """Print a message of error, on rank 0 alone where an mpiexec started several
-    processes."""
+    """Print a message of error; of several ranks under an mpiexec, on rank 0 alone."""
     from ..launch.mpiexec import own_rank
 
     if not own_rank():

@@ -249,7 +249,13 @@ def bench(
     )
     contenders = jobs.contenders(names, persistent, copy=not on_lab)
     base_job = BenchJob(
-        (), (), contenders, seconds, seed, "random", single, same_arrays
+        groups=(),
+        cases=(),
+        contenders=contenders,
+        seconds=seconds,
+        seed=seed,
+        single=single,
+        same_arrays=same_arrays,
     )
     options = {"--groups": groups, "--bytes": bytes_, "--op": op}
     bench_jobs = _jobs(set_, options, distribution, scale, base_job)

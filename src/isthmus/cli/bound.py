@@ -68,9 +68,9 @@ def _fewest_words(fewest: Fewest) -> str:
 
 
 def _bounds_line(case_bounds: Bounds) -> str:
-    transfer = (
-        "not found" if case_bounds.transfer is None else _number(case_bounds.transfer)
-    )
+    transfer = "not found"
+    if case_bounds.transfer is not None:
+        transfer = _number(case_bounds.transfer)
     return (
         f"bound: transfer {transfer} elements; {_fewest_words(case_bounds.whole)} if "
         f"elements stay whole; start-ups {_fewest_words(case_bounds.startups)}"

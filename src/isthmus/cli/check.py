@@ -52,10 +52,7 @@ def _rows(total: sweep.Tally) -> list[tuple[str, str, int, bool]]:
     }
     for (collective, name), case_count in total.cases.items():
         cases[collective, resolve(collective, name)[0].name] += case_count
-    return [
-        (*algorithm_key, case_count, algorithm_key not in wrong_algorithms)
-        for algorithm_key, case_count in cases.items()
-    ]
+    return [(*key, n, key not in wrong_algorithms) for key, n in cases.items()]
 
 
 def _table(total: sweep.Tally) -> Table:
@@ -127,9 +124,9 @@ def check(
     if never_verified:
         console.print(f"does not go together: {', '.join(never_verified)}", style="dim")
     wrong_count = len(total.failures)
-    verdict = (
-        f"[bold red]{wrong_count} wrong[/]" if wrong_count else "[green]all right[/]"
-    )
+    verdict = "[green]all right[/]"
+    if wrong_count:
+        verdict = f"[bold red]{wrong_count} wrong[/]"
     words = f"{total.cases.total()} cases, groups of up to {max_} ranks, "
     words += f"{sweep.placements_in(cases)} placements on nodes"
     console.print(f"{words}: {verdict}", highlight=False)

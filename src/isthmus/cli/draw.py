@@ -33,12 +33,9 @@ def _check_ranks(n: int, has_timeline: bool, max_ranks: int = READABLE_RANKS) ->
     """Refuse more ranks than a picture can show readably."""
     max_ranks = MAX_PAGE_RANKS if has_timeline else max_ranks
     if n > max_ranks:
-        hint = (
-            ""
-            if has_timeline
-            else f"; --gantt and isthmus explore show {MAX_PAGE_RANKS}"
-        )
-        raise ValueError(f"{n} ranks: a picture shows up to {max_ranks}{hint}")
+        hint = f"; --gantt and isthmus explore show {MAX_PAGE_RANKS}"
+        words = f"{n} ranks: a picture shows up to {max_ranks}"
+        raise ValueError(words + hint * (not has_timeline))
 
 
 def _in_parts(
@@ -73,11 +70,9 @@ def _redistribution(
     with busy(Console(stderr=True), "drawing"):
         if has_timeline:
             schedule = redistribution_schedule(*ends, least=WHOLE_MESSAGE_BYTES)
-            timeline, groups = (
-                schedule.simulate(sim.machine(machine), True),
-                sim.groups(schedule),
-            )
-            save(gantt(timeline, groups, sim.title(schedule, machine), ()), path)
+            timeline = schedule.simulate(sim.machine(machine), record=True)
+            title = sim.title(schedule, machine)
+            save(gantt(timeline, sim.groups(schedule), title, ()), path)
         else:
             save(picture.draw(*ends), path)
     print(path)
@@ -144,10 +139,8 @@ def draw(
     _check_ranks(schedule.n, has_timeline)
     with busy(Console(stderr=True), f"drawing {schedule.n} ranks"):
         if has_timeline:
-            timeline, title = (
-                sim.timeline(schedule, machine),
-                sim.title(schedule, machine),
-            )
+            timeline = sim.timeline(schedule, machine)
+            title = sim.title(schedule, machine)
             save(gantt(timeline, sim.groups(schedule), title, nodes_of(schedule)), path)
         elif circle is not None:
             save(on_circle(schedule, circle), path)

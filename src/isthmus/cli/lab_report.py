@@ -40,8 +40,12 @@ def report(
     with ended_in_order(), place(sets.LAB_PROCESSES, rate, None) as lab_place:
         make_folder(folder)
         for name in sets.PAPER_SETS:
-            paper_contenders = contenders(sets.algorithms(name), False, copy=False)
-            base_job = BenchJob((), (), paper_contenders, seconds)
+            paper_contenders = contenders(
+                sets.algorithms(name), persistent=False, copy=False
+            )
+            base_job = BenchJob(
+                groups=(), cases=(), contenders=paper_contenders, seconds=seconds
+            )
             records[name] = record = LiveRecord(lab_place, name, table=True)
             record.run(sets.named(name, base_job, scale, smallest=True), launches)
             record.console.print()

@@ -56,8 +56,7 @@ def note(words: str) -> None:
 
 
 def say_notes(has_succeeded: bool) -> None:
-    """Print the notes of a command, but none after an error, since an error is a single
-    line."""
+    """Print the notes of a command; none after an error, since errors are one line."""
     if has_succeeded and not own_rank():
         for words in _notes:
             print(f"isthmus: note: {words}", file=sys.stderr)

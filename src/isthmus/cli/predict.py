@@ -205,11 +205,11 @@ def predict(
         for row in rows(case, model, max_ends, weights):
             predictions.append(row)
             # Formulas take no time, so only simulated algorithms advance the bar.
-            done = (
-                simulated[min(len(predictions), len(simulated)) - 1] if simulated else 1
-            )
-            words = f"{len(predictions)} of {len(weights)} algorithms"
-            progress(words, done / (simulated[-1] or 1) if simulated else 1.0)
+            done = 1.0
+            if simulated:
+                last = min(len(predictions), len(simulated)) - 1
+                done = simulated[last] / (simulated[-1] or 1)
+            progress(f"{len(predictions)} of {len(weights)} algorithms", done)
         prediction = answer(case, model, predictions)
     if as_json:
         parts = asdict(prediction)

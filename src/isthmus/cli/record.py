@@ -67,10 +67,8 @@ def write_page(
 
 def _note(recorded: Timeline, simulated: Timeline) -> str:
     """A note where the recorded and the simulated run differ in messages."""
-    recorded_count, simulated_count = (
-        int(recorded.messages.sum()),
-        int(simulated.messages.sum()),
-    )
+    recorded_count = int(recorded.messages.sum())
+    simulated_count = int(simulated.messages.sum())
     if recorded_count == simulated_count:
         return ""
     return (
@@ -165,16 +163,15 @@ def record(
         )
     if not recorded_runs:
         return
-    library, lines = (
-        recorded_runs[0].library,
-        [timeline(logs) for logs in recorded_runs[0].logs],
-    )
-    if not lines:
+    library = recorded_runs[0].library
+    timelines_of_runs = [timeline(logs) for logs in recorded_runs[0].logs]
+    if not timelines_of_runs:
         raise ValueError(
             f"{algorithm}: a call of the MPI library's own, or in memory that all "
             "share, shows nothing"
         )
-    median_run = sorted(lines, key=lambda line: line.time)[len(lines) // 2]
+    by_time = sorted(timelines_of_runs, key=lambda run: run.time)
+    median_run = by_time[len(by_time) // 2]
     if path.suffix == ".json":
         chrome.write(path, median_run, sizes)
     elif path.suffix == ".html":
@@ -183,18 +180,13 @@ def record(
         sizes_of_blocks = dict.fromkeys(bytes_of_groups_with_commas(bytes_, len(sizes)))
         block_words = map(show_bytes, sizes_of_blocks)
         heading = f"{algorithm}, blocks of {' and '.join(block_words)}"
-        timelines_by_title: dict[str, Timeline] = {
-            f"recorded: {heading}, {library}": median_run
-        }
+        pictures: dict[str, Timeline] = {f"recorded: {heading}, {library}": median_run}
         if simulation is not None:
-            timelines_by_title[
-                f"simulated: {heading}, on {Path(machine or '').stem}"
-            ] = simulation
-        save(gantts(timelines_by_title, sizes), path)
-    times = ", ".join(show_time(line.time) for line in lines)
-    simulation_words = ""
+            machine_name = Path(machine or "").stem
+            pictures[f"simulated: {heading}, on {machine_name}"] = simulation
+        save(gantts(pictures, sizes), path)
+    words = ", ".join(show_time(run.time) for run in timelines_of_runs)
     if simulation is not None:
-        simulation_words = (
-            f"; simulated: {show_time(simulation.time)}{_note(median_run, simulation)}"
-        )
-    print(f"{times}{simulation_words}\n{path}")
+        words += f"; simulated: {show_time(simulation.time)}"
+        words += _note(median_run, simulation)
+    print(f"{words}\n{path}")

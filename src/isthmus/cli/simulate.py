@@ -60,16 +60,13 @@ def schedules_of(
 ) -> list[Schedule]:
     """The schedules of several algorithms for equal sizes."""
     record_name, sizes = resolve(collective, names, size_options, factor)
+    nodes, per_node = size_options.get("nodes"), size_options.get("per_node")
     schedules: list[Schedule] = []
     for name in names:
-        flat = schedule_for(record_name, name, **sizes)
-        nodes = _nodes_of_ranks(
-            flat.n, size_options.get("nodes"), size_options.get("per_node")
-        )
-        placed = (
-            schedule_for(record_name, name, nodes=nodes, **sizes) if nodes else flat
-        )
-        schedules.append(placed)
+        schedule = schedule_for(record_name, name, **sizes)
+        if node_list := _nodes_of_ranks(schedule.n, nodes, per_node):
+            schedule = schedule_for(record_name, name, nodes=node_list, **sizes)
+        schedules.append(schedule)
     return schedules
 
 

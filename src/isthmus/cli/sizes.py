@@ -298,8 +298,7 @@ def _block_bytes(
 def _derived(
     record: Collective, ranks: tuple[int, ...], options: SizeOptions, factor: int
 ) -> dict[str, Any]:
-    """The sizes of a collective, derived from ranks and the bytes or counts of
-    blocks."""
+    """The sizes of a collective, derived from ranks and from bytes or counts."""
     block_bytes = _block_bytes(record, ranks, options, factor)
     counts = _counts(record, ranks, block_bytes, options)
     (p, q), (ka, kb) = (*ranks, 0)[:2], (*block_bytes, 0)[:2]

@@ -102,8 +102,7 @@ class ProgressDisplay:
 
 
 def _end(number: int, frame: object) -> None:
-    """End the process in order; otherwise a second signal would interrupt its
-    clean-up."""
+    """End the process in order; otherwise a second signal could interrupt the end."""
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)
 

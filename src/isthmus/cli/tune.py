@@ -72,8 +72,7 @@ def values(tuning: Tuning, before: Tuning | None) -> Table:
 
 
 def comparison(rows: Sequence[MeasuredTime], choices: Sequence[AutoChoice]) -> Table:
-    """The table of a kind: measured times, predicted times as multiples, the choice of
-    "auto"."""
+    """A table of measured times, predictions as multiples, and choices of "auto"."""
     names = list(dict.fromkeys(row.algorithm for row in rows))
     table = Table(box=None, pad_edge=False)
     for name in ("block", *names, "auto", "loss"):

@@ -105,8 +105,11 @@ def candidates(
 
 
 def default(case: Case, model: Model) -> str | None:
-    """The algorithm that isthmus chooses; inside a group, unless the library's own call
-    is faster."""
+    """The algorithm that isthmus chooses.
+
+    Inside a group the MPI library's own call may take its place, where faster on a
+    communicator.
+    """
     if case.per_node > 1:
         return None
     machine = model.machine if isinstance(model, Tuned) else None
@@ -128,8 +131,7 @@ def _equal_algorithms(rows: Sequence[Row]) -> str:
 
 
 def why(case: Case, model: Model, rows: Sequence[Row], limit_seconds: float) -> str:
-    """The reason why the best algorithm is faster than the library's, or than the
-    worst."""
+    """The reason why the best algorithm beats the library's, or the worst."""
     best = rows[0]
     reference = next((r for r in rows if r.name == LIBRARY_ALGORITHM), rows[-1])
     if not best.time:

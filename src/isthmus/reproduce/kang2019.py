@@ -49,14 +49,16 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(1, "p = q, equal blocks", 7.0, True),
-    Setting(2, "p:q = 25:7, equal blocks", 4.84, False),
-    Setting(3, "p:q = 25:7, k_A = 4 k_B", 4.21, False, kb=0.25),
-    Setting(4, "p:q = 25:7, k_B = 4 k_A", 6.68, False, ka=0.25),
-    Setting(5, "p = q, equal blocks", 7.0, True),
-    Setting(6, "p = q, arithmetic sequence", 7.0, True, arithmetic=True),
-    Setting(7, "p:q = 25:7, equal blocks", 4.84, False),
-    Setting(8, "p:q = 25:7, arithmetic sequence", 4.84, False, arithmetic=True),
+    Setting(1, "p = q, equal blocks", 7.0, equal_groups=True),
+    Setting(2, "p:q = 25:7, equal blocks", 4.84, equal_groups=False),
+    Setting(3, "p:q = 25:7, k_A = 4 k_B", 4.21, equal_groups=False, kb=0.25),
+    Setting(4, "p:q = 25:7, k_B = 4 k_A", 6.68, equal_groups=False, ka=0.25),
+    Setting(5, "p = q, equal blocks", 7.0, equal_groups=True),
+    Setting(6, "p = q, arithmetic sequence", 7.0, equal_groups=True, arithmetic=True),
+    Setting(7, "p:q = 25:7, equal blocks", 4.84, equal_groups=False),
+    Setting(
+        8, "p:q = 25:7, arithmetic sequence", 4.84, equal_groups=False, arithmetic=True
+    ),
 )
 
 
@@ -125,8 +127,7 @@ def blocks(
 def problem(
     setting: Setting, cluster: ClusterShape, per_node: int, name: str
 ) -> Schedule:
-    """The schedule of an algorithm on a setting, for some bytes per node on the
-    axis."""
+    """The schedule of an algorithm on a setting, at a place of the axis."""
     a, b = blocks(setting, cluster, per_node)
     nodes: Sequence[int] = ()
     if name == NODE_AWARE:
@@ -220,8 +221,7 @@ def with_equal_settings(
 
 
 def machine(cluster: ClusterShape) -> Machine:
-    """The paper's machine: nodes of the Cori-like file, with the cluster's
-    processes."""
+    """The paper's machine: nodes of the Cori-like file, with the cluster's shape."""
     model = load("cori-like", unit=BYTES_OF_AN_INT)
     node, rest = model.levels
     return replace(model, levels=(replace(node, size=cluster.processes_per_node), rest))
@@ -264,9 +264,16 @@ def limits(points: Sequence[ExchangePoint]) -> Iterator[NodeLimit]:
                     == (setting.number, cluster.name, per_node)
                 }
                 flat_seconds = min(t for name, t in times.items() if name != NODE_AWARE)
-                limit_seconds = _limit(setting, cluster, per_node)
-                place = setting.number, cluster.name, per_node
-                yield NodeLimit(*place, *limit_seconds, times[NODE_AWARE], flat_seconds)
+                port_seconds, memory_seconds = _limit(setting, cluster, per_node)
+                yield NodeLimit(
+                    setting.number,
+                    cluster.name,
+                    per_node,
+                    port=port_seconds,
+                    memory=memory_seconds,
+                    node_aware=times[NODE_AWARE],
+                    flat=flat_seconds,
+                )
 
 
 def _limit(
@@ -335,8 +342,7 @@ def multiple(job: ExchangeJob) -> Multiple:
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times faster an algorithm is than the library's, by transfer time
-    alone."""
+    """The speed of an algorithm relative to the library's, by transfer time alone."""
 
     setting: int
     cluster: str
@@ -365,4 +371,6 @@ def gain(
     simulated = (
         multiple_of[LIBRARY_ALGORITHM] / multiple_of[f"{setting.paper_algorithm}+ring"]
     )
-    return Gain(setting.number, cluster.name, setting.expected, simulated)
+    return Gain(
+        setting.number, cluster.name, expected=setting.expected, simulated=simulated
+    )

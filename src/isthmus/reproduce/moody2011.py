@@ -94,19 +94,28 @@ def figure_jobs(
             for length in COLOR_LENGTHS:
                 for name in SPLITS:
                     for reorder in (False, True):
-                        yield SplitJob(name, n, groups, length, reorder)
+                        yield SplitJob(
+                            name, n, groups=groups, length=length, reorder=reorder
+                        )
 
 
 def varied_jobs(
     sizes: tuple[int, ...] = (MIN_PROCESSES, MAX_PROCESSES),
 ) -> Iterator[SplitJob]:
-    """The smallest and largest points with other start-up times, and hash splits with
-    fewer bins."""
+    """Points at the smallest and largest sizes, with other start-up times or fewer
+    bins."""
     for job in figure_jobs(sizes, ()):
         yield from (replace(job, startup=startup) for startup in STARTUP_FACTORS)
     n = sizes[-1]
     for groups in dict.fromkeys((n // 2, FEW_GROUPS)):
-        yield SplitJob("hash", n, groups, COLOR_LENGTHS[0], False, bins=FEW_BINS)
+        yield SplitJob(
+            "hash",
+            n,
+            groups=groups,
+            length=COLOR_LENGTHS[0],
+            reorder=False,
+            bins=FEW_BINS,
+        )
 
 
 def million_jobs() -> Iterator[SplitJob]:
@@ -114,8 +123,10 @@ def million_jobs() -> Iterator[SplitJob]:
     yield SplitJob("radix", MILLION)
     yield SplitJob("bitonic", MILLION)
     for groups in (FEW_GROUPS, MILLION // 2):
-        yield SplitJob("bitonic", MILLION, groups, COLOR_LENGTHS[1], False)
-        yield SplitJob("hash", MILLION, groups, COLOR_LENGTHS[1], False)
+        for name in ("bitonic", "hash"):
+            yield SplitJob(
+                name, MILLION, groups=groups, length=COLOR_LENGTHS[1], reorder=False
+            )
 
 
 def memory_jobs(sizes: tuple[int, ...] = WEIGHED_PROCESSES) -> Iterator[SplitJob]:
@@ -126,7 +137,9 @@ def memory_jobs(sizes: tuple[int, ...] = WEIGHED_PROCESSES) -> Iterator[SplitJob
             yield SplitJob(name, n)
         for groups in dict.fromkeys((FEW_GROUPS, n // 2)):
             for name in SPLITS:
-                yield SplitJob(name, n, groups, COLOR_LENGTHS[0], False)
+                yield SplitJob(
+                    name, n, groups=groups, length=COLOR_LENGTHS[0], reorder=False
+                )
 
 
 def entries(job: SplitJob) -> list[SplitEntry]:
@@ -225,8 +238,7 @@ def point(job: SplitJob) -> SplitPoint:
 
 
 def points(jobs: tuple[SplitJob, ...]) -> list[SplitPoint]:
-    """The points of jobs that differ in their start-up times only, from a run in
-    lanes."""
+    """The points of jobs that differ in start-up times only, from one run in lanes."""
     job, start_seconds = jobs[0], time.process_time()
     models, n = [machine(x.machine, x.startup) for x in jobs], job.n
     link, entry = from_size(np.arange(n), n), in_lanes(entries(job))

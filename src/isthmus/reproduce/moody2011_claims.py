@@ -113,7 +113,17 @@ def _ratio(
     here, halved, doubled = (slower(x) for x in (1.0, *STARTUP_FACTORS))
     least_network = min(p.network for p in pick(points, *slow, **values))
     messages = least_network / only(points, fast, **values).network
-    return Ratio(what, paper, *bounds, here, halved, doubled, messages)
+    low, high = bounds
+    return Ratio(
+        what,
+        paper,
+        low=low,
+        high=high,
+        here=here,
+        halved=halved,
+        doubled=doubled,
+        messages=messages,
+    )
 
 
 def sort_ratios(points: Sequence[SplitPoint], small: int, big: int) -> Iterator[Ratio]:
@@ -304,8 +314,7 @@ def alike_claim(points: Sequence[SplitPoint], big: int) -> Claim:
 
 
 def slower_claim(points: Sequence[SplitPoint], big: int) -> Claim:
-    """The claim that Bitonic is faster than both hash splits where few groups are
-    reordered."""
+    """The claim that Bitonic beats both hash splits at reordering few groups."""
     slow = [
         n
         for n in sorted(

@@ -46,8 +46,7 @@ def _milliseconds(p: SplitPoint) -> float:
 def _curve(
     ax: Axes, curve_points: Sequence[tuple[int, float]], name: str, suffix: str = ""
 ) -> None:
-    """Draw a value of an algorithm for every number of processes; dashed with a
-    suffix."""
+    """Draw a value of an algorithm by number of processes; dashed with a suffix."""
     colour, marker = SPLIT_STYLES[name]
     xs, ys = zip(*sorted(curve_points), strict=True)
     style = "--" if suffix else "-"
@@ -113,8 +112,7 @@ def splits(points: Sequence[SplitPoint], number: int) -> Figure:
 
 
 def counts(points: Sequence[SplitPoint]) -> Figure:
-    """Rounds, and messages and bytes of a process, when reordering and when
-    splitting."""
+    """Rounds, messages and bytes of a process, when reordering and when splitting."""
     figure, axes = panels((10, 6.4), 2, 3, sharey="col")
     values: dict[str, Value] = {
         "rounds": lambda p: p.rounds,

@@ -59,8 +59,8 @@ GROUP_SIZES = {"reduce": (1, 7), "reduce_scatter": (4, 4), "allgather": (4, 4)}
 
 
 def ways(operation: str) -> list[Way]:
-    """Inside one group by the library; between two by the library, by Silva's, by
-    isthmus."""
+    """By the library inside a group; by the library, Silva's and isthmus between
+    two."""
     between = GROUP_SIZES[operation]
     inside = Way(operation, (PAPER_PROCESSES,), "native")
     return [inside, *(Way(operation, between, name) for name in ALGORITHM_NAMES)]

@@ -28,8 +28,7 @@ TIMED_STYLES = {
 
 
 def _depths(pattern: Pattern, events: Events) -> np.ndarray:
-    """For each rank, the number of messages inside its group on the way to the
-    leader."""
+    """For each rank, the number of messages inside its group to the leader."""
     group = np.array([g for g, _ in pattern.seats])
     inside = group[events.source] == group[events.target]
     pairs = np.stack((events.source, events.target), 1)[inside].tolist()

@@ -37,8 +37,7 @@ def _largest(process_times: Sequence[ProcessTimes], operation: str) -> str:
 
 
 def _compared(process_times: Sequence[ProcessTimes]) -> str:
-    """A table of ratios of between two groups to inside one, in the paper, simulated
-    and measured."""
+    """A table of times between two groups, as multiples of times inside a group."""
     inside, between = simulated()
     paper = sum(TABLE1) / len(TABLE1) / TABLE1_INSIDE
     rows = [

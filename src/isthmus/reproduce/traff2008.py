@@ -58,8 +58,7 @@ class System:
 
     @property
     def machine(self) -> Model:
-        """The model with its nodes; all levels have one alpha and beta, only ports
-        differ."""
+        """The model with its nodes: alpha and beta are of all levels, ports are not."""
         if self.processes_per_node == 1:
             return self.model
         levels = (
@@ -211,8 +210,17 @@ def point(job: GatherJob) -> GatherPoint:
         rounds, seconds = timeline.rounds, timeline.time
     system, multiple = job.system, seconds / job.system.limit(job.m)
     name = system.name + ", dealt out" * job.dealt
-    place = name, system.p, job.distribution, job.m
-    return GatherPoint(*place, job.way, job.size, rounds, seconds, multiple)
+    return GatherPoint(
+        system=name,
+        processes=system.p,
+        distribution=job.distribution,
+        m=job.m,
+        way=job.way,
+        size=job.size,
+        rounds=rounds,
+        seconds=seconds,
+        multiple=multiple,
+    )
 
 
 def work(job: GatherJob) -> float:

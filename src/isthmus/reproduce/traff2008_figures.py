@@ -210,8 +210,7 @@ def _plain(axes: Sequence[Axes], ticks: Sequence[float]) -> None:
 
 
 def balance(timelines: Mapping[str, Timeline], distribution: str) -> Figure:
-    """The communication (blue) and idle time (yellow) of processes, on one time
-    axis."""
+    """The communication (blue) and idle time (yellow) of processes, on a time axis."""
     from matplotlib.patches import Patch
 
     figure, axes = panels((10, 5.4), 1, len(timelines), sharex=True, sharey=True)
@@ -242,8 +241,7 @@ def balance(timelines: Mapping[str, Timeline], distribution: str) -> Figure:
 
 
 def _magnified(ax: Axes, timeline: Timeline) -> None:
-    """Draw the rows of a short run again, beside the first, with a time axis of their
-    own."""
+    """Draw the rows of a short run again, beside the first, on a wider time axis."""
     inset = ax.inset_axes((0.22, 0.16, 0.76, 0.74))
     _rows(inset, timeline, round(0.76 * BALANCE_COLUMNS))
     inset.set_title("the same, magnified", fontsize=8.5)

@@ -106,8 +106,7 @@ def _multiples_of(points: Sequence[GatherPoint], system: System) -> str:
 
 
 def _dealt(points: Sequence[GatherPoint]) -> str:
-    """A table of the rings on ranks dealt out to the nodes in turn: multiples of beta
-    m."""
+    """A table of multiples of beta m, for ranks dealt out to the nodes in turn."""
 
     def row(system: System, name: str) -> Sequence[str]:
         multiple_of = {
@@ -125,7 +124,7 @@ def _dealt(points: Sequence[GatherPoint]) -> str:
 
 
 def _spread(points: Sequence[GatherPoint]) -> str:
-    """A table of how much slower the worst distribution is than equal blocks, by
+    """A table of the worst distribution's time as a multiple of equal blocks', by
     way."""
 
     def row(system: System) -> Iterator[str]:
@@ -152,8 +151,7 @@ def _assumed() -> str:
 
 
 def _rules(sizes: Sequence[GatherPoint]) -> str:
-    """A table of the block size and time of each rule, and the least time of all
-    sizes."""
+    """A table of the block size and time of each rule, and the least of all sizes."""
     names = list(rules(SIX[0]))
 
     def row(distribution: str) -> Sequence[str]:
