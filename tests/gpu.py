@@ -101,9 +101,9 @@ def measure() -> None:
         return 1e3 * np.median(times[2:], axis=0)
 
     def by_hand(call, copies):
-        copies.bring()
+        copies.fetch_all()
         call(*copies.args)
-        copies.take()
+        copies.store_all()
 
     def copying(copies, written, beside=None):
         copies.begin()

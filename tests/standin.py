@@ -78,7 +78,7 @@ class StandIn:
 
     def after(self, stream: int) -> None:
         self.after_streams.append(stream)
-        if stream == device.EVERY:
+        if stream == device.ALL_STREAMS:
             _work_upto(len(_work))
         elif stream == STREAM:
             for queue in self._queues:

@@ -203,7 +203,7 @@ def test_it_is_passed_on_where_that_is_all_there_is_to_do(comm, direct, op):
             before = direct.begun
             direct.after_streams.clear()
             _doing(groups.ours, op, form, args, name)()
-            waited = {STREAM, device.EVERY} & {*direct.after_streams}
+            waited = {STREAM, device.ALL_STREAMS} & {*direct.after_streams}
             if bool(on_devices.among(args)) != bool(waited):
                 faults.append(f"{name} {form}: its producer was not waited for")
             if case.fault:

@@ -13,7 +13,7 @@ import isthmus
 import standin
 from groups import pair
 from isthmus import Layout, Redistribution, Replicate, Shard
-from isthmus.mpi.buffers.devices.arrays import EVERY
+from isthmus.mpi.buffers.devices.arrays import ALL_STREAMS
 from isthmus.mpi.plan.cache import MOST_PLANS
 from redistributions import Case, case, field, moved, part, sources
 from sampling import LONG
@@ -105,7 +105,7 @@ def test_an_mpi_library_that_takes_device_memory_gets_what_is_packed_there(
         right = check(comm, every[seed % 3], rng, own, make)
         staged += on.begun > begun
         agree(comm, right, f"seed {seed}")
-    agree(comm, EVERY in on.after_streams)  # before persistent requests start
+    agree(comm, ALL_STREAMS in on.after_streams)  # before persistent requests start
     packed = standin.done[0] - packed
     agree(comm, packed > CASES and 0 < staged < 2 * CASES, f"{packed} {staged}")
     for groups in every:

@@ -155,7 +155,7 @@ def test_persistent_calls_take_the_memory_they_need_and_give_it_back(comm, group
         groups.ours.Allreduce_init(x, y, algorithm="node_aware") for _ in range(10)
     ]
     channels = [request.channel for request in requests]
-    most = max((c.segment.half for c in channels), default=0)
+    most = max((c.segment.half_bytes for c in channels), default=0)
     for request in requests:
         request.Free()
     agree(comm, most <= 1 << 16 and held() == before, f"{most} {held()} {before}")

@@ -62,8 +62,8 @@ def test_pinned_memory_that_is_too_much_is_given_back(comm, monkeypatch):
         def unpin(self, address):
             del self.pinned[address]
 
-    size = staged.LARGE
-    monkeypatch.setattr(staged, "KEPT", 2 * size)
+    size = staged.PINNED_MULTIPLE_BYTES
+    monkeypatch.setattr(staged, "MOST_IDLE_PINNED_BYTES", 2 * size)
     on = Pinning()
     pool = staged.Pool(on)
     rooms = [pool.room(size) for _ in range(4)]
@@ -93,7 +93,7 @@ def in_pieces(monkeypatch):
     """Short messages are cut and copied as long ones are."""
     monkeypatch.setattr(overlap, "PIECE_BYTES", 1024)
     monkeypatch.setattr(overlap, "LEAST_FETCHED_BYTES", 512)
-    monkeypatch.setattr(overlap, "POSTED", 1)
+    monkeypatch.setattr(overlap, "MOST_POSTED_RECEIVES", 1)
     monkeypatch.setattr(context, "DEVICE_PIECE_BYTES", 1536)
     monkeypatch.setattr(on_devices, "present", lambda: True)
 
@@ -323,14 +323,16 @@ def test_copies_wait_for_the_producer(comm, stand_in):
         request.Start()
         request.Wait()
     request.Free()
-    agree(comm, stand_in.after_streams == [STREAM, device.EVERY, device.EVERY])
+    agree(
+        comm, stand_in.after_streams == [STREAM, device.ALL_STREAMS, device.ALL_STREAMS]
+    )
     agree(comm, recv.get()[0] == 5 * len(groups.there), str(recv.get()))
     groups.free()
 
 
 @stands_in
 def test_what_is_pinned_is_kept_and_bounded(comm, stand_in, monkeypatch):
-    monkeypatch.setattr(staged, "KEPT", 1 << 16)
+    monkeypatch.setattr(staged, "MOST_IDLE_PINNED_BYTES", 1 << 16)
     groups = pair(comm, 1)
     for n in (10, 10, 10, 5000, 6000, 5000):
         for _ in range(3):
@@ -374,7 +376,7 @@ def test_any_strides_are_copied_in_any_pieces(comm, monkeypatch):
             assert found.array.owner[1].stream == on.stream
             copies = staged.Copies([found], written=[True], read=[True], arrays={})
             begun = on.begun
-            copies.bring()
+            copies.fetch_all()
             assert np.array_equal(found.host, array)
             assert on.begun - begun <= (4 if array.ndim > 2 else 1)
             found.host[...] *= -1
@@ -524,7 +526,7 @@ def test_what_is_read_is_there_and_what_is_written_last_is_copied_once(monkeypat
     """A plan with copies leaves on the device what the plain one leaves on the host."""
     monkeypatch.setattr(overlap, "PIECE_BYTES", 16)
     monkeypatch.setattr(overlap, "LEAST_FETCHED_BYTES", 4)
-    monkeypatch.setattr(overlap, "COPIES", 10)
+    monkeypatch.setattr(overlap, "COPIES_OF_LONG_ARRAY", 10)
     for seed in range(200):
         random = Random(seed)
         sizes = {k: random.randrange(1, 200) for k in (SEND, RECV)}
@@ -567,7 +569,7 @@ def test_receives_of_a_round_are_posted_some_at_a_time():
         if isinstance(step, Post):
             posted.append(step)
             under_way[step.source] += 1
-            assert under_way[step.source] <= overlap.POSTED
+            assert under_way[step.source] <= overlap.MOST_POSTED_RECEIVES
         elif isinstance(step, Send):
             assert not awaited
         else:

@@ -38,6 +38,7 @@ CLEANED = (
     "lab",
     "launch",
     "mpi/arguments",
+    "mpi/buffers",
     "mpi/costs",
     "mpi/plan",
     "mpi/redistribution",

@@ -75,7 +75,7 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
         arranged = _arranged(call, plan)
         buffers = call.buffers(plan) if arranged is None else arranged.memories
     if arranged is None and call.copies is not None:
-        call.copies.bring()
+        call.copies.fetch_all()
     try:
         if context.limit.seconds is None:
             native.blocking(comm, call, buffers)
@@ -96,7 +96,7 @@ def _run_native(comm: Any, context: Context, call: Call, plan: Plan) -> None:
             if arranged is not None:
                 arranged.stage_out()
             elif call.copies is not None:
-                call.copies.take()
+                call.copies.store_all()
 
 
 def _arranged(call: Call, plan: Plan) -> Arrangement | None:

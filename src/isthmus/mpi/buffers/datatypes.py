@@ -1,4 +1,4 @@
-"""Datatypes of MPI: which one fits a buffer, and whether elements have gaps."""
+"""Datatypes of MPI: the type that fits a buffer, and whether elements have gaps."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mpi4py import MPI
 from .dlpack import dtype_of
 
 _CONTIGUOUS = (MPI.COMBINER_CONTIGUOUS, MPI.COMBINER_DUP)
-#: the predefined datatype of each numpy type that was met
-_known: dict[np.dtype[Any], MPI.Datatype] = {}
+#: predefined datatypes by numpy type, so that a call parses no type code again
+_predefined: dict[np.dtype[Any], MPI.Datatype] = {}
 
 
 def is_dense(datatype: MPI.Datatype) -> bool:
-    """Whether elements of the type lie in memory as they travel, without gaps."""
+    """Whether elements of a type have no gaps, so that memory equals the message."""
     if datatype.is_predefined:
         return bool(datatype.Get_size() == datatype.Get_extent()[1])
     if datatype.combiner not in _CONTIGUOUS:
@@ -27,23 +27,23 @@ def is_dense(datatype: MPI.Datatype) -> bool:
     return dense
 
 
-def datatype_of(given: Any, owner: Any) -> MPI.Datatype:
-    """The given type, or the one that fits the buffer's own elements."""
-    if isinstance(given, MPI.Datatype):
-        if given == MPI.DATATYPE_NULL:
+def datatype_of(requested: Any, owner: Any) -> MPI.Datatype:
+    """The datatype that a specification requests, by default that of the elements."""
+    if isinstance(requested, MPI.Datatype):
+        if requested == MPI.DATATYPE_NULL:
             raise ValueError("message: the datatype is null")
-        return given
-    if given is None and isinstance(owner, np.ndarray):
-        datatype = _known.get(owner.dtype)
+        return requested
+    if requested is None and isinstance(owner, np.ndarray):
+        datatype = _predefined.get(owner.dtype)
         if datatype is not None:
             return datatype
-    code = given if given is not None else _format(owner)
+    code = requested if requested is not None else _format(owner)
     try:
         datatype = MPI.Datatype.fromcode(code)
     except ValueError:
         raise KeyError(f"message: cannot map {code!r} to an MPI datatype") from None
-    if given is None and isinstance(owner, np.ndarray):
-        _known[owner.dtype] = datatype
+    if requested is None and isinstance(owner, np.ndarray):
+        _predefined[owner.dtype] = datatype
     return datatype
 
 

@@ -1,5 +1,8 @@
-"""Arrays that speak DLPack or the interfaces of CUDA and ROCm: where they lie, and what
-a DLPack capsule says of one, without consuming it."""
+"""Arrays that speak DLPack or the interfaces of CUDA and ROCm: device and description.
+
+A DLPack capsule is read in place, not consumed. Numpy would consume the capsule, and
+takes no array of a device.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class _Tensor(ctypes.Structure):
     )
 
 
-class _Versioned(ctypes.Structure):
+class _VersionedTensor(ctypes.Structure):
     _fields_ = (
         ("major", c_uint32),
         ("minor", c_uint32),
@@ -37,13 +40,13 @@ class _Versioned(ctypes.Structure):
     )
 
 
-#: DLPack's numbers for devices
+#: DLPack's codes of kinds of devices
 CUDA, ROCM = 2, 10
-#: and for memory that the host can read: plain, pinned for CUDA or ROCm, managed
+#: DLPack's codes of memory that the host reads: plain, pinned (CUDA, ROCm), managed
 _HOST = (1, 3, 11, 13)
 INTERFACES = {"__cuda_array_interface__": CUDA, "__hip_array_interface__": ROCM}
 _READ_ONLY = 1
-#: numpy's letters for DLPack's types; bfloat16 and others are known by their size only
+#: numpy's letters by DLPack's type codes; bfloat16 and the like become bytes ("V")
 _LETTERS = {0: "i", 1: "u", 2: "f", 5: "c"}
 _FLOAT, _COMPLEX, _BOOL = 2, 5, 6
 _api = ctypes.pythonapi
@@ -55,7 +58,7 @@ _pointer.argtypes, _pointer.restype = (ctypes.py_object, c_char_p), c_void_p
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An array as a capsule describes it; strides are in bytes."""
+    """The description of an array in a capsule; strides are in bytes."""
 
     address: int
     shape: tuple[int, ...]
@@ -65,22 +68,29 @@ class Tensor:
 
 
 def tensor_of(capsule: Any) -> Tensor:
-    """What a capsule says; it is never consumed, so it gives the array back."""
+    """The array that a capsule describes.
+
+    The capsule is not consumed, so that its destructor still releases the array.
+    """
     is_readonly = False
     if _is_valid(capsule, b"dltensor_versioned"):
-        whole = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
-        x, is_readonly = whole.tensor, bool(whole.flags & _READ_ONLY)
+        managed = _VersionedTensor.from_address(
+            _pointer(capsule, b"dltensor_versioned")
+        )
+        tensor, is_readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
     else:
-        x = _Tensor.from_address(_pointer(capsule, b"dltensor"))
-    shape = tuple(x.shape[: x.ndim])
-    item = x.bits * x.lanes // 8
+        tensor = _Tensor.from_address(_pointer(capsule, b"dltensor"))
+    shape = tuple(tensor.shape[: tensor.ndim])
+    item = tensor.bits * tensor.lanes // 8
     # complex numbers of 256 bits, more than "bits" can say, come as two lanes of floats
-    code = _COMPLEX if x.code == _FLOAT and x.lanes == 2 else x.code
+    code = _COMPLEX if tensor.code == _FLOAT and tensor.lanes == 2 else tensor.code
     dtype = np.dtype("?" if code == _BOOL else f"{_LETTERS.get(code, 'V')}{item}")
     strides = dense_strides(shape, item)
-    if x.strides:
-        strides = tuple(n * item for n in x.strides[: x.ndim])
-    return Tensor((x.data or 0) + x.offset, shape, strides, dtype, is_readonly)
+    if tensor.strides:
+        strides = tuple(n * item for n in tensor.strides[: tensor.ndim])
+    return Tensor(
+        (tensor.data or 0) + tensor.offset, shape, strides, dtype, is_readonly
+    )
 
 
 def dense_strides(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
@@ -92,8 +102,11 @@ def dense_strides(shape: tuple[int, ...], item: int) -> tuple[int, ...]:
 
 
 def dtype_of(owner: Any) -> np.dtype[Any]:
-    """The type of the elements of an array that speaks the CUDA array interface, or
-    DLPack: numpy's own reader of DLPack knows no long double."""
+    """The element type of an array that speaks the CUDA array interface, or DLPack.
+
+    A capsule is read by `tensor_of`, since numpy's reader of DLPack knows no long
+    double.
+    """
     if hasattr(owner, "__cuda_array_interface__"):
         dtype: np.dtype[Any] = np.dtype(owner.__cuda_array_interface__["typestr"])
     else:
@@ -102,19 +115,19 @@ def dtype_of(owner: Any) -> np.dtype[Any]:
 
 
 def speaks_of_devices(owner: Any) -> bool:
-    """Whether a buffer says on what device it is."""
+    """Whether a buffer has an interface that names its device."""
     return hasattr(owner, "__dlpack_device__") or any(
         hasattr(owner, name) for name in INTERFACES
     )
 
 
 def on_device(owner: Any) -> bool:
-    """Whether a buffer is in memory that the host cannot read."""
+    """Whether the host cannot read the memory of a buffer."""
     return place(owner)[0] not in _HOST
 
 
 def place(owner: Any) -> tuple[int, int | None]:
-    """The kind of a buffer's device, and its number if it is known."""
+    """The kind and, if known, the number of a buffer's device."""
     if hasattr(owner, "__dlpack_device__"):
         kind, number = owner.__dlpack_device__()
         return int(kind), int(number)

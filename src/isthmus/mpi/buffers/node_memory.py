@@ -1,15 +1,15 @@
 """Memory that the ranks of a node share: two halves for calls in turn, and meetings.
 
-Calls are numbered, alike on all ranks that have a part in them, and a number says the
-half. So a rank may begin a call while others still read what belongs to the one before:
-it waits for a half until all ranks of the node have ended the call before the last.
+Calls are numbered, alike on all ranks that take part, and the number says the half. A
+rank waits for a half until all ranks of the node have ended the call before the last.
+So a rank may begin a call while slower ranks still read the data of the call before.
 
-In a meeting a rank writes its word, which says the call and the meeting, and waits for
-the same word of the others. A rank may be one meeting ahead of another, so two rows of
+In a meeting a rank writes a word for the call and the meeting, and waits for equal
+words of the other ranks. A rank may be a meeting ahead of a slower rank, so two rows of
 words take turns.
 
-The memory is a file without a name in memory, not a shared window of MPI: a window is
-freed by all its ranks together only, and MPICH 4 and 5 do not end while one is open.
+The memory is a nameless file in memory, not a shared window of MPI, because only all
+ranks together can free a window, and MPICH 4 and 5 do not end while a window is open.
 """
 
 from __future__ import annotations
@@ -30,49 +30,49 @@ from mpi4py import MPI
 
 from ..waiting.errors import ProcessLost, Stalled
 
-#: calls that can use the memory at the same time
+#: the number of calls that can use the memory at a time
 HALVES = 2
 #: bytes of a half of a communicator's memory
 HALF_BYTES = 1 << 22
-#: bytes that a rank can say at a meeting: those that come from memory at once
+#: bytes that a rank can say at a meeting: a cache line
 SAID_BYTES = 64
 _SHARED_FOLDER = "/dev/shm"
-#: bytes of a half for calls with a root: of each direction between groups there are two
+#: bytes of a half for calls with a root, of which each direction between groups has two
 ROOTED_HALF_BYTES = 1 << 20
-#: rows of words in each half: two of meetings, one of calls that have ended, one of
-#: what ranks believe to contribute, and one in which a root is told that it may begin
+#: rows of words in each half: two of meetings, and one each of ended calls, of the
+#: bytes that ranks contribute, and of the calls that a root may begin
 _ROWS = 5
 _ENDED, _CONTRIBUTED, _GO = 2, 3, 4
 _WORD = 8
 _packed = Struct("q").pack
 _PAGE = 4096
-#: meetings of a call that have words of their own
+#: meetings of a call, so that the words of two calls differ
 _MEETINGS = 1 << 20
-#: the word of a rank that has ended all calls, as it never begins one
+#: the word in the row of ended calls for a rank that never begins a call
 _NEVER_BEGINS = 1 << 62
-#: why a rank comes no more, the gravest last
+#: the reasons why a rank left the memory, the gravest last
 REASONS = ("interrupted", "stalled", "lost")
 
-#: places of ranks on the node, each range from one to another
+#: places of ranks on the node, as half-open ranges
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-#: what reads some words, and how many these are
+#: functions that read words, each with the number of words
 Reads: TypeAlias = list[tuple[Callable[[], bytes], int]]
-#: the word that all must have, and what reads theirs
+#: the word of a meeting, and the functions that read the other ranks' words
 AwaitedWords: TypeAlias = tuple[bytes, Reads]
 
 
 def fence_lock() -> threading.Lock:
-    """A lock that its one user holds: to release it and acquire it again is a memory
-    fence. What a thread writes before is seen before what it writes after.
+    """A held lock that serves as a memory fence: release, then acquire.
 
-    Either is an atomic read-modify-write, with release and with acquire order at the
-    least. On x86-64 that is a locked instruction, which nothing passes, streaming
-    stores included. On ARMv8 nothing passes a release downwards or an acquire upwards,
-    nor an acquire an earlier release (they are RCsc), so nothing passes the two.
+    Writes before the fence become visible before writes after the fence, because
+    release and acquire are atomic read-modify-writes with at least release and acquire
+    order. On x86-64 nothing passes such a locked instruction, streaming stores
+    included. On ARMv8 nothing passes a release downwards or an acquire upwards, nor an
+    acquire an earlier release (both are RCsc), so nothing passes the pair.
 
-    It is for one thread at a time: between release and acquire another one would find
-    the lock released. A function that calls both would take as long as both, four times
-    in a short call, so who needs a fence calls them itself.
+    A fence belongs to a single thread: between release and acquire, another thread
+    would find the lock free. Callers release and acquire themselves, since a function
+    around the two calls would take as long again, four times in a short call.
     """
     lock = threading.Lock()
     lock.acquire()
@@ -80,43 +80,42 @@ def fence_lock() -> threading.Lock:
 
 
 class Numbered(Protocol):
-    """A call that has a number, and so a half of the memory."""
+    """A call with a number, and so with a half of the memory."""
 
     number: int
     half: int
-    #: of a call between a root and the other group
+    #: the turn of a call between a root and the remote group, otherwise None
     turn: RootedTurn | None
 
 
 class Segment:
-    """Two halves of a node's memory, and the words of its ranks that go with them."""
+    """Two halves of a node's memory, and the words of the ranks for each half."""
 
     def __init__(self, memory: memoryview, ranks: Sequence[int], place: int) -> None:
-        """Of zeros, as large as `segment_bytes` says, for ranks of which this one is at
-        a place."""
+        """In memory of zeros, of `segment_bytes`; the own rank is at `place`."""
         self.ranks, self.place = tuple(ranks), place
         n = len(ranks)
         words = HALVES * _ROWS * n * _WORD
         head = _pages(words)
         size = (memory.nbytes - head) // HALVES
-        #: bytes of data in a half; what each rank says lies behind them
-        self.half = size - _pages(n * SAID_BYTES)
+        #: bytes of data in a half; the bytes that ranks say at meetings lie behind
+        self.half_bytes = size - _pages(n * SAID_BYTES)
         self.halves = [
             memory[head + k * size : head + (k + 1) * size] for k in range(HALVES)
         ]
         self._bytes, self.words = memory[:words], memory[:words].cast("q")
-        #: of each half, where this rank says what it contributes to a call, before it
-        #: comes to the first meeting
+        #: by half, the index of the word in which this rank writes the bytes that it
+        #: contributes, before the first meeting of a call
         self.contributed_at = [
             self.word_at(k, _CONTRIBUTED, place) for k in range(HALVES)
         ]
-        #: words that somebody reads: as long as they are, the memory cannot be unmapped
+        #: views of words: memory with a live view cannot be unmapped
         self._read: list[memoryview] = []
-        #: of each half, row and ranges, the own word and what reads the others'
-        self._known_rows: dict[tuple[int, int, Ranges], tuple[int, Reads]] = {}
+        #: by half, row and ranges: the index of the own word, and the readers
+        self._cached_rows: dict[tuple[int, int, Ranges], tuple[int, Reads]] = {}
 
     def ranges(self, ranks: Sequence[int]) -> Ranges:
-        """The places of those of some ranks that are on this node, as a few ranges."""
+        """The places of the ranks that are on this node, as few ranges as possible."""
         places = sorted(self.ranks.index(rank) for rank in {*ranks} & {*self.ranks})
         result: list[tuple[int, int]] = []
         for place in places:
@@ -127,17 +126,17 @@ class Segment:
         return tuple(result)
 
     def said_at(self, place: int) -> int:
-        """The offset in a half of what the rank at a place says."""
-        return self.half + place * SAID_BYTES
+        """The offset in a half of the bytes that the rank at a place says."""
+        return self.half_bytes + place * SAID_BYTES
 
     def word_at(self, half: int, row: int, place: int) -> int:
         """The index of a rank's word in a row of a half."""
         return (half * _ROWS + row) * len(self.ranks) + place
 
     def reader(self, half: int, row: int, low: int, high: int) -> Callable[[], bytes]:
-        """What reads the words of the ranks from one place to another.
+        """A function that reads the words of the ranks at places from `low` to `high`.
 
-        They are compared as bytes, which takes less time.
+        The words are read as bytes, since bytes compare faster than integers.
         """
         start, stop = (self.word_at(half, row, place) * _WORD for place in (low, high))
         words = self._bytes[start:stop]
@@ -147,27 +146,28 @@ class Segment:
     def arrive(
         self, half: int, code: int, meeting: int, ranges: Ranges
     ) -> AwaitedWords:
-        """Come to a meeting of a call, by its code; what to wait for then.
+        """Come to a meeting of the call with a code, and return the words to wait for.
 
-        To come twice to one meeting does no harm: who is interrupted comes again.
+        A second arrival at a meeting does no harm, since an interrupted rank arrives
+        again.
         """
         row = meeting % 2
-        known = self._known_rows.get((half, row, ranges))
-        own, reads = known or self._row(half, row, ranges)
+        cached = self._cached_rows.get((half, row, ranges))
+        own, reads = cached or self._row(half, row, ranges)
         self.words[own] = word = code * _MEETINGS + meeting + 1
         return _packed(word), reads
 
     def _row(self, half: int, row: int, ranges: Ranges) -> tuple[int, Reads]:
-        """The place of the own word in a row, and what reads the words of ranges."""
+        """The index of the own word in a row, and readers of the words in ranges."""
         readers = [(self.reader(half, row, a, b), b - a) for a, b in ranges]
-        known = self.word_at(half, row, self.place), readers
-        self._known_rows[half, row, ranges] = known
-        return known
+        index_and_reads = self.word_at(half, row, self.place), readers
+        self._cached_rows[half, row, ranges] = index_and_reads
+        return index_and_reads
 
     def not_come(self, half: int, code: int, meeting: int, ranges: Ranges) -> list[int]:
-        """The ranks of some ranges that have not come to a meeting."""
+        """The ranks in ranges that have not come to a meeting."""
         word, row = code * _MEETINGS + meeting + 1, meeting % 2
-        later = (word, word + 1)  # or to the next one, if that is in the other row
+        later = (word, word + 1)  # a rank at the next meeting has been here
         return [
             self.ranks[place]
             for a, b in ranges
@@ -176,29 +176,33 @@ class Segment:
         ]
 
     def contributed(self, half: int, ranges: Ranges) -> list[bytes]:
-        """How many bytes the ranks of some ranges contribute to a call, once they have
-        come to a meeting of it."""
-        known = self._known_rows.get((half, _CONTRIBUTED, ranges))
-        _, reads = known or self._row(half, _CONTRIBUTED, ranges)
+        """The bytes that ranks in ranges contribute to a call, packed as words.
+
+        Valid after the first meeting of the call, since a rank writes the word before.
+        """
+        cached = self._cached_rows.get((half, _CONTRIBUTED, ranges))
+        _, reads = cached or self._row(half, _CONTRIBUTED, ranges)
         return [read() for read, _ in reads]
 
     def withdraw(self) -> None:
-        """Come to no meeting: whoever has not seen that this rank had come, hears that
-        it failed, in place of going on for a while."""
+        """Erase the own words of meetings, so that no rank goes on without this rank.
+
+        A rank that has not seen the word keeps waiting, and learns of the failure.
+        """
         for half in range(HALVES):
             for row in range(2):
                 self.words[self.word_at(half, row, self.place)] = -1
 
     def release(self) -> None:
-        """Look at the memory no more."""
-        self._known_rows.clear()
+        """Release all views, so that the memory can be unmapped."""
+        self._cached_rows.clear()
         for view in (*self._read, *self.halves, self.words, self._bytes):
             view.release()
         self._read, self.halves = [], []
 
 
 def segment_bytes(ranks: int, half: int) -> int:
-    """The bytes of a segment for so many ranks, whose halves have so many for data."""
+    """The bytes of a segment for a number of ranks and a half of `half` data bytes."""
     words = _pages(HALVES * _ROWS * ranks * _WORD)
     return words + HALVES * (_pages(half) + _pages(ranks * SAID_BYTES))
 
@@ -208,18 +212,19 @@ def _pages(nbytes: int) -> int:
 
 
 class Turns:
-    """The halves of a segment, which calls take in turn that all ranks of it count.
+    """The turns of calls that all ranks of a segment count.
 
     A rank may use a half for a call when all ranks have ended the call before the last.
     """
 
     def __init__(self, segment: Segment, users: Sequence[int]) -> None:
-        """For those of the segment's ranks that make the calls."""
+        """With the ranks of the segment that make the calls."""
         self.segment = segment
         self._size = n = len(segment.ranks)
         self._read_ended = [segment.reader(k, _ENDED, 0, n) for k in range(HALVES)]
-        #: of each half the first call that has not ended, and those that have after it
+        #: by half, the first call that has not ended
         self._open = list(range(HALVES))
+        #: later calls that have ended
         self._ended: set[int] = set()
         self._lock = threading.Lock()
         self._ended_at = [
@@ -233,7 +238,7 @@ class Turns:
                 segment.words[segment.word_at(k, _ENDED, place)] = _NEVER_BEGINS
 
     def is_free(self, call: Numbered) -> bool:
-        """Whether all ranks have ended the calls that had the half of a call before."""
+        """Whether all ranks have ended the calls that used the half before."""
         number = call.number
         row = self._read_ended[call.half]()
         if row == _packed(number) * self._size:
@@ -241,14 +246,14 @@ class Turns:
         return bool(np.frombuffer(row, np.int64).min() >= number)
 
     def not_ended(self, call: Numbered) -> list[int]:
-        """The ranks that have not ended what had the half of a call before."""
+        """The ranks that have not ended the calls that used the half before."""
         row = np.frombuffer(self._read_ended[call.half](), np.int64)
         return [self.segment.ranks[i] for i in np.flatnonzero(row < call.number)]
 
     def end(self, call: Numbered) -> None:
-        """Tell the others that a call is over on this rank, whether or not it has used
-        the memory; what it read there is read, by a fence of whoever calls this.
+        """Publish the end of a call on this rank, whether or not the call used memory.
 
+        The caller has passed a fence, so that all reads of the call precede the word.
         Calls may end in any order, and in several threads.
         """
         number, half = call.number, call.half
@@ -264,24 +269,24 @@ class Turns:
 
 
 class _InOrder:
-    """The word that says up to which of its calls in a half a rank has ended all.
+    """The word for the last call of a rank in a half before which all calls have ended.
 
     Calls may end in any order, and in several threads.
     """
 
     def __init__(self, segment: Segment, at: int) -> None:
         self._words, self._at = segment.words, at
-        #: calls that were begun and have not ended, or after one that has not
+        #: calls from the first that has not ended on
         self._open: deque[int] = deque()
         self._ended: set[int] = set()
         self._lock = threading.Lock()
 
     def begin(self, number: int) -> None:
-        """A call has the half after all that were begun before."""
+        """Append a call to the calls of the half."""
         self._open.append(number)
 
     def end(self, number: int) -> None:
-        """A call is over."""
+        """Publish the end of a call, once all earlier calls have ended."""
         with self._lock:
             if number != self._open[0]:
                 self._ended.add(number)
@@ -294,28 +299,28 @@ class _InOrder:
 
 
 class RootedTurns:
-    """The halves of a segment, which calls between a root and the other group take.
+    """The turns of calls between a root and the remote group.
 
-    Only the ranks of that group know all such calls, and count them; a root counts its
-    own, and the others of its group know none. The half is that of the root's number.
-    A rank of the other group waits until all who had the half before have ended: its
-    own group, and the root of that call. A root waits until one rank of the other group
-    on its node has come so far and says so.
+    Only the ranks of the remote group know all such calls, and count them. A root
+    counts its calls only, and the rest of a root's group knows none. The half is that
+    of the root's number. A rank of the remote group waits until its group and the root
+    have ended the call that used the half before. A root waits for the word of a rank
+    of the remote group on the node, because the root does not know the call before.
     """
 
     def __init__(self, segment: Segment, others: Sequence[int]) -> None:
-        """For the ranks of the group that has no root."""
+        """With the ranks of the group without a root."""
         self.segment = segment
         self._places = [segment.ranks.index(r) for r in others if r in segment.ranks]
         self._tells = self._places[:1] == [segment.place]
         self.counts_all = segment.place in self._places
-        #: calls of all roots
+        #: the number of calls of all roots
         self._calls = 0
-        #: of each half the call that had it last: its number among all, and the place
-        #: of its root with the number among those of the root
+        #: by half, the last call: the number among all calls, the root's place, and the
+        #: number among the calls of the root
         self._last: list[tuple[int, int | None, int]] = [(-1, None, -1)] * HALVES
-        #: of each half the places of words: from which one on ranks say what they have
-        #: ended, and where a root is told that it may begin
+        #: by half, the index of the first word in the row of ended calls, and in the
+        #: row of calls that a root may begin
         self._ended_at = [segment.word_at(k, _ENDED, 0) for k in range(HALVES)]
         self._go_at = [segment.word_at(k, _GO, 0) for k in range(HALVES)]
         self._own = [_InOrder(segment, at + segment.place) for at in self._ended_at]
@@ -326,7 +331,7 @@ class RootedTurns:
         ]
 
     def begin(self, call: Numbered, root: int) -> None:
-        """A call of a root, by its number among those of the root, takes a half."""
+        """Give a call of a root the half of the call's number."""
         ranks, half, number = self.segment.ranks, call.half, call.number
         place = ranks.index(root) if root in ranks else None
         sequence = number
@@ -338,7 +343,7 @@ class RootedTurns:
         call.turn = RootedTurn(sequence, number, place, before)
 
     def is_free(self, call: Numbered) -> bool:
-        """Whether a call may use its half."""
+        """Whether a call may use the half, and on one rank the word to the root."""
         turn, half, words = call.turn, call.half, self.segment.words
         assert turn is not None
         if not self.counts_all:
@@ -360,7 +365,7 @@ class RootedTurns:
         return True
 
     def _awaited(self, turn: RootedTurn, half: int) -> list[int]:
-        """The places of those who have not ended the call that had a half before."""
+        """The places of ranks that have not ended the call that used a half before."""
         sequence, root_place, number = turn.before
         words, at = self.segment.words, self._ended_at[half]
         waiting = [x for x in self._places if words[at + x] <= sequence]
@@ -369,8 +374,7 @@ class RootedTurns:
         return waiting
 
     def not_ended(self, call: Numbered) -> list[int]:
-        """The ranks that have not ended the call that had a half before; a root waits
-        for one that says so."""
+        """The ranks that a call waits for, of which a root knows only the first."""
         assert call.turn is not None
         places = self._places[:1]
         if self.counts_all:
@@ -378,25 +382,25 @@ class RootedTurns:
         return [self.segment.ranks[place] for place in places]
 
     def end(self, call: Numbered) -> None:
-        """Tell the others that a call is over on this rank."""
+        """Publish the end of a call on this rank."""
         assert call.turn is not None
         self._own[call.half].end(call.turn.sequence)
 
 
 class RootedTurn(NamedTuple):
-    """A call between a root and the other group."""
+    """The place of a call between a root and the remote group among all calls."""
 
-    #: its number among all of this group's calls, or on a root among those of the root
+    #: the number among all calls of the remote group; on a root, among the root's calls
     sequence: int
-    #: its number among those of the root, and the place of the root, if that is here
+    #: the number among the calls of the root, and the root's place if on this node
     number: int
     root_place: int | None
-    #: the call that had the half before, in the same terms
+    #: the call that used the half before: sequence, place of the root, number
     before: tuple[int, int | None, int]
 
 
 class NodeMemory:
-    """The memory that some ranks of a communicator share, all on one node."""
+    """The memory that ranks of a communicator share on a node."""
 
     def __init__(
         self,
@@ -407,9 +411,11 @@ class NodeMemory:
         tag: int = 0,
         users: Sequence[int] | None = None,
     ) -> None:
-        """Made with messages of a tag by those of the ranks that use it, or by all; a
-        segment for each size of halves. `MemoryError` on all of them where one has
-        none."""
+        """Collective over the users (by default all ranks), with messages of a tag.
+
+        There is a segment for each size of halves. All users raise `MemoryError` if the
+        system of a single user refuses, since all ranks must agree whether to use it.
+        """
         users = ranks if users is None else users
         self.ranks, self.place = tuple(ranks), ranks.index(comm.Get_rank())
         n = len(ranks)
@@ -419,7 +425,7 @@ class NodeMemory:
         self._whole = memoryview(self._memory)
         self._gone = self._whole[:n]
         self._read_gone, self._nobody = self._gone.tobytes, bytes(n)
-        #: the segments; the first one is for calls that all ranks count
+        #: the segments, of which the first is for calls that all ranks count
         self.segments: list[Segment] = []
         for size in sizes:
             part = self._whole[head : head + size]
@@ -428,8 +434,8 @@ class NodeMemory:
         self.turns = Turns(self.segments[0], users)
 
     def leave(self, error: BaseException | None = None) -> None:
-        """Tell whoever waits for this rank, or will, that it comes no more, and why."""
-        if self.segments:  # else it was freed, and nobody waits there
+        """Publish that this rank comes to no more meetings, and the reason."""
+        if self.segments:  # no rank waits in memory that was freed
             self._gone[self.place] = REASONS.index(reason_of(error)) + 1
             fence = fence_lock()
             fence.release()
@@ -438,7 +444,7 @@ class NodeMemory:
                 segment.withdraw()
 
     def gone(self) -> tuple[int, str] | None:
-        """A rank that comes no more, and why, if there is one."""
+        """A rank that has left, and the reason, or None if all ranks are present."""
         codes = self._read_gone()
         if codes == self._nobody:
             return None
@@ -446,7 +452,7 @@ class NodeMemory:
         return self.ranks[codes.index(code)], REASONS[code - 1]
 
     def free(self) -> None:
-        """Give the memory back to the system at once."""
+        """Give the memory back to the system."""
         if not self.segments:
             return
         self._read_gone = partial(bytes, self._nobody)
@@ -454,13 +460,13 @@ class NodeMemory:
             segment.release()
         self.segments = []
         self._gone.release()
-        with suppress(BufferError):  # a call that failed may hold some of it
+        with suppress(BufferError):  # a failed call may hold a view
             self._whole.release()
             self._memory.close()
 
 
 def reason_of(error: BaseException | None) -> str:
-    """Why a rank comes no more that was left in a call by an error."""
+    """The reason of a rank that leaves after an error in a call."""
     if isinstance(error, Stalled):
         return "stalled"
     return "lost" if isinstance(error, ProcessLost) else "interrupted"
@@ -469,8 +475,10 @@ def reason_of(error: BaseException | None) -> str:
 def shared_memory(
     comm: MPI.Intracomm, ranks: Sequence[int], nbytes: int, tag: int
 ) -> mmap:
-    """Memory of zeros that some ranks share, made by them together with messages of a
-    tag; `MemoryError` on all of them where one cannot, which says why."""
+    """Memory of zeros that ranks share, created by all of them with messages of a tag.
+
+    If the system of a single rank refuses, all raise `MemoryError` with the reason.
+    """
     first, *others = ranks
     if not others:
         return mmap(-1, nbytes)
@@ -488,7 +496,7 @@ def shared_memory(
             for rank in others:
                 comm.send(path or "", rank, tag)
             answers = [receive(comm, rank, tag) for rank in others]
-        finally:  # also if a limit or a signal ends the wait
+        finally:  # a file would stay after a limit or a signal ends the wait
             if path:
                 os.unlink(path)
         why = next(filter(None, [why, *answers]), "")
@@ -502,24 +510,26 @@ def shared_memory(
 
 
 def receive(comm: MPI.Intracomm, source: int, tag: int) -> Any:
-    """A short value from another rank. A blocking receive would probe first, and in a
-    probe MPICH does not give way to who shares the core (8 ranks on two cores: 20 ms
-    instead of 1)."""
+    """A short object from a rank, received nonblocking.
+
+    A blocking receive of mpi4py would probe first, and a probe of MPICH does not yield
+    the core to other processes (8 ranks on two cores: 20 ms instead of 1).
+    """
     return comm.irecv(None, source, tag).wait()
 
 
-def _attempt(make: Callable[[], Any]) -> tuple[Any, str]:
-    """The result; or None, and why the system refuses."""
+def _attempt(allocate: Callable[[], Any]) -> tuple[Any, str]:
+    """The result of an allocation; or None, and the reason why the system refuses."""
     try:
-        return make(), ""
+        return allocate(), ""
     except OSError as error:
         return None, error.strerror or str(error) or type(error).__name__
 
 
 def _file(nbytes: int) -> str:
-    """The path of a file of zeros, in memory if there is a folder for such.
+    """The path of a file of zeros, in the folder of files in memory if present.
 
-    All of it is allocated: memory that turns out to be missing ends a process.
+    All pages are allocated at once, since a page missing later would kill the process.
     """
     folder = _SHARED_FOLDER if os.path.isdir(_SHARED_FOLDER) else None
     handle, path = tempfile.mkstemp(prefix=f"isthmus-{os.getpid()}-", dir=folder)

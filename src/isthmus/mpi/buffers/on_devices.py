@@ -1,8 +1,8 @@
-"""Whether buffers are on devices, and what is done with them then, without touching
-their memory.
+"""Detection of buffers on devices, and the choice between staging and direct access.
 
-All that has to do with a device itself is in `devices`, which is imported where there
-is such a buffer.
+No function of the file touches device memory. Copies are the business of `devices`, a
+folder that is imported with the first buffer on a device, so that hosts without devices
+never load a driver.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ... import settings
 from .dlpack import on_device
 
 _ndarray = np.ndarray
-#: functions of MPI libraries that say whether they take such memory
+#: functions of MPI libraries that return 1 if the library takes device memory
 _QUERIES = (
     "MPIX_Query_cuda_support",
     "MPIX_Query_hip_support",
     "MPIX_Query_rocm_support",
     "MPIX_Query_ze_support",
 )
-#: files that are there where a GPU can be used
-_FILES = "/dev/nvidiactl", "/dev/kfd", "/dev/dxg"
+#: device files of the drivers of GPUs
+_DRIVER_FILES = "/dev/nvidiactl", "/dev/kfd", "/dev/dxg"
 
 
 def owner_of(spec: Any) -> Any:
@@ -37,7 +37,7 @@ def owner_of(spec: Any) -> Any:
 
 
 def among(specs: tuple[Any, ...]) -> list[int]:
-    """Which of the buffers of a call are on a device."""
+    """The places of a call's buffers on a device, in the order of the arguments."""
     return [
         i
         for i, x in enumerate(specs)
@@ -47,29 +47,32 @@ def among(specs: tuple[Any, ...]) -> list[int]:
 
 @cache
 def taken() -> bool:
-    """Whether the MPI library says that it takes buffers on a device."""
-    # functions of the library that mpi4py is linked with, and of no other
-    loaded = ctypes.CDLL(MPI.__file__)
-    found: list[Callable[[], int]] = [
-        getattr(loaded, name) for name in _QUERIES if hasattr(loaded, name)
+    """Whether the MPI library reports support for buffers on a device."""
+    # the library that mpi4py is linked with: another loaded one could answer otherwise
+    library = ctypes.CDLL(MPI.__file__)
+    queries: list[Callable[[], int]] = [
+        getattr(library, name) for name in _QUERIES if hasattr(library, name)
     ]
-    return any(query() == 1 for query in found)
+    return any(query() == 1 for query in queries)
 
 
 @cache
 def present() -> bool:
     """Whether this process may have arrays on a device."""
-    return any(map(os.path.exists, _FILES))
+    return any(map(os.path.exists, _DRIVER_FILES))
 
 
-def way(asked: str | None, everyone: bool) -> str:
-    """What is done with buffers on a device: as is asked, or as the MPI library, on all
-    ranks or not on everyone, can take them."""
-    return asked or ("direct" if everyone else "stage")
+def way(requested: str | None, all_take: bool) -> str:
+    """The treatment of buffers on a device: "direct", "stage" or "refuse".
+
+    Without a request, the MPI libraries of all ranks must take device memory for
+    "direct".
+    """
+    return requested or ("direct" if all_take else "stage")
 
 
 def refuse() -> None:
-    """Refuse a buffer on a device."""
+    """Raise the error that the user chose for buffers on a device."""
     raise ValueError(
         "message: the buffer is in the memory of a device, which "
         f"{settings.DEVICE}=refuse refuses; copy it to the host"

@@ -1,4 +1,4 @@
-"""Operators of MPI, and the elements that they combine."""
+"""Operators of MPI on the elements of a buffer, checked before a call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .user_buffer import UserBuffer
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator and the type of what it combines; an element takes `extent` bytes."""
+    """An operator, with the datatype and the extent in bytes of the elements."""
 
     op: MPI.Op
     datatype: MPI.Datatype
@@ -20,15 +20,19 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """In words: one of MPI's own, or what is known of a user's."""
+        """The name of a predefined operator, or a description of a user's."""
         if self.op.is_predefined:
-            return next(x for x, op in vars(MPI).items() if op == self.op)
+            return next(name for name, op in vars(MPI).items() if op == self.op)
         order = "a commutative" if self.op.is_commutative else "an ordered"
         return f"{order} operator of the user"
 
 
 def operator_for(op: MPI.Op, buffer: UserBuffer) -> Operator:
-    """The operator for the elements of a buffer, if it is defined for their type."""
+    """The operator for the elements of a buffer.
+
+    An operator that MPI does not define for the type raises an error before the call,
+    since an error of MPI in the middle would leave the communicator refused.
+    """
     if not isinstance(op, MPI.Op):
         raise TypeError(f"{op!r} is no operator of MPI")
     if op in (MPI.OP_NULL, MPI.REPLACE, MPI.NO_OP):
@@ -44,9 +48,9 @@ def operator_for(op: MPI.Op, buffer: UserBuffer) -> Operator:
     return Operator(op, datatype, datatype.Get_extent()[1])
 
 
-def _name(x: MPI.Op | MPI.Datatype) -> str:
-    """The name of what MPI defines."""
-    return str(x.__reduce__()) if x.is_predefined else "a derived type"
+def _name(handle: MPI.Op | MPI.Datatype) -> str:
+    """The name of an operator or datatype that MPI predefines."""
+    return str(handle.__reduce__()) if handle.is_predefined else "a derived type"
 
 
 @cache

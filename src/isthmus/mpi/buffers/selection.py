@@ -1,9 +1,9 @@
 """Bytes of a buffer that lie in many runs: packed, unpacked, or a datatype of MPI.
 
-To copy each run by itself takes a Python step of half a microsecond a run. Numpy copies
-all of them at once, if they are described as an array with strides (runs of one length
-in nested steps) or by an index. A selection is that description, by offsets from the
-beginning of a buffer, so that a plan can keep it.
+A Python step for each run takes half a microsecond. Numpy copies all runs at once if an
+array with strides (runs of one length in nested steps) or an index describes them. A
+selection is this description, by offsets from the beginning of a buffer, so that a plan
+can keep the description for buffers at any address.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from mpi4py import MPI
 
 from ...redistribution.runs import spread
 
-#: nested steps, the outermost first: how many there are, and the bytes from one to the
-#: next
+#: nested steps, the outermost first: the number of steps, and the bytes of a step
 Levels: TypeAlias = tuple[tuple[int, int], ...]
-#: runs of fewer bytes are packed, as MPI libraries take about as long for a run as for
-#: so many bytes; so are more irregular runs than this
+#: shorter runs are packed, since a run takes MPI libraries about the time of so many
+#: bytes; above the number of irregular runs below, data are packed too
 LEAST_TYPED_RUN_BYTES = 512
 MOST_TYPED_RUNS = 1024
-#: messages of fewer bytes are packed: to make and free a datatype takes 5 µs
+#: shorter messages are packed, since a datatype takes 5 µs to create and free
 LEAST_TYPED_BYTES = 1 << 15
-#: levels of nested steps that are looked for
+#: data nested deeper count as irregular
 MOST_LEVELS = 8
 
 
@@ -39,14 +38,14 @@ class Selection:
     offsets: np.ndarray
     lengths: np.ndarray
     nbytes: int
-    #: of runs of one length in regular steps; None of others
+    #: the nested steps of regular runs; None if runs are irregular
     levels: Levels | None
-    #: the bytes of the integers that are copied: no run is cut inside of one
+    #: the bytes of the integers that are copied; runs are whole multiples
     unit: int
 
     @property
     def is_typed(self) -> bool:
-        """Whether MPI takes the runs faster by a datatype than they are packed."""
+        """Whether sending by an MPI datatype is faster than packing the runs."""
         if self.nbytes < LEAST_TYPED_BYTES:
             return False
         if self.levels is not None:
@@ -56,51 +55,55 @@ class Selection:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The first byte of the buffer that is touched, and one after the last."""
+        """The first selected byte of the buffer, and the end after the last."""
         if not len(self.offsets):
             return 0, 0
         return int(self.offsets.min()), int((self.offsets + self.lengths).max())
 
     @cached_property
     def index(self) -> np.ndarray:
-        """The index of each integer from the lowest byte on, where runs are irregular.
+        """The index of each integer of irregular runs, counted from the lowest byte.
 
-        It takes as much memory as eight times the integers, so it is made only where
-        somebody packs by it.
+        An index is computed only when a step packs by an index, since each integer of
+        data takes eight bytes of index.
         """
         low = self.span[0]
         return spread((self.offsets - low) // self.unit, self.lengths // self.unit)
 
     def datatype(self) -> MPI.Datatype:
-        """The runs as one element from the beginning of the buffer on, committed; it
-        belongs to the caller."""
+        """The runs as one committed element, from the beginning of the buffer on.
+
+        The caller frees the datatype.
+        """
         if self.levels is None:
             lengths, offsets = self.lengths.tolist(), self.offsets.tolist()
             return MPI.BYTE.Create_hindexed(lengths, offsets).Commit()
-        kind = MPI.BYTE.Create_contiguous(int(self.lengths[0]))
+        element = MPI.BYTE.Create_contiguous(int(self.lengths[0]))
         for n, step in reversed(self.levels):
-            inner, kind = kind, kind.Create_hvector(n, 1, step)
+            inner, element = element, element.Create_hvector(n, 1, step)
             inner.Free()
-        placed = kind.Create_hindexed([1], [int(self.offsets[0])])
-        kind.Free()
+        placed = element.Create_hindexed([1], [int(self.offsets[0])])
+        element.Free()
         return placed.Commit()
 
 
 def select_pair(
     offsets: Sequence[np.ndarray], lengths: np.ndarray, alignment: int = 8
 ) -> tuple[Selection, Selection]:
-    """The selections of the same runs in two buffers: of one shape, if both are
-    regular."""
+    """The selections of equal runs in two buffers, of one shape if regular in both.
+
+    One shape lets numpy copy buffer to buffer without packing.
+    """
     if len(lengths) and (lengths == lengths[0]).all():
         steps = nested_steps(offsets)
         if steps is not None:
-            both = [tuple((n, step[k]) for n, *step in steps) for k in range(2)]
+            pair = [tuple((n, step[k]) for n, *step in steps) for k in range(2)]
             numbers = [int(x[0]) for x in offsets] + [int(lengths[0])]
-            numbers += [step for levels in both for _, step in levels]
+            numbers += [step for levels in pair for _, step in levels]
             unit, nbytes = gcd(8, alignment, *numbers), int(lengths.sum())
             x, y = (
                 Selection(at, lengths, nbytes, levels, unit)
-                for at, levels in zip(offsets, both, strict=True)
+                for at, levels in zip(offsets, pair, strict=True)
             )
             return x, y
     first, second = (select(x, lengths, alignment) for x in offsets)
@@ -108,10 +111,10 @@ def select_pair(
 
 
 def select(offsets: np.ndarray, lengths: np.ndarray, alignment: int = 8) -> Selection:
-    """The selection of runs, none of which is empty.
+    """The selection of runs, none of them empty.
 
-    It is copied as integers, which on a device must lie at multiples of their size: so
-    they are no longer than what the array is aligned to, and at most 8 bytes.
+    Runs are copied as integers of at most 8 bytes, and no longer than the alignment of
+    the array, since a device reads integers only at multiples of their size.
     """
     levels = _levels_of(offsets, lengths)
     nbytes = int(lengths.sum())
@@ -135,8 +138,10 @@ def _levels_of(offsets: np.ndarray, lengths: np.ndarray) -> Levels | None:
 
 
 def nested_steps(offsets: Sequence[np.ndarray]) -> list[tuple[int, ...]] | None:
-    """Offsets in one or more buffers as nested steps, the outermost first: the number
-    of steps, and how long they are in each buffer. None where they are not regular."""
+    """Offsets in buffers as nested steps, the outermost first, or None if irregular.
+
+    A level is the number of steps, then the bytes of a step in each buffer.
+    """
     levels: list[tuple[int, ...]] = []
     rows = np.stack(offsets)
     while rows.shape[1] > 1:
@@ -154,13 +159,13 @@ def nested_steps(offsets: Sequence[np.ndarray]) -> list[tuple[int, ...]] | None:
 
 
 class Packer(Protocol):
-    """Whoever copies selected bytes: numpy, or the library of arrays on a device."""
+    """A library that copies selected bytes: numpy, or that of arrays on a device."""
 
     def begin(self) -> None:
-        """Wait for what was done with the data before a call."""
+        """Wait for work on the data that was started before a call."""
 
     def room(self, nbytes: int) -> Any:
-        """Scratch memory, where the data of the call are."""
+        """Scratch memory, on the device of the data."""
 
     def pack(self, source: Any, selection: Selection, target: Any, start: int) -> None:
         """Copy selected bytes of one buffer side by side into another."""
@@ -168,7 +173,7 @@ class Packer(Protocol):
     def unpack(
         self, source: Any, start: int, target: Any, selection: Selection
     ) -> None:
-        """Copy bytes that lie side by side to where a selection has them."""
+        """Copy bytes that lie side by side to the places of a selection."""
 
     def move(
         self, source: Any, read: Selection, target: Any, written: Selection
@@ -180,10 +185,10 @@ class HostPacker:
     """Numpy, in the memory of the host."""
 
     def begin(self) -> None:
-        """Whoever wrote to memory of the host has done so."""
+        """Nothing to wait for, since writes to host memory complete at once."""
 
     def room(self, nbytes: int) -> memoryview:
-        """Scratch memory."""
+        """Scratch memory of the host."""
         return np.empty(nbytes, np.uint8).data
 
     def pack(
@@ -203,7 +208,7 @@ class HostPacker:
     def unpack(
         self, source: memoryview, start: int, target: memoryview, selection: Selection
     ) -> None:
-        """Copy bytes that lie side by side to where a selection has them."""
+        """Copy bytes that lie side by side to the places of a selection."""
         if not selection.nbytes:
             return
         packed = _side_by_side(source, start, selection)
@@ -232,14 +237,14 @@ HOST_PACKER = HostPacker()
 
 
 def is_parallel(x: Selection, y: Selection) -> bool:
-    """Whether two selections are arrays of one shape: one is copied to the other."""
+    """Whether two selections are arrays of one shape, copied without packing."""
     if x.levels is None or y.levels is None or x.unit != y.unit or not x.nbytes:
         return False
     return shape_of(x) == shape_of(y)
 
 
 def shape_of(selection: Selection) -> tuple[int, ...]:
-    """The shape in integers of regular runs; of others how many integers there are."""
+    """The shape of regular runs in integers; the number of integers if irregular."""
     if selection.levels is None:
         return (selection.nbytes // selection.unit,)
     counts = (n for n, _ in selection.levels)
@@ -255,8 +260,8 @@ def _side_by_side(
 def _strided(memory: memoryview, selection: Selection) -> np.ndarray[Any, Any]:
     assert selection.levels is not None
     strides = (*(step for _, step in selection.levels), selection.unit)
-    first, kind = int(selection.offsets[0]), f"i{selection.unit}"
-    return np.ndarray(shape_of(selection), kind, memory, first, strides)
+    first, dtype = int(selection.offsets[0]), f"i{selection.unit}"
+    return np.ndarray(shape_of(selection), dtype, memory, first, strides)
 
 
 def _from_low(memory: memoryview, selection: Selection) -> np.ndarray[Any, Any]:

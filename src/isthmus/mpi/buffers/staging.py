@@ -1,8 +1,8 @@
 """Data whose elements have gaps: packed before a call, unpacked after it.
 
-The steps of a plan move runs of bytes. Elements of a derived type may have gaps, in
-which a receive must not write; so such data are staged in memory of our own, all of
-them before the first step and after the last. MPI packs and unpacks.
+The steps of a plan move runs of bytes. Elements of a derived type may have gaps, and a
+receive must not write into a gap. So data with gaps are staged whole in private memory:
+MPI packs before the first step and unpacks after the last.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .user_buffer import UserBuffer
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Memory of our own for the data of a buffer, as the steps of a plan see them."""
+    """Private memory for the data of a buffer, the memory that a plan's steps use."""
 
     buffer: UserBuffer
     memory: memoryview
-    #: whether elements keep their extent, as an operator takes them, or are packed
+    #: whether elements keep their extent, since an operator combines whole elements
     is_elements: bool
 
     def stage_in(self) -> None:
@@ -34,7 +34,7 @@ class Staged:
             self.buffer.datatype.Unpack(packed, 0, self.memory, MPI.COMM_SELF)
 
     def stage_out(self) -> None:
-        """Copy the memory to where the user's data belong."""
+        """Copy the memory to the places of the user's data."""
         packed = self._packed()
         if self.is_elements:
             self.buffer.datatype.Pack(self.memory, packed, 0, MPI.COMM_SELF)
@@ -49,7 +49,7 @@ class Staged:
 
 
 def staged(buffer: UserBuffer, *, is_elements: bool) -> Staged:
-    """Memory for the data of a buffer, of any content."""
+    """Private memory for a buffer, without the data yet."""
     nbytes = buffer.nbytes
     if is_elements:
         nbytes = sum(buffer.counts) * buffer.datatype.Get_extent()[1]
@@ -57,7 +57,10 @@ def staged(buffer: UserBuffer, *, is_elements: bool) -> Staged:
 
 
 def _as_one_element(buffer: UserBuffer) -> tuple[MPI.memory, MPI.Datatype]:
-    """All blocks as one element, of extent 1 so that it counts as one."""
+    """All blocks as one element, and the address that the element counts from.
+
+    The extent is 1, since mpi4py takes the count from the bytes of the memory.
+    """
     base = buffer.address or 1  # MPI.BOTTOM: mpi4py packs from no null address
     starts = [buffer.address + at - base for at in buffer.displacements]
     inner = buffer.datatype.Create_hindexed(buffer.counts, starts)

@@ -1,4 +1,8 @@
-"""What a user passes as a buffer: mpi4py's specifications, read and checked."""
+"""Users' buffers: mpi4py's specifications, read and checked in one place.
+
+mpi4py would check a buffer only when a message is posted, in the middle of a call. So a
+specification is read before the call, by mpi4py's rules and with similar errors.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,14 @@ from mpi4py import MPI
 
 from .datatypes import datatype_of, is_dense
 
-_IN_PLACE = (
+_IN_PLACE_ERROR = (
     "MPI.IN_PLACE has no meaning here: it stands alone, in place of what is sent "
     "inside a group"
 )
 
 
 def view(memory: MPI.memory | np.ndarray) -> memoryview:
-    """The bytes of a buffer, as Python slices them."""
+    """The bytes of a buffer as a memoryview that steps can slice."""
     return memoryview(memory)  # type: ignore[arg-type]
 
 
@@ -36,7 +40,7 @@ class UserBuffer:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of data in each block, gaps inside the datatype left out."""
+        """The bytes of data in each block, without gaps inside the datatype."""
         size = self.datatype.Get_size()
         return tuple(n * size for n in self.counts)
 
@@ -47,44 +51,44 @@ class UserBuffer:
 
     @property
     def is_dense(self) -> bool:
-        """Whether elements lie in the owner's memory as they travel, without gaps."""
+        """Whether the data have an owner, and elements have no gaps."""
         return self.owner is not MPI.BOTTOM and is_dense(self.datatype)
 
     def block(self, i: int) -> UserBuffer:
         """The i-th block alone."""
-        one = (self.displacements[i],)
-        return replace(self, counts=self.counts[i : i + 1], displacements=one)
+        counts, displacements = self.counts[i : i + 1], self.displacements[i : i + 1]
+        return replace(self, counts=counts, displacements=displacements)
 
     def ranges(self) -> list[tuple[int, int]]:
-        """First and last address of every block that is not empty."""
+        """The first address and the end of each block that is not empty."""
         starts = [self.address + at for at in self.displacements]
         return [(x, x + n) for x, n in zip(starts, self.sizes, strict=True) if n]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Buffers anywhere in memory, whose bytes are blocks of one message."""
+    """Buffers anywhere in memory that are the blocks of a message."""
 
     owners: tuple[Any, ...]
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of each."""
-        return tuple(MPI.memory(x).nbytes for x in self.owners)
+        """The bytes of each buffer."""
+        return tuple(MPI.memory(owner).nbytes for owner in self.owners)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all."""
+        """The bytes of all buffers together."""
         return sum(self.sizes)
 
 
 def read_block(spec: Any, *, writable: bool, n: int = 1) -> UserBuffer:
     """A specification of n blocks of one size, one after the other."""
-    owner, count, displacement, given = _items(spec, pairs=(list, tuple))
-    if owner is MPI.BOTTOM and given is None:
+    owner, count, displacement, requested = _items(spec, pairs=(list, tuple))
+    if owner is MPI.BOTTOM and requested is None:
         raise TypeError("message: MPI.BOTTOM needs an explicit datatype")
     address, nbytes = _memory(owner, writable)
-    datatype = datatype_of(given, owner)
+    datatype = datatype_of(requested, owner)
     extent = datatype.Get_extent()[1]
     start = index(displacement) if displacement is not None else 0
     if start < 0 or (start * extent > nbytes and owner is not MPI.BOTTOM):
@@ -104,29 +108,31 @@ def read_block(spec: Any, *, writable: bool, n: int = 1) -> UserBuffer:
 
 
 def read_vector(spec: Any, n: int, *, writable: bool = True) -> UserBuffer:
-    """A specification of n blocks of their own counts and places; those to receive
-    (writable) must not overlap."""
-    owner, given_counts, given_starts, given = _items(spec, pairs=(tuple,))
-    if owner is MPI.BOTTOM and given is None:
+    """A specification of n blocks with a count and a displacement each.
+
+    Blocks to receive (`writable`) must not overlap, since messages arrive in any order.
+    """
+    owner, spec_counts, spec_starts, requested = _items(spec, pairs=(tuple,))
+    if owner is MPI.BOTTOM and requested is None:
         raise TypeError("message: MPI.BOTTOM needs an explicit datatype")
     address, nbytes = _memory(owner, writable)
-    datatype = datatype_of(given, owner)
+    datatype = datatype_of(requested, owner)
     extent = datatype.Get_extent()[1]
-    if given_counts is None:
-        each, rest = divmod(_elements(nbytes, extent), n)
-        counts = tuple(each + (i < rest) for i in range(n))
-    elif _is_integer(given_counts):
-        counts = (index(given_counts),) * n
+    if spec_counts is None:
+        quotient, remainder = divmod(_elements(nbytes, extent), n)
+        counts = tuple(quotient + (i < remainder) for i in range(n))
+    elif _is_integer(spec_counts):
+        counts = (index(spec_counts),) * n
     else:
-        counts = integers(given_counts, n, "counts")
-    if given_starts is None:
+        counts = integers(spec_counts, n, "counts")
+    if spec_starts is None:
         starts = tuple(accumulate(counts[:-1], initial=0))
-    elif _is_integer(given_starts):
-        starts = tuple(i * index(given_starts) for i in range(n))
+    elif _is_integer(spec_starts):
+        starts = tuple(i * index(spec_starts) for i in range(n))
     else:
-        starts = integers(given_starts, n, "displs")
-    at = tuple(x * extent for x in starts)
-    buffer = UserBuffer(owner, address, datatype, counts, at)
+        starts = integers(spec_starts, n, "displs")
+    displacements = tuple(start * extent for start in starts)
+    buffer = UserBuffer(owner, address, datatype, counts, displacements)
     buffer = _check_bounds(buffer, nbytes)
     if writable:
         _check_apart(buffer)
@@ -134,9 +140,9 @@ def read_vector(spec: Any, n: int, *, writable: bool = True) -> UserBuffer:
 
 
 def read_mixed(spec: Any, n: int, *, writable: bool) -> tuple[UserBuffer, ...]:
-    """A specification of n blocks, each of its own type; places are in bytes."""
+    """A specification of n blocks with a datatype each; displacements are in bytes."""
     if spec is MPI.IN_PLACE:
-        raise ValueError(_IN_PLACE)
+        raise ValueError(_IN_PLACE_ERROR)
     if not isinstance(spec, list | tuple) or not 2 <= len(spec) <= 4:
         raise TypeError("message: expecting a list or tuple of 2 to 4 items")
     owner, *places, types = spec
@@ -148,28 +154,29 @@ def read_mixed(spec: Any, n: int, *, writable: bool) -> tuple[UserBuffer, ...]:
         raise ValueError(f"message: expecting {n} datatypes, got {len(types)}")
     values = integers(counts, n, "counts"), integers(starts, n, "displs")
     blocks = []
-    for count, start, given in zip(*values, types, strict=True):
-        kind = datatype_of(given, owner)
-        block = UserBuffer(owner, address, kind, (count,), (start,))
+    for count, start, requested in zip(*values, types, strict=True):
+        datatype = datatype_of(requested, owner)
+        block = UserBuffer(owner, address, datatype, (count,), (start,))
         blocks.append(_check_bounds(block, nbytes))
     return tuple(blocks)
 
 
-def integers(given: Any, n: int, what: str) -> tuple[int, ...]:
-    """A list of n integers, checked."""
-    values = tuple(given.tolist()) if isinstance(given, np.ndarray) else tuple(given)
+def integers(argument: Any, n: int, name: str) -> tuple[int, ...]:
+    """The n integers of an argument; `name` is for the error message."""
+    is_array = isinstance(argument, np.ndarray)
+    values = tuple(argument.tolist() if is_array else argument)
     if len(values) != n:
-        raise ValueError(f"message: expecting {n} {what}, got {len(values)}")
+        raise ValueError(f"message: expecting {n} {name}, got {len(values)}")
     return tuple(map(index, values))
 
 
 def _is_integer(x: Any) -> bool:
-    """Whether one integer stands for all: of arrays, only those without an axis."""
+    """Whether an argument is a single integer, or an array without an axis."""
     return x.ndim == 0 if isinstance(x, np.ndarray) else hasattr(x, "__index__")
 
 
 def _memory(owner: Any, writable: bool) -> tuple[int, int]:
-    """Address and length of a buffer."""
+    """The address of a buffer, and the length in bytes."""
     if owner is None:
         return 0, 0
     memory = MPI.memory(owner)
@@ -183,10 +190,12 @@ def _is_type(x: Any) -> bool:
 
 
 def _items(spec: Any, *, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
-    """A specification as buffer, counts, displacements and type; counts and
-    displacements may be one item of some types."""
+    """The buffer, counts, displacements and datatype of a specification.
+
+    An item of a type in `pairs` holds counts and displacements together.
+    """
     if spec is MPI.IN_PLACE:
-        raise ValueError(_IN_PLACE)
+        raise ValueError(_IN_PLACE_ERROR)
     if not isinstance(spec, list | tuple):
         if spec is None:
             raise TypeError("message: expecting buffer or list/tuple")
@@ -204,12 +213,12 @@ def _items(spec: Any, *, pairs: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
             raise ValueError(f"message: expecting (counts, displs), got {counts!r}")
     counts, starts, datatype = rest
     if owner is MPI.IN_PLACE:
-        raise ValueError(_IN_PLACE)
+        raise ValueError(_IN_PLACE_ERROR)
     return owner, counts, starts, datatype
 
 
 def _elements(nbytes: int, extent: int) -> int:
-    """How many elements a buffer holds."""
+    """The number of elements in a buffer."""
     if nbytes == 0:
         return 0
     if extent <= 0 or nbytes % extent:
@@ -221,7 +230,10 @@ def _elements(nbytes: int, extent: int) -> int:
 
 
 def _check_bounds(buffer: UserBuffer, nbytes: int) -> UserBuffer:
-    """The buffer, every block of which must lie inside of so many bytes."""
+    """The buffer, if all blocks lie inside of the owner's bytes.
+
+    A message beyond the end would overwrite other memory, since MPI checks no bounds.
+    """
     if any(n < 0 for n in buffer.counts):
         raise ValueError(f"message: negative count {min(buffer.counts)}")
     if buffer.owner is MPI.BOTTOM or not any(buffer.counts):
@@ -242,7 +254,7 @@ def _check_bounds(buffer: UserBuffer, nbytes: int) -> UserBuffer:
 
 
 def _check_apart(buffer: UserBuffer) -> None:
-    """No two blocks to receive may overlap; types with gaps may interleave."""
+    """Refuse receive blocks that overlap, except for types with gaps."""
     if not buffer.is_dense:
         return
     blocks = sorted(
@@ -258,7 +270,8 @@ def _check_apart(buffer: UserBuffer) -> None:
 
 
 def check_disjoint(send: UserBuffer, recv: UserBuffer, hint: str = "") -> None:
-    """Refuse that what is sent is overwritten while it is being sent."""
+    """Refuse a receive buffer that overlaps the send buffer, since the order in which
+    messages are sent and received would change the data."""
     if not (send.is_dense and recv.is_dense):
         return
     arriving = sorted(recv.ranges())

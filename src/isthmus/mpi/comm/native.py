@@ -154,9 +154,9 @@ def _call(
         request = call()
         staged_call = _StagedCall(name, partial(_started, request), copies)
         return persistent(staged_call.operation, _LONE)
-    copies.bring()
+    copies.fetch_all()
     result = call()
-    copies.take()
+    copies.store_all()
     return result
 
 
@@ -205,7 +205,7 @@ def _sending(native: Any) -> Any:
         if type(buf) is not _ndarray:
             copies = _copies("Bcast", (buf,), True, "")
             if copies is not None:
-                copies.bring()
+                copies.fetch_all()
                 (buf,) = copies.args
         return native(self, buf, *args, **kwargs)
 

@@ -154,7 +154,7 @@ class Context:
         #: whether ranks share nodes
         self.shares_nodes = len(set(self.nodes)) < len(self.nodes)
         hosts = tuning.host_costs(tuned, comm)
-        half = memory.segments[0].half
+        half = memory.segments[0].half_bytes
         self.placement = Placement(self.nodes, hosts, half // CHUNKS)
         device_piece = DEVICE_PIECE_BYTES if self.devices else 0
         self.cut = message_piece_bytes(self.nodes) or device_piece

@@ -101,7 +101,7 @@ class InterContext(Context):
         )
         if ranks is None:
             return placement
-        half = self._rooted_turns[0].segment.half
+        half = self._rooted_turns[0].segment.half_bytes
         return replace(placement.only(ranks), chunk_bytes=half // CHUNKS)
 
     def _use(self, memory: NodeMemory) -> None:

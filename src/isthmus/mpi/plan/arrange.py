@@ -44,7 +44,7 @@ class Arrangement:
     def stage_in(self) -> None:
         """Pack data with gaps, to send."""
         if self.copies is not None:
-            self.copies.bring()
+            self.copies.fetch_all()
         for staged_data in self.staged_send:
             staged_data.stage_in()
 
@@ -53,7 +53,7 @@ class Arrangement:
         for staged_data in self.staged_recv:
             staged_data.stage_out()
         if self.copies is not None:
-            self.copies.take()
+            self.copies.store_all()
 
 
 def arrange(task: Task) -> Arrangement:

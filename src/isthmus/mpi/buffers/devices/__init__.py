@@ -1,1 +1,1 @@
-"""Arrays on a device: found, copied to the host and back, packed where they are."""
+"""Arrays on a device: described, copied to the host and back, packed on the device."""

@@ -1,9 +1,8 @@
 """Calls whose arrays lie on a device.
 
-The call is made as one of host memory that stands for the arrays, so it does not matter
-to other ranks where the data of a rank lie. Where the MPI library takes the memory of
-devices, and a plan only sends from and receives into the arrays, they are passed as
-they are.
+A call runs on host memory that stands for the arrays, because ranks with arrays on the
+host must see equal messages. If the MPI library takes device memory and a plan does
+nothing but send from and receive into the arrays, the arrays are passed directly.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from .staged import Copies
 if TYPE_CHECKING:
     from ...context.context import Context
 
-_MESSAGES = (Post, Send, PostTyped, SendTyped, Await)
+_TRANSFER_STEPS = (Post, Send, PostTyped, SendTyped, Await)
 
 
 def copies_of(
     context: Context, op: str, args: tuple[Any, ...], *, is_persistent: bool
 ) -> Copies:
-    """The host memory that stands for the arrays of a call."""
+    """The arrays of a call on devices, with host memory that stands for the arrays."""
     sends = False
     if op == "Bcast":
         root = args[1] if len(args) > 1 else 0
@@ -36,20 +35,22 @@ def copies_of(
 
 
 def is_direct(plan: Plan) -> bool:
-    """Whether a plan only sends from and receives into the user's buffers, so that an
-    MPI library that takes the memory of devices can do it."""
+    """Whether a plan does nothing but send from and receive into the user's buffers.
+
+    Any other step would read or write device memory from the host.
+    """
     if plan.native is not None:
         return True
     if plan.must_read or plan.asks:
         return False
-    steps = (step for step in plan.steps if not isinstance(step, _MESSAGES))
+    steps = (step for step in plan.steps if not isinstance(step, _TRANSFER_STEPS))
     touched = (run for step in steps for run in (*reads(step, 1), *writes(step, 1)))
     return not any(run.buffer in (SEND, RECV) for run in touched)
 
 
 def buffers_of(op: str, copies: Copies) -> dict[int, int]:
-    """By the number of an operation's buffer, the array that it stands for."""
-    if op == "Bcast":  # the root sends from it, others receive into it
+    """The array of each buffer of an operation, by numbers."""
+    if op == "Bcast":  # a single array, sent by the root and received by other ranks
         (k,) = copies.arrays.values()
         return {SEND: k, RECV: k}
     return {(SEND, RECV)[place]: k for place, k in copies.arrays.items()}
@@ -58,9 +59,11 @@ def buffers_of(op: str, copies: Copies) -> dict[int, int]:
 def with_copies(
     plan: Plan, copies: Copies, numbers: Mapping[int, int], element: int
 ) -> Plan:
-    """A plan with the copies of arrays, by the buffers that stand for them; elements
-    that are combined have so many bytes."""
-    if plan.must_read:  # all is copied before data are packed and after the last step
+    """A plan with the copies from and to devices.
+
+    `numbers` has the array of each buffer, `element` the bytes of a combined element.
+    """
+    if plan.must_read:  # data are copied whole before packing and after the last step
         return plan if plan.native is None else around(plan, {}, (), ())
     used = {k: i for k, i in numbers.items() if _uses(plan, k)}
     is_shared = len(set(used.values())) < len(used)
@@ -77,7 +80,7 @@ def with_copies(
 
 
 def _uses(plan: Plan, buffer: int) -> bool:
-    """Whether some step reads or writes a buffer."""
+    """Whether a step of a plan reads or writes a buffer."""
     touched = (
         run for step in plan.steps for run in (*reads(step, 1), *writes(step, 1))
     )

@@ -1,6 +1,7 @@
-"""The CUDA driver: what copying between host and device needs of it, and no more.
+"""The functions of the CUDA driver for copies between host and device.
 
-It is loaded when an array on a GPU is first seen; it comes with the GPU's driver.
+The library of the driver is loaded with the first array on a GPU. Nothing is linked or
+required, because every host with a GPU has the library.
 """
 
 from __future__ import annotations
@@ -13,53 +14,55 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
 from typing import Any, Protocol
 
-from .arrays import EVERY
+from .arrays import ALL_STREAMS
 
 _NAMES = "libcuda.so.1", "libcuda.so"
 _NOT_READY = 600
 #: constants of cuda.h
 _NON_BLOCKING, _NO_TIMING, _PORTABLE = 1, 2, 1
-_HOST, _DEVICE = 1, 2
+_HOST_MEMORY, _DEVICE_MEMORY = 1, 2
 _ATTRIBUTE_ORDINAL = 9
 
 
 class Device(Protocol):
-    """What staging needs of a device. Copies run in two queues, from it and to it."""
+    """The functions of a device for staging; each direction of copies has a queue."""
 
     #: the queue of copies from the device, as DLPack's producers take it
     stream: int
 
     @staticmethod
     def number_of(address: int) -> int:
-        """The number of the device that has an address."""
+        """The number of the device with an address."""
 
     def pin(self, nbytes: int) -> int:
-        """The address of host memory that the device copies from and to by itself."""
+        """The address of new host memory that the device reads and writes by itself."""
 
     def unpin(self, address: int) -> None:
-        """Give it back."""
+        """Free pinned host memory."""
 
     def after(self, stream: int) -> None:
-        """Copies from now on wait for what is on a stream now, or on every one."""
+        """Let later copies wait for the work on a stream, or on all streams."""
 
     def copy(
         self, out: bool, host: int, there: int, width: int, rows: int, pitch: int
     ) -> None:
-        """Begin to copy rows that follow each other on the host, and begin `pitch`
-        bytes apart on the device: out to the device, or from it."""
+        """Begin to copy rows, out to the device or in from the device.
+
+        Rows lie side by side on the host, and `pitch` bytes apart on the device.
+        """
 
     def record(self, out: bool) -> Any:
-        """What is complete when all copies begun so far are, in one direction."""
+        """An event that completes after the copies begun in a direction."""
 
     def is_complete(self, event: Any) -> bool:
-        """Whether it is."""
+        """Whether an event has completed."""
 
     def wait(self, event: Any) -> None:
-        """Wait until it is."""
+        """Wait until an event has completed."""
 
 
-class _Rows(ctypes.Structure):
-    """CUDA_MEMCPY2D."""
+class _CopyOfRows(ctypes.Structure):
+    """The struct CUDA_MEMCPY2D of cuda.h."""
 
     _fields_ = (
         ("src_x", c_size_t),
@@ -81,7 +84,7 @@ class _Rows(ctypes.Structure):
     )
 
 
-#: the arguments of each function
+#: the argument types of each function
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
     "cuDeviceGet": (c_void_p, c_int),
@@ -107,10 +110,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 @cache
 def _library() -> Any:
-    """The driver, if there is one."""
+    """The library of the driver, or an error for users without a driver."""
     for name in _NAMES:
         try:
-            found = ctypes.CDLL(name)
+            library = ctypes.CDLL(name)
             break
         except OSError:
             continue
@@ -120,9 +123,9 @@ def _library() -> Any:
             f"({_NAMES[0]}) cannot be loaded; copy it to the host"
         )
     for function, arguments in _FUNCTIONS.items():
-        getattr(found, function).argtypes = arguments
-    _check(found.cuInit(0), "cuInit")
-    return found
+        getattr(library, function).argtypes = arguments
+    _check(library.cuInit(0), "cuInit")
+    return library
 
 
 def _check(code: int, function: str) -> None:
@@ -131,7 +134,7 @@ def _check(code: int, function: str) -> None:
 
 
 class _Event:
-    """An event of the driver, which another may have when this one is gone."""
+    """An event of the driver; the handle is free for a later event in the end."""
 
     def __init__(self, handle: c_void_p, free: list[c_void_p]) -> None:
         self.handle, self._free = handle, free
@@ -141,7 +144,7 @@ class _Event:
 
 
 class Gpu:
-    """A GPU by its number: its primary context, and two streams of our own there."""
+    """A GPU by number: the primary context, and a private stream for each direction."""
 
     def __init__(self, number: int) -> None:
         self._cuda, device = _library(), c_int()
@@ -153,24 +156,25 @@ class Gpu:
         self._events: list[c_void_p] = []
         self._pinned: dict[int, mmap.mmap] = {}
         with self._current():
-            for x in self._streams:
-                self._do("cuStreamCreate", byref(x), _NON_BLOCKING)
+            for stream in self._streams:
+                self._do("cuStreamCreate", byref(stream), _NON_BLOCKING)
         self.stream: int = self._streams[0].value or 0
 
     @staticmethod
     def number_of(address: int) -> int:
-        """The number of the GPU that has an address."""
-        found, what = c_int(), _ATTRIBUTE_ORDINAL
-        code = _library().cuPointerGetAttribute(byref(found), what, address)
+        """The number of the GPU with an address."""
+        number = c_int()
+        get_attribute = _library().cuPointerGetAttribute
+        code = get_attribute(byref(number), _ATTRIBUTE_ORDINAL, address)
         _check(code, "cuPointerGetAttribute")
-        return found.value
+        return number.value
 
     @contextmanager
     def _current(self) -> Iterator[None]:
-        """Do something in this GPU's context, whatever the caller's is."""
-        now = c_void_p()
-        self._do("cuCtxGetCurrent", byref(now))
-        if now.value == self._context.value:
+        """Make the GPU's context current for a block, then restore the caller's."""
+        current = c_void_p()
+        self._do("cuCtxGetCurrent", byref(current))
+        if current.value == self._context.value:
             yield
             return
         self._do("cuCtxPushCurrent_v2", self._context)
@@ -183,41 +187,48 @@ class Gpu:
         _check(getattr(self._cuda, function)(*args), function)
 
     def pin(self, nbytes: int) -> int:
-        """Memory of the process that is pinned. What the driver allocates itself has
-        small pages, and other processes cannot read it as MPI libraries do."""
-        # not shared, as mmap's is by default: that has small pages too
-        room = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        """The address of pinned memory of the process.
+
+        The process allocates and the driver pins, because memory that the driver
+        allocates has small pages, and MPI libraries cannot read such memory from
+        another process.
+        """
+        # private: shared memory, the default of mmap, has small pages too
+        memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
-            with suppress(OSError, AttributeError):  # a kernel may be made without them
-                room.madvise(getattr(mmap, advice))
-        address = ctypes.addressof(ctypes.c_char.from_buffer(room))
+            with suppress(OSError, AttributeError):  # not in all kernels
+                memory.madvise(getattr(mmap, advice))
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         with self._current():
             if self._cuda.cuMemHostRegister_v2(address, nbytes, _PORTABLE):
                 raise MemoryError(f"no {nbytes} bytes of pinned memory")
-        self._pinned[address] = room
+        self._pinned[address] = memory
         return address
 
     def unpin(self, address: int) -> None:
-        """Free it; at the end of a process the driver may be gone."""
+        """Free pinned memory.
+
+        The result is not checked, since the driver may end before the process does.
+        """
         with self._current():
             self._cuda.cuMemHostUnregister(address)
         del self._pinned[address]
 
     def after(self, stream: int) -> None:
-        """Wait for a stream on the GPU, or for all of them here."""
+        """Let the GPU wait for a stream, or wait in the caller for all streams."""
         with self._current():
-            if stream == EVERY:
+            if stream == ALL_STREAMS:
                 self._do("cuCtxSynchronize")
                 return
             event = self._event()
             self._do("cuEventRecord", event.handle, stream)
-            for x in self._streams:
-                self._do("cuStreamWaitEvent", x, event.handle, 0)
+            for own_stream in self._streams:
+                self._do("cuStreamWaitEvent", own_stream, event.handle, 0)
 
     def copy(
         self, out: bool, host: int, there: int, width: int, rows: int, pitch: int
     ) -> None:
-        """Begin to copy."""
+        """Begin to copy rows in a direction."""
         stream = self._streams[out]
         with self._current():
             if rows > 1:
@@ -237,17 +248,19 @@ class Gpu:
         rows: int,
         pitch: int,
     ) -> None:
-        here: dict[str, Any] = {"type": _HOST, "host": host, "pitch": width}
-        far: dict[str, Any] = {"type": _DEVICE, "device": there, "pitch": pitch}
-        ends = ("src", here), ("dst", far)
-        if not out:
-            ends = ("src", far), ("dst", here)
-        every = {f"{end}_{name}": x for end, some in ends for name, x in some.items()}
-        what = _Rows(width=width, height=rows, **every)
-        self._do("cuMemcpy2DAsync_v2", byref(what), stream)
+        near: dict[str, Any] = {"type": _HOST_MEMORY, "host": host, "pitch": width}
+        far: dict[str, Any] = {"type": _DEVICE_MEMORY, "device": there, "pitch": pitch}
+        ends = {"src": near, "dst": far} if out else {"src": far, "dst": near}
+        fields = {
+            f"{end}_{name}": value
+            for end, values in ends.items()
+            for name, value in values.items()
+        }
+        copy = _CopyOfRows(width=width, height=rows, **fields)
+        self._do("cuMemcpy2DAsync_v2", byref(copy), stream)
 
     def record(self, out: bool) -> _Event:
-        """An event after the copies in one direction."""
+        """An event after the copies begun in a direction."""
         event = self._event()
         self._do("cuEventRecord", event.handle, self._streams[out])
         return event
@@ -262,7 +275,7 @@ class Gpu:
         return _Event(handle, self._events)
 
     def is_complete(self, event: _Event) -> bool:
-        """Whether an event has come."""
+        """Whether an event has completed, without waiting."""
         code = self._cuda.cuEventQuery(event.handle)
         if code == _NOT_READY:
             return False
@@ -270,5 +283,5 @@ class Gpu:
         return True
 
     def wait(self, event: _Event) -> None:
-        """Wait for an event."""
+        """Wait for an event of the GPU."""
         self._do("cuEventSynchronize", event.handle)

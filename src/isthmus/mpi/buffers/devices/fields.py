@@ -1,4 +1,4 @@
-"""The fields of a redistribution that lie on a device."""
+"""Fields of a redistribution on a device: packed there, or copied to the host."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def located(
     *,
     may_pack: bool,
 ) -> Any:
-    """The call on fields, of which the first n are sent and the others are received.
+    """The call on fields, of which the first n are sent and the rest are received.
 
-    Where the MPI library takes device memory and all fields are on one device, their
-    own library packs them there, if nothing else is done with them; else they are
-    copied to the host and back.
+    If the MPI library takes device memory, `may_pack` allows packing, and all fields
+    are on a single device, the library of the fields packs on the device. Otherwise
+    fields are copied to the host and back.
     """
     if context.device == "refuse":
         on_devices.refuse()
@@ -34,16 +34,16 @@ def located(
     if context.device == "direct" and may_pack:
         packer = library(fields) if len(places) == len(fields) else None
         if packer is not None:
-            known = [packer.described(x, i >= n) for i, x in enumerate(fields)]
-            return make(known[:n], known[n:], packer=packer)
-    stands = [staged.standing(fields[i], i >= n) for i in places]
-    for i, x in zip(places, stands, strict=True):
-        fields[i] = x.host
+            described = [packer.described(x, i >= n) for i, x in enumerate(fields)]
+            return make(described[:n], described[n:], packer=packer)
+    stand_ins = [staged.standing(fields[i], i >= n) for i in places]
+    for i, stand_in in zip(places, stand_ins, strict=True):
+        fields[i] = stand_in.host
     written = [i >= n for i in places]
     copies = Copies(
-        stands,
+        stand_ins,
         written=written,
-        read=[not x for x in written],
+        read=[not is_written for is_written in written],
         arrays={place: k for k, place in enumerate(places)},
     )
     return make(fields[:n], fields[n:], copies=copies)

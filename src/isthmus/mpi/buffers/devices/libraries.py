@@ -1,7 +1,7 @@
-"""The library that an array on a device comes from, which packs there.
+"""Packing on a device, by the library of the arrays.
 
-A library sees memory by its address as an array of integers of some bytes, and copies
-between such arrays. Packing needs no more, whatever the type of the data.
+The library (torch, CuPy) copies between arrays of integers made from addresses. Packing
+needs no type of the data, so that arrays of any type, element or layout can be packed.
 """
 
 from __future__ import annotations
@@ -25,37 +25,43 @@ from .cuda import Device
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """Memory of a device, as its libraries take it."""
+    """Device memory in the form that libraries of arrays read."""
 
     __cuda_array_interface__: dict[str, Any]
 
 
-class OnDevice:
-    """A library of arrays on a device, such as torch and CuPy. What it copies is there
-    when a step is done: the MPI library knows no streams."""
+class DevicePacker:
+    """A library of arrays on a device, such as torch or CuPy.
+
+    A step waits for the copies of the library, because the MPI library knows no streams
+    and would send memory not yet written.
+    """
 
     def __init__(self, asarray: Callable[[Any], Any], here: Any) -> None:
-        """What makes arrays on a device, and the context in which it does."""
+        """With the function that creates arrays on a device, and its context."""
         self._asarray, self._here = asarray, here
-        self._on: set[Device] = set()
-        #: indices on the device, by those of the selections that have them
+        self._devices: set[Device] = set()
+        #: indices on the device by the identity of a selection's offsets, which the
+        #: entry keeps alive: an address could be used again otherwise
         self._indices: dict[int, tuple[np.ndarray, Any]] = {}
 
     def begin(self) -> None:
-        """Wait for what was done with arrays, on any stream."""
-        for on in self._on:
-            on.after(device.EVERY)
+        """Wait for work on the arrays, on all streams."""
+        for home in self._devices:
+            home.after(device.ALL_STREAMS)
 
     def described(self, field: Any, written: bool) -> np.ndarray:
-        """An array that says where a field lies, and may not be touched; what its
-        producer does with the field is waited for."""
-        x = staged.located(field, written)
-        staged.synchronize(x)
-        self._on.add(staged.home(x))
-        return _untouched(x)
+        """An array with the address and layout of a field, not to be read or written.
+
+        Waits for the work of the field's producer.
+        """
+        array = staged.located(field, written)
+        staged.synchronize(array)
+        self._devices.add(staged.home(array))
+        return _untouched(array)
 
     def room(self, nbytes: int) -> MPI.memory:
-        """Scratch memory: one byte, repeated; the view keeps it."""
+        """Scratch memory on the device, a repeated byte, kept alive by the view."""
         with self._here:
             array = self._done(self._asarray(np.zeros(1, np.uint8)).repeat(nbytes))
         return MPI.memory(array)
@@ -69,7 +75,7 @@ class OnDevice:
     def unpack(
         self, source: Any, start: int, target: Any, selection: Selection
     ) -> None:
-        """Copy bytes that lie side by side to where a selection has them."""
+        """Copy bytes that lie side by side to the places of a selection."""
         if selection.nbytes:
             packed = self._packed(source, start, selection)
             self._copy(*self._selected(target, selection), packed, ...)
@@ -97,7 +103,7 @@ class OnDevice:
         return self._view(memory.address + start, shape, strides[::-1], unit)
 
     def _selected(self, memory: Any, selection: Selection) -> tuple[Any, Any]:
-        """The array in which selected integers lie, and the index of these."""
+        """The array that has the selected integers, and the index of the integers."""
         unit = selection.unit
         if _is_nested(selection):
             assert selection.levels is not None
@@ -110,18 +116,18 @@ class OnDevice:
 
     def _index(self, selection: Selection) -> Any:
         """The index of selected integers, on the device."""
-        known = self._indices.get(id(selection.offsets))
-        if known is None:
+        entry = self._indices.get(id(selection.offsets))
+        if entry is None:
             index = selection.index
             with self._here:
-                known = selection.offsets, self._done(self._asarray(index))
-            self._indices[id(selection.offsets)] = known
-        return known[1]
+                entry = selection.offsets, self._done(self._asarray(index))
+            self._indices[id(selection.offsets)] = entry
+        return entry[1]
 
     def _view(
         self, address: int, shape: Sequence[int], strides: Sequence[int], unit: int
     ) -> Any:
-        """Memory as an array of integers; it keeps nothing alive."""
+        """Memory as an array of integers, without a hold on the memory."""
         described = {
             "data": (address, False),
             "shape": tuple(shape),
@@ -132,52 +138,54 @@ class OnDevice:
         with self._here:
             return self._asarray(_Memory(described))
 
-    def _copy(self, y: Any, to: Any, x: Any, frm: Any) -> None:
+    def _copy(self, target: Any, to: Any, source: Any, frm: Any) -> None:
         with self._here:
-            y[to] = x[frm]
-            self._done(y)
+            target[to] = source[frm]
+            self._done(target)
 
     @staticmethod
     def _done(array: Any) -> Any:
-        """An array, when what its library does with it is done."""
+        """The array, once the library's work on the array is done."""
         staged.synchronize(staged.located(array))
         return array
 
 
 def _is_nested(selection: Selection) -> bool:
-    """Whether an array has the selected integers at its positive strides.
+    """Whether an array with positive strides describes the selected integers.
 
-    The libraries take no negative ones; such integers are taken by their index.
+    Integers at negative strides are selected by an index, since the libraries take no
+    negative strides.
     """
     levels = selection.levels
     return levels is not None and all(step > 0 for _, step in levels)
 
 
-def _untouched(x: device.Array) -> np.ndarray:
-    """An array of the same shape, strides and type, by an address that nobody reads."""
-    reach = [(n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)]
-    if 0 in x.shape:
-        return np.empty(x.shape, x.dtype)
-    low = sum(step for step in reach if step < 0)
-    size = sum(step for step in reach if step > 0) - low + x.dtype.itemsize
-    raw = view(MPI.memory.fromaddress(x.address + low, size))
-    array: np.ndarray = np.ndarray(x.shape, x.dtype, raw, -low, x.strides)
-    return array
+def _untouched(array: device.Array) -> np.ndarray:
+    """A numpy array of equal shape, strides and type, at an address of the device."""
+    shape, strides = array.shape, array.strides
+    reaches = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    if 0 in shape:
+        return np.empty(shape, array.dtype)
+    low = sum(reach for reach in reaches if reach < 0)
+    size = sum(reach for reach in reaches if reach > 0) - low + array.dtype.itemsize
+    raw = view(MPI.memory.fromaddress(array.address + low, size))
+    untouched: np.ndarray = np.ndarray(shape, array.dtype, raw, -low, strides)
+    return untouched
 
 
-def library(fields: Sequence[Any]) -> OnDevice | None:
-    """The library of some arrays, if all are on one device and it can pack there."""
+def library(fields: Sequence[Any]) -> DevicePacker | None:
+    """The library of arrays that lie on a single device, if able to pack there."""
     if len({(_root(x), *place(x)) for x in fields}) != 1:
         return None
     module: Any = sys.modules.get(_root(fields[0]))
     here = getattr(fields[0], "device", None)
     if hasattr(module, "as_tensor"):  # torch
-        return OnDevice(partial(module.as_tensor, device=here), nullcontext())
+        return DevicePacker(partial(module.as_tensor, device=here), nullcontext())
     if hasattr(module, "asarray"):  # CuPy, whose devices are contexts
-        return OnDevice(module.asarray, here or nullcontext())
+        return DevicePacker(module.asarray, here or nullcontext())
     return None
 
 
 def _root(x: Any) -> str:
-    """The name of the library that a type is from."""
+    """The name of the library that defines the type of an array."""
     return type(x).__module__.partition(".")[0]

@@ -1,7 +1,8 @@
 """Host memory that stands for arrays on a device while a call runs.
 
-The call is the one of host arrays, so it does not matter to others where the data of a
-rank lie. What is pinned is kept for later calls, up to a bound.
+The call is a call on host arrays, because other ranks may have data on the host. The
+host memory is pinned, so that a device copies at full speed beside the messages. To pin
+memory takes long; calls give memory back to a pool, which is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -20,23 +21,22 @@ from mpi4py import MPI
 
 from .. import on_devices
 from ..dlpack import CUDA, place
-from . import arrays as device
-from .arrays import Array
+from .arrays import ALL_STREAMS, Array, described
 from .cuda import Device, Gpu
 
-#: who copies from and to devices of each kind, by their number
+#: by kind of device, the class that copies, whose argument is the number of a device
 KINDS: dict[int, Any] = {CUDA: Gpu}
-#: bytes of pinned memory that are kept when no call uses them
-KEPT = 1 << 30
-#: bytes: memory is pinned in multiples of this, or in powers of two below
-LARGE, SMALL = 1 << 20, 1 << 14
-#: the longest step from row to row that a device takes
-MOST_PITCH = (1 << 31) - 1
+#: bytes of idle pinned memory of a device
+MOST_IDLE_PINNED_BYTES = 1 << 30
+#: pinned memory has a multiple of the first, or a power of two from the second on
+PINNED_MULTIPLE_BYTES, LEAST_PINNED_BYTES = 1 << 20, 1 << 14
+#: bytes of the longest step from row to row in a copy of a device
+MOST_PITCH_BYTES = (1 << 31) - 1
 
 
 @cache
 def device_of(kind: int, number: int) -> Device:
-    """The device of a kind that has a number."""
+    """The device of a kind with a number."""
     return _kind(kind)(number)  # type: ignore[no-any-return]
 
 
@@ -50,12 +50,12 @@ def _kind(kind: int) -> Any:
 
 
 def stream_of(kind: int, number: int) -> int:
-    """The stream on which arrays of a device are copied."""
+    """The stream of copies from a device."""
     return device_of(kind, number).stream
 
 
 def home(array: Array) -> Device:
-    """The device of an array."""
+    """The device that has the memory of an array."""
     number = array.number
     if number is None:
         number = _kind(array.kind).number_of(array.address) if array.nbytes else 0
@@ -63,25 +63,28 @@ def home(array: Array) -> Device:
 
 
 def located(owner: Any, written: bool = False) -> Array:
-    """An array on a device that isthmus can copy from; it may have to be written."""
+    """The description of an array; an error if isthmus cannot copy or write."""
     _kind(place(owner)[0])
-    array = device.described(owner, stream_of)
+    array = described(owner, stream_of)
     if written and array.readonly:
         raise BufferError("message: the receive buffer is read-only")
     return array
 
 
 def synchronize(array: Array) -> None:
-    """Wait until what its producer does with an array is done."""
+    """Wait for the work on an array that the producer has started."""
     if array.nbytes and array.stream is not None:
-        on = home(array)
-        on.after(array.stream)
-        on.wait(on.record(False))
+        device = home(array)
+        device.after(array.stream)
+        device.wait(device.record(False))
 
 
 def wait_for_producers(specs: tuple[Any, ...]) -> None:
-    """Wait until buffers that the MPI library takes as they are hold what they will, on
-    devices of kinds that isthmus knows."""
+    """Wait for the producers of buffers that are passed to the MPI library directly.
+
+    The MPI library waits for no stream. Arrays of unknown kinds of devices are left to
+    the user, since isthmus has no way to wait.
+    """
     for i in on_devices.among(specs):
         owner = on_devices.owner_of(specs[i])
         if place(owner)[0] in KINDS:
@@ -92,44 +95,45 @@ def wait_for_producers(specs: tuple[Any, ...]) -> None:
 
 
 class Pool:
-    """Pinned memory of a device that calls give back."""
+    """Idle pinned memory of a device, for later calls."""
 
-    def __init__(self, on: Device) -> None:
-        self._on = on
-        #: addresses by their bytes, those used last at the end
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        #: addresses with their bytes, the last used at the end
         self._free: list[tuple[int, int]] = []
-        self._lock = RLock()  # an array may end anywhere, in here too
+        #: reentrant, since the finalizer of an array may run inside a locked section
+        self._lock = RLock()
 
     def room(self, nbytes: int) -> np.ndarray:
-        """An array of bytes, whose memory is kept when it is gone."""
-        size = max(1 << (nbytes - 1).bit_length(), SMALL)
-        if size > LARGE:
-            size = -(-nbytes // LARGE) * LARGE
+        """An array of pinned bytes, whose memory returns to the pool."""
+        size = max(1 << (nbytes - 1).bit_length(), LEAST_PINNED_BYTES)
+        if size > PINNED_MULTIPLE_BYTES:
+            size = -(-nbytes // PINNED_MULTIPLE_BYTES) * PINNED_MULTIPLE_BYTES
         with self._lock:
-            found = [x for x in self._free if x[1] == size]
-            if found:
-                self._free.remove(found[-1])
+            idle = [entry for entry in self._free if entry[1] == size]
+            if idle:
+                self._free.remove(idle[-1])
         try:
-            address = found[-1][0] if found else self._on.pin(size)
-        except MemoryError:  # not pinned, it is slower
+            address = idle[-1][0] if idle else self._device.pin(size)
+        except MemoryError:  # copies of memory that is not pinned are slower, but work
             return np.empty(nbytes, np.uint8)
         raw = (ctypes.c_char * size).from_address(address)
         weakref.finalize(raw, self._give, address, size).atexit = False
-        made: np.ndarray = np.frombuffer(memoryview(raw), np.uint8, nbytes)
-        return made
+        memory: np.ndarray = np.frombuffer(memoryview(raw), np.uint8, nbytes)
+        return memory
 
     def _give(self, address: int, size: int) -> None:
         with self._lock:
             self._free.append((address, size))
-            while sum(n for _, n in self._free) > KEPT:
-                self._on.unpin(self._free.pop(0)[0])
+            while sum(n for _, n in self._free) > MOST_IDLE_PINNED_BYTES:
+                self._device.unpin(self._free.pop(0)[0])
 
 
 _pools: dict[Device, Pool] = {}
 
 
-def _pool(on: Device) -> Pool:
-    return _pools.setdefault(on, Pool(on))
+def _pool(device: Device) -> Pool:
+    return _pools.setdefault(device, Pool(device))
 
 
 # -- one array
@@ -137,15 +141,15 @@ def _pool(on: Device) -> Pool:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How an array lies on a device, and without gaps on the host."""
+    """The layout of an array on a device, and of the copy without gaps on the host."""
 
-    #: its axes on the host, those with the longest strides first
+    #: the axes of the copy on the host, by falling strides
     order: tuple[int, ...]
-    #: from its address to its first byte
+    #: bytes from the address of the array to the first byte in memory
     first: int
-    #: around what is contiguous: how often, and how far apart
+    #: nested steps around contiguous bytes: the number of steps, and bytes of a step
     levels: tuple[tuple[int, int], ...]
-    #: the bytes of each
+    #: bytes of data in a step of each level
     sizes: tuple[int, ...]
 
 
@@ -162,77 +166,80 @@ def _geometry(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> Ge
     return Geometry(tuple(order), first, tuple(nested), tuple(sizes[1:]))
 
 
-class Staged:
-    """An array on a device, and the host memory that stands for it: the same elements
-    in the same order, without gaps."""
+class StagedArray:
+    """An array on a device, and host memory with all elements, without gaps."""
 
     def __init__(self, array: Array) -> None:
         self.array, self.nbytes = array, array.nbytes
-        self.on = home(array)
-        self.room = np.empty(0, np.uint8)
+        self.device = home(array)
+        self.memory = np.empty(0, np.uint8)
         if self.nbytes:
-            self.room = _pool(self.on).room(self.nbytes)
-        #: where the host memory is
-        self.address: int = MPI.memory(self.room).address
-        self._lies = _geometry(array.shape, array.strides, array.dtype.itemsize)
-        self._at = array.address + self._lies.first
+            self.memory = _pool(self.device).room(self.nbytes)
+        #: the address of the host memory
+        self.address: int = MPI.memory(self.memory).address
+        self._geometry = _geometry(array.shape, array.strides, array.dtype.itemsize)
+        self._first_address = array.address + self._geometry.first
 
     @property
     def flat(self) -> np.ndarray:
-        """Its elements one after the other, as they lie on the device."""
-        return self.room.view(self.array.dtype)
+        """The host memory as elements, in the order of device memory."""
+        return self.memory.view(self.array.dtype)
 
     @cached_property
     def host(self) -> np.ndarray:
-        """The same in the shape of the array."""
+        """The host memory in the shape of the array."""
         shape, strides = self.array.shape, self.array.strides
-        order = self._lies.order
+        order = self._geometry.order
         packed = self.flat.reshape([shape[i] for i in order])
         back = sorted(range(len(order)), key=order.__getitem__)
         flip = tuple(slice(None, None, -1 if s < 0 else 1) for s in strides)
-        found: np.ndarray = packed.transpose(back)[flip]
-        return found
+        shaped: np.ndarray = packed.transpose(back)[flip]
+        return shaped
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether it lies on the device without gaps."""
-        return not self._lies.levels or not self.nbytes
+        """Whether the array has no gaps on the device."""
+        return not self._geometry.levels or not self.nbytes
 
     def fetch(self, start: int, stop: int) -> None:
-        """Begin to copy some of its bytes from the device."""
+        """Begin to copy bytes from `start` to `stop` from the device."""
         self._copy(False, start, stop)
 
     def store(self, start: int, stop: int) -> None:
-        """Begin to copy some of its bytes to the device."""
+        """Begin to copy bytes from `start` to `stop` to the device."""
         self._copy(True, start, stop)
 
     def _copy(self, out: bool, start: int, stop: int) -> None:
         if start < stop:
-            for at, there, width, rows, pitch in self._runs(0, start, stop):
-                here = self.address + at
-                self.on.copy(out, here, self._at + there, width, rows, pitch)
+            for at, there, *rows in self._runs(0, start, stop):
+                host, device = self.address + at, self._first_address + there
+                self.device.copy(out, host, device, *rows)
 
     def _runs(
         self, level: int, start: int, stop: int
     ) -> Iterator[tuple[int, int, int, int, int]]:
-        """Bytes as rows: where they begin here and there, their width, how many there
-        are, and how far apart on the device."""
-        levels = self._lies.levels
+        """The bytes from `start` to `stop` as rows, at a level of nested steps.
+
+        Yields the offsets on host and device, the width, the number of rows, and the
+        bytes from row to row on the device.
+        """
+        levels = self._geometry.levels
         if level == len(levels):
             yield start, start, stop - start, 1, 0
             return
-        pitch, size = levels[level][1], self._lies.sizes[level]
-        last = level + 1 == len(levels) and size <= pitch <= MOST_PITCH
+        pitch, size = levels[level][1], self._geometry.sizes[level]
+        is_last = level + 1 == len(levels)
+        may_be_rows = is_last and size <= pitch <= MOST_PITCH_BYTES
         while start < stop:
             k, low = divmod(start, size)
             rows = (stop - start) // size
-            if last and rows and not low:
+            if may_be_rows and rows and not low:
                 yield start, k * pitch, size, rows, pitch
                 start += rows * size
                 continue
             high = min(stop, (k + 1) * size)
-            for at, there, *more in self._runs(level + 1, low, low + high - start):
-                width, rows, step = more
+            inner = self._runs(level + 1, low, low + high - start)
+            for at, there, width, rows, step in inner:
                 yield k * size + at, k * pitch + there, width, rows, step
             start = high
 
@@ -241,12 +248,11 @@ class Staged:
 
 
 class Copies:
-    """The arrays of a call that are on devices, and its arguments with host memory in
-    their place."""
+    """The arrays of a call on devices, and the arguments with host memory instead."""
 
     def __init__(
         self,
-        staged: Sequence[Staged],
+        staged: Sequence[StagedArray],
         args: tuple[Any, ...] = (),
         *,
         written: Sequence[bool],
@@ -254,39 +260,43 @@ class Copies:
         arrays: Mapping[int, int],
         is_persistent: bool = False,
     ) -> None:
-        """Which of the arrays may be written, where the steps of a plan do not tell,
-        and which may be read before; which array each argument has; whether the call is
-        made again and again."""
+        """By array, whether the call may write it and may read it before.
+
+        `arrays` has the array of each argument, by numbers.
+        """
         self.staged, self.args = staged, args
         self.written, self.read, self.arrays = written, read, arrays
         self.is_persistent = is_persistent
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """What the call is known by, besides the memory that stands for the arrays."""
+        """The values of the call in the key of a plan, besides those of host memory."""
         return tuple(self.written), tuple(self.read), tuple(self.arrays.items())
 
     @property
     def devices(self) -> set[Device]:
-        """Where the arrays are."""
-        return {x.on for x in self.staged if x.nbytes}
+        """The devices of all arrays with data."""
+        return {x.device for x in self.staged if x.nbytes}
 
     def begin(self) -> None:
-        """What is copied from now on follows what was done with the arrays."""
-        if self.is_persistent:  # nobody says on which streams that was
-            for x in self.devices:
-                x.after(device.EVERY)
+        """Let later copies wait for earlier work on the arrays."""
+        if self.is_persistent:  # the streams of work before a start are unknown
+            for device in self.devices:
+                device.after(ALL_STREAMS)
             return
-        for on, stream in {(x.on, x.array.stream) for x in self.staged if x.nbytes}:
+        pairs = {(x.device, x.array.stream) for x in self.staged if x.nbytes}
+        for device, stream in pairs:
             if stream is not None:
-                on.after(stream)
+                device.after(stream)
 
     def fetch(self, k: int, start: int, stop: int) -> Callable[[], bool]:
-        """Begin to copy bytes of one array from its device; what tells whether that is
-        complete."""
+        """Begin to copy bytes of an array from the device.
+
+        Returns a function that tells whether the copy is complete.
+        """
         staged = self.staged[k]
         staged.fetch(start, stop)
-        return partial(staged.on.is_complete, staged.on.record(False))
+        return partial(staged.device.is_complete, staged.device.record(False))
 
     def store(self, ranges: Sequence[tuple[int, int, int]]) -> None:
         """Begin to copy bytes of arrays to their devices."""
@@ -294,33 +304,34 @@ class Copies:
             self.staged[k].store(start, stop)
 
     def wait(self, out: bool) -> None:
-        """Wait for all copies in one direction."""
-        for x in self.devices:
-            x.wait(x.record(out))
+        """Wait for all copies in a direction."""
+        for device in self.devices:
+            device.wait(device.record(out))
 
-    def bring(self) -> None:
-        """Copy everything from the devices."""
+    def fetch_all(self) -> None:
+        """Copy all arrays that a call reads from the devices, and wait."""
         self.begin()
         for x, read in zip(self.staged, self.read, strict=True):
             if read:
                 x.fetch(0, x.nbytes)
         self.wait(False)
 
-    def take(self) -> None:
-        """Copy back what may be written."""
+    def store_all(self) -> None:
+        """Copy all arrays that a call may write back to the devices, and wait."""
         for x, written in zip(self.staged, self.written, strict=True):
             if written:
                 x.store(0, x.nbytes)
         self.wait(True)
 
 
-def standing(owner: Any, written: bool = False) -> Staged:
-    """Host memory that stands for an array on a device."""
-    return Staged(located(owner, written))
+def standing(owner: Any, written: bool = False) -> StagedArray:
+    """An array on a device, with host memory that stands for the array."""
+    return StagedArray(located(owner, written))
 
 
-#: operations that write all of what they receive, on every rank
-_WHOLE = ("Allgather", "Allreduce", "Alltoall", "Reduce_scatter_block", "Scan")
+#: operations that write the whole receive buffer on all ranks, so that the buffer need
+#: not be copied from the device before
+_WRITE_ALL = ("Allgather", "Allreduce", "Alltoall", "Reduce_scatter_block", "Scan")
 
 
 def copies(
@@ -330,9 +341,11 @@ def copies(
     sends: bool = False,
     is_persistent: bool = False,
 ) -> Copies:
-    """Of a call whose first arguments are buffers, some of them on devices; of a Bcast,
-    whether this rank sends."""
-    arrays: list[Staged] = []
+    """The arrays on devices among the buffers of a call, which come first in `args`.
+
+    `sends` says of a Bcast whether this rank is the root.
+    """
+    arrays: list[StagedArray] = []
     host_args = list(args)
     written: list[bool] = []
     read: list[bool] = []
@@ -340,29 +353,35 @@ def copies(
     for i in on_devices.among(args[: 1 if op == "Bcast" else 2]):
         spec = args[i]
         writes = not sends if op == "Bcast" else i == 1
-        mine = standing(on_devices.owner_of(spec), writes)
-        if not mine.is_contiguous:
+        array = standing(on_devices.owner_of(spec), writes)
+        if not array.is_contiguous:
             raise BufferError("message: the array on a device is not contiguous")
-        same = next((x for x in arrays if _is_same(x.array, mine.array)), None)
-        if same is None:
-            same = mine
-            arrays.append(same)
+        staged = next((x for x in arrays if _is_same(x.array, array.array)), None)
+        if staged is None:
+            staged = array
+            arrays.append(staged)
             written.append(writes)
-            is_whole = not isinstance(spec, list | tuple) and op in _WHOLE
+            is_whole = not isinstance(spec, list | tuple) and op in _WRITE_ALL
             is_in_place = args[0] is None or args[0] is MPI.IN_PLACE
             read.append(not (writes and is_whole) or is_in_place)
         else:
             written[-1], read[-1] = True, True
-        array_of[i] = arrays.index(same)
-        flat = same.room.view(mine.array.dtype)
+        array_of[i] = arrays.index(staged)
+        flat = staged.memory.view(array.array.dtype)
         is_listed = isinstance(spec, list | tuple)
         host_args[i] = [flat, *spec[1:]] if is_listed else flat
-    ends: dict[str, Any] = {"written": written, "read": read, "arrays": array_of}
-    return Copies(arrays, tuple(host_args), is_persistent=is_persistent, **ends)
+    return Copies(
+        arrays,
+        tuple(host_args),
+        written=written,
+        read=read,
+        arrays=array_of,
+        is_persistent=is_persistent,
+    )
 
 
 def _is_same(x: Array, y: Array) -> bool:
-    """Whether two arrays are the same memory; they may not overlap otherwise."""
+    """Whether two arrays have equal memory; an error if the arrays overlap in part."""
     if (x.address, x.nbytes) == (y.address, y.nbytes):
         return bool(x.nbytes)
     if x.address < y.address + y.nbytes and y.address < x.address + x.nbytes:

@@ -1,4 +1,4 @@
-"""The copies from and to devices of one call under way."""
+"""The copies from and to devices of a call under way."""
 
 from __future__ import annotations
 
@@ -9,45 +9,48 @@ if TYPE_CHECKING:
     from .overlap import Range, Transfers
     from .staged import Copies
 
-#: how many copies from a device are begun ahead of the one that is awaited: the first
-#: message should not wait until all of them are begun
+#: copies from a device begun ahead of the awaited copy: to begin all of them at once
+#: would delay the first message
 COPIES_AHEAD = 3
 
 
 class Transfer:
-    """The copies of one call, as its plan says."""
+    """The progress of the copies that a plan has for a call."""
 
     def __init__(
         self, transfers: Transfers, copies: Copies, arrays: Mapping[int, int]
     ) -> None:
-        """Of the arrays of a call, by the buffers of the operation that stand for
-        them."""
+        """With the array of each buffer of the operation, by numbers."""
         self._plan, self._copies, self._arrays = transfers, copies, arrays
         self._events: list[Callable[[], bool]] = []
-        self._come = 0
+        #: the number of complete copies from the device
+        self._complete = 0
         self._written: list[tuple[int, int, int]] = []
         copies.begin()
         self._fetch_ahead()
 
     def _fetch_ahead(self) -> None:
         fetches = self._plan.fetches
-        last = min(self._come + COPIES_AHEAD, len(fetches))
+        last = min(self._complete + COPIES_AHEAD, len(fetches))
         for buffer, start, stop in fetches[len(self._events) : last]:
             fetch = self._copies.fetch(self._arrays[buffer], start, stop)
             self._events.append(fetch)
 
     def has_come(self, number: int) -> bool:
-        """Whether the copies up to one are complete, by its number."""
-        while self._come <= number:
-            if not self._events[self._come]():
+        """Whether the copies up to a number are complete."""
+        while self._complete <= number:
+            if not self._events[self._complete]():
                 return False
-            self._come += 1
+            self._complete += 1
             self._fetch_ahead()
         return True
 
     def store(self, ranges: tuple[Range, ...]) -> None:
-        """Ranges were written for the last time: copy them to their devices, when there
-        is enough to be worth it."""
+        """Copy ranges that were written for the last time to their devices.
+
+        Copies begin once enough bytes are collected, because short copies do not reach
+        the full speed of a device.
+        """
         self._written += [(self._arrays[k], low, high) for k, low, high in ranges]
         if sum(b - a for _, a, b in self._written) >= self._plan.stored_at_once:
             self._begin_stores()
@@ -57,8 +60,10 @@ class Transfer:
         self._written = []
 
     def has_stored(self) -> bool:
-        """Copy what is left, and wait for all of it: copies on one machine come to
-        their end."""
+        """Copy the remaining ranges, and wait for the end of all copies.
+
+        The wait needs no progress of MPI, since copies never wait for other ranks.
+        """
         self._begin_stores()
         self._copies.wait(True)
         return True
